@@ -3,10 +3,12 @@
 #
 #   ./ci.sh                 all steps
 #   ./ci.sh format clippy   these steps
+#   ./ci.sh quick           after a change in the core: format, lints and tests of the core, golden runs
 #
-# Needs a Rust toolchain and, on a fresh machine, the package registries of Debian and of Rust. The
-# last line is `N passed, N failed`: each test of each test runner counts one, and so does
-# each command of README.md and each other step.
+# Steps that keep one core busy run side by side, and those by the clock beside all others: their output is
+# printed when they end. Needs bash 5.1, a Rust toolchain and, on a fresh machine, the package registries of Debian
+# and of Rust. The last line is `N passed, N failed`: each test of each test runner counts one, and so
+# does each command of README.md and each other step.
 
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
@@ -14,11 +16,9 @@ exec </dev/null
 
 # README.md names target/release/windward; it has to be there.
 export CARGO_TARGET_DIR=$PWD/target
-# What helps to compile a second time costs the first time.
-export CARGO_TERM_COLOR=never CARGO_NET_RETRY=10 CARGO_INCREMENTAL=0
+export CARGO_TERM_COLOR=never CARGO_NET_RETRY=10
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 
 passed=0
 failed=0
@@ -32,6 +32,31 @@ check() {
     local name=$1
     shift
     if "$@"; then pass; else fail "$name"; fi
+}
+
+# offer COMMAND PACKAGE: true if there is the command, installed from Debian where that can be done.
+offer() {
+    command -v "$1" >/dev/null && return
+    if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+        install_debian "$2" >"$scratch/apt-$2.log" 2>&1 || tail -3 "$scratch/apt-$2.log"
+    fi
+    command -v "$1" >/dev/null
+}
+
+# One at a time: steps run side by side.
+install_debian() {
+    (
+        flock 9
+        apt-get update -q &&
+            DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$1"
+    ) 9>"$scratch/apt.lock"
+}
+
+# newer_python: true if there is a Python that the tests of the package run on, with virtual environments.
+newer_python() {
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || return
+    python3 -c 'import ensurepip' 2>/dev/null || install_debian python3-venv >"$scratch/apt-venv.log" 2>&1 ||
+        tail -3 "$scratch/apt-venv.log"
 }
 
 # --- the steps ---------------------------------------------------------------------------
@@ -61,12 +86,25 @@ step_format() {
     check format cargo fmt --all --check
 }
 
+# No circle of files or crates, no import against the direction of the house.
+step_house() {
+    check "house: imports run one way" python3 docs/house.py --check
+}
+
+step_prose() {
+    check "prose: plain technical English" python3 docs/prose.py
+}
+
 step_clippy() {
-    check clippy cargo clippy --workspace --all-targets --features windward-evaluate/suites --locked -- -D warnings
-    check "clippy: sim without parquet" \
-        cargo clippy -p windward-sim --no-default-features --all-targets --locked -- -D warnings
-    check "clippy: windward without stacks" \
-        cargo clippy -p windward --no-default-features --all-targets --locked -- -D warnings
+    check clippy lint --workspace
+    check "clippy: sim without parquet" lint -p windward-sim --no-default-features
+    # Beside windward-stacks, so that dependencies have the features that they have for the workspace.
+    check "clippy: windward without stacks" lint -p windward -p windward-stacks --no-default-features
+}
+
+# lint WORD...: clippy of these packages, their tests and their examples.
+lint() {
+    cargo clippy --all-targets --locked "$@" -- -D warnings
 }
 
 # The program, the library and their tests compile for other systems, without a warning: the type check
@@ -85,20 +123,27 @@ step_portability() {
             fi
             continue
         fi
-        check "portability: $target" \
-            cargo clippy --workspace --all-targets --locked --target "$target" -- -D warnings
+        check "portability: $target" lint --workspace --target "$target"
     done
 }
 
-# In the test profile: optimised, with overflow checks and debug assertions on.
-step_tests() {
-    local log=$scratch/tests.log status tests
-    cargo test --workspace --features windward-evaluate/suites --locked --no-fail-fast 2>&1 | tee "$log"
+# The tests are compiled from the dependencies of the release, in its directory, but with overflow checks and debug
+# assertions on (the profile `bench` of Cargo.toml). Programs that they start lie apart from those of the release.
+test_flags=(--workspace --profile bench --locked --no-fail-fast)
+
+# What cargo test says with these words.
+cargo_test() {
+    CARGO_TARGET_DIR=$PWD/target/tests CARGO_BUILD_BUILD_DIR=$PWD/target cargo test "${test_flags[@]}" "$@" 2>&1
+}
+
+# run_tests WORD...: the same, each test counted.
+run_tests() {
+    local log=$scratch/tests-$BASHPID-$RANDOM.log status tests broken
+    cargo_test "$@" | tee "$log"
     status=${PIPESTATUS[0]}
     tests=$(sum_of passed "$log")
-    pass "$tests"
-    local broken
     broken=$(sum_of failed "$log")
+    pass "$tests"
     # A runner that did not compile or was killed reports no failed test.
     if [ "$status" -ne 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
     if [ "$tests" -eq 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
@@ -109,6 +154,34 @@ step_tests() {
 # sum_of passed|failed LOG: over the `test result:` lines of all runners.
 sum_of() {
     sed -n "s/^test result: .* \([0-9][0-9]*\) $1;.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# Counts only if it fails.
+step_compile() {
+    cargo_test --lib --bins --test '*' --no-run || fail "compile: the tests"
+}
+
+# Tests by the clock on the wall, which wait more than they compute: these programs, and these modules of the tests of
+# the command line.
+clocked=(router namespaces)
+clocked_modules=(compare:: emulate:: perf::)
+
+# All tests but those.
+step_tests() {
+    local path name others=()
+    for path in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
+        name=${path%/main.rs}
+        name=$(basename "$name" .rs)
+        case " cli ${clocked[*]} ${others[*]} " in *" $name "*) ;; *) others+=("$name") ;; esac
+    done
+    run_tests --lib --bins "${others[@]/#/--test=}"
+    run_tests --test cli -- "${clocked_modules[@]/#/--skip=}"
+    run_tests --doc
+}
+
+step_clocked() {
+    run_tests "${clocked[@]/#/--test=}"
+    run_tests --test cli -- "${clocked_modules[@]}"
 }
 
 step_docs() {
@@ -145,18 +218,12 @@ has_all_claims() {
 step_browser() {
     if ! command -v python3 >/dev/null; then
         echo "skipped: the pages are looked at by a Python script, and there is no python3"
-        return
-    fi
-    if ! command -v chromium >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends chromium; } \
-            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
-    fi
-    if ! command -v chromium >/dev/null; then
+    elif ! offer chromium chromium; then
         echo "skipped: there is no chromium"
-        return
+    else
+        check "browser: every page can be read, narrow and wide" \
+            python3 crates/report/tests/browser/check.py report
     fi
-    check "browser: every page can be read, narrow and wide" \
-        python3 crates/lab/tests/browser/check.py report
 }
 
 # Goodput beside ns-2 on a few scenarios; says so and passes where there is no ns-2 to be had.
@@ -165,10 +232,7 @@ step_validation() {
         echo "skipped: the comparison with ns-2 is a Python script, and there is no python3"
         return
     fi
-    if ! command -v ns >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends ns2; } \
-            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
-    fi
+    offer ns ns2
     check "validation: goodput as in ns-2" env WINDWARD=target/release/windward \
         python3 validation/ns2/compare.py --quick
 }
@@ -178,35 +242,31 @@ step_validation() {
 step_instructions() {
     if ! command -v python3 >/dev/null; then
         echo "skipped: instructions are counted by a Python script, and there is no python3"
-        return
-    fi
-    if ! command -v valgrind >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends valgrind; } \
-            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
-    fi
-    if ! command -v valgrind >/dev/null; then
+    elif ! offer valgrind valgrind; then
         echo "skipped: there is no valgrind"
-        return
+    else
+        check "instructions: none more than 5 % above the reference" \
+            env WINDWARD=target/release/windward benches/instructions.sh
     fi
-    check "instructions: none more than 5 % above the reference" \
-        env WINDWARD=target/release/windward benches/instructions.sh
 }
 
-# The Python package: built as a newcomer would, then its tests, the code blocks of its page and the
-# types. Skipped, and said so, where there is no Python that it supports.
+# The Python package: a wheel as docs/install.md has it, its tests and the code blocks of its page. Skipped, and
+# said so, where there is no Python that it supports.
 step_python() {
-    local python=python3 venv=$scratch/venv log=$scratch/python.log status tests broken
-    if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    local venv=$scratch/venv log=$scratch/python.log status tests broken
+    if ! newer_python; then
         echo "skipped: there is no python3 of version 3.11 or later, which the tests need"
         return
     fi
-    if ! "$python" -m venv "$venv" 2>/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3-venv; } \
-            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
-        "$python" -m venv "$venv"
+    python3 -m venv "$venv"
+    rm -rf target/wheels
+    if ! "$venv/bin/pip" wheel -v --no-deps -w target/wheels . >"$log" 2>&1; then
+        tail -30 "$log"
+        fail "python: the package"
+        return
     fi
-    if ! "$venv/bin/pip" install -q . || ! "$venv/bin/pip" install -q -r python/requirements-test.txt; then
-        fail "python: the package and what its tests need"
+    if ! "$venv/bin/pip" install -q --no-compile target/wheels/*.whl -r python/requirements-test.txt; then
+        fail "python: what the tests need"
         return
     fi
     "$venv/bin/pytest" -n 2 --dist loadfile --durations 8 --pyargs python/tests docs/python.md docs/clusters.md windward 2>&1 | tee "$log"
@@ -216,44 +276,45 @@ step_python() {
     pass "${tests:-0}"
     if [ "$status" -ne 0 ] && [ "$broken" -eq 0 ]; then broken=1; fi
     for ((; broken > 0; broken--)); do fail "python: a test, see above"; done
-    check "python: types, by mypy" "$venv/bin/mypy"
-    check "python: the stub says what the extension has" "$venv/bin/python" -m mypy.stubtest \
-        --allowlist python/stubtest-allowlist.txt windward._windward
-    check "python: types, by pyright" "$venv/bin/basedpyright" --pythonpath "$venv/bin/python" --level error
 }
 
-# Each parser of bytes that others wrote, for a minute from the kept corpus; says so and passes where there is no C++ compiler
-# to be had.
-step_fuzz() {
-    if ! command -v g++ >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends g++; } \
-            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
+# The types of the package that step_python installed.
+step_types() {
+    local venv=$scratch/venv
+    if ! [ -x "$venv/bin/mypy" ]; then
+        echo "skipped: the step python, which installs the package, did not run or did not get there"
+        return
     fi
-    if ! command -v g++ >/dev/null; then
+    check "types: by mypy" "$venv/bin/mypy"
+    check "types: the stub says what the extension has" "$venv/bin/python" -m mypy.stubtest \
+        --allowlist python/stubtest-allowlist.txt windward._windward
+    check "types: by pyright" "$venv/bin/basedpyright" --pythonpath "$venv/bin/python" --level error
+}
+
+# Each parser of bytes that others wrote: the kept corpus, then some seconds from it (fuzz/run.sh alone takes a
+# minute each); says so and passes where there is no C++ compiler to be had.
+step_fuzz() {
+    if ! offer g++ g++; then
         echo "skipped: there is no g++, which libFuzzer is compiled by"
         return
     fi
-    check "fuzz: no input breaks a parser" fuzz/run.sh 60
+    check "fuzz: no input breaks a parser" fuzz/run.sh 5
 }
 
 # The documentation site: its first page as a newcomer has it, the site from what that installed, and
 # every block of code on its pages. Skipped, and said so, where there is no Python that it supports.
 step_site() {
-    local python=python3 home=$scratch/home log=$scratch/site.log ran broken
-    if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    local home=$scratch/home log=$scratch/site.log ran broken
+    if ! newer_python; then
         echo "skipped: there is no python3 of version 3.11 or later, which the site needs"
         return
-    fi
-    if ! "$python" -m venv "$scratch/probe" 2>/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-        { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends python3-venv; } \
-            >"$scratch/apt.log" 2>&1 || tail -3 "$scratch/apt.log"
     fi
     # The home of somebody who has a toolchain and no more.
     mkdir -p "$home"
     check "site: the first page works as printed, in a virtual environment of its own" \
         env CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
         PIP_CACHE_DIR="${PIP_CACHE_DIR:-$HOME/.cache/pip}" \
-        "$python" docs/site/blocks.py --home "$home" --only docs/index.md
+        python3 docs/site/blocks.py --home "$home" --only docs/index.md
     check "site: built without a warning, every link inside leads somewhere" \
         docs/build.sh --venv "$home/windward-venv"
     "$home/windward-venv/bin/python" docs/site/blocks.py --except docs/index.md 2>&1 | tee "$log"
@@ -280,25 +341,135 @@ step_readme() {
     check "readme: it has commands" test "$count" -ge 8
 }
 
+# A change in the core: what is compiled for this step is kept, and compiled anew only where it changed.
+step_quick() {
+    export CARGO_INCREMENTAL=1
+    step_format
+    check "clippy of the core" lint -p windward-core
+    test_flags=(--locked --no-fail-fast)
+    run_tests -p windward-core --tests
+    run_tests -p windward-sim --lib golden
+}
+
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format clippy portability tests docs build reproduce browser validation instructions python site readme fuzz)
+all=(setup format house prose clippy docs portability build compile clocked reproduce tests python site readme
+    fuzz types instructions validation browser)
+# These keep one core busy.
+narrow=" format house prose types instructions validation browser "
+# What a step needs of others, if they run too.
+declare -A after=(
+    [docs]=clippy [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
+    [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce
+)
+
+# What helps to compile a second time costs the first time.
+export CARGO_INCREMENTAL=0
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
-    if [[ " ${all[*]} " != *" $step "* ]]; then
-        echo "there is no step $step; the steps are: ${all[*]}" >&2
+    if [[ " ${all[*]} quick " != *" $step "* ]]; then
+        echo "there is no step $step; the steps are: ${all[*]} quick" >&2
         exit 2
     fi
 done
 
-for step in "${steps[@]}"; do
-    printf '\n=== %s\n' "$step"
-    since=$SECONDS
-    "step_$step"
-    echo "=== $step: $((SECONDS - since)) s"
+cores=$(nproc 2>/dev/null || echo 2)
+began=$SECONDS
+pending=("${steps[@]}")
+# Of the steps that run: the process, when it started, how many cores it has.
+declare -A running=() since=()
+used=0
+
+# Steps are process groups of their own, which end with this script.
+set -m
+stop() {
+    local pid
+    for pid in "${!running[@]}"; do kill -TERM -- "-$pid" 2>/dev/null; done
+    rm -rf "$scratch"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+
+# width_of STEP: how many cores it keeps busy.
+width_of() {
+    if [ "$1" = clocked ]; then
+        echo 0
+    elif [[ $narrow == *" $1 "* ]]; then
+        echo 1
+    else
+        echo "$cores"
+    fi
+}
+
+# is_ready STEP: true if nothing that it comes after is still to run or running.
+is_ready() {
+    local before
+    [ "$1" = setup ] || [[ " ${pending[*]} ${running[*]} " != *" setup "* ]] || return
+    for before in ${after[$1]:-}; do
+        [[ " ${pending[*]} ${running[*]} " != *" $before "* ]] || return
+    done
+}
+
+# carry_out STEP: runs it and leaves its counts. What needs its time to the millisecond goes before all others.
+carry_out() {
+    trap - EXIT INT TERM
+    [ "$1" = clocked ] || renice -n 19 -p "$BASHPID" >/dev/null
+    passed=0 failed=0 failures=()
+    "step_$1"
+    printf '%s\n' "$passed" "$failed" "${failures[@]+"${failures[@]}"}" >"$scratch/$1.counts"
+}
+
+# start: the first of the pending steps that can run now; false if there is none.
+start() {
+    local index step width
+    for index in "${!pending[@]}"; do
+        step=${pending[index]}
+        width=$(width_of "$step")
+        if is_ready "$step" && [ $((used + width)) -le "$cores" ]; then
+            unset "pending[index]"
+            if [ "$width" -eq "$cores" ]; then
+                printf '\n=== %s\n' "$step"
+                carry_out "$step" &
+            else
+                carry_out "$step" >"$scratch/$step.said" 2>&1 &
+            fi
+            running[$!]=$step
+            since[$step]=$SECONDS
+            used=$((used + width))
+            return
+        fi
+    done
+    return 1
+}
+
+# finish PID: prints what a step said and adds up what it counted.
+finish() {
+    local step=${running[$1]} counts
+    unset "running[$1]"
+    used=$((used - $(width_of "$step")))
+    if [ -f "$scratch/$step.said" ]; then
+        printf '\n=== %s\n' "$step"
+        cat "$scratch/$step.said"
+    fi
+    if [ -f "$scratch/$step.counts" ]; then
+        mapfile -t counts <"$scratch/$step.counts"
+        passed=$((passed + counts[0]))
+        failed=$((failed + counts[1]))
+        failures+=("${counts[@]:2}")
+    else
+        fail "$step: it was ended"
+    fi
+    echo "=== $step: $((SECONDS - since[$step])) s"
+}
+
+while [ ${#pending[@]} -gt 0 ] || [ ${#running[@]} -gt 0 ]; do
+    while start; do :; done
+    wait -n -p ended "${!running[@]}"
+    finish "$ended"
 done
 
 echo
 for failure in "${failures[@]+"${failures[@]}"}"; do echo "failed: $failure"; done
+echo "=== all: $((SECONDS - began)) s"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What Python costs: a run beside the program's, a call of a part, and of a law over arrays.
+"""Cost of Python: a run compared with the program's, a call of a part, and of a controller over arrays.
 
     python benches/python.py [target/release/windward]
 

@@ -1,4 +1,4 @@
-"""What it costs to spread a sweep over workers: `python benches/sweep.py`.
+"""Cost of distributing a sweep over workers: `python benches/sweep.py`.
 
 Efficiency: packet-hops that W workers do in a second over W times those of one thread that does the
 same runs one after the other without any executor; both in turns, since machines are shared and their

@@ -27,6 +27,7 @@ mkdir -p target
 if [ -z "$venv" ]; then
     venv=target/site-venv
     [ -x "$venv/bin/pip" ] || python3 -m venv "$venv"
+    echo "docs/build.sh: compiling the package, which takes minutes the first time" >&2
     "$venv/bin/pip" install -q .
 fi
 "$venv/bin/pip" install -q --no-compile -r docs/site/requirements.txt

@@ -8,7 +8,7 @@
 
 An arrow goes from a file to the file that defines a name that it imports (`use crate::..`,
 `use super::..`, `use child::..`); re-exports are followed to the definition. `mod` and `pub use`
-draw no arrow, and neither do tests.
+draw no arrow; neither do tests, nor a module that is put together from its own children.
 """
 
 import argparse
@@ -129,7 +129,8 @@ class Crate:
             for parts in uses:
                 path = self.absolute(module, parts)
                 target = self.definition(path) if path is not None else None
-                if target is not None and target != module:
+                # A module that is put together from its own children takes nothing from beside it.
+                if target is not None and target != module and target[:-1] != module:
                     arrows[module].add(target)
         return arrows
 
@@ -205,7 +206,12 @@ def direct(needs):
                 reach(target, seen)
         return seen
 
-    return {n: {t for t in ts if not any(t in reach(o, set()) for o in ts if o != t)} for n, ts in needs.items()}
+    reached = {node: reach(node, set()) for node in needs}
+
+    def implied(node, target, others):
+        return any(target in reached[o] and node not in reached[o] for o in others if o != target)
+
+    return {n: {t for t in ts if not implied(n, t, ts)} for n, ts in needs.items()}
 
 
 def draw(needs, lines, title, note):
@@ -214,7 +220,7 @@ def draw(needs, lines, title, note):
     rows = defaultdict(list)
     for node in sorted(needs):
         rows[floor[node]].append(node)
-    # Each box stands near the middle of what it stands on.
+    # Each box stands near the middle of the boxes below it.
     place = {}
     for level in sorted(rows):
         row = rows[level]

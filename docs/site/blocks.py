@@ -4,7 +4,7 @@
 - python: every block of a page in one namespace, `>>>` blocks as doctests;
 - toml: checked against the JSON Schema, and built by the program if it is a whole scenario or experiment;
 - rust: must stand so in a file that the page links to, which the tests of the repository compile;
-- text, blocks without a language, and directives of Sphinx: nothing, that is no code.
+- text, blocks without a language, and directives of Sphinx: skipped, since they are not code.
 
 A block under a line `<!-- not run: REASON -->` is counted as such; the site prints the reason. What
 `windward reproduce` is told to do is only looked up, since another step of CI does it all, and an
@@ -216,12 +216,12 @@ def commands(block: Block) -> list[str]:
     return lines
 
 
-# What `windward reproduce` was told to do and was looked up before: on every page of a protocol.
+# Names that `windward reproduce` was given and that were checked before: on every page of a protocol.
 LOOKED_UP: set[str] = set()
 
 
 def lookup(command: str) -> str:
-    """What is run for a command: itself, but for what another step of CI does."""
+    """Returns the command to run: the command itself, unless another step of CI runs it."""
     words = shlex.split(command, comments=True)
     if words[:2] == ["windward", "reproduce"] and "--out" not in words and "--list" not in words:
         return f"{command} --list"

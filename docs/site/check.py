@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class Seen(HTMLParser):
-    """What a page links to, what it loads, and the places on it."""
+    """Links of a page, files that it loads, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ def write(stage: Stage, report: Path) -> None:
 
 
 class Found:
-    """What a reproduction found, if there is one, and if it is one of the experiment files as they are
+    """Results of a reproduction, if there is one, and if it is one of the experiment files as they are
     now: otherwise nothing."""
 
     def __init__(self, report: Path, collections: list[dict[str, Any]]) -> None:
@@ -102,7 +102,7 @@ def index(papers: list[dict[str, Any]], found: Found) -> str:
     page = [
         "# The five papers",
         "",
-        "What each paper says, claim by claim, and what its reproduction found. The pages are made from "
+        "The claims of each paper, and the results of its reproduction. The pages are made from "
         "the experiment files; verdicts and figures come from the report of "
         "`windward reproduce`, where there was one when the site was built. "
         "[How to read the report](../report.md) says what the words mean.",
@@ -245,7 +245,7 @@ def readings_count(claim: dict[str, Any]) -> str:
 
 
 def measured(claim: dict[str, Any]) -> list[str]:
-    """What was measured: every check if they are few, else those that did not hold."""
+    """Measured values: every check if they are few, else those that did not hold."""
     checks = claim["checks"]
     texts = claim["measured"].split("; ")
     if len(texts) != len(checks):

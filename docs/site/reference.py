@@ -15,14 +15,14 @@ import windward
 if TYPE_CHECKING:
     from stage import Stage
 
-# What the parts of an axis are for; the order is that of the package.
+# Purpose of the parts of an axis; the order is that of the package.
 AXES = {
     "window": "How cwnd grows and shrinks.",
-    "recovery": "What is lost, and what to send next.",
-    "discrimination": "Does a loss mean congestion, or corruption?",
-    "feedback": "What packets carry and acknowledgments echo.",
-    "aqm": "What a queue drops or marks, and in which order it sends: `aqm` of a link.",
-    "router": "What a router writes into packets: `router` of a link.",
+    "recovery": "Loss detection and retransmission.",
+    "discrimination": "Whether a loss means congestion or corruption.",
+    "feedback": "Information in packets and ACKs.",
+    "aqm": "Drops and marks of a queue, and the order in which it sends: `aqm` of a link.",
+    "router": "Feedback that a router writes into packets: `router` of a link.",
 }
 
 # The package, by what people look for.
@@ -38,24 +38,25 @@ PYTHON = {
         "evaluate",
         "Evaluation",
     ],
+    "Outside programs": ["emulate", "Emulation", "Command", "compare", "Comparison"],
     "Searches": ["search", "Search", "Trial"],
     "Parts written in Python": [
         "Controller",
         "Discriminator",
         "LossModel",
         "Aqm",
-        "Setup",
+        "ControllerSetup",
         "Path",
         "Ack",
         "Congestion",
         "Reset",
         "Loss",
         "Packet",
-        "Place",
+        "QueueSetup",
         "Queue",
         "Steered",
-        "law",
-        "Law",
+        "controller",
+        "ExpressionController",
         "run_batch",
         "BatchController",
         "BatchSetup",
@@ -65,7 +66,7 @@ PYTHON = {
     "Units": ["Unit"],
 }
 
-# What is no class and no function.
+# Data: neither a class nor a function.
 DATA = {
     "protocols": "Every protocol by name.",
     "parts": "Every part by axis and name.",
@@ -76,9 +77,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def write(stage: Stage, rust_pages: Path) -> None:
     schema = json.loads(windward_output("schema"))
-    readings = json.loads(windward_output("schema", "--readings"))
-    stage.write("schema/scenario.schema.json", json.dumps(schema, indent=1))
-    stage.write("schema/readings.schema.json", json.dumps(readings, indent=1))
+    for of in ("scenario", "readings", "suite", "script", "router", "programs"):
+        printed = json.loads(windward_output("schema", of))
+        stage.write(f"schema/{of}.schema.json", json.dumps(printed, indent=1))
     stage.write("reference/parts.md", parts())
     stage.write("reference/keys.md", keys(schema))
     stage.write("reference/cli.md", cli())
@@ -88,7 +89,7 @@ def write(stage: Stage, rust_pages: Path) -> None:
 
 
 def windward_output(*arguments: str) -> str:
-    """What the program prints, in lines of at most 80 characters."""
+    """Output of the program, in lines of at most 80 characters."""
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "windward", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
@@ -112,7 +113,7 @@ def parts() -> str:
     page = [
         "# Parts",
         "",
-        "What [protocols](../protocols/index.md) and links are composed of, as "
+        "The parts of [protocols](../protocols/index.md) and links, as "
         "`windward list --parts` and `windward.parts` have it. "
         "[Scenario files](../scenarios.md) say how parts are put together, and "
         "[Parts of your own](../extending.md) how to add one.",
@@ -190,7 +191,7 @@ def below(key: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def form(key: dict[str, Any], path: str) -> str:
-    """What may stand under a key, in words."""
+    """Describes the permitted values of a key."""
     if "$ref" in key:
         name = key["$ref"].rpartition("/")[2]
         return f"table [{name}](#{name})"
@@ -219,7 +220,7 @@ def plain(kind: str) -> str:
 
 
 def cli() -> str:
-    page = ["# The command line", "", "What each command says of itself with `--help`.", ""]
+    page = ["# The command line", "", "The output of each command with `--help`.", ""]
     top = windward_output("--help")
     page += ["```text", top.rstrip(), "```"]
     inside = False
@@ -278,13 +279,16 @@ def autodoc(name: str) -> list[str]:
 
 SCHEMA = """# Schemas for editors
 
-`windward schema` prints a JSON Schema of scenario and experiment files, made from the table of keys that
-the program reads files by, and `windward schema --readings` one of the files of readings that experiments
-share. With it an editor completes keys, shows what they mean and marks those that do not exist. What
-values make sense together only the program knows: `windward run` and `windward sweep --dry-run` say.
+`windward schema` prints a JSON Schema of scenario and experiment files from the declarations of keys by
+which the program reads them. `windward schema KIND` prints those of readings, suites, conformance
+scripts, the settings of `windward router`, and the programs of `windward compare`. With a schema an
+editor completes keys, shows their meaning and marks unknown ones. Only the program checks that values
+go together: `windward run` and `windward sweep --dry-run` report that.
 
-Here they are as files: <a href="../schema/scenario.schema.json">scenario.schema.json</a>,
-<a href="../schema/readings.schema.json">readings.schema.json</a>.
+The schemas as files: <a href="../schema/scenario.schema.json">scenario</a>,
+<a href="../schema/readings.schema.json">readings</a>, <a href="../schema/suite.schema.json">suite</a>,
+<a href="../schema/script.schema.json">script</a>, <a href="../schema/router.schema.json">router</a>,
+<a href="../schema/programs.schema.json">programs</a>.
 
 Editors that read TOML with Taplo (VS Code with Even Better TOML, Neovim, Helix, Zed) take it from a comment in the first line
 of a file:

@@ -40,8 +40,8 @@ PAGES = {
 CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["scenarios", "experiments", "evaluate", "evaluate-library", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog", "emulate", "perf", "router", "compare", "security"]),
-    ("Notebooks", ["notebooks/first-figure", "notebooks/window-law"]),
-    ("What was found", ["papers/index", "evaluations/index", "upwind", "upwind-worst", "today", "validation", "performance"]),
+    ("Notebooks", ["notebooks/first-figure", "notebooks/congestion-controller"]),
+    ("Results", ["papers/index", "evaluations/index", "upwind", "upwind-worst", "today", "validation", "performance"]),
     (
         "Reference",
         [
@@ -71,7 +71,7 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Files of the repository that pages link to and that are no pages: shown as they are.
+        # Files of the repository that pages link to but that are not pages: shown as they are.
         self.shown: dict[str, str] = {}
 
     def write(self, name: str, text: str) -> None:
@@ -162,7 +162,7 @@ LANGUAGES = {
 
 
 def contents(written: list[str]) -> str:
-    """What the index says to Sphinx of the other pages, of which these are in docs/."""
+    """Returns the table of contents of the index, for Sphinx, with these pages of docs/."""
     blocks = []
     listed = {page for _, pages in CONTENTS for page in pages}
     for heading, pages in CONTENTS:

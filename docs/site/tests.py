@@ -1,4 +1,4 @@
-"""What builds and checks the site finds what is wrong: each check is shown something that is."""
+"""Tests of the scripts that build and check the site: each check is run on an error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Blocks(unittest.TestCase):
         self.good("```python\nx = 1\n```\n\n```python\n>>> x\n1\n\n```\n\n```python\nassert x == 1\n```\n", 3)
         self.bad("```python\nprint(1 / 0)\n```\n")
         self.bad("```python\n>>> 1 + 1\n3\n\n```\n")
-        # What comes after a block that ends the interpreter is not passed over.
+        # Blocks after one that ends the interpreter are not skipped.
         self.assertEqual(len(self.run_page("```python\nimport os; os._exit(0)\n```\n\n```python\nx = 1\n```\n")[1]), 2)
 
     def test_toml(self) -> None:

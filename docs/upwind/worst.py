@@ -13,8 +13,8 @@
 Five questions are asked of each link, and each has a search of its own, by Optuna's tree-structured
 Parzen estimator. Every scenario is run twice, with `upwind` and with `newreno` in its place, which tells what the
 link does from what the protocol does. What was found is made plain: jitter, losses, queue management,
-rivals and odd figures that do not matter to it are taken away. The most unusual that is left says of what kind
-it is, and each question has one of a kind.
+rivals and odd figures that do not matter to it are taken away. The most unusual remaining trait
+determines its kind, and each question has one of a kind.
 
 `windward.search` looks for the values of keys; here queues follow from rate and RTT, two runs make one
 number, and the command line does, so that the package need not be built.
@@ -86,7 +86,7 @@ class Cell:
 
     @property
     def bdp(self) -> float:
-        """What the path holds, in packets."""
+        """Bandwidth-delay product of the path, in packets."""
         return self.rate * 1e3 * self.rtt * 1e-6 / (8 * PACKET)
 
     @property
@@ -222,7 +222,7 @@ class Cell:
             yield replace(self, jitter=_round(self.jitter, 1))
 
     def kind(self) -> str:
-        """What is the most unusual about it; of nothing unusual who is beside it."""
+        """Returns its most unusual trait; without any, the flows beside it."""
         kind = self.aqm.removesuffix("+ecn")
         has = {
             "jitter": self.jitter > 0,
@@ -306,7 +306,7 @@ def cell_of(drawn: dict[str, Any]) -> Cell:
 
 @dataclass(frozen=True)
 class Run:
-    """What matters of a run: rates as shares of what the link carries of a packet that gets through."""
+    """Numbers of a run: rates as shares of the available rate of the link."""
 
     own: float
     others: float
@@ -557,7 +557,7 @@ class Search:
     seed: int
     batch: int
     seen: list[tuple[dict[str, Any], Pair]] = field(default_factory=list)
-    #: Kinds of what was found.
+    #: Kinds of the results.
     taken: set[str] = field(default_factory=set)
 
     def _new(self, cell: Cell) -> bool:
@@ -610,7 +610,7 @@ class Search:
         return Found(self.question, cell, tuple(pair for pair in pairs if pair))
 
     def plain(self, found: Found, runs: int) -> Found:
-        """What is as bad, within a tenth of how bad it is, and has less to it."""
+        """Returns a simpler scenario that is as bad, within a tenth of its badness."""
         question = self.question
         good = 1.0 if question.bad > 0 else 0.0
         bound = good - 0.9 * (good - found.badness())

@@ -35,7 +35,7 @@ SEEN = 7 if ORACLE else 6
 
 
 def reward(interval):
-    """What is used of the capacity, less what waits: half of the RTT in queues costs all of it."""
+    """Utilization minus a penalty for queueing: half of the RTT in queues costs all of it."""
     used = interval.throughput_bps / interval.capacity_bps
     queued = 1 - interval.min_rtt / interval.mean_rtt if interval.mean_rtt > 0 else 0.0
     return used - 2 * queued - 0.1 * interval.resets
@@ -62,7 +62,7 @@ def link(generator, ranges):
 
 
 def episode(parameters, seed, ranges):
-    """The reward of a policy on the link of a seed, and its share of what the link can carry."""
+    """The reward of a policy on the link of a seed, and its share of the capacity of the link."""
     scenario, capacity = link(np.random.default_rng(seed), ranges)
     env = CongestionEnv(scenario, "agent-1", reward=reward, oracle=ORACLE)
     observation, _ = env.reset(seed=seed)

@@ -6,8 +6,8 @@
     python examples/python/worst_case.py cubic bbr        # of two others: minutes
 
 Two connections of each protocol share a bottleneck behind lossy last hops. The search looks for the
-rate, the delay, the queue and the loss at which the first protocol has the smallest share of what all
-four deliver. What comes out is the worst that so many trials found within the bounds below, on this
+rate, the delay, the queue and the loss at which the first protocol has the smallest share of the goodput
+of all four. The result is the worst that so many trials found within the bounds below, on this
 topology and for long transfers. It is no proof that there is nothing worse, and says nothing of how often
 such links occur. Of the two shares that are printed the one over fresh seeds is the one to quote: the
 other was chosen for being small.
@@ -42,7 +42,7 @@ def scenario(first, second):
 
 
 def share(run):
-    """The first group's share of what all delivered; a half would be fair."""
+    """The first group's share of the delivered packets; a half would be fair."""
     first, second = run.groups["goodput_bps"]
     return first / (first + second) if first + second > 0 else 0.5
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use windward_core::wire;
-use windward_lab::qlog::LogReader;
+use windward_logs::LogReader;
 use windward_net::port::{Port, Ports};
 use windward_net::record::Reader;
 use windward_net::{fuzzing, headers};

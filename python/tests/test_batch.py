@@ -1,4 +1,4 @@
-"""Windows set by laws over arrays."""
+"""Windows set by controllers over arrays."""
 
 import datetime
 import sys
@@ -56,16 +56,16 @@ def scenario(**changes):
 def test_arrays_have_what_each_connection_heard():
     made.clear()
     ww.run_batch(scenario(), {"ours": Recorder}, every="100ms", seed=3)
-    (law,) = made
-    assert law.setup.names == ("ours-1", "ours-2", "ours-3") and law.setup.seed == 3
-    assert len(law.batches) == 199
-    times = [batch.now for batch in law.batches]
+    (controller,) = made
+    assert controller.setup.names == ("ours-1", "ours-2", "ours-3") and controller.setup.seed == 3
+    assert len(controller.batches) == 199
+    times = [batch.now for batch in controller.batches]
     assert times == pytest.approx([0.1 * step for step in range(1, 200)])
     # The same, asked connection by connection.
     simulation = ww.Simulation(scenario().with_parts(window={"ours": ww.Steered}), seed=3)
-    for batch in law.batches:
+    for batch in controller.batches:
         simulation.advance(batch.now)
-        for place, name in enumerate(law.setup.names):
+        for place, name in enumerate(controller.setup.names):
             heard = simulation.heard(name)
             flow = simulation.flow(name)
             assert batch.delivered[place] == heard["delivered"]
@@ -80,7 +80,7 @@ def test_arrays_have_what_each_connection_heard():
                 assert batch.mean_rtt[place] == heard["mean_rtt_s"]
                 assert batch.min_rtt[place] == heard["min_rtt_s"]
             simulation.steer(name, 10)
-    delivered = sum(batch.delivered for batch in law.batches)
+    delivered = sum(batch.delivered for batch in controller.batches)
     # 10 packets of 1000 bytes an RTT of 60 ms or more, a queue of at most 50 packets being 40 ms.
     assert all(10 / 0.103 * 19 < count < 10 / 0.060 * 20 for count in delivered)
 
@@ -97,8 +97,8 @@ def test_an_interval_is_an_rtt_where_none_is_given():
 
 def test_groups_have_laws_of_their_own_and_what_has_not_begun_is_not_active():
     made.clear()
-    laws = {"ours": Recorder, "late": Recorder}
-    run = ww.run_batch(scenario(), laws, every=datetime.timedelta(milliseconds=150))
+    controllers = {"ours": Recorder, "late": Recorder}
+    run = ww.run_batch(scenario(), controllers, every=datetime.timedelta(milliseconds=150))
     ours, late = made
     assert ours.setup.names[0] == "ours-1" and late.setup.names == ("late-1", "late-2")
     assert all(batch.active.all() for batch in ours.batches[3:])
@@ -124,30 +124,30 @@ def test_a_law_over_arrays_shares_a_link_and_is_the_same_again():
     assert run.fingerprint == ww.run_batch(alone, {"ours": Aimd, "late": Aimd}, seed=1).fingerprint
 
 
-def law(answer):
-    class Law:
+def controller(answer):
+    class Own:
         def __init__(self, setup):
             pass
 
         def on_interval(self, batch):
             return answer
 
-    return Law
+    return Own
 
 
 @pytest.mark.parametrize(
     "answer", [None, 5.0, [1, 2], [1, 2, 3, 4], [1, 2, float("nan")], "wide", [[1], [2], [3]]]
 )
 def test_answers_that_are_no_windows_are_refused(answer):
-    with pytest.raises(TypeError, match=r"Law.on_interval gave .*: 3 windows in packets"):
-        ww.run_batch(scenario(), {"ours": law(answer)})
+    with pytest.raises(TypeError, match=r"Own.on_interval gave .*: 3 windows in packets"):
+        ww.run_batch(scenario(), {"ours": controller(answer)})
 
 
 def test_windows_out_of_range_are_brought_into_it():
-    low = ww.run_batch(scenario(), {"ours": law([-5, 0, 0.5])})
-    one = ww.run_batch(scenario(), {"ours": law([1, 1, 1])})
+    low = ww.run_batch(scenario(), {"ours": controller([-5, 0, 0.5])})
+    one = ww.run_batch(scenario(), {"ours": controller([1, 1, 1])})
     assert low.fingerprint == one.fingerprint
-    ww.run_batch(scenario(duration="1s"), {"ours": law([1, 1, float("inf")])})
+    ww.run_batch(scenario(duration="1s"), {"ours": controller([1, 1, float("inf")])})
 
 
 def test_mistakes_are_said(monkeypatch):
@@ -157,7 +157,7 @@ def test_mistakes_are_said(monkeypatch):
         ww.run_batch(scenario(), {"ours": Recorder}, every="20mss")
     with pytest.raises(ValueError, match='did you mean "ours"'):
         ww.run_batch(scenario(), {"our": Recorder})
-    with pytest.raises(TypeError, match="no class with a method on_interval"):
+    with pytest.raises(TypeError, match="not a class with a method on_interval"):
         ww.run_batch(scenario(), {"ours": 5})
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(ImportError, match="pip install numpy"):

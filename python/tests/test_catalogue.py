@@ -1,4 +1,4 @@
-"""What there is: protocols and parts."""
+"""The catalogue: protocols and parts."""
 
 import pytest
 

@@ -100,7 +100,7 @@ def test_a_window_beyond_the_pipe_queues_and_then_loses():
 
 
 def test_an_agent_observes_nothing_of_the_true_capacity():
-    # What an agent hears does not depend on the capacity: a smaller one in the reward's interval
+    # The observation does not depend on the capacity: a smaller one in the reward's interval
     # changes the reward and the oracle, and no other number.
     interval = Interval(0.1, 20.0, 18, 1, 0, 1.5e6, 0.08, 0.06, 10e6, 3e6)
     other = dataclasses.replace(interval, capacity_bps=5e6)

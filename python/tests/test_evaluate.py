@@ -1,4 +1,4 @@
-"""Laws in Python, judged by RFC 9743."""
+"""Controllers in Python, judged by RFC 9743."""
 
 import json
 import pathlib
@@ -10,7 +10,7 @@ import pytest
 import windward as ww
 
 ROOT = pathlib.Path(__file__).parents[2]
-LAWS = ROOT / "examples" / "python" / "laws.py"
+LAWS = ROOT / "examples" / "python" / "controllers.py"
 
 
 class OwnReno:
@@ -96,7 +96,7 @@ def test_what_a_law_raises_comes_out_with_its_time():
     with pytest.raises(ZeroDivisionError) as raised:
         ww.evaluate(Late, only=["high-loss"])
     assert 1 < raised.value.simulated_time < 1.5
-    # What was wrong before is not told again.
+    # An earlier error is not reported again.
     assert ww.evaluate("newreno", only=["high-loss"]).subjects == ["newreno"]
 
 
@@ -126,33 +126,33 @@ def test_the_command_line_takes_laws_from_files(tmp_path):
 
 
 def test_resuming_sees_that_the_file_of_a_law_has_changed(tmp_path):
-    law = tmp_path / "mine.py"
+    controller = tmp_path / "mine.py"
     text = LAWS.read_text("utf-8")
     # It fails in the second run, so that there is something to go on with.
     late = text.replace("        if ack.allows_growth", "        LAST[0] += 1\n        assert LAST[0] < 9000\n        if ack.allows_growth")
-    law.write_text("LAST = [0]\n" + late, "utf-8")
+    controller.write_text("LAST = [0]\n" + late, "utf-8")
     words = ["mine.py:Careful", "--only", "high-loss", "--threads", "1"]
     done = command(*words, folder=tmp_path)
     assert done.returncode == 1, done.stdout
     assert "mine.py:" in done.stderr and "AssertionError" in done.stderr
-    law.write_text(text, "utf-8")
+    controller.write_text(text, "utf-8")
     done = command(*words, "--resume", folder=tmp_path)
     assert done.returncode == 2, done.stdout
     assert "another run" in done.stderr or "nothing to resume" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
-    ("law", "says"),
+    ("controller", "says"),
     [
-        ("mine.py:Law", "cannot read"),
+        ("mine.py:Own", "cannot read"),
         (f"{LAWS}:Carefull", "did you mean `Careful`?"),
         (f"{LAWS}", "which class"),
         (f"{LAWS}:ww", "no class with a method on_ack"),
         (f"cubic={LAWS}:Careful", "of the table"),
     ],
 )
-def test_a_law_that_is_none_is_refused_with_its_reason(law, says, tmp_path):
-    done = command(law, folder=tmp_path)
+def test_a_law_that_is_none_is_refused_with_its_reason(controller, says, tmp_path):
+    done = command(controller, folder=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr
     assert "Traceback" not in done.stderr

@@ -163,8 +163,8 @@ scenario = ww.Scenario.read(first).with_(duration="2s", warmup="1s")
 
 
 def work(seed):
-    law = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
-    run = scenario.with_parts(window={"*": law}).run(seed)
+    controller = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+    run = scenario.with_parts(window={"*": controller}).run(seed)
     experiment = ww.Experiment.read(sweep).with_(duration="2s", warmup="1s")
     return run.fingerprint, experiment.sweep(repetitions=1, threads=2).to_pydict()
 
@@ -202,7 +202,7 @@ def test_processes_that_are_forked_beside_threads_go_on(tmp_path):
     program = tmp_path / "forks.py"
     program.write_text(FORKS)
     first = ROOT / "experiments/examples/first.toml"
-    # What hangs is killed, and fails.
+    # A process that hangs is killed, and fails.
     done = subprocess.run(
         [sys.executable, "-W", "ignore", program, first, SWEEP],
         capture_output=True,

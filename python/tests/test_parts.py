@@ -113,10 +113,10 @@ def test_scenarios_with_parts_are_pickled_by_the_name_of_the_class():
     assert again.run().fingerprint == scenario.run().fingerprint
 
 
-def law(answer, begin=lambda setup: None):
-    """A law that gives this at its tenth acknowledgment."""
+def controller(answer, begin=lambda setup: None):
+    """A controller that gives this at its tenth acknowledgment."""
 
-    class Law:
+    class Own:
         def __init__(self, setup):
             begin(setup)
             self.acks = 0
@@ -125,7 +125,7 @@ def law(answer, begin=lambda setup: None):
             self.acks += 1
             return answer(ack) if self.acks == 10 else 4.0
 
-    return Law
+    return Own
 
 
 def raises(_):
@@ -134,30 +134,30 @@ def raises(_):
 
 def test_an_exception_comes_out_with_its_traceback_and_the_time():
     with pytest.raises(LookupError, match="no window today") as caught:
-        first().with_parts(window={"clean": law(raises)}).run()
+        first().with_parts(window={"clean": controller(raises)}).run()
     assert 0 < caught.value.simulated_time < 8
     text = "".join(traceback.format_exception(caught.value))
     assert "in raises" in text
     if sys.version_info >= (3, 11):
-        assert "in Law, at 0." in text and "of simulated time" in text
-    # What comes after is not touched by it.
+        assert "in Own, at 0." in text and "of simulated time" in text
+    # Later runs are not affected.
     assert first().run().fingerprint == first().run().fingerprint
 
 
 @pytest.mark.parametrize("answer", [None, "wide", math.nan, [], object()])
 def test_answers_that_are_no_window_are_refused(answer):
-    with pytest.raises(TypeError, match=r"Law\.on_ack gave .*a window in packets is needed"):
-        first().with_parts(window={"clean": law(lambda ack: answer)}).run()
+    with pytest.raises(TypeError, match=r"Own\.on_ack gave .*a window in packets is needed"):
+        first().with_parts(window={"clean": controller(lambda ack: answer)}).run()
 
 
 def test_windows_that_are_too_small_are_one_packet():
-    run = first().with_parts(window={"clean": law(lambda ack: -5)}).run()
+    run = first().with_parts(window={"clean": controller(lambda ack: -5)}).run()
     assert run.flows["goodput_bps"][0] > 0
 
 
 def test_a_constructor_that_raises_stops_the_run_before_it_begins():
     with pytest.raises(LookupError):
-        first().with_parts(window={"clean": law(None, begin=raises)}).run()
+        first().with_parts(window={"clean": controller(None, begin=raises)}).run()
     with pytest.raises(TypeError):
         first().with_parts(loss={"bottleneck": NeedsMore}).run()
 
@@ -224,14 +224,14 @@ def test_a_law_may_run_another_simulation_but_not_its_own():
         inner.append(first(duration="2s").run().fingerprint)
         return ack.cwnd
 
-    run = first().with_parts(window={"clean": law(another)}).run()
+    run = first().with_parts(window={"clean": controller(another)}).run()
     assert len(inner) == 5 and run.fingerprint
     simulation = None
 
     def its_own(ack):
         simulation.advance(5)
 
-    simulation = ww.Simulation(first().with_parts(window={"clean": law(its_own)}))
+    simulation = ww.Simulation(first().with_parts(window={"clean": controller(its_own)}))
     with pytest.raises(RuntimeError, match="running"):
         simulation.advance(2)
 
@@ -240,15 +240,15 @@ def test_a_law_that_takes_its_time_changes_nothing():
     others = []
 
     def sleeps(ack):
-        # Whoever else waits for the interpreter has it meanwhile.
+        # Another thread that waits for the interpreter gets it in the meantime.
         other = threading.Thread(target=lambda: others.append(first(duration="2s").run()))
         other.start()
         other.join(timeout=60)
         time.sleep(0.05)
         return 4.0
 
-    slow = first().with_parts(window={"clean": law(sleeps)}).run()
-    quick = first().with_parts(window={"clean": law(lambda ack: 4.0)}).run()
+    slow = first().with_parts(window={"clean": controller(sleeps)}).run()
+    quick = first().with_parts(window={"clean": controller(lambda ack: 4.0)}).run()
     assert slow.fingerprint == quick.fingerprint and len(others) == 5
 
 

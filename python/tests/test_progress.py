@@ -18,7 +18,7 @@ def first(**changes):
 
 @pytest.fixture
 def bars(monkeypatch):
-    """Every bar that is drawn, as the list of what is done after each of its updates."""
+    """Every bar that is drawn, as the list of its values after each update."""
     tqdm_auto = pytest.importorskip("tqdm.auto")
     drawn = []
 

@@ -23,7 +23,7 @@ def first(**changes):
 
 
 def program(*arguments):
-    """What ``python -m windward`` prints."""
+    """Output of ``python -m windward``."""
     command = [sys.executable, "-m", "windward", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 

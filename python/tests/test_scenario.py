@@ -118,7 +118,7 @@ def test_scenarios_of_another_version_are_read_or_the_error_names_both():
     scenario = ww.Scenario.read(FIRST)
     make, (version, name, text, changes, parts) = scenario.__reduce__()
     assert version == ww.__version__
-    # What both understand is what it was.
+    # Both versions read it as the same scenario.
     assert make("0.0.1", name, text, changes, parts) == scenario
     newer = "a_key_of_tomorrow = 1\n" + text
     message = f"windward 9.9.9 cannot be read by windward {ww.__version__}: .*a_key_of_tomorrow"
@@ -139,7 +139,7 @@ def test_a_file_that_the_system_does_not_give_is_its_error(read, tmp_path):
         read(tmp_path)
     with pytest.raises(NotADirectoryError):
         read(pathlib.Path(__file__) / "below.toml")
-    # What is in a file that can be read is still the scenario's matter.
+    # The contents of a readable file are checked by the scenario.
     (tmp_path / "latin.toml").write_bytes(b"# \xe4")
     with pytest.raises(ww.ScenarioError):
         read(tmp_path / "latin.toml")

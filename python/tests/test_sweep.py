@@ -32,7 +32,7 @@ def longer():
 
 @pytest.fixture(scope="module")
 def serial():
-    """What the kills must not change."""
+    """The rows that the kills must not change."""
     return longer().sweep(repetitions=MANY, threads=1).to_pydict()
 
 
@@ -98,7 +98,7 @@ def test_whatever_submits_will_do():
 
     serial = small().sweep(repetitions=1, threads=1).to_pydict()
     assert ww.sweep(small(), Immediate(), repetitions=1).to_pydict() == serial
-    with pytest.raises(TypeError, match="a list is no concurrent.futures.Executor"):
+    with pytest.raises(TypeError, match="a list is not a concurrent.futures.Executor"):
         ww.sweep(small(), [])
     with pytest.raises(ValueError, match="task_seconds = 0"):
         ww.sweep(small(), task_seconds=0)
@@ -576,6 +576,6 @@ def test_the_manifests_are_yaml_of_their_kinds():
         manifest = yaml.safe_load(path.read_text())
         kinds[manifest["kind"]] = manifest
     assert set(kinds) == {"DaskCluster", "RayJob"}
-    # What Ray is to run is a program.
+    # The entry point of the Ray job is a program.
     program = kinds["RayJob"]["spec"]["entrypoint"].removeprefix('python -c "').removesuffix('"')
     compile(program, "entrypoint", "exec")

@@ -1,4 +1,4 @@
-"""Congestion control on links that lose packets: simulations, experiments, laws of your own.
+"""Congestion control on links that lose packets: simulations, experiments, controllers of your own.
 
 >>> import windward as ww
 >>> scenario = ww.Scenario(
@@ -20,9 +20,10 @@ into pandas by ``pandas.DataFrame.from_arrow``.
 
 from ._batch import Batch, BatchController, BatchSetup, run_batch
 from ._catalogue import Parameter, Part, Parts, Protocol, Protocols, parts, protocols
+from ._emulate import Command, Comparison, Emulation, compare, emulate
 from ._errors import ScenarioError
 from ._evaluate import Evaluation, evaluate
-from ._parts import Discriminator, LossModel, Aqm, Controller
+from ._parts import Aqm, Controller, Discriminator, LossModel
 from ._reproduce import Reproduction, reproduce
 from ._search import Search, Trial, search
 from ._sweep import SweepData, WorkerError, sweep
@@ -32,36 +33,42 @@ from ._windward import VERSION as __version__
 from ._windward import (
     Ack,
     Congestion,
+    ControllerSetup,
     Experiment,
-    Law,
+    ExpressionController,
     Loss,
     Packet,
     Path,
-    Place,
     Queue,
+    QueueSetup,
     Reset,
     Run,
     Scenario,
-    Setup,
     Simulation,
     Steered,
     Table,
-    law,
+    controller,
 )
 
 __all__ = [
     "Ack",
+    "Aqm",
     "B",
     "Batch",
     "BatchController",
     "BatchSetup",
+    "Command",
+    "Comparison",
     "Congestion",
+    "Controller",
+    "ControllerSetup",
     "Discriminator",
+    "Emulation",
     "Evaluation",
     "Experiment",
+    "ExpressionController",
     "GB",
     "Gbit",
-    "Law",
     "Loss",
     "LossModel",
     "MB",
@@ -71,32 +78,31 @@ __all__ = [
     "Part",
     "Parts",
     "Path",
-    "Place",
     "Protocol",
     "Protocols",
     "Queue",
-    "Aqm",
+    "QueueSetup",
     "Reproduction",
     "Reset",
     "Run",
     "Scenario",
     "ScenarioError",
     "Search",
-    "Setup",
     "Simulation",
     "Steered",
     "SweepData",
     "Table",
     "Trial",
     "Unit",
-    "Controller",
     "WorkerError",
     "__version__",
     "bit",
+    "compare",
+    "controller",
+    "emulate",
     "evaluate",
     "kB",
     "kbit",
-    "law",
     "ms",
     "ns",
     "packets",
@@ -109,3 +115,29 @@ __all__ = [
     "sweep",
     "us",
 ]
+
+_RENAMED = {
+    "BatchLaw": "BatchController",
+    "Discrimination": "Discriminator",
+    "Law": "ExpressionController",
+    "Place": "QueueSetup",
+    "QueueManagement": "Aqm",
+    "Setup": "ControllerSetup",
+    "WindowLaw": "Controller",
+    "law": "controller",
+}
+
+
+def __getattr__(name: str) -> object:
+    """The names of version 0.1, with a warning."""
+    new = _RENAMED.get(name)
+    if new is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import warnings
+
+    warnings.warn(
+        f"windward.{name} is called windward.{new} now; the old name goes with the next version",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return globals()[new]

@@ -8,7 +8,7 @@ from . import _windward
 
 
 def main() -> int:
-    """Runs the command line with this process's arguments; gives the exit status."""
+    """Runs the command line with the arguments of this process; returns the exit status."""
     sys.stdout.flush()
     return _windward.main(["windward", *sys.argv[1:]], sys.executable)
 

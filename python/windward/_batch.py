@@ -23,7 +23,7 @@ _MOST = 2.0**32 - 1
 
 @dataclass(frozen=True)
 class BatchSetup:
-    """What a batch law is made for.
+    """Group that a batch controller is made for.
 
     Attributes:
         names: The connections, in the order of all arrays.
@@ -38,7 +38,7 @@ class BatchSetup:
 
 @dataclass(frozen=True)
 class Batch:
-    """What all connections of a group heard in an interval: arrays of one number each.
+    """Events of all connections of a group in an interval: arrays with one number for each.
 
     Attributes:
         now: The instant, seconds.
@@ -69,7 +69,7 @@ class Batch:
 
 @runtime_checkable
 class BatchController(Protocol):
-    """How the windows of all connections of a group move: one object a group.
+    """Law for the windows of all connections of a group: one object for each group.
 
     The class is called with a ``BatchSetup``.
 
@@ -84,15 +84,15 @@ class BatchController(Protocol):
     """
 
     def on_interval(self, batch: Batch) -> NDArray[Any]:
-        """An interval is over: the windows from now on, packets; below one counts as one."""
+        """Returns the windows for the next interval, packets; less than one counts as one."""
         ...
 
 
 class _Group:
-    """A law, and the connections that it steers."""
+    """A controller, and the connections that it steers."""
 
     def __init__(
-        self, simulation: Simulation, name: str, law: Callable[[BatchSetup], BatchController], seed: int
+        self, simulation: Simulation, name: str, controller: Callable[[BatchSetup], BatchController], seed: int
     ) -> None:
         steered = simulation._steered(name)
         self.indices = [index for index, _ in steered]
@@ -102,8 +102,8 @@ class _Group:
         self._simulation = simulation
         cwnd = self._look()[0]
         names = tuple(connection for _, connection in steered)
-        self.law = law(BatchSetup(names, cwnd, seed))
-        self.whose = f"{getattr(law, '__name__', 'the law')}.on_interval"
+        self.controller = controller(BatchSetup(names, cwnd, seed))
+        self.whose = f"{getattr(controller, '__name__', 'the controller')}.on_interval"
 
     def _look(self) -> NDArray[Any]:
         import numpy as np
@@ -112,7 +112,7 @@ class _Group:
         return heard.reshape(8, len(self.indices))
 
     def step(self, now: float, every: float | None) -> None:
-        """Asks the law, and says when it is to be asked next."""
+        """Calls the controller, and returns the time of the next call."""
         import numpy as np
 
         columns = self._look()
@@ -131,7 +131,7 @@ class _Group:
             min_rtt,
             active,
         )
-        answer = self.law.on_interval(batch)
+        answer = self.controller.on_interval(batch)
         try:
             windows = np.ascontiguousarray(answer, dtype=np.float64)
         except (TypeError, ValueError):
@@ -154,22 +154,22 @@ class _Group:
 
 def run_batch(
     scenario: Scenario,
-    laws: Mapping[str, Callable[[BatchSetup], BatchController]],
+    controllers: Mapping[str, Callable[[BatchSetup], BatchController]],
     *,
     every: float | str | timedelta | None = None,
     seed: int | None = None,
 ) -> Run:
-    """Simulates a scenario whose windows are set by laws over arrays.
+    """Simulates a scenario whose windows are set by controllers over arrays.
 
-    A law is asked once an interval and not at each acknowledgment: a window stays until then, also
+    A controller is asked once an interval and not at each acknowledgment: a window stays until then, also
     after a loss. Losses are found and repaired as the protocol of the group says; take ``sack`` or one
     with packet numbers, since others tell late, and twice, what was delivered.
 
     Args:
         scenario: What to simulate.
-        laws: A law for each group of connections that is to have one, by the name of the group. Each
+        controllers: A controller for each group of connections that is to have one, by the name of the group. Each
             is a class with a method ``on_interval``: see ``BatchController``.
-        every: The interval: seconds, ``"20ms"`` or a timedelta. None is about an RTT: the mean of what the
+        every: The interval: seconds, ``"20ms"`` or a timedelta. None means about an RTT: the mean of the RTTs that the
             group's connections measured in the last interval, at least 1 ms, and 100 ms while they
             have measured nothing.
         seed: Instead of the scenario's.
@@ -177,7 +177,7 @@ def run_batch(
     Raises:
         ImportError: If NumPy is not installed.
         KeyError: If there is no group of that name.
-        TypeError: If a law gives anything but as many numbers as it has connections.
+        TypeError: If a controller gives anything but as many numbers as it has connections.
         ValueError: If the interval is not longer than 0, or the group has no connections.
     """
     try:
@@ -189,13 +189,13 @@ def run_batch(
     seconds = None if every is None else interval_seconds(every, "every")
     if seconds == 0:
         raise ValueError(f"every = {every}: must be longer than 0 s")
-    for name, law in laws.items():
-        if not (callable(law) and hasattr(law, "on_interval")):
-            raise TypeError(f"{name}: {law!r} is no class with a method on_interval")
-    steered = scenario.with_parts(window=dict.fromkeys(laws, Steered))
+    for name, controller in controllers.items():
+        if not (callable(controller) and hasattr(controller, "on_interval")):
+            raise TypeError(f"{name}: {controller!r} is not a class with a method on_interval")
+    steered = scenario.with_parts(window=dict.fromkeys(controllers, Steered))
     simulation = Simulation(steered, seed=seed)
     run_seed = scenario.seed if seed is None else seed
-    groups = [_Group(simulation, name, law, run_seed) for name, law in laws.items()]
+    groups = [_Group(simulation, name, controller, run_seed) for name, controller in controllers.items()]
     for group in groups:
         group.due = _FIRST_INTERVAL if seconds is None else seconds
     while groups:

@@ -13,7 +13,7 @@ from . import _windward
 
 @dataclass(frozen=True)
 class Parameter:
-    """Something that can be set of a part.
+    """A parameter of a part.
 
     Attributes:
         key: Its key in scenario files, with the table it stands in.
@@ -74,7 +74,7 @@ class Protocol:
     router: str
 
     def explain(self) -> str:
-        """What it is made of, as Markdown: its page of the documentation."""
+        """Its page of the documentation, as Markdown."""
         text = _windward.explain(self.name) or ""
         return "\n".join(line for line in text.splitlines() if not line.startswith("<!--"))
 
@@ -86,7 +86,7 @@ Value = TypeVar("Value")
 
 
 class _Named(Mapping[str, Value]):
-    """Things by name; a name that is not there suggests one that is."""
+    """Items by name; an unknown name raises an error that suggests a known one."""
 
     def __init__(self, what: str, things: dict[str, Value]) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""``windward sweep --dask`` and ``--ray``: what the command line hands over, as JSON."""
+"""``windward sweep --dask`` and ``--ray``: the arguments of the command line, as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._windward import Experiment
 
 
 def main() -> int:
-    """Does the sweep that the argument describes; gives the exit status of the command line."""
+    """Runs the sweep that the argument describes; returns the exit status of the command line."""
     request: dict[str, Any] = json.loads(sys.argv[1])
     bar = _windward.Bar(request["quiet"])
     try:

@@ -1,10 +1,10 @@
-"""What goes wrong."""
+"""Errors of the package."""
 
 from __future__ import annotations
 
 
 class ScenarioError(ValueError):
-    """A scenario is wrong: something unknown, missing or impossible in it.
+    """A scenario is invalid: something in it is unknown, missing or impossible.
 
     The text says what, where and what to do; its parts are attributes.
 

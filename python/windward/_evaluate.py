@@ -1,4 +1,4 @@
-"""What RFC 9743 asks of a congestion controller, answered by laws in Python and all others."""
+"""Evaluations by the criteria of RFC 9743, of controllers in Python and all others."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from . import _windward
-from ._windward import Law
+from ._windward import ExpressionController
 
-Subject = str | Law | type
-"""A name as for ``windward evaluate``, what ``windward.controller`` gives, or a class with ``on_ack``."""
+Subject = str | ExpressionController | type
+"""A name as for ``windward evaluate``, a result of ``windward.controller``, or a class with
+``on_ack``."""
 
 
 class Evaluation:
-    """What came out of an evaluation. A notebook shows it as a table.
+    """Results of an evaluation. A notebook shows them as a table.
 
     Attributes:
         folder: Where the report is; ``index.html`` is the page to look at.
@@ -57,8 +58,7 @@ class Evaluation:
         self.general_use = dict(zip(self.subjects, found["general_use"]))
 
     def verdicts(self, subject: str | None = None) -> dict[str, str]:
-        """How a subject, the first if none is named, answers each criterion that something was asked for:
-        meets, does not, undecided or not applicable.
+        """Answer of a subject, by default the first, for each criterion that was checked: meets, does not, undecided or not applicable.
 
         Raises:
             KeyError: If there is no such subject.
@@ -98,13 +98,13 @@ def evaluate(
     progress: Callable[[float], object] | bool | None = None,
     **named: Subject,
 ) -> Evaluation:
-    """Judges congestion controllers by what RFC 9743 asks: ``evaluate("cubic", Aimd)``.
+    """Evaluates congestion controllers by the criteria of RFC 9743: ``evaluate("cubic", Aimd)``.
 
-    A law in Python takes some ten times as long as one in Rust, and laws are asked by one thread at
-    a time; ``windward.controller`` makes laws that are not.
+    A controller in Python takes some ten times as long as one in Rust, and controllers are asked by one thread at
+    a time; ``windward.controller`` makes controllers that are not.
 
     Args:
-        subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, laws of
+        subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, controllers of
             ``windward.controller``, and classes as ``windward.Controller`` describes them.
         against: Who shares paths with each subject, instead of those that the suite names.
         suite: What is asked: ``rfc9743``, another that comes along, or a file.
@@ -119,8 +119,8 @@ def evaluate(
 
     Raises:
         ScenarioError: If nothing has such a name.
-        TypeError: If a subject is none.
-        Exception: Whatever a law raises, with ``simulated_time``.
+        TypeError: If a subject is invalid.
+        Exception: The exception that a controller raises, with ``simulated_time``.
         OSError: If the folder does not take the report.
     """
     own = None
@@ -157,7 +157,7 @@ def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object
         return f"{name}={subject}"
     name = name or getattr(subject, "name", None) or getattr(subject, "__name__", None)
     if not isinstance(name, str):
-        raise TypeError(f"{subject!r} is no subject: a name, a law or a class is")
+        raise TypeError(f"{subject!r} is not a subject: expected a name, a controller or a class")
     return (name, subject)
 
 
@@ -168,11 +168,11 @@ def load(file: str, name: str) -> tuple[object, str]:
         text = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{file}: cannot read: {error.strerror}") from None
-    # What lies beside the file can be imported, as if it were run.
+    # Modules beside the file can be imported, as if it were run.
     sys.path.insert(0, str(path.parent.resolve()))
     specification = importlib.util.spec_from_file_location(path.stem, path)
     if specification is None or specification.loader is None:
-        raise ValueError(f"{file}: is no module of Python")
+        raise ValueError(f"{file}: is not a Python module")
     module = importlib.util.module_from_spec(specification)
     sys.modules.setdefault(path.stem, module)
     try:

@@ -1,4 +1,4 @@
-"""What parts written in Python look like. A class needs the methods, not the base."""
+"""Interfaces of parts written in Python. A class needs the methods, not the base class."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Verdict = Literal["pass", "mark", "drop"] | None
 
 @runtime_checkable
 class Controller(Protocol):
-    """How a congestion window grows and shrinks: one object a connection.
+    """Congestion controller: one object for each connection.
 
-    The class is called with a ``Setup``. Each method gets an event and returns the window after it,
+    The class is called with a ``ControllerSetup``. Each method gets an event and returns the window after it,
     in packets; below one packet counts as one.
 
     >>> class Aimd:
@@ -33,20 +33,20 @@ class Controller(Protocol):
     ...         self.cwnd = reset.window_after(self.cwnd)
     ...         return self.cwnd
 
-    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of what is in
-    flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
+    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of the
+    packets in flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
     loss that is certainly no congestion, by default nothing. The default of a method moves the window
     behind the object's back: ``ack.cwnd`` has it. An attribute ``ssthresh`` is shown in series.
     """
 
     def on_ack(self, ack: Ack) -> float:
-        """An acknowledgment arrived: the window, packets."""
+        """Returns the window after an ACK, packets."""
         ...
 
 
 @runtime_checkable
 class Discriminator(Protocol):
-    """Is a loss congestion or corruption? One object a connection, made with a ``Setup``.
+    """Discriminator of losses: one object for each connection, made with a ``ControllerSetup``.
 
     Besides ``judge`` there may be ``on_ack(Ack)``, heard before the losses that it tells of are
     judged, and ``opinion(Loss)``, for recovery that asks before there is a loss; it must remember
@@ -60,28 +60,28 @@ class Discriminator(Protocol):
 
 @runtime_checkable
 class LossModel(Protocol):
-    """What a wire does to packets: one object a link, made without arguments.
+    """Loss model of a wire: one object for each link, made without arguments.
 
     An attribute ``loss_rate`` of the class, 0 by default, is the share of packets that it destroys in
     the long run, which a notifier that is configured tells of.
     """
 
     def destroys(self, now: float, packet: Packet, coin: float) -> bool:
-        """Is the packet destroyed? ``coin`` is uniform from 0 to 1, and of the run's own seed."""
+        """True if the packet is destroyed. ``coin`` is uniform from 0 to 1, from the seed of the run."""
         ...
 
 
 @runtime_checkable
 class Aqm(Protocol):
-    """What is dropped or marked before a queue is full: one object a link, made with a ``Place``.
+    """AQM of a link: one object for each link, made with a ``QueueSetup``.
 
     Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
     leave after so many seconds; after a drop the next one is asked about at once. A mark drops the
     packet of a transport that understands none. ``on_rate(rate_bps, share_bps)`` hears of the link's
-    new rate, and of what the queue may count on of it, when ``Simulation.change_link`` changes it.
+    new rate, and of the share of it that the queue may use, when ``Simulation.change_link`` changes it.
     """
 
     def on_enqueue(self, queue: Queue, packet: Packet) -> Verdict:
-        """A packet arrives and finds the queue. What passes is still dropped if it does not fit."""
+        """Decides on a packet that arrives. A packet that passes is dropped if it does not fit."""
         ...
 

@@ -1,4 +1,4 @@
-"""A bar for those who pass ``progress=True``."""
+"""The bar of ``progress=True``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Bar:
         self._bar.update(100 * share - self._bar.n)
 
     def close(self, complete: bool) -> None:
-        """The work is over, all of it or not."""
+        """Removes the bar, after complete work or not."""
         if complete:
             self(1.0)
         self._bar.close()
@@ -47,7 +47,7 @@ class Bar:
 def told(
     progress: Callable[[float], object] | bool | None, what: str
 ) -> Generator[Callable[[float], object] | None, None, None]:
-    """Who is told of the share done: a function, a bar, which is closed at the end, or nobody.
+    """Yields the receiver of the share done: a function, a bar, which is closed at the end, or None.
 
     Raises:
         ImportError: If a bar is wanted and tqdm is not installed.

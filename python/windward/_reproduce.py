@@ -16,7 +16,7 @@ from . import _windward
 
 
 class Reproduction:
-    """What a reproduction found: figures, data and verdicts. A notebook shows them.
+    """Results of a reproduction: figures, data and verdicts. A notebook shows them.
 
     Attributes:
         folder: Where the report is; ``index.html`` is the page to look at.

@@ -29,10 +29,10 @@ Choices: TypeAlias = "tuple[Bound, Bound] | tuple[Bound, Bound, Literal['log']] 
 
 
 class Executor(Protocol):
-    """What runs may be given to: of ``concurrent.futures``, or a client of Dask."""
+    """An executor of ``concurrent.futures``, or a client of Dask."""
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any) -> Any:
-        """Gives the work away; the result has a method ``result``."""
+        """Submits work; the returned future has a method ``result``."""
         ...
 
 
@@ -57,7 +57,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found. A notebook shows it.
+    """Results of a search. A notebook shows them.
 
     The best of many trials was chosen for its value over the seeds of the search, which therefore flatters
     it. ``value`` is that of the same parameters over seeds that had no part in the choice.
@@ -178,7 +178,7 @@ def _dimension(key: str, choices: Any) -> _Dimension:
         )
     first, last, *scale = choices
     if scale not in ([], ["log"]):
-        raise ValueError(f'{key}: {scale[0]!r} is no scale; "log" is')
+        raise ValueError(f'{key}: {scale[0]!r} is not a scale; expected "log"')
     log = bool(scale)
     (low, unit), (high, other) = _number(key, first), _number(key, last)
     if unit != other:
@@ -202,7 +202,7 @@ def _number(key: str, end: Bound) -> tuple[int | float, str]:
     if not isinstance(end, str):
         number: int | float = end if isinstance(end, int) else float(end)
         if not math.isfinite(number):
-            raise ValueError(f"{key}: {end!r} is no bound")
+            raise ValueError(f"{key}: {end!r} is not a bound")
         return number, ""
     found = _windward.quantity(end)
     if found is None:
@@ -222,7 +222,7 @@ _Stop: TypeAlias = "threading.Event | None"
 def _evaluate(
     scenario: Scenario, objective: Callable[[Run], float], seed: int, stop: _Stop = None
 ) -> float:
-    """The objective of one run. Of the module, so that it can be pickled."""
+    """The objective of one run. A function of the module, so that it can be pickled."""
 
     def look(_share: float) -> None:
         if stop is not None and stop.is_set():
@@ -236,7 +236,7 @@ def _evaluate(
 
 
 class _Runner:
-    """Gives runs away and collects their values, in order."""
+    """Submits runs and collects their values, in order."""
 
     def __init__(self, executor: Executor | None, objective: Callable[[Run], float]) -> None:
         self._objective = objective
@@ -428,7 +428,7 @@ def _point(
 
 
 def _ranked(trials: Sequence[Trial], direction: str) -> list[Trial]:
-    """Those that were possible, the best first; of equals the first."""
+    """The possible trials, the best first; equal ones in their order."""
     sign = 1.0 if direction == "minimize" else -1.0
     possible = [trial for trial in trials if trial.value is not None]
     return sorted(possible, key=lambda trial: sign * (trial.value or 0.0))

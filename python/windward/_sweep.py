@@ -34,7 +34,7 @@ _PER_WORKER = 0.01
 _AHEAD = 2
 #: Tasks that a scheduler holds at most, whatever the number of workers.
 _MOST = 4096
-#: Times that a task is handed out again when whoever did it is gone.
+#: Times that a task is assigned again when its worker is gone.
 _RETRIES = 5
 #: Seconds that a scheduler may be gone.
 _PATIENCE = 10.0
@@ -179,13 +179,13 @@ class _Driver:
         self._runs_done = 0 if store is None else store.done
         self._began = self._flushed = time.monotonic()
         self._workers_known = (-math.inf, 1)
-        # What waits, the most expensive last; what that costs; and the blocks behind it.
+        # Waiting runs, the most expensive last; their cost; and the blocks behind them.
         self._waiting: list[tuple[int, float]] = []
         self._cost_waiting = 0.0
         self._blocks = range(0, grid.runs, _BLOCK)
 
     def conduct(self) -> list[bytes]:
-        """Everything, to the end; the rows if there is no dataset."""
+        """Runs everything to the end; returns the rows if there is no dataset."""
         self._payload = self._workers.payload(self._grid)
         try:
             while True:
@@ -294,7 +294,7 @@ class _Driver:
 
 
 class _Task:
-    """Some runs, and who does them."""
+    """Some runs, and the worker that does them."""
 
     __slots__ = ("cost", "future", "runs", "tries")
 
@@ -309,14 +309,14 @@ class _Task:
 
 
 def _run(payload: Any, runs: list[int]) -> tuple[bytes, float]:
-    """Does some runs of a grid, in whatever process: their rows, and the seconds that they took."""
+    """Runs some runs of a grid; returns their rows, and the seconds that they took."""
     grid = _grid(payload)
     since = time.perf_counter()
     return grid.run(runs), time.perf_counter() - since
 
 
 def _stop(payload: Any) -> None:
-    """Stops what this process does of a grid."""
+    """Stops the runs of a grid in this process."""
     _grid(payload).stop()
     _unpickled.cache_clear()
 
@@ -345,11 +345,11 @@ def _unpickled(payload: bytes) -> Grid:
 
 
 class _Lost(Exception):
-    """Whoever did a task is gone, and may have done it or not."""
+    """The worker of a task is gone; the task may have been done or not."""
 
 
 class _Workers:
-    """An executor and what this module has to know of it. Closes only what it opened."""
+    """An executor with the facts that a sweep needs. Closes only what it opened."""
 
     def __enter__(self) -> _Workers:
         return self
@@ -358,7 +358,7 @@ class _Workers:
         pass
 
     def count(self) -> int:
-        """How many there are now, at least one."""
+        """Current number of workers, at least one."""
         raise NotImplementedError
 
     def payload(self, grid: Grid) -> Any:
@@ -369,7 +369,7 @@ class _Workers:
         raise NotImplementedError
 
     def result(self, future: Any) -> Any:
-        """What a task that ended gave: rows, and the seconds that they took.
+        """Result of a task that ended: rows, and the seconds that they took.
 
         Raises:
             _Lost: It has to be done again.
@@ -387,7 +387,7 @@ class _Workers:
 
 
 class _Pool(_Workers):
-    """A ``concurrent.futures.Executor``, or what looks like one."""
+    """A ``concurrent.futures.Executor``, or an object with its interface."""
 
     def __init__(self, executor: Any, *, own: bool = False) -> None:
         self._executor = executor
@@ -517,7 +517,7 @@ class _Ray(_Workers):
             return future.result()
 
     def stop(self, grid: Grid, futures: list[Any]) -> None:
-        # What cannot be reached any more does nothing either.
+        # An actor that cannot be reached any more does nothing.
         with contextlib.suppress(self._ray.exceptions.RayError):
             for future in futures:
                 self._ray.cancel(future.reference)
@@ -611,6 +611,6 @@ def _workers(executor: Any) -> _Workers:
     if callable(getattr(executor, "submit", None)):
         return _Pool(executor)
     raise TypeError(
-        f"executor: a {type(executor).__name__} is no concurrent.futures.Executor, Dask client, "
+        f"executor: a {type(executor).__name__} is not a concurrent.futures.Executor, Dask client, "
         "module ray or address"
     )

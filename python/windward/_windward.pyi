@@ -58,7 +58,7 @@ class Run:
     def _repr_html_(self) -> str: ...
 
 @final
-class Setup:
+class ControllerSetup:
     @property
     def initial_window(self) -> float: ...
     @property
@@ -154,7 +154,7 @@ class Packet:
     def ecn_capable(self) -> bool: ...
 
 @final
-class Place:
+class QueueSetup:
     @property
     def name(self) -> str: ...
     @property
@@ -188,10 +188,10 @@ class Scenario:
     def with_parts(
         self,
         *,
-        window: dict[str, Callable[[Setup], Controller] | type[Steered] | Law] = ...,
-        discrimination: dict[str, Callable[[Setup], Discriminator]] = ...,
+        window: dict[str, Callable[[ControllerSetup], Controller] | type[Steered] | ExpressionController] = ...,
+        discrimination: dict[str, Callable[[ControllerSetup], Discriminator]] = ...,
         loss: dict[str, Callable[[], LossModel]] = ...,
-        aqm: dict[str, Callable[[Place], Aqm]] = ...,
+        aqm: dict[str, Callable[[QueueSetup], Aqm]] = ...,
     ) -> Scenario: ...
     def run(
         self,
@@ -258,13 +258,13 @@ class Simulation:
 class Steered: ...
 
 @final
-class Law:
+class ExpressionController:
     @property
     def name(self) -> str: ...
 
-def law(
-    on_ack: str, on_loss: str, *, slow_start: bool = True, name: str = "law"
-) -> Law: ...
+def controller(
+    on_ack: str, on_loss: str, *, slow_start: bool = True, name: str = "controller"
+) -> ExpressionController: ...
 
 @final
 class Experiment:
@@ -341,6 +341,27 @@ def evaluate(
     progress: Callable[[float], object] | bool | None,
     about: tuple[str, str, str],
 ) -> int: ...
+def child(arguments: Sequence[str]) -> None: ...
+def emulate(
+    scenario: Scenario,
+    commands: Sequence[tuple[str, str]],
+    *,
+    duration: _Span | None,
+    mtu: int | None,
+    record: str | PathLike[str] | None,
+    progress: Callable[[float], object] | bool | None,
+    python: str,
+) -> tuple[Run, str, list[tuple[str, int, str, str]]]: ...
+def compare(
+    network: Scenario | dict[str, Any],
+    asked: dict[str, Any],
+    *,
+    folder: str | PathLike[str] | None,
+    resume: bool,
+    progress: Callable[[float], object] | bool | None,
+    about: tuple[str, str, str],
+    python: str,
+) -> str: ...
 def look(label: str, number: int, of: int) -> tuple[str, str, str]: ...
 def estimate(
     samples: Sequence[float], confidence: float

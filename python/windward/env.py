@@ -33,7 +33,7 @@ Observation = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Interval:
-    """What the connection did between two actions.
+    """Events of the connection between two actions.
 
     Attributes:
         seconds: Its length.
@@ -73,7 +73,7 @@ def default_reward(interval: Interval) -> float:
 
 @dataclass(frozen=True)
 class Control:
-    """How agents set windows, for environments of this package: see ``CongestionEnv``."""
+    """The way in which agents set windows: see ``CongestionEnv``."""
 
     interval: float
     action: Literal["change", "window"]
@@ -92,13 +92,13 @@ class Control:
 
 
 def action_space() -> gymnasium.spaces.Space[NDArray[np.float32]]:
-    """What an agent may do."""
+    """Action space of an agent."""
     space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
     return space
 
 
 def observation_space(oracle: bool) -> gymnasium.spaces.Space[Observation]:
-    """What an agent sees."""
+    """Observation space of an agent."""
     numbers = 7 if oracle else 6
     space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 32.0, (numbers,), np.float32)
     return space
@@ -122,7 +122,7 @@ def go_on(simulation: Simulation, interval: float, duration: float) -> float:
 
 
 class Pilot:
-    """What sets the window of one connection of a simulation."""
+    """Control over the window of one connection of a simulation."""
 
     def __init__(
         self, simulation: Simulation, scenario: Scenario, connection: str, control: Control
@@ -151,7 +151,7 @@ class Pilot:
         self._simulation.steer(self._connection, self._cwnd)
 
     def look(self, seconds: float) -> Interval:
-        """What the connection did since this was asked last."""
+        """Events of the connection since the last call."""
         heard = self._simulation.heard(self._connection)
         self._mean_rtt = heard["mean_rtt_s"] or self._mean_rtt
         throughput = heard["delivered"] * self._packet_size * 8 / seconds
@@ -171,7 +171,7 @@ class Pilot:
 
 
 def observe(interval: Interval, oracle: bool) -> Observation:
-    """What an agent sees of an interval: see ``CongestionEnv``."""
+    """Observation of an interval: see ``CongestionEnv``."""
     stretch = interval.mean_rtt / interval.min_rtt - 1 if interval.min_rtt > 0 else 0.0
     most = interval.max_throughput_bps
     numbers = [

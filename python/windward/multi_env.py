@@ -77,11 +77,11 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             env.steered(scenario, self.possible_agents)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Space[Observation]:
-        """What the agent sees."""
+        """Observation space of the agent."""
         return self._spaces[agent][0]
 
     def action_space(self, agent: str) -> gymnasium.spaces.Space[Action]:
-        """What the agent may do."""
+        """Action space of the agent."""
         return self._spaces[agent][1]
 
     def reset(
@@ -116,7 +116,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Sets the windows, and lets an interval pass. Who does not act keeps its window."""
+        """Sets the windows, and lets an interval pass. An agent that does not act keeps its window."""
         simulation = self._simulation
         if simulation is None:
             raise RuntimeError("reset() comes before step(), and after an episode has ended")

@@ -35,7 +35,7 @@ def goodput(windward: str, row: dict[str, str], router: str, seed: int, jitter: 
 
 
 def routers(windward: str) -> dict[str, str]:
-    """What each protocol asks of routers, by its name."""
+    """The router that each protocol needs, by its name."""
     listed = subprocess.run([windward, "list", "--json"], check=True, capture_output=True, text=True)
     return {row["name"]: row["router"] for row in json.loads(listed.stdout)}
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::clock::CpuStopwatch;
 use crate::failure::Failure;
-use crate::output::{self, Table, si};
+use crate::output::{self, TextTable, si};
 use crate::run::{Observers, simulate};
 use crate::scenario_args::Changes;
 
@@ -17,9 +17,8 @@ use counters::Instructions;
 
 /// Measure the speed of the simulator
 ///
-/// Without a file: N = 10 and N = 100 `sack` flows over one bottleneck of 1 Gbit/s, the
-/// scenario of experiments/speed/dumbbell.toml. A packet-hop is a packet, data or
-/// acknowledgment, that enters a link.
+/// Without a file it runs 10 and 100 `sack` flows over one bottleneck of 1 Gbit/s, the scenario of
+/// experiments/speed/dumbbell.toml. A packet-hop is a packet, data or ACK, that enters a link.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A scenario of your own; `-` reads standard input
@@ -29,12 +28,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     changes: Changes,
 
-    /// How often each scenario is run; the fastest counts
+    /// Number of runs of each scenario; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// One array of objects
+    /// Print one JSON array of objects
     #[arg(long)]
     json: bool,
 }
@@ -129,7 +128,7 @@ fn measure(
 
 fn report(measurements: &[Measurement]) -> String {
     let unknown = || "n/a".to_owned();
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         "scenario",
         ">packet-hops",
         ">per CPU second",

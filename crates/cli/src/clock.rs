@@ -1,5 +1,5 @@
-//! The only place in Windward that looks at a clock: for progress bars, `bench` and the date of a
-//! report, never for results.
+//! The only clock of the command line: for progress bars, `bench` and the date of a report, never
+//! for results.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use cpu_time::ThreadTime;
 
 /// The day and time, as `2026-01-31 12:00 UTC`, for reports.
 pub(crate) fn today() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string()
+    chrono::Utc::now().format("%Y-%m-%d %H:%M UTC").to_string()
 }
 
 /// Wall time since a start.

@@ -4,92 +4,92 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use windward_core::units::Duration;
-use windward_lab::plot;
-use windward_lab::qlog::{
+use windward_logs::{
     Align, CompareError, CompareOptions, Comparison, Departure, LogSummary, Quantity, Sample,
     compare,
 };
+use windward_report::plot;
 use windward_sim::output::OutputFile;
 
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds, si};
+use crate::output::{self, TextTable, rate, seconds, si};
 use crate::run::parse_plot;
 use crate::signals;
 
-/// Compare two qlogs of the same workload, and say where they part
+/// Compare two qlogs of the same workload, and report where they depart from each other
 ///
-/// Reads the qlogs that QUIC stacks write, and those of `windward run --qlog`: versions 0.3 and 0.4 and
-/// the current drafts, as JSON, JSON text sequences or lines. They depart where a window, the bytes in
-/// flight, the smoothed RTT or the rate differ by more than the tolerance for longer than a round trip.
+/// Reads qlogs of QUIC stacks and of `windward run --qlog`: versions 0.3 and 0.4 and the current
+/// drafts, as JSON, JSON text sequences or lines. Two logs depart where the window, the bytes in
+/// flight, the smoothed RTT or the rate differ by more than the tolerance for longer than a round
+/// trip.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// One log, for instance of the reference
+    /// First log, for instance of the reference
     #[arg(value_name = "A")]
     a: PathBuf,
 
-    /// The other, for instance of a stack
+    /// Second log, for instance of a stack
     #[arg(value_name = "B")]
     b: PathBuf,
 
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 
-    /// Draw both over time
+    /// Draw both logs over time
     #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
 
-    /// How far apart values may be, as a share of the larger
+    /// Largest difference between two values, as a share of the larger one
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_share,
           allow_hyphen_values = true)]
     tolerance: f64,
 
-    /// For how long they must be; without it for a smoothed RTT
+    /// Time for which values must differ [default: one smoothed RTT]
     #[arg(long, value_name = "TIME", value_parser = parse_time, allow_hyphen_values = true)]
     hold: Option<Duration>,
 
-    /// The time over which rates are taken
+    /// Time over which rates are averaged
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_window,
           allow_hyphen_values = true)]
     rate_window: Duration,
 
-    /// Where the clocks of the two begin
+    /// Event at which the clocks of both logs begin
     #[arg(long, value_name = "WHERE", default_value = "data")]
     align: Begin,
 
-    /// Which trace of the files, from 1: one number for both, or one for each
+    /// Number of the trace in the files, from 1: one number for both, or one for each
     #[arg(long, value_name = "N[,M]", value_delimiter = ',', num_args = 1)]
     trace: Vec<usize>,
 
-    /// What RTTs are counted in, where a stack does not write milliseconds: one unit for both, or one
-    /// for each
+    /// Unit of RTTs, for stacks that do not write milliseconds: one unit for both, or one for each
     #[arg(long, value_name = "UNIT[,UNIT]", value_delimiter = ',', num_args = 1)]
     rtt_unit: Vec<Unit>,
 
-    /// Exit with 1 if they depart
+    /// Exit with status 1 if the logs depart
     #[arg(long)]
     strict: bool,
 }
 
-/// Where the clocks begin.
+/// Event at which clocks begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Begin {
-    /// With the first packet of application data
+    /// First packet of application data
     Data,
-    /// With the first packet of any kind
+    /// First packet of any kind
     Packet,
-    /// With the first event
+    /// First event
     Event,
-    /// As they are in the logs
+    /// Clocks as they are in the logs
     Nothing,
 }
 
-/// What RTTs are counted in.
+/// Unit of RTTs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Unit {
     /// Seconds
     S,
-    /// Milliseconds, as qlog has it
+    /// Milliseconds, as in qlog
     Ms,
     /// Microseconds
     Us,
@@ -216,7 +216,7 @@ fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How people call a log.
+/// Name of a log for people.
 fn name(log: &LogSummary) -> String {
     let file = log.path.file_name().unwrap_or(log.path.as_os_str());
     file.to_string_lossy().into_owned()
@@ -259,8 +259,8 @@ fn text(comparison: &Comparison) -> String {
     text
 }
 
-fn summary(a: &LogSummary, b: &LogSummary) -> Table {
-    let mut table = Table::new(["", ">A", ">B"]);
+fn summary(a: &LogSummary, b: &LogSummary) -> TextTable {
+    let mut table = TextTable::new(["", ">A", ">B"]);
     let mut row = |what: &str, of: &dyn Fn(&LogSummary) -> String| {
         table.row([what.to_owned(), of(a), of(b)]);
     };
@@ -288,8 +288,8 @@ fn summary(a: &LogSummary, b: &LogSummary) -> Table {
 }
 
 /// Both over time, at so many instants that they fit a screen.
-fn samples(comparison: &Comparison) -> Table {
-    let mut table = Table::new([
+fn samples(comparison: &Comparison) -> TextTable {
+    let mut table = TextTable::new([
         ">time",
         ">cwnd A",
         ">B",

@@ -3,9 +3,9 @@
 use std::time::Duration as WallTime;
 
 use windward_core::units::{Duration, Time};
+use windward_logs::pcap::PcapFile;
+use windward_logs::qlog::QlogFiles;
 use windward_sim::Simulation;
-use windward_sim::pcap::PcapFile;
-use windward_sim::qlog::QlogFiles;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ const LONG: WallTime = WallTime::from_millis(20);
 /// ... and one that is shorter than this is doubled.
 const SHORT: WallTime = WallTime::from_millis(5);
 
-/// Drives one simulation.
+/// Moves one simulation on.
 #[derive(Debug)]
 pub(crate) struct Driver {
     now: Time,

@@ -3,50 +3,51 @@
 
 use std::path::Path;
 
-use windward_lab::claims::{CheckResult, ClaimResult, Verdict};
-use windward_lab::{
-    Effort, Experiment, FULL_READINGS, LabError, Provenance, QUICK_READINGS, RunOptions,
+use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
+use windward_experiments::{
+    Effort, Experiment, FULL_READINGS, LabError, QUICK_READINGS, RunOptions,
 };
+use windward_report::Provenance;
 use windward_sim::text::shell_word;
 
 use crate::clock;
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::progress::Progress;
 use crate::scenario_args::{parse_change, parse_seed};
 use crate::signals;
 
-/// How much to run, and with what.
+/// Amount of work, and its resources.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EffortArgs {
-    /// A quick look, a few repetitions: the default
+    /// Few repetitions, for a quick look [default]
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// At least 30 repetitions and long runs
+    /// At least 30 repetitions, and long runs
     #[arg(long)]
     full: bool,
 
-    /// Change a value of the scenario; may be given again
+    /// Change a value of the scenario; may be given more than once
     ///
-    /// As for `windward run`, over what the file, its `quick` and `full` say; what an axis or a
-    /// reading sets cannot be changed.
+    /// As for `windward run`; it takes precedence over the file, its `quick` and its `full`. Values
+    /// that an axis or a reading sets cannot be changed.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     set: Vec<(String, String)>,
 
-    /// Seed of the first repetition, instead of the file's; the next ones count up from it
+    /// Seed of the first repetition, in place of the file's; the following ones count up
     #[arg(long, value_name = "N", value_parser = parse_seed, allow_hyphen_values = true)]
     seed: Option<u64>,
 
-    /// Go on where an earlier attempt into the same folder was interrupted
+    /// Continue an interrupted attempt in the same folder
     #[arg(long)]
     pub(crate) resume: bool,
 
-    /// Say what would run, and about how long it takes, and do nothing
+    /// Print the runs and their approximate duration, and do nothing else
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Judge claims under every reading, also those that take longest
+    /// Check claims under every reading, including the slowest ones
     #[arg(long)]
     all_readings: bool,
 
@@ -60,12 +61,12 @@ pub(crate) struct EffortArgs {
 }
 
 impl EffortArgs {
-    /// The effort asked for.
+    /// The requested effort.
     pub(crate) fn effort(&self) -> Effort {
         if self.full { Effort::Full } else { Effort::Quick }
     }
 
-    /// What the readings of a claim may take, unless all are asked for.
+    /// Budget of the readings of a claim, unless all of them are requested.
     fn readings_budget(&self) -> Option<f64> {
         Some(if self.full { FULL_READINGS } else { QUICK_READINGS })
     }
@@ -81,7 +82,7 @@ impl EffortArgs {
         self.set.iter().cloned().chain(seed).collect()
     }
 
-    /// Changes the experiment as asked for.
+    /// Changes the experiment as requested.
     pub(crate) fn change(&self, experiment: &mut Experiment) -> Result<(), Failure> {
         for (key, value) in self.changes() {
             experiment.set(&key, &value)?;
@@ -91,7 +92,7 @@ impl EffortArgs {
     }
 }
 
-/// Does work of the lab with a progress bar, until Ctrl-C; says then how to go on.
+/// Runs work of the lab with a progress bar. After Ctrl-C it prints how to resume.
 pub(crate) fn with_progress<T>(
     quiet: bool,
     args: &EffortArgs,
@@ -99,7 +100,7 @@ pub(crate) fn with_progress<T>(
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError>,
 ) -> Result<T, Failure> {
     let bar = Progress::new(quiet);
-    let progress = |progress: windward_lab::Progress| {
+    let progress = |progress: windward_experiments::Progress| {
         bar.set(progress.work, &format!("{}/{} runs", progress.done, progress.total));
     };
     let options = RunOptions {
@@ -119,7 +120,7 @@ pub(crate) fn with_progress<T>(
 /// Says how to go on with what was interrupted, if a folder holds finished runs of it.
 pub(crate) fn tell_of_resume(quiet: bool, out: &Path) {
     // The journal of runs stays only where there are some to go on with.
-    if !quiet && windward_lab::is_resumable(out) {
+    if !quiet && windward_experiments::is_resumable(out) {
         output::note(&format!(
             "what is done is kept in {}; the same command with --resume goes on",
             out.display()
@@ -190,14 +191,14 @@ pub(crate) fn strictly(strict: bool, claims: &[ClaimResult]) -> Result<(), Failu
     Ok(())
 }
 
-/// What `--dry-run` prints: what would run, and about how long it takes.
+/// Text of `--dry-run`: the runs, and about how long they take.
 pub(crate) fn forecast(
     experiments: &[Experiment],
     effort: &Effort,
     args: &EffortArgs,
 ) -> Result<(), Failure> {
-    let forecast = windward_lab::forecast(experiments, effort)?;
-    let mut table = Table::new(["experiment", ">runs", ">packet-hops"]);
+    let forecast = windward_report::forecast(experiments, effort)?;
+    let mut table = TextTable::new(["experiment", ">runs", ">packet-hops"]);
     for (id, runs, hops) in &forecast.experiments {
         table.row([id.clone(), runs.to_string(), output::si(*hops)]);
     }
@@ -226,7 +227,7 @@ fn time(hops: f64, threads: usize, cores: usize) -> String {
 /// Packet-hops per second and core, about: see docs/performance.md.
 const HOPS_PER_SECOND: f64 = 8e6;
 
-/// When, where and of what the report is made.
+/// Date, machine, commit and command of a report.
 pub(crate) fn about() -> Provenance {
     // A path need not be UTF-8.
     let words = std::env::args_os().skip(1);

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use windward_core::units::Time;
+use windward_net::emulation::Until;
+use windward_net::source::Source;
 use windward_net::testbed;
 use windward_netns::{Published, published, sweep};
-use windward_sim::scenario::file::ScenarioFile;
 
-use crate::emulation::{Emulation, Source, Telling, Until};
+use crate::emulation::{Emulation, Telling};
 use crate::failure::Failure;
 use crate::live::Style;
 use crate::output;
@@ -21,12 +22,12 @@ use crate::signals;
 
 /// Run a scenario on a real clock, with a network namespace for each node that has a port
 ///
-/// A port is a flow with protocol = "outside:port". Programs are run at its ends by `windward exec`;
-/// all other flows are simulated beside them, in the same queues. It ends with the scenario, or by
-/// Ctrl-C.
+/// A port is a flow with protocol = "outside:port". `windward exec` runs programs at its ends; all
+/// other flows are simulated beside them, in the same queues. The emulation ends with the scenario,
+/// or by Ctrl-C.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The scenario, a TOML file; `-` reads standard input
+    /// Scenario, a TOML file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -39,12 +40,8 @@ pub(crate) struct Args {
 
 pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::claim_json(args.telling.json)?;
-    let source = Source {
-        name: ScenarioFile::name(&args.file),
-        text: ScenarioFile::text(&args.file)?,
-        changes: args.changes.list(),
-        is_open: false,
-    };
+    let mut source = Source::read(&args.file, false, crate::stacks())?;
+    source.changes = args.changes.list();
     let style = match (args.telling.json, quiet) {
         (true, _) => Style::Json,
         (false, true) => Style::Hidden,
@@ -53,7 +50,7 @@ pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
     sweep()?;
     let options = testbed::Options::default();
     let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
-    let testbed = &mut emulation.testbed;
+    let testbed = &mut emulation.inner.testbed;
     testbed.stop_on(Some(signals::flag()));
     let nodes: Vec<String> = testbed.nodes().map(str::to_owned).collect();
     for node in &nodes {
@@ -78,15 +75,15 @@ pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
 /// Run a program at a node of a running emulation
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExecArgs {
-    /// A node that a port begins or ends at
+    /// Node at which a port begins or ends
     #[arg(value_name = "NODE")]
     node: String,
 
-    /// The process of `windward emulate`, where several have such a node
+    /// Process number of `windward emulate`, if several emulations have such a node
     #[arg(long, value_name = "NUMBER")]
     process: Option<u32>,
 
-    /// The program and its arguments; your shell if none is given
+    /// Program and its arguments [default: your shell]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -100,7 +97,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
     Err(cannot_start(program, &error))
 }
 
-/// The command, or the user's shell.
+/// The command, or the shell of the user.
 pub(crate) fn or_shell(command: &[OsString]) -> Vec<OsString> {
     match command.is_empty() {
         true => vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())],
@@ -112,7 +109,7 @@ fn cannot_start(program: &OsString, error: &io::Error) -> Failure {
     Failure::Input(format!("cannot start {}: {error}", program.display()))
 }
 
-/// The node that is meant.
+/// The node that the arguments name.
 fn find(args: &ExecArgs) -> Result<Published, Failure> {
     let mut all = published()?;
     all.retain(Published::is_alive);

@@ -2,41 +2,44 @@
 
 use std::path::PathBuf;
 
-use windward_lab::claims::ClaimResult;
-use windward_lab::evaluate::{Answer, Evaluation, Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{LabError, ReportOptions};
+use windward_evaluation::{Answer, Evaluation, Question, Suite};
+use windward_experiments::LabError;
+use windward_experiments::claims::ClaimResult;
+use windward_experiments::experiment::Subject;
+use windward_report::ReportOptions;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output::{self, Table};
-use crate::python::{Python, PythonLaw};
+use crate::output::{self, TextTable};
+use crate::python::{Python, PythonController};
 use crate::signals;
 
-/// Judge congestion controllers by what RFC 9743 asks of them
+/// Evaluate congestion controllers against the criteria of RFC 9743
 ///
-/// Runs every experiment of the suite with each subject, and writes one page: criteria down, subjects
-/// across, DIR/index.html, and the same as evaluation.md and evaluation.json. Where the RFC gives no
-/// number, the bound is what the controllers of standards do in the same place.
+/// Runs every experiment of the suite with each subject, and writes one page, DIR/index.html, with
+/// a row for each criterion and a column for each subject, and the same as evaluation.md and
+/// evaluation.json. Where the RFC gives no number, the bound is the result of standard controllers
+/// in the same scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition, or
     /// FILE.py:CLASS for a congestion controller in Python
     ///
-    /// Controllers in Python need the Python package: `pip install .` in a clone of the repository. Say
-    /// NAME=FILE.py:CLASS if the report is to call it otherwise.
+    /// Controllers in Python need the Python package: `pip install .` in a clone of the repository.
+    /// NAME=FILE.py:CLASS gives the controller another name in the report.
     #[arg(value_name = "SUBJECT", required_unless_present = "list")]
     subjects: Vec<String>,
 
-    /// Who shares paths with each subject, instead of those that the suite names
+    /// Protocols that share paths with each subject, in place of those that the suite names
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     against: Vec<String>,
 
-    /// What is asked: a suite that comes with the program, or a file
+    /// Suite of criteria: one of the built-in suites, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "rfc9743")]
     suite: String,
 
-    /// Ask only this: criteria, claims or experiments of the suite, see --list; may be given again
+    /// Check only these criteria, claims or experiments of the suite, see --list; may be given more
+    /// than once
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
 
@@ -44,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "evaluation")]
     out: PathBuf,
 
-    /// Say what the suite asks, and do nothing
+    /// List the criteria of the suite, and do nothing else
     #[arg(long)]
     list: bool,
 
@@ -76,7 +79,7 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
         ..ReportOptions::default()
     };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
-        windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &args.out)
+        windward_evaluation::evaluate(&inquiry, &effort, options, &report, &args.out)
     })?;
     let mut text = table(&summary.evaluation).text();
     text.push('\n');
@@ -106,20 +109,24 @@ fn subjects_or_none(
 }
 
 fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| match PythonLaw::parse(text) {
+    let parse = |text: &String| match PythonController::parse(text) {
         Some(law) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
         None => Subject::parse(text).map_err(Failure::Input),
     };
     texts.iter().map(parse).collect()
 }
 
-/// A row for each thing that is asked, of those that `only` names if it names any.
-fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result<String, LabError> {
+/// A row for each claim of the suite, or of those that `only` names.
+fn list(
+    suite: &Suite,
+    only: &[String],
+    effort: &windward_experiments::Effort,
+) -> Result<String, LabError> {
     let only = only.to_vec();
     let question = Question::new(suite.clone(), suite.standards.clone());
     let question = Question { only: only.clone(), ..question };
     let inquiry = question.inquire(effort)?;
-    let mut table = Table::new(["section", "criterion", "claim", "experiment", "asks"]);
+    let mut table = TextTable::new(["section", "criterion", "claim", "experiment", "asks"]);
     for criterion in &suite.criteria {
         let mut any = false;
         for asked in inquiry.asked_of(&criterion.id) {
@@ -137,10 +144,10 @@ fn list(suite: &Suite, only: &[String], effort: &windward_lab::Effort) -> Result
     Ok(table.text_within(output::width()))
 }
 
-/// Criteria down, subjects across.
-fn table(evaluation: &Evaluation) -> Table {
+/// Table with a row for each criterion and a column for each subject.
+fn table(evaluation: &Evaluation) -> TextTable {
     let columns = ["section", "criterion"].into_iter().map(String::from);
-    let mut table = Table::new(columns.chain(evaluation.subjects.iter().cloned()));
+    let mut table = TextTable::new(columns.chain(evaluation.subjects.iter().cloned()));
     for row in &evaluation.criteria {
         if row.answers.iter().all(Option::is_none) {
             continue;

@@ -1,25 +1,26 @@
 //! `windward explain`: what a protocol is made of, each part with its source.
 
 use windward_core::protocols::{self, PROTOCOLS};
-use windward_lab::{explain, pages};
+use windward_report::{explain, protocol_pages as pages};
 use windward_sim::stack::{Facts, Stack};
 use windward_sim::suggest::near;
 
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
-/// What a protocol is made of, each part with its source
+/// Explain what a protocol is made of, each part with its source
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A protocol of `windward list`
     name: String,
 
-    /// As docs/protocols has it: with the parameters that apply and the figures it appears in
+    /// Print the page of docs/protocols: with the parameters that apply and the figures it appears
+    /// in
     #[arg(long)]
     markdown: bool,
 }
 
-/// What a stack is, what of it is modelled and what is not.
+/// Describes a stack: what runs as deployed, and what is modelled.
 fn explain_stack(stack: &dyn Stack) -> Result<(), Failure> {
     let Facts { name, summary, source, notes, packet_sizes, unrepeatable } = stack.facts();
     let mut text = format!("{name} ({source})\n{summary}\n");
@@ -57,7 +58,7 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     if args.markdown {
         return output::print(&pages::Pages::new()?.frame(protocol));
     }
-    let mut table = Table::new(["axis", "part", "what it does", "source"]);
+    let mut table = TextTable::new(["axis", "part", "what it does", "source"]);
     for (axis, part) in explain::parts(protocol) {
         table.row([axis, part.name, part.what, part.source].map(str::to_owned));
     }

@@ -1,10 +1,10 @@
-//! How a command ends when it does not end well, and the exit status for each way.
+//! Ways in which a command fails, and their exit status.
 
 use std::io;
 
-use windward_lab::LabError;
+use windward_experiments::LabError;
+use windward_logs::qlog::QlogError;
 use windward_sim::output::OutputError;
-use windward_sim::qlog::QlogError;
 use windward_sim::scenario::file::ScenarioError;
 use windward_sim::text::printable;
 use windward_sim::trace::TraceError;
@@ -15,16 +15,16 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// Why a command stopped.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was asked for makes no sense: a bad file, an unknown name. Exit status 2.
+    /// The input is invalid: a bad file, an unknown name. Exit status 2.
     Input(String),
-    /// A program that was to be run cannot be. Exit status 127 or 126, as shells have it.
+    /// A program cannot be started. Exit status 127 or 126, as in shells.
     #[cfg(target_os = "linux")]
     Program(String, u8),
-    /// What was asked for could not be done, or a claim is not held. Exit status 1.
+    /// The work could not be done, or a claim is not held. Exit status 1.
     Failed(String),
-    /// Ctrl-C. Exit status 130, as shells have it.
+    /// Ctrl-C. Exit status 130, as in shells.
     Interrupted,
-    /// A program that was run ended with this status, and has said why. So does this one.
+    /// A program ended with this status and has reported why. Windward ends with the same status.
     #[cfg(target_os = "linux")]
     Command(u8),
     /// The reader closed standard output or a pipe (`| head`). Not an error.
@@ -32,7 +32,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Says it on standard error and gives the exit status.
+    /// Writes the error to standard error, and returns the exit status.
     pub(crate) fn report(self) -> u8 {
         let (message, status) = match self {
             Failure::Input(message) => (message, 2),
@@ -59,7 +59,7 @@ impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
         match error.error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
-            // The path names a file where a folder is to be: another path would do.
+            // The path names a file in place of a folder: the input is invalid.
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 Failure::Input(error.to_string())
             }
@@ -93,8 +93,10 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let message = error.to_string();
         match error {
-            LabError::Experiment { .. } | LabError::Scenario { .. } => Failure::Input(message),
-            // A file that is not there was misspelt, a folder of somebody else's was not meant.
+            LabError::Experiment { .. } | LabError::Scenario { .. } | LabError::File(_) => {
+                Failure::Input(message)
+            }
+            // A missing file was misspelt, and a folder of another program was not meant.
             LabError::Io { verb: "read", .. } | LabError::Folder { .. } => Failure::Input(message),
             LabError::Io { .. } | LabError::Threads(_) | LabError::Part(_) => {
                 Failure::Failed(message)
@@ -108,6 +110,18 @@ impl From<LabError> for Failure {
 impl From<windward_netns::Error> for Failure {
     fn from(error: windward_netns::Error) -> Self {
         Failure::Failed(error.to_string())
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl From<windward_net::error::Error> for Failure {
+    fn from(error: windward_net::error::Error) -> Self {
+        use windward_net::error::Error;
+        match error {
+            Error::Scenario(error) => error.into(),
+            Error::Input(message) => Failure::Input(message),
+            error => Failure::Failed(error.to_string()),
+        }
     }
 }
 

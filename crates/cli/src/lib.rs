@@ -1,11 +1,10 @@
 //! The `windward` command line: thin. It reads arguments, calls the simulator or the lab,
 //! and writes what they found.
 //!
-//! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`,
-//! `evaluate`, `compare`, `compare_logs`, `script`, `shell`, `emulate`, `replay`, `router`, `bench`, `perf`,
-//! `pages`); what they share stands beside them: `failure` (exit
-//! codes), `output` (standard output and tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs),
-//! `progress`, `signals`.
+//! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`, `evaluate`, `compare`,
+//! `compare_logs`, `script`, `shell`, `emulate`, `replay`, `router`, `bench`, `perf`, `pages`);
+//! what they share stands beside them: `failure` (exit codes), `output` (standard output and
+//! tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs), `progress`, `signals`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -58,21 +57,21 @@ mod trace;
 use failure::Failure;
 pub use progress::Progress;
 use python::Python;
-pub use python::{LoadLaw, PythonLaw};
+pub use python::{LoadLaw, PythonController};
 
 /// Loss-resilient, network-assisted congestion control: simulated, emulated, deployed.
 ///
-/// Windward simulates senders, queues and routers packet by packet (`run`, `sweep`, `evaluate`), lets
-/// outside programs send through the same links in real time (`shell`, `emulate`, `compare`), measures
-/// between hosts (`perf`), and is a queue of a gateway (`router`). The same file and seed give the same
-/// simulation, to the bit, on any machine.
+/// Windward simulates senders, queues and routers packet by packet (`run`, `sweep`, `evaluate`),
+/// lets outside programs send over the same links in real time (`shell`, `emulate`, `compare`),
+/// measures paths between hosts (`perf`), and shapes the traffic of a gateway (`router`). The same
+/// file and seed give the same simulation, to the bit, on any machine.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// No progress bars and no notes: only results and errors
+    /// Print only results and errors: no progress bars and no notes
     #[arg(long, short, global = true)]
     quiet: bool,
 }
@@ -80,12 +79,12 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   windward reproduce                     every figure of the papers, with a verdict per claim
-  windward evaluate cubic bbr            what RFC 9743 asks, answered by each of them
-  windward explain lr-lmxcp              what that protocol is made of
+  windward evaluate cubic bbr            the criteria of RFC 9743, checked for both
+  windward explain lr-lmxcp              the parts of that protocol, with their sources
   windward run experiments/examples/first.toml
   windward run experiments/examples/first.toml --set 'flows.lossy.protocol=lr-lmxtcp'
 
-Exit status: 0 done, 1 it failed, 2 the input is wrong, 130 interrupted.";
+Exit status: 0 success, 1 failure, 2 invalid input, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -121,7 +120,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Does the command look after signals itself?
+    /// True if the command handles signals itself.
     fn has_signals(&self) -> bool {
         #[cfg(target_os = "linux")]
         return matches!(self.command, Some(Command::Router(_)));
@@ -130,7 +129,7 @@ impl Cli {
     }
 }
 
-/// The stacks that scenario files may name; none without the feature `stacks`.
+/// The stacks that scenario files may name; empty without the feature `stacks`.
 pub fn stacks() -> Stacks {
     #[cfg(feature = "stacks")]
     let stacks = windward_stacks::all();
@@ -141,10 +140,10 @@ pub fn stacks() -> Stacks {
     stacks.refusing([("outside:port".to_owned(), why)])
 }
 
-/// Does what the arguments say, of which the first is the name of the program, and gives the exit
-/// status. `python` is the interpreter for what is done through the Python package, and `load` reads
-/// controllers where this process is that interpreter. Arguments that are wrong, and a second Ctrl-C, end the
-/// process.
+/// Runs the command line, whose first argument is the name of the program, and returns the exit
+/// status. `python` is the interpreter for commands that need the Python package, and `load` reads
+/// controllers in Python where this process is that interpreter. Invalid arguments, and a second
+/// Ctrl-C, end the process.
 pub fn main(
     args: impl IntoIterator<Item = OsString>,
     python: &Path,
@@ -166,8 +165,7 @@ pub fn main(
     }
 }
 
-/// Prints what clap has to say, which may be the help, and ends. Arguments that a terminal would
-/// obey are written out.
+/// Prints the help or the error of clap, and ends. Control characters of arguments are escaped.
 fn refuse(error: &clap::Error) -> ! {
     let plain = error.render().to_string();
     if text::control(&plain).is_none() {
@@ -177,15 +175,15 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// What the process may do.
+/// Rights of the process.
 #[cfg(target_os = "linux")]
 type Rights = windward_netns::Rights;
-/// Nothing: no command asks for any.
+/// No rights: no command needs any.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 struct Rights;
 
-/// Sees to it that commands which make namespaces may, while there is no thread yet.
+/// Gets the rights to make namespaces for commands that need them, before there is a second thread.
 #[cfg(target_os = "linux")]
 fn rights(command: Option<&Command>) -> Result<Rights, Failure> {
     match command {

@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Perf(Args),
 }
 
-/// Whatever the command would take.
+/// Arguments of the command, which are ignored.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
@@ -83,8 +83,8 @@ mod tests {
         }
     }
 
-    /// A command that is added for Linux alone is refused by name elsewhere: its variant of `crate::Command`
-    /// stands behind the attribute, and its name in the list here.
+    /// A command that is added for Linux alone is refused by name elsewhere: its variant of
+    /// `crate::Command` stands behind the attribute, and its name in the list here.
     #[test]
     fn they_are_those_that_are_compiled_on_linux_alone() {
         let source = include_str!("lib.rs");

@@ -1,26 +1,26 @@
 //! `windward list`: the protocol table.
 
-use windward_lab::catalogue;
+use windward_report::catalogue;
 
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
-/// The protocols, each a composition of parts on four axes
+/// List the protocols, each a composition of parts on four axes
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// One array of objects
+    /// Print one JSON array of objects
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// The table as the README has it
+    /// The table of docs/protocols/README.md, in Markdown
     #[arg(long)]
     markdown: bool,
 
-    /// The QUIC stacks that flows can have for a protocol
+    /// List the QUIC stacks that a flow can name as its protocol
     #[arg(long, conflicts_with_all = ["markdown", "parts"])]
     stacks: bool,
 
-    /// The parts that protocols and queues are composed of, axis by axis, with their parameters
+    /// List the parts of protocols and queues, axis by axis, with their parameters
     #[arg(long, conflicts_with = "markdown")]
     parts: bool,
 }
@@ -31,7 +31,7 @@ fn list_parts(json: bool) -> Result<(), Failure> {
         return output::print_json(&rows);
     }
     let width = output::width();
-    let mut table = Table::new(["axis", "part", "what it does", "source", "parameters"]);
+    let mut table = TextTable::new(["axis", "part", "what it does", "source", "parameters"]);
     for row in &rows {
         let keys: Vec<&str> = row.parameters.iter().map(|p| p.key.as_str()).collect();
         let keys = keys.join(", ");
@@ -45,8 +45,8 @@ fn list_parts(json: bool) -> Result<(), Failure> {
 }
 
 /// The stacks as a table, if there are any.
-fn stacks() -> Option<Table> {
-    let mut table = Table::new(["name", "what it is", "code that runs"]);
+fn stacks() -> Option<TextTable> {
+    let mut table = TextTable::new(["name", "what it is", "code that runs"]);
     let stacks = crate::stacks();
     for stack in stacks.iter() {
         let facts = stack.facts();
@@ -76,7 +76,7 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
     if args.json {
         return output::print_json(&rows);
     }
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         "name",
         "window",
         "recovery",

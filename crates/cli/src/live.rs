@@ -1,4 +1,4 @@
-//! An emulation while it goes on: what links and flows do, every second.
+//! Live view of an emulation: links and flows, every second.
 
 use std::io::{self, IsTerminal, Write as _};
 
@@ -10,23 +10,23 @@ use windward_sim::text::printable;
 use windward_sim::{LinkSnapshot, Scenario, Simulation};
 
 use crate::failure::Failure;
-use crate::output::{Table, rate, seconds};
+use crate::output::{TextTable, rate, seconds};
 
-/// How it is shown.
+/// Form of the live view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// Not at all.
     Hidden,
-    /// A table that is drawn anew, or lines where standard error is no terminal.
+    /// A table that is redrawn, or lines if standard error is not a terminal.
     People,
     /// A line of JSON each time, on standard output.
     Json,
 }
 
-/// So many links, and so many flows, have a row; the busiest.
+/// Largest number of links, and of flows, with a row; the busiest have one.
 const ROWS: usize = 12;
 
-/// Looks at a simulation from time to time.
+/// Shows the state of a simulation at an interval.
 #[derive(Debug)]
 pub(crate) struct Live {
     style: Style,
@@ -46,7 +46,7 @@ struct Link {
     before: Counts,
 }
 
-/// What is counted from the beginning.
+/// Counts since the beginning.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     arrived: u64,
@@ -76,7 +76,7 @@ struct Flow {
     /// Its links there and back.
     route: Vec<usize>,
     bytes: u64,
-    /// Of a port, bytes that went out at either end.
+    /// Bytes that left a port at either end.
     of_port: [u64; 2],
 }
 
@@ -88,36 +88,37 @@ struct Moment<'a> {
     flows: Vec<FlowMoment<'a>>,
 }
 
-/// Of a link since the moment before.
+/// A link since the last moment.
 #[derive(Debug, Serialize)]
 struct LinkMoment<'a> {
     name: &'a str,
     rate_bps: f64,
     queue_packets: u64,
-    /// What a packet takes that comes now: it waits as long as the queue takes at this rate.
+    /// Delay of a packet that arrives now: the queue at the current rate, and the propagation
+    /// delay.
     delay_s: f64,
     dropped: u64,
     corrupted: u64,
     marked: u64,
 }
 
-/// Of a flow since the moment before.
+/// A flow since the last moment.
 #[derive(Debug, Serialize)]
 struct FlowMoment<'a> {
     name: &'a str,
     rate_bps: f64,
-    /// Of a port, what goes the other way.
+    /// Rate of a port in the other direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     back_bps: Option<f64>,
     /// Absent where the engine knows none, as of outside programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwnd_packets: Option<f64>,
-    /// Of a connection of ours the smoothed RTT, of others the delays of all their links.
+    /// Smoothed RTT of a simulated connection; for others, the sum of the delays of their links.
     rtt_s: f64,
 }
 
 impl FlowMoment<'_> {
-    /// What it sends both ways.
+    /// Rate of both directions.
     fn busy(&self) -> f64 {
         self.rate_bps + self.back_bps.unwrap_or(0.0)
     }
@@ -153,7 +154,7 @@ impl Live {
         if self.style == Style::Hidden { Time::NEVER } else { self.next }
     }
 
-    /// What comes next counts from now on: there may have been a time without anybody to look.
+    /// Starts counting now: the simulation may have run before, without a live view.
     pub(crate) fn begin(&mut self, simulation: &mut Simulation) {
         self.last = simulation.now();
         self.next = self.last + self.every;
@@ -165,7 +166,7 @@ impl Live {
         }
     }
 
-    /// Shows where everything stands now, with what crossed the ports of these flows.
+    /// Shows the state now, with the packets that crossed these ports.
     pub(crate) fn look(
         &mut self,
         simulation: &mut Simulation,
@@ -173,7 +174,7 @@ impl Live {
     ) -> Result<(), Failure> {
         let now = simulation.now();
         let span = now.since(self.last).as_secs_f64();
-        // A clock that stood still, as of a process that was stopped, is no reason to catch up.
+        // Intervals that were missed, as by a process that was stopped, are skipped.
         while self.next <= now {
             self.next += self.every;
         }
@@ -285,7 +286,7 @@ fn show(moment: Moment<'_>, drawn: usize) -> usize {
 }
 
 /// The busiest links and flows.
-fn tables(moment: Moment<'_>) -> [Table; 2] {
+fn tables(moment: Moment<'_>) -> [TextTable; 2] {
     let Moment { mut links, mut flows, .. } = moment;
     // Where there are too many the busiest are shown, in their order, so that rows stay in place.
     let nth = |mut rates: Vec<f64>| {
@@ -297,7 +298,7 @@ fn tables(moment: Moment<'_>) -> [Table; 2] {
     let least = nth(flows.iter().map(FlowMoment::busy).collect());
     flows.retain(|flow| least.is_none_or(|least| flow.busy() > least));
     let mut of_links =
-        Table::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
+        TextTable::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
     for link in links {
         of_links.row([
             link.name.to_owned(),
@@ -309,7 +310,7 @@ fn tables(moment: Moment<'_>) -> [Table; 2] {
             link.marked.to_string(),
         ]);
     }
-    let mut of_flows = Table::new(["flow", ">rate", ">back", ">cwnd", ">rtt"]);
+    let mut of_flows = TextTable::new(["flow", ">rate", ">back", ">cwnd", ">rtt"]);
     for flow in flows {
         of_flows.row([
             flow.name.to_owned(),

@@ -47,8 +47,8 @@ pub(crate) fn is_claimed() -> bool {
     OWNER.get().is_some_and(|owner| *owner != JSON)
 }
 
-/// Writes `text` to standard output, or to standard error if an output file has that; what a terminal
-/// would obey is written out.
+/// Writes `text` to standard output, or to standard error if an output file has that. Control
+/// characters are escaped.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     if is_claimed() {
         note(text.trim_end());
@@ -69,19 +69,19 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Says something on standard error that is no result.
+/// Writes a note, which is not a result, to standard error.
 pub(crate) fn note(text: &str) {
     eprintln!("{}", printable(text));
 }
 
-/// How a column is aligned.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// Before the lines of a row that are not its first.
+/// Indentation of the lines of a row after its first.
 const INDENT: &str = "    ";
 
 /// The width of listings: that of the terminal, or 80 columns in a pipe.
@@ -107,12 +107,12 @@ pub(crate) fn paragraph(text: &str, width: usize) -> String {
 
 /// Rows of text under a header.
 #[derive(Debug, Clone)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// An empty table: the heading `>sent` makes a column of numbers, aligned right.
     pub(crate) fn new<H: Into<String>>(headings: impl IntoIterator<Item = H>) -> Self {
         let column = |heading: String| match heading.strip_prefix('>') {
@@ -120,7 +120,7 @@ impl Table {
             None => (heading, Align::Left),
         };
         let columns = headings.into_iter().map(|heading| column(heading.into())).collect();
-        Table { columns, rows: Vec::new() }
+        TextTable { columns, rows: Vec::new() }
     }
 
     /// Adds a row; a cell for each column.
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn tables_are_folded_where_a_line_has_no_room() {
-        let mut table = Table::new(["name", ">sent", "note"]);
+        let mut table = TextTable::new(["name", ">sent", "note"]);
         let note = "one two three four five six seven eight nine ten eleven twelve";
         table.row(["first".into(), "12345".into(), note.into()]);
         assert_eq!(table.text_within(100), table.text());
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn tables_align_and_have_no_trailing_blanks() {
-        let mut table = Table::new(["name", ">sent", "note"]);
+        let mut table = TextTable::new(["name", ">sent", "note"]);
         table.row(["a".into(), "12345".into(), String::new()]);
         table.row(["longer".into(), "1".into(), "x".into()]);
         assert_eq!(

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use windward_logs::pcap::{PcapFile, SNAP_LEN};
 use windward_sim::Scenario;
-use windward_sim::pcap::{PcapFile, SNAP_LEN};
 use windward_sim::suggest;
 
 use crate::failure::Failure;
@@ -13,22 +13,22 @@ use crate::signals;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PcapArgs {
-    /// Write what crosses links into this file, in the format pcapng
+    /// Write the packets that cross links into this file, in the format pcapng
     #[arg(long, value_name = "FILE.pcapng")]
     pcap: Option<PathBuf>,
 
-    /// Links whose packets it has, separated by commas; without it the bottlenecks
+    /// Links whose packets are written, separated by commas [default: the bottlenecks]
     #[arg(long, value_name = "LINK,..", value_delimiter = ',', requires = "pcap")]
     pcap_links: Vec<String>,
 
-    /// The most bytes of a packet that it has
+    /// Number of bytes of each packet that are written
     #[arg(long, value_name = "BYTES", default_value_t = SNAP_LEN, requires = "pcap",
           value_parser = clap::value_parser!(u32).range(20..=65535))]
     pcap_bytes: u32,
 }
 
 impl PcapArgs {
-    /// Begins the file, if one is asked for at all.
+    /// Creates the file, if one was requested.
     pub(crate) fn create(&self, scenario: &Scenario) -> Result<Option<PcapFile>, Failure> {
         let Some(path) = &self.pcap else { return Ok(None) };
         if path.is_dir() {

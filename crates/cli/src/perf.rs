@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use windward_core::units::{Duration, Rate, parse_bytes};
+use windward_logs::qlog::QlogFiles;
 use windward_net::perf::{
     self, ClientConfig, DATAGRAM, Ending, Event, FlowOutcome, GROUPS, Interval, Limits, MAX_FLOWS,
     MAX_RWND, MAX_SECONDS, MIN_KEY_LEN, Outcome, PORT, Progress, Psk, Sample, Server, ServerConfig,
     Test, overhead,
 };
 use windward_sim::output::OutputDir;
-use windward_sim::qlog::QlogFiles;
 use windward_sim::stack::End;
 
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds};
+use crate::output::{self, TextTable, rate, seconds};
 use crate::qlog::QlogArgs;
 use crate::scenario_args::parse_change;
 use crate::{signals, trace};
@@ -31,7 +31,8 @@ use series::Series;
 
 /// Measure between two hosts, with the senders and receivers of the simulator
 ///
-/// As iperf3 does for TCP: `windward perf server` on one host, `windward perf client HOST` on the other.
+/// The counterpart of iperf3 for the protocols of `windward list`: `windward perf server` on one
+/// host, `windward perf client HOST` on the other.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -47,66 +48,73 @@ enum Command {
 /// Answer clients until Ctrl-C
 #[derive(Debug, clap::Args)]
 struct ServerArgs {
-    /// Listen at this address only
+    /// Address to listen at [default: all addresses]
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
 
-    /// Listen at this UDP port; 0 takes one that is free
+    /// UDP port to listen at; 0 takes a free one
     #[arg(long, short, value_name = "N", default_value_t = PORT)]
     port: u16,
 
-    /// The most connections at once
+    /// Largest number of connections at once
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = parse_connections)]
     max_connections: usize,
 
-    /// The most of them with one address (of IPv6, one /64)
+    /// Largest number of connections with one address (for IPv6, with one /64)
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_connections)]
     max_per_address: usize,
 
-    /// Serve only clients with the same key: a file of at least 16 bytes, best of random ones, that its owner alone can read
+    /// Serve only clients with the same key: a file of at least 16 random bytes that only its owner
+    /// can read
     #[arg(long, value_name = "FILE")]
     psk: Option<PathBuf>,
 
-    /// The least retransmission timeout that a client may ask for where the server sends (rto_floor, rto_initial)
+    /// Smallest retransmission timeout that a client may request where the server sends (rto_floor,
+    /// rto_initial)
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_min_rto)]
     min_rto: Duration,
 
-    /// Packets that the server sends at most before the first acknowledgment, and the largest initial_window
+    /// Largest number of packets that the server sends before the first ACK, and the largest
+    /// initial_window
     #[arg(long, value_name = "PACKETS", default_value_t = 10, value_parser = parse_window)]
     max_initial_window: u64,
 
-    /// The largest window of controllers that have it from the start and never move it
+    /// Largest window of controllers with a fixed window
     #[arg(long, value_name = "PACKETS", default_value_t = 1000, value_parser = parse_window)]
     max_fixed_window: u64,
 
-    /// The most packets in flight, of each connection where the server sends
+    /// Largest number of packets in flight, for each connection where the server sends
     #[arg(long, value_name = "PACKETS", default_value_t = MAX_RWND, value_parser = parse_window)]
     max_window: u64,
 
-    /// The most that the server sends, over all connections, such as 100Mbit; no limit if it is not given
+    /// Largest rate at which the server sends, over all connections, such as 100Mbit [default:
+    /// unlimited]
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
 }
 
-/// Measure to a server, or from it
+/// Measure the path to a server, or from it
 #[derive(Debug, clap::Args)]
 struct ClientArgs {
-    /// Where the server runs: a name or an address
+    /// Host of the server: a name or an address
     #[arg(value_name = "HOST")]
     host: String,
 
-    /// The UDP port of the server
+    /// UDP port of the server
     #[arg(long, short, value_name = "N", default_value_t = PORT)]
     port: u16,
 
-    /// A row of `windward list`, or a table of parts, as '{ base = "cubic", recovery = "rack" }'
+    /// Protocol: a row of `windward list`, or a table of parts, such as
+    /// '{ base = "cubic", recovery = "rack" }'
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     protocol: String,
 
-    /// Set a parameter of the endpoints or of the protocol's parts; may be given again
+    /// Set a parameter of the endpoints or of the parts of the protocol; may be given more than
+    /// once
     ///
-    /// The keys are those of the table `endpoint` of scenario files, with the same defaults: packet_size, preset, initial_window, delayed_acks, ecn,
-    /// pacing, cubic.reno_alpha. Sizes are those of IP packets.
+    /// The keys are those of the table `endpoint` of scenario files, with the same defaults, such
+    /// as packet_size, preset, initial_window, delayed_acks, ecn, pacing or cubic.reno_alpha. Sizes
+    /// are those of IP packets.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     set: Vec<(String, String)>,
 
@@ -114,40 +122,41 @@ struct ClientArgs {
     #[arg(long, value_name = "N", value_parser = parse_datagram)]
     datagram: Option<u32>,
 
-    /// How long, in whole seconds, such as 10s
+    /// Length of the measurement, whole seconds, such as 10s
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: u32,
 
-    /// End when each flow has delivered this much, in bytes on the wire or in packets, such as 1GB or 5000p, if that is before the time is
-    /// over
+    /// End once each flow has delivered this much, in bytes on the wire or in packets, such as 1GB
+    /// or 5000p, if that is earlier
     #[arg(long, short = 'n', value_name = "SIZE", value_parser = parse_size)]
     bytes: Option<Size>,
 
-    /// The server sends, the client receives
+    /// Let the server send and the client receive
     #[arg(long, short = 'R')]
     reverse: bool,
 
-    /// Both send, over flows of their own
+    /// Let both send, over separate flows
     #[arg(long, conflicts_with = "reverse")]
     bidir: bool,
 
-    /// Flows at once, in each direction
+    /// Number of flows at once, in each direction
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = parse_flows)]
     parallel: usize,
 
-    /// A line each time this has passed; 0s for none
+    /// Interval between lines of progress; 0s prints none
     #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
 
-    /// The key of the server: a file with the same bytes
+    /// Key of the server: a file with the same bytes
     #[arg(long, value_name = "FILE")]
     psk: Option<PathBuf>,
 
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 
-    /// Write what was measured into this folder: run.json, run-flows.csv, run-groups.csv and run-intervals.csv
+    /// Write the results into this folder: run.json, run-flows.csv, run-groups.csv and
+    /// run-intervals.csv
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -155,12 +164,12 @@ struct ClientArgs {
     #[arg(id = "trace", long = "trace", value_name = "DIR")]
     trace: Option<PathBuf>,
 
-    /// Time between two samples, at least 1ms; of what the server sends there is one each 10ms at most
+    /// Time between two samples, at least 1ms; at least 10ms for flows that the server sends
     #[arg(id = "trace-interval", long = "trace-interval", value_name = "TIME", default_value = "100ms",
           value_parser = parse_trace_interval, requires = "trace")]
     trace_interval: Duration,
 
-    /// How the time series are written
+    /// File format of the time series
     #[arg(
         id = "trace-format",
         long = "trace-format",
@@ -174,7 +183,7 @@ struct ClientArgs {
     qlog: QlogArgs,
 }
 
-/// How much is to be transferred.
+/// Size of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Size {
     Bytes(u64),
@@ -197,7 +206,7 @@ fn parse_within<T: std::str::FromStr + PartialOrd + std::fmt::Display + Copy>(
 ) -> Result<T, String> {
     match text.parse() {
         Ok(value) if value >= least && value <= most => Ok(value),
-        _ => Err(format!("it is a number from {least} to {most}")),
+        _ => Err(format!("expected a number from {least} to {most}")),
     }
 }
 
@@ -211,7 +220,7 @@ fn parse_min_rto(text: &str) -> Result<Duration, String> {
     if (Duration::from_millis(1)..=Duration::from_secs(60)).contains(&time) {
         Ok(time)
     } else {
-        Err("it is 1ms to 60s".to_owned())
+        Err("expected a time from 1ms to 60s".to_owned())
     }
 }
 
@@ -347,7 +356,7 @@ fn words(event: &Event) -> String {
             let why = match ending {
                 Ending::Silence => "fell silent: nothing new is acknowledged, or comes",
                 Ending::Losses => "stopped: less than one packet in twenty is acknowledged",
-                Ending::Unreachable => "stopped: nobody receives there (ICMP)",
+                Ending::Unreachable => "stopped: the port is unreachable (ICMP)",
                 Ending::TooLong => "stopped: it goes on for longer than it said",
                 Ending::Displaced => "stopped: it stood still, and others wait for its place",
                 _ => "stopped",
@@ -388,7 +397,7 @@ fn address_of(host: &str, port: u16) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| wrong("the name has no address"))
 }
 
-/// What the client is to measure with a server at this address.
+/// Configuration of a client for a server at this address.
 fn test_of(args: &ClientArgs, server: SocketAddr) -> Result<Test, Failure> {
     let mut test = Test::of(args.protocol.as_str());
     test.seconds = args.time;
@@ -452,7 +461,7 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
         ));
     }
     let names = names(args);
-    // Folders that cannot be had shall not cost a measurement first.
+    // Paths that cannot be written must not cost a measurement first.
     let out = args.out.as_deref().map(OutputDir::create).transpose()?;
     let mut series = None;
     if let Some(dir) = &args.trace {
@@ -492,26 +501,32 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
         record.write_files(&mut out)?;
         out.commit()?;
     }
-    if let Some(series) = series {
-        let path = series.commit()?;
-        if !quiet {
-            output::note(&format!("trace: {}", path.display()));
-        }
-    }
-    // What makes observers holds the other one.
+    // The maker of observers holds the other reference to the logs.
     config.watch = None;
-    if let Some(logs) = logs.and_then(std::rc::Rc::into_inner) {
-        let files = logs.commit()?;
-        if let (false, Some(first)) = (quiet, files.first()) {
-            output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
-        }
-    }
+    commit(series, logs.and_then(std::rc::Rc::into_inner), quiet)?;
     if args.json {
         output::print_json(&record)?;
     } else {
         output::print(&table(&names, &outcome).text())?;
     }
     if outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Completes the files of time series and logs, and prints their names.
+fn commit(series: Option<Series>, logs: Option<QlogFiles>, quiet: bool) -> Result<(), Failure> {
+    if let Some(series) = series {
+        let path = series.commit()?;
+        if !quiet {
+            output::note(&format!("trace: {}", path.display()));
+        }
+    }
+    if let Some(logs) = logs {
+        let files = logs.commit()?;
+        if let (false, Some(first)) = (quiet, files.first()) {
+            output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
+        }
+    }
+    Ok(())
 }
 
 /// An interval for people: a line for each direction.
@@ -541,8 +556,8 @@ fn mean(sum: f64, count: f64) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-fn table(names: &[(String, &'static str)], outcome: &Outcome) -> Table {
-    let mut table = Table::new([
+fn table(names: &[(String, &'static str)], outcome: &Outcome) -> TextTable {
+    let mut table = TextTable::new([
         "flow",
         "protocol",
         ">goodput",

@@ -7,10 +7,10 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, P
 
 use crate::clock::Stopwatch;
 
-/// Work shorter than this shows nothing.
+/// Time after which a bar appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A bar needs no finer steps than a thousandth.
+/// Steps of a bar.
 const STEPS: f64 = 1000.0;
 
 /// Progress from 0 to 1, drawn when it is worth it.

@@ -6,18 +6,19 @@ use std::path::Path;
 use std::process::Command;
 
 use windward_core::protocols::Protocol;
-use windward_lab::experiment::Subject;
+use windward_experiments::experiment::Subject;
 
 use crate::failure::Failure;
 
-/// Reads a congestion controller in Python and gives a protocol with it, or says in words why there is none.
-pub type LoadLaw<'a> = &'a dyn Fn(&PythonLaw) -> Result<Protocol, String>;
+/// Reads a congestion controller in Python and returns a protocol with it, or the reason why it
+/// cannot.
+pub type LoadLaw<'a> = &'a dyn Fn(&PythonController) -> Result<Protocol, String>;
 
-/// How Python can be had.
+/// Access to Python.
 pub(crate) struct Python<'a> {
     /// The interpreter, for another process.
     pub(crate) interpreter: &'a Path,
-    /// What reads controllers, if this program runs inside Python.
+    /// Reader of controllers, if this program runs inside Python.
     pub(crate) load: Option<LoadLaw<'a>>,
     /// The arguments of this program without its name, to hand them on.
     pub(crate) arguments: Vec<OsString>,
@@ -25,16 +26,16 @@ pub(crate) struct Python<'a> {
 
 /// A congestion controller in a Python file: `FILE.py:OBJECT`, or `NAME=FILE.py:OBJECT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PythonLaw {
-    /// What reports call it.
+pub struct PythonController {
+    /// Name in reports.
     pub name: String,
     /// The file.
     pub file: String,
-    /// What is in the file: a class, or what `windward.law` gave.
+    /// Name in the file: a class, or a result of `windward.controller`.
     pub object: String,
 }
 
-impl PythonLaw {
+impl PythonController {
     /// Reads one; `None` if no Python file is meant.
     pub(crate) fn parse(text: &str) -> Option<Result<Self, String>> {
         let text = text.trim();
@@ -46,16 +47,18 @@ impl PythonLaw {
             return None;
         }
         let Some((file, object)) = rest.rsplit_once(".py:") else {
-            let problem =
-                format!("`{text}`: which class of the file? As {rest}:Law, if it is called `Law`");
+            let problem = format!(
+                "`{text}`: which class of the file? As {rest}:Aimd, if it is called `Aimd`"
+            );
             return rest.ends_with(".py").then_some(Err(problem));
         };
         if object.is_empty() || !object.chars().all(|c| c.is_alphanumeric() || c == '_') {
-            let problem = format!("`{text}`: `{object}` is no name of a class in {file}.py");
+            let problem =
+                format!("`{text}`: `{object}` is not a valid name of a class in {file}.py");
             return Some(Err(problem));
         }
         let (name, object) = (name.unwrap_or(object).to_owned(), object.to_owned());
-        Some(Ok(PythonLaw { name, file: format!("{file}.py"), object }))
+        Some(Ok(PythonController { name, file: format!("{file}.py"), object }))
     }
 }
 
@@ -69,13 +72,20 @@ except ImportError as error:
 sys.exit(main())";
 
 impl Python<'_> {
-    /// The subject with that controller. Where this process has no Python, another one takes over, and what is
-    /// done is done there.
-    pub(crate) fn subject(&self, law: &PythonLaw, given: &str) -> Result<Subject, Failure> {
+    /// The subject with that controller. Where this process has no Python, another one takes over,
+    /// and what is done is done there.
+    pub(crate) fn subject(
+        &self,
+        controller: &PythonController,
+        given: &str,
+    ) -> Result<Subject, Failure> {
         let Some(load) = self.load else {
             // The other process would say it too, if it could be started.
-            if !Path::new(&law.file).exists() {
-                return Err(Failure::Input(format!("{given}: there is no file {}", law.file)));
+            if !Path::new(&controller.file).exists() {
+                return Err(Failure::Input(format!(
+                    "{given}: there is no file {}",
+                    controller.file
+                )));
             }
             let mut command = Command::new(self.interpreter);
             command.args(["-c", BEGIN]).args(&self.arguments);
@@ -87,18 +97,18 @@ impl Python<'_> {
             )));
         };
         let wrong = |problem: String| Failure::Input(format!("{given}: {problem}"));
-        let subject = Subject::own(load(law).map_err(wrong)?).map_err(wrong)?;
+        let subject = Subject::own(load(controller).map_err(wrong)?).map_err(wrong)?;
         Ok(Subject { given: given.trim().to_owned(), ..subject })
     }
 }
 
-/// Becomes that process: whoever ends this one by its number ends the work.
+/// Becomes that process, so that a signal to this process ends the work.
 #[cfg(unix)]
 pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)
 }
 
-/// Does what that process does.
+/// Runs the work of that process.
 #[cfg(not(unix))]
 pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     match command.status() {
@@ -113,15 +123,18 @@ mod tests {
 
     #[test]
     fn a_law_in_python_is_told_from_other_subjects() {
-        let law = |text| PythonLaw::parse(text).unwrap().unwrap();
-        let all = |law: PythonLaw| [law.name, law.file, law.object];
-        assert_eq!(all(law("laws/mine.py:Aimd")), ["Aimd", "laws/mine.py", "Aimd"]);
-        assert_eq!(all(law("a=C:\\mine.py:Aimd")), ["a", "C:\\mine.py", "Aimd"]);
+        let controller = |text| PythonController::parse(text).unwrap().unwrap();
+        let all =
+            |controller: PythonController| [controller.name, controller.file, controller.object];
+        assert_eq!(all(controller("laws/mine.py:Aimd")), ["Aimd", "laws/mine.py", "Aimd"]);
+        assert_eq!(all(controller("a=C:\\mine.py:Aimd")), ["a", "C:\\mine.py", "Aimd"]);
         for text in ["cubic", "quinn:cubic", "mine={ window = \"cubic\" }", "mine=cubic"] {
-            assert_eq!(PythonLaw::parse(text), None, "{text}");
+            assert_eq!(PythonController::parse(text), None, "{text}");
         }
-        for (text, says) in [("mine.py", "mine.py:Law"), ("mine.py:a b", "no name of a class")] {
-            assert!(PythonLaw::parse(text).unwrap().unwrap_err().contains(says), "{text}");
+        for (text, says) in
+            [("mine.py", "mine.py:Aimd"), ("mine.py:a b", "not a valid name of a class")]
+        {
+            assert!(PythonController::parse(text).unwrap().unwrap_err().contains(says), "{text}");
         }
     }
 }

@@ -4,21 +4,22 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use windward_core::units::parse_bytes;
+use windward_logs::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::Scenario;
-use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
 
 use crate::failure::Failure;
 use crate::signals;
 
-// The arguments of a command share their names, which are those of the fields unless said otherwise.
+// The arguments of a command share their names, which are those of the fields unless said
+// otherwise.
 #[derive(Debug, clap::Args)]
 pub(crate) struct QlogArgs {
-    /// Write what every endpoint here saw of its packets into this folder, as qlog: FLOW.sender.sqlog,
-    /// FLOW.receiver.sqlog and, of simulated flows, FLOW.network.sqlog
+    /// Write the packets that each local endpoint saw into this folder, as qlog: FLOW.sender.sqlog,
+    /// FLOW.receiver.sqlog and, for simulated flows, FLOW.network.sqlog
     #[arg(id = "qlog", long = "qlog", value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// The version of qlog
+    /// Version of qlog
     #[arg(
         id = "qlog-format",
         long = "qlog-format",
@@ -28,7 +29,7 @@ pub(crate) struct QlogArgs {
     )]
     format: Format,
 
-    /// Log these flows or groups only, separated by commas; without it all of them
+    /// Flows or groups to log, separated by commas [default: all]
     #[arg(
         id = "qlog-flows",
         long = "qlog-flows",
@@ -38,7 +39,7 @@ pub(crate) struct QlogArgs {
     )]
     flows: Vec<String>,
 
-    /// Fail if the logs would be larger than this together
+    /// Largest total size of the logs; the command fails beyond it
     #[arg(id = "qlog-limit", long = "qlog-limit", value_name = "SIZE", default_value = "4GB",
           value_parser = parse_limit, requires = "qlog", allow_hyphen_values = true)]
     limit: u64,
@@ -58,12 +59,12 @@ fn parse_limit(text: &str) -> Result<u64, String> {
 }
 
 impl QlogArgs {
-    /// Begins the files, if logs are asked for at all.
+    /// Creates the files, if logs were requested.
     pub(crate) fn create(&self, scenario: &Scenario) -> Result<Option<QlogFiles>, Failure> {
         self.begin(|dir, options| QlogFiles::create(dir, options, scenario))
     }
 
-    /// The same of flows between hosts, of which these ends are here.
+    /// Creates the files for flows between hosts, whose local ends these are.
     #[cfg(target_os = "linux")]
     pub(crate) fn create_measured(
         &self,

@@ -2,23 +2,23 @@
 
 use std::path::PathBuf;
 
-use windward_lab::claims::Verdict;
-use windward_lab::report::Tally;
-use windward_lab::{Experiment, ReportOptions, builtin, catalogue};
+use windward_experiments::claims::Verdict;
+use windward_experiments::{Experiment, builtin};
+use windward_report::Tally;
+use windward_report::{ReportOptions, catalogue};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 
-/// Reproduce the papers' figures, with a verdict on each of their claims
+/// Reproduce the figures of the papers, with a verdict on each claim
 ///
-/// Writes a page to look at, DIR/index.html, a table and a chart for each figure, and
-/// claims.json.
+/// Writes a report, DIR/index.html, a table and a chart for each figure, and claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol
-    /// and every queue on one link), `field` (links that users complain about), `upwind` (what its
-    /// mechanisms buy) or `all`; if none is named, all but `field` and `upwind`
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol and every
+    /// queue on one link), `field` (links that users complain about), `upwind` (ablations of its
+    /// mechanisms) or `all`; if none is named, everything except `field` and `upwind`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -26,11 +26,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
 
-    /// Say what can be named, with its claims, and do nothing
+    /// List everything that can be named, with its claims, and do nothing else
     #[arg(long)]
     list: bool,
 
-    /// With --list: papers with their experiments, one array of objects
+    /// With --list: print papers with their experiments as one JSON array
     #[arg(long, requires = "list")]
     json: bool,
 
@@ -61,7 +61,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
         ..ReportOptions::default()
     };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
-        windward_lab::reproduce(&experiments, &effort, options, &report, &args.out)
+        windward_report::reproduce(&experiments, &effort, options, &report, &args.out)
     })?;
     let mut text = effort::verdicts(&summary.claims);
     if !summary.claims.is_empty() {
@@ -73,15 +73,15 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
 }
 
 /// A row per experiment.
-fn list(experiments: &[Experiment]) -> Table {
-    let mut table = Table::new(["name", "figure", "claims", "title"]);
+fn list(experiments: &[Experiment]) -> TextTable {
+    let mut table = TextTable::new(["name", "figure", "claims", "title"]);
     for experiment in experiments {
         let claims: Vec<&str> = experiment.claims.iter().map(|c| c.id.as_str()).collect();
         table.row([
             experiment.id.clone(),
-            experiment.figure.clone().unwrap_or_default(),
+            experiment.caption.figure.clone().unwrap_or_default(),
             claims.join(" "),
-            experiment.title.clone(),
+            experiment.caption.title.clone(),
         ]);
     }
     table
@@ -89,11 +89,11 @@ fn list(experiments: &[Experiment]) -> Table {
 
 /// A row per paper, and one for all if they are several: plain verdicts, and how many claims hold
 /// under some reading and under none.
-fn tallies(tallies: &[Tally]) -> Table {
+fn tallies(tallies: &[Tally]) -> TextTable {
     let verdicts = Verdict::ALL.map(|verdict| format!(">{verdict}"));
     let columns = ["paper".to_owned(), ">claims".to_owned()].into_iter().chain(verdicts);
     let columns = columns.chain([">under some reading".to_owned(), ">under none".to_owned()]);
-    let mut table = Table::new(columns);
+    let mut table = TextTable::new(columns);
     let mut row = |key: &str, of: &[Tally]| {
         let sum = |read: &dyn Fn(&Tally) -> usize| of.iter().map(read).sum::<usize>();
         let mut numbers = vec![sum(&Tally::claims)];

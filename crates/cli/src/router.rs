@@ -9,68 +9,69 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration as WallTime;
 
+use clap::builder::PossibleValuesParser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use windward_core::units::{Duration, Probability, Rate};
-use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding};
+use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding, qdiscs};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
-use row::Row;
+use row::QueueJson;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds};
+use crate::output::{self, TextTable, rate, seconds};
 
-/// Shape what this machine forwards to a network interface, with a router of the papers
+/// Shape the traffic that this machine forwards to a network interface, with an AQM or a router of
+/// the papers
 ///
-/// All packets that are forwarded to IFACE go through one queue of that rate, of the Linux kernel's
-/// network namespace that this is started in. Routers write into the congestion header of our own
-/// datagrams, AQM marks by ECN or drops. SIGHUP reads the file of the settings again,
-/// without losing a packet; Ctrl-C and SIGTERM end it, and packets are forwarded as without it. Needs
-/// root.
+/// All packets that the current network namespace forwards to IFACE go through one queue of the
+/// given rate. Routers write into the congestion header of Windward's datagrams; an AQM marks
+/// packets by ECN or drops them. SIGHUP reads the settings file again, without losing a packet;
+/// Ctrl-C and SIGTERM end the command, and packets are forwarded as without it. Needs root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Interfaces that packets leave by; those of the settings, if none is named. Name two for both
-    /// directions
+    /// Outgoing interfaces [default: those of the settings]; name two to shape both directions
     #[arg(value_name = "IFACE")]
     interfaces: Vec<String>,
 
-    /// Bits per second of each queue, such as 50Mbit
+    /// Rate of each queue, bits per second, such as 50Mbit
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     rate: Option<Rate>,
 
-    /// What decides about packets: droptail, red, codel, fq-codel, pie, dualpi2, xcp, xcp-persistent,
-    /// xtcp, estcp, ceten, ecn-threshold or cw [default: fq-codel]
-    #[arg(long, value_name = "NAME")]
+    /// What decides about packets: an AQM, with marks where it can mark, or a router
+    /// [default: fq-codel]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(qdiscs()))]
     qdisc: Option<String>,
 
-    /// What may wait, such as 200p or 1MB [default: 100 ms at the rate, and 1000p to 10240p where
-    /// AQM keeps it short]
+    /// Size of the queue, such as 200p or 1MB [default: 100 ms at the rate, and 1000p to 10240p
+    /// with an AQM that keeps the queue short]
     #[arg(long, value_name = "SIZE")]
     queue: Option<String>,
 
-    /// The share of packets that the link beyond corrupts, such as 1%, which ceten tells senders
+    /// Share of packets that the link behind the queue corrupts, such as 1%; ceten reports it to
+    /// senders
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     corruption: Option<Probability>,
 
-    /// Also what this machine itself sends
+    /// Also shape the traffic that this machine itself sends
     #[arg(long)]
     own: bool,
 
-    /// Settings, a TOML file: keys rate, qdisc, queue, aqm, router, classes, corruption and own, of all
-    /// interfaces or under [interfaces.NAME]
+    /// Settings, a TOML file with the keys rate, qdisc, queue, aqm, router, classes, corruption and
+    /// own, for all interfaces or under [interfaces.NAME]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Answer http://ADDR:PORT/metrics for Prometheus
+    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<String>,
 
-    /// One JSON object at the end instead of a table
+    /// Print one JSON object at the end instead of a table
     #[arg(long)]
     json: bool,
 
-    /// Print a unit file for systemd, and end
+    /// Print a unit file for systemd, and do nothing else
     #[arg(long, exclusive = true)]
     systemd_unit: bool,
 }
@@ -92,10 +93,10 @@ fn parse_share(text: &str) -> Result<Probability, String> {
     text.parse::<Probability>().map_err(|error| error.to_string())
 }
 
-/// How often signals are looked at.
+/// Interval between two looks at signals.
 const LOOK: WallTime = WallTime::from_millis(20);
 
-/// What signals ask for.
+/// Requests made by signals.
 struct Signals {
     stop: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
@@ -117,7 +118,7 @@ impl Signals {
 struct Watchdog {
     every: WallTime,
     last: Stopwatch,
-    /// Of each queue, how often it had gone round at the last ping.
+    /// Rounds of each queue at the last ping.
     rounds: Vec<u64>,
 }
 
@@ -151,26 +152,8 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
     let config = read(args)?;
     let signals = Signals::install()?;
     check_forwarding(&config, quiet)?;
-    let mut routers = Vec::new();
-    for settings in &config.queues {
-        let router = Router::start(settings).map_err(|error| match error.is_no_device() {
-            true => Failure::Input(error.to_string()),
-            false => Failure::Failed(error.to_string()),
-        })?;
-        routers.push(router);
-    }
-    let metrics = args.metrics.as_ref().map(|address| {
-        Metrics::serve(address, &routers).map_err(|error| {
-            let what = format!("cannot listen at {address}: {error}");
-            match error.kind() {
-                ErrorKind::InvalidInput => {
-                    Failure::Input(format!("{what}; write --metrics 127.0.0.1:9469"))
-                }
-                _ => Failure::Failed(what),
-            }
-        })
-    });
-    let metrics = metrics.transpose()?;
+    let mut routers = config.queues.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+    let metrics = args.metrics.as_ref().map(|address| serve(address, &routers)).transpose()?;
     if !quiet {
         for settings in &config.queues {
             let (device, qdisc) = (settings.device(), settings.qdisc());
@@ -180,14 +163,57 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("metrics: http://{}/metrics", metrics.address()));
         }
     }
-    // Nobody may be there to hear of it.
+    // There may be no service manager.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    // Of each queue: has it been told what datagrams ask for in vain?
+    watch(args, &config, &routers, &signals, quiet);
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    drop(metrics);
+    let mut all = Vec::new();
+    let mut failed = None;
+    for (settings, router) in config.queues.iter().zip(&mut routers) {
+        match router.stop() {
+            Ok(stats) => all.push(stats),
+            Err(error) => failed = Some(format!("{}: {error}", settings.device())),
+        }
+    }
+    if args.json {
+        output::print_json(&all.iter().map(QueueJson::from).collect::<Vec<_>>())?;
+    } else {
+        output::print(&summary(&all))?;
+    }
+    failed.map_or(Ok(()), |error| Err(Failure::Failed(error)))
+}
+
+/// Starts the queue of an interface.
+fn start(settings: &Settings) -> Result<Router, Failure> {
+    Router::start(settings).map_err(|error| match error.is_no_device() {
+        true => Failure::Input(error.to_string()),
+        false => Failure::Failed(error.to_string()),
+    })
+}
+
+/// Serves metrics of all queues at an address.
+fn serve(address: &str, routers: &[Router]) -> Result<Metrics, Failure> {
+    Metrics::serve(address, routers).map_err(|error| {
+        let what = format!("cannot listen at {address}: {error}");
+        match error.kind() {
+            ErrorKind::InvalidInput => {
+                Failure::Input(format!("{what}; write --metrics 127.0.0.1:9469"))
+            }
+            _ => Failure::Failed(what),
+        }
+    })
+}
+
+/// Waits for the end: reloads settings, warns of datagrams that ask for a router in vain, and tells the
+/// service manager that all queues work.
+fn watch(args: &Args, config: &Config, routers: &[Router], signals: &Signals, quiet: bool) {
+    // For each queue, true once the warning was printed.
     let mut told = vec![false; routers.len()];
-    let mut watchdog = Watchdog::of_service(&routers);
+    let mut watchdog = Watchdog::of_service(routers);
     while !signals.stop.load(Ordering::Relaxed) && !routers.iter().any(Router::has_ended) {
         if signals.reload.swap(false, Ordering::Relaxed) {
-            match reload(args, &config, &routers) {
+            match reload(args, config, routers) {
                 Ok(()) if !quiet => output::note("new settings"),
                 Ok(()) => {}
                 Err(why) => {
@@ -207,26 +233,10 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
             }
         }
         if let Some(watchdog) = &mut watchdog {
-            watchdog.look(&routers);
+            watchdog.look(routers);
         }
         sleep(LOOK);
     }
-    let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    drop(metrics);
-    let mut all = Vec::new();
-    let mut failed = None;
-    for (settings, router) in config.queues.iter().zip(&mut routers) {
-        match router.stop() {
-            Ok(stats) => all.push(stats),
-            Err(error) => failed = Some(format!("{}: {error}", settings.device())),
-        }
-    }
-    if args.json {
-        output::print_json(&all.iter().map(Row::from).collect::<Vec<_>>())?;
-    } else {
-        output::print(&summary(&all))?;
-    }
-    failed.map_or(Ok(()), |error| Err(Failure::Failed(error)))
 }
 
 fn read(args: &Args) -> Result<Config, Failure> {
@@ -237,11 +247,9 @@ fn read(args: &Args) -> Result<Config, Failure> {
     let file = file.transpose()?;
     let Args { rate, ref qdisc, ref queue, corruption, own, .. } = *args;
     let choice = Choice { rate, qdisc: qdisc.clone(), queue: queue.clone(), corruption, own };
-    let config = Config::read(file.as_deref(), &args.interfaces, &choice);
-    config.map_err(|error| match &args.config {
-        Some(path) => Failure::Input(format!("{}: {error}", path.display())),
-        None => Failure::Input(error.to_string()),
-    })
+    let name = args.config.as_ref().map(|path| path.display().to_string());
+    let file = name.as_deref().zip(file.as_deref());
+    Config::read(file, &args.interfaces, &choice).map_err(|error| Failure::Input(error.to_string()))
 }
 
 /// Without forwarding there is nothing to shape, and it is not for us to switch it on.
@@ -284,9 +292,9 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
     Ok(())
 }
 
-/// What all queues did, for people.
+/// Table of all queues.
 fn summary(all: &[Stats]) -> String {
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         "interface",
         "qdisc",
         ">rate",
@@ -299,7 +307,7 @@ fn summary(all: &[Stats]) -> String {
         ">p99",
         ">late p99",
     ]);
-    for row in all.iter().map(Row::from) {
+    for row in all.iter().map(QueueJson::from) {
         table.row([
             row.interface,
             row.qdisc,

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use windward_core::units::Time;
-use windward_lab::plot::RunChart;
+use windward_logs::pcap::PcapFile;
+use windward_logs::qlog::QlogFiles;
+use windward_report::plot::RunChart;
 use windward_sim::output::{OutputDir, OutputFile, is_standard_output};
-use windward_sim::pcap::PcapFile;
-use windward_sim::qlog::QlogFiles;
 use windward_sim::record::RunRecord;
 use windward_sim::trace::TraceFiles;
 use windward_sim::{Outcome, Scenario, Simulation};
@@ -15,7 +15,7 @@ use windward_sim::{Outcome, Scenario, Simulation};
 use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
-use crate::output::{self, Table, rate, seconds, si};
+use crate::output::{self, TextTable, rate, seconds, si};
 use crate::pcap::PcapArgs;
 use crate::qlog::QlogArgs;
 use crate::scenario_args::ScenarioArgs;
@@ -28,16 +28,17 @@ pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
 
-    /// One JSON object instead of tables
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 
-    /// Write what was measured into this folder: run.json, and run-flows.csv, run-groups.csv and
+    /// Write the results into this folder: run.json, run-flows.csv, run-groups.csv and
     /// run-links.csv
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Draw windows, rates and queues over time, sampled as the scenario says or 500 times
+    /// Draw windows, rates and queues over time, at the sampling interval of the scenario or at 500
+    /// instants
     #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
 
@@ -63,7 +64,7 @@ pub(crate) fn parse_plot(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A chart and the file that it goes into.
+/// A chart and its file.
 #[derive(Debug)]
 pub(crate) struct Plot {
     pub(crate) chart: RunChart,
@@ -87,9 +88,9 @@ impl Plot {
     }
 }
 
-/// More flows than this are not listed one by one.
+/// Largest number of flows that are listed one by one.
 const MAX_FLOW_ROWS: usize = 24;
-/// More links than this are not listed one by one.
+/// Largest number of links that are listed one by one.
 const MAX_LINK_ROWS: usize = 16;
 
 pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
@@ -97,7 +98,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     let trace = args.trace.create(&scenario)?;
     let logs = args.qlog.create(&scenario)?;
-    // Folders that cannot be had shall not cost minutes first.
+    // Paths that cannot be written must not cost minutes first.
     let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
     let pcap = args.pcap.create(&scenario)?;
     let mut out = None;
@@ -145,7 +146,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::print(&summary(&scenario, &outcome, cpu_s, "simulated"))
 }
 
-/// Who looks at a run on its way.
+/// Observers of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Observers<'a> {
     pub(crate) trace: Option<TraceFiles>,
@@ -154,7 +155,7 @@ pub(crate) struct Observers<'a> {
     pub(crate) pcap: Option<&'a PcapFile>,
 }
 
-/// Runs to the end; a trace and a chart are sampled on the way, logs are written.
+/// Runs a scenario to its end, samples the trace and the chart, and writes logs.
 pub(crate) fn simulate(
     scenario: &Scenario,
     observers: Observers<'_>,
@@ -188,7 +189,7 @@ pub(crate) fn simulate(
     Ok((sim.finish(), trace))
 }
 
-/// The outcome for people, of a run that was `simulated` or the like.
+/// The outcome as text for people; `how` is `simulated`, `emulated` or `replayed`.
 pub(crate) fn summary(
     scenario: &Scenario,
     outcome: &Outcome,
@@ -236,8 +237,8 @@ fn some(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
     value.filter(|value| *value != 0.0).map_or_else(|| "-".to_owned(), text)
 }
 
-fn groups(outcome: &Outcome) -> Table {
-    let mut table = Table::new([
+fn groups(outcome: &Outcome) -> TextTable {
+    let mut table = TextTable::new([
         "group",
         ">flows",
         ">goodput",
@@ -262,7 +263,7 @@ fn groups(outcome: &Outcome) -> Table {
     table
 }
 
-fn flows(outcome: &Outcome) -> Table {
+fn flows(outcome: &Outcome) -> TextTable {
     let mut headings = vec![
         "flow",
         "protocol",
@@ -278,7 +279,7 @@ fn flows(outcome: &Outcome) -> Table {
     if transfers {
         headings.push(">completed");
     }
-    let mut table = Table::new(headings);
+    let mut table = TextTable::new(headings);
     for flow in &outcome.flows {
         let mut cells = vec![
             flow.name.to_string(),
@@ -301,7 +302,7 @@ fn flows(outcome: &Outcome) -> Table {
     table
 }
 
-/// The links where something happened: bottlenecks, and those that lost or marked packets.
+/// Bottleneck links, and links that lost or marked packets.
 fn links(scenario: &Scenario, outcome: &Outcome) -> String {
     let bottlenecks: BTreeSet<usize> = scenario.flows.iter().map(|f| f.bottleneck).collect();
     let mut notable: Vec<usize> = (0..outcome.links.len())
@@ -311,7 +312,7 @@ fn links(scenario: &Scenario, outcome: &Outcome) -> String {
         })
         .collect();
     notable.truncate(MAX_LINK_ROWS);
-    let mut table = Table::new([
+    let mut table = TextTable::new([
         "link",
         ">busy",
         ">arrived",

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 /// Changes to a scenario, in the order in which they are made.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Changes {
-    /// Change a value of the file; may be given again
+    /// Change a value of the file; may be given more than once
     ///
     /// Keys are written with dots: duration, dumbbell.bottleneck.rate, flows.lossy.protocol
     /// (the flows of group `lossy`), flows.*.dupack_threshold (all flows).
@@ -69,7 +69,7 @@ impl Changes {
 
 #[cfg(target_os = "linux")]
 impl Changes {
-    /// How long the run is to last, if anything says so here.
+    /// Length of the run, if it is given.
     pub(crate) fn duration(&self) -> Result<Option<Duration>, Failure> {
         let parse = |text: &String| {
             let wrong = |error| Failure::Input(format!("--duration {text}: {error}"));
@@ -79,7 +79,7 @@ impl Changes {
     }
 }
 
-/// Prints warnings where results do not go.
+/// Prints warnings on standard error.
 pub(crate) fn warn<'a>(warnings: impl IntoIterator<Item = &'a str>) {
     for warning in warnings {
         eprintln!("warning: {}", printable(warning));

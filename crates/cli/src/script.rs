@@ -2,39 +2,39 @@
 
 use std::path::Path;
 
-use windward_lab::script::{self, Finding, Script, ScriptReport, Verdict};
+use windward_conformance::{self as script, Compliance, Finding, Script, ScriptReport};
 
 use crate::failure::Failure;
 use crate::output;
 use crate::signals;
 
-/// Hold a sender against the text of an RFC, packet by packet
+/// Check a sender against the text of an RFC, packet by packet
 ///
-/// A script says what is lost, marked or delayed on one path, and what window, rate or retransmission
-/// the text asks for when. Exit status 1 if an expectation is not met.
+/// A script defines which packets of one path are lost, marked or delayed, and which window, rate
+/// or retransmission the RFC requires at which time. Exit status 1 if an expectation is not met.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scripts, TOML files; or names of those that come with Windward, as rfc9438 or
-    /// rfc9438/w-cubic; without any, all of these
+    /// Scripts: TOML files, or names of built-in scripts such as rfc9438 or rfc9438/w-cubic;
+    /// without any, all built-in scripts
     #[arg(value_name = "FILE")]
     scripts: Vec<String>,
 
-    /// Run with this protocol instead of those that the script names; may be given again
+    /// Run with this protocol in place of those that the script names; may be given more than once
     ///
-    /// As scenario files name one: a row of `windward list`, or a table of parts, as
+    /// A row of `windward list`, or a table of parts, such as
     /// '{ base = "cubic", recovery = "rack" }'.
     #[arg(long, value_name = "NAME")]
     protocol: Vec<String>,
 
-    /// Show every expectation, and not only those that are not met
+    /// Show every expectation, not only those that are not met
     #[arg(long, short)]
     all: bool,
 
-    /// One JSON document instead of text
+    /// Print one JSON document instead of text
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// A document with a row per script, as docs/conformance.md has it
+    /// Print a Markdown document with a row for each script, as in docs/conformance.md
     #[arg(long)]
     markdown: bool,
 }
@@ -96,10 +96,14 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
 fn text(reports: &[(&Script, ScriptReport)], all: bool) -> String {
     let mut text = String::new();
     for (script, report) in reports {
-        let met = report.count(Verdict::Met);
+        let met = report.count(Compliance::Met);
         let mut counts = format!("{met} of {} met", report.findings.len());
-        for verdict in [Verdict::NotMet, Verdict::Departs, Verdict::DepartsNoMore, Verdict::NotTold]
-        {
+        for verdict in [
+            Compliance::NotMet,
+            Compliance::Departs,
+            Compliance::DepartsNoMore,
+            Compliance::NotTold,
+        ] {
             let count = report.count(verdict);
             if count > 0 {
                 counts += &format!(", {count} {verdict}");
@@ -111,7 +115,7 @@ fn text(reports: &[(&Script, ScriptReport)], all: bool) -> String {
             script.name, report.protocol, script.title, script.source
         );
         for finding in &report.findings {
-            if all || finding.verdict != Verdict::Met {
+            if all || finding.verdict != Compliance::Met {
                 text += &line(script, finding);
             }
         }

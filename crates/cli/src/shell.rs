@@ -11,12 +11,14 @@ use std::process::Stdio;
 use std::thread;
 
 use windward_core::units::{Duration, Time};
+use windward_net::emulation::Until;
+use windward_net::link::Link;
+use windward_net::source::Source;
 use windward_net::testbed::{self, Testbed};
 use windward_netns::{Inside, Masquerade, Rights, sweep};
-use windward_sim::scenario::file::ScenarioFile;
 
 use crate::emulate::or_shell;
-use crate::emulation::{Emulation, Source, Telling, Until};
+use crate::emulation::{Emulation, Telling};
 use crate::failure::Failure;
 use crate::live::Style;
 use crate::output;
@@ -25,8 +27,9 @@ use crate::signals;
 
 /// Run a program behind a link, or behind a whole scenario, on a real clock
 ///
-/// The program is in a network namespace whose only way out leads over the links of the scenario.
-/// It reaches this machine as `outside`, and through it what this machine reaches. Shells nest.
+/// The program runs in a network namespace whose only way out is the links of the scenario. It
+/// reaches this machine as `outside`, and through it everything that this machine reaches. Shells
+/// nest.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,27 +38,27 @@ Examples:
   windward shell satellite.toml --record page.rec -- firefox
   windward shell --delay 50ms --peer 'iperf3 -s' -- iperf3 -c outside
 
-Exit status: that of the program, if it was started.")]
+Exit status: that of the program, if it started.")]
 pub(crate) struct Args {
-    /// The scenario, a TOML file, instead of the options for a link
+    /// Scenario, a TOML file, in place of the options for a link
     ///
-    /// The program is where the flow with protocol = "outside:port" ends. A dumbbell or a parking
-    /// lot without one gets one.
+    /// The program runs where the flow with protocol = "outside:port" ends. A dumbbell or a parking
+    /// lot without such a flow gets one.
     #[arg(value_name = "SCENARIO", conflicts_with = "Link")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    link: Link,
+    link: LinkArgs,
 
-    /// Each packet is lost with this probability, each way
+    /// Probability with which each direction loses a packet
     #[arg(long, value_name = "PROBABILITY", help_heading = "Link", conflicts_with = "file")]
     loss: Option<String>,
 
     #[command(flatten)]
     changes: Changes,
 
-    /// Run this at the far end, by a shell, in a network namespace of its own in place of this
-    /// machine's network
+    /// Command of a shell to run at the far end, in a network namespace of its own in place of the
+    /// network of this machine
     #[arg(long, value_name = "COMMAND")]
     peer: Option<OsString>,
 
@@ -66,151 +69,59 @@ pub(crate) struct Args {
     #[command(flatten)]
     telling: Telling,
 
-    /// The program and its arguments; your shell if none is given
+    /// Program and its arguments [default: your shell]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// One link, the same both ways unless said otherwise.
-#[derive(Debug, clap::Args)]
+/// Options for one link, the same in both directions unless --up or --down say otherwise.
+#[derive(Debug, Clone, clap::Args)]
 #[group(id = "Link")]
-pub(crate) struct Link {
-    /// Bits per second of each way, such as 10mbit; unlimited if not given
+pub(crate) struct LinkArgs {
+    /// Rate of each direction, bits per second, such as 10mbit [default: unlimited]
     #[arg(long, value_name = "RATE", help_heading = "Link")]
-    pub(crate) rate: Option<String>,
+    rate: Option<String>,
 
-    /// Delay of each way: the RTT is twice that
+    /// Delay of each direction: the RTT is twice that
     #[arg(long, value_name = "TIME", help_heading = "Link")]
-    pub(crate) delay: Option<String>,
+    delay: Option<String>,
 
-    /// What may wait: packets (50p), bytes (64kB) or bandwidth-delay products (1bdp, the default)
+    /// Size of the queues: packets (50p), bytes (64kB) or bandwidth-delay products (1bdp) [default:
+    /// 1bdp]
     #[arg(long, value_name = "SIZE", help_heading = "Link")]
-    pub(crate) queue: Option<String>,
+    queue: Option<String>,
 
-    /// AQM, such as codel or fq-codel
+    /// AQM of the queues, such as codel or fq-codel
     #[arg(long, value_name = "KIND", help_heading = "Link")]
-    pub(crate) aqm: Option<String>,
+    aqm: Option<String>,
 
-    /// The rate over time, a trace of mahimahi
+    /// Rate over time, a trace file of mahimahi
     #[arg(long, value_name = "FILE", conflicts_with = "rate", help_heading = "Link")]
     trace: Option<PathBuf>,
 
-    /// A key of links in scenario files for what the program sends, such as rate=2mbit
+    /// Key of a link, as in scenario files, for the direction in which the program sends, such as
+    /// rate=2mbit
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_change, help_heading = "Link")]
     up: Vec<(String, String)>,
 
-    /// The same for what comes to it
+    /// Key of a link for the direction in which the program receives
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_change, help_heading = "Link")]
     down: Vec<(String, String)>,
 }
 
-/// What no link is called like in errors: the options of the command.
-pub(crate) const OPTIONS: &str = "the link";
-/// Two one-way links; the rate is one that no machine reaches.
-pub(crate) const SKELETON: &str = r#"
-duration = "1h"
-links = [
-    { name = "down", from = "outside", to = "inside", both_ways = false, rate = "1Tbit", delay = "0s", queue = "10000p" },
-    { name = "up", from = "inside", to = "outside", both_ways = false, rate = "1Tbit", delay = "0s", queue = "10000p" },
-]
-flows = [{ group = "outside", protocol = "outside:port", from = "outside", to = "inside" }]
-"#;
-/// A queue that holds less drops the bursts in which programs send.
-const LEAST_QUEUE: f64 = 32_000.0;
-
-impl Link {
-    /// The scenario of such a link, as changes of the skeleton.
-    pub(crate) fn changes(&self, loss: Option<&String>) -> Result<Vec<(String, String)>, Failure> {
-        let mut changes = Vec::new();
-        for (way, own) in [("down", &self.down), ("up", &self.up)] {
-            let mut set = |key: &str, value: &str| {
-                changes.push((format!("links.{way}.{key}"), value.to_owned()));
-            };
-            if let Some(trace) = &self.trace {
-                // A literal string of TOML, which has no escapes.
-                set("rate", &format!("{{ trace = '{}' }}", trace.display()));
-            }
-            let given = [
-                ("rate", self.rate.as_ref()),
-                ("delay", self.delay.as_ref()),
-                ("loss", loss),
-                ("aqm", self.aqm.as_ref()),
-            ];
-            for (key, value) in given {
-                if let Some(value) = value {
-                    set(key, value);
-                }
-            }
-            for (key, value) in own {
-                set(key, value);
-            }
-        }
-        let queues = self.queues(&changes)?;
-        changes.extend(queues);
-        Ok(changes)
-    }
-
-    /// The queues, which may be given in bandwidth-delay products of the link that the rest makes.
-    fn queues(&self, changes: &[(String, String)]) -> Result<Vec<(String, String)>, Failure> {
-        let products = match self.queue.as_deref() {
-            None => Some(1.0),
-            Some(text) => match text.trim().strip_suffix("bdp") {
-                None => None,
-                Some(number) => match number.trim().parse::<f64>() {
-                    Ok(products) if products > 0.0 && products.is_finite() => Some(products),
-                    _ => {
-                        return Err(Failure::Input(format!(
-                            "--queue {text}: write a number above 0 before bdp, such as 1bdp"
-                        )));
-                    }
-                },
-            },
-        };
-        let source = Source {
-            name: OPTIONS.to_owned(),
-            text: SKELETON.to_owned(),
-            changes: changes.to_vec(),
-            is_open: true,
-        };
-        let links = source.load()?.scenario.links;
-        let rtt: Duration = links.iter().map(|link| link.delay).fold(Duration::ZERO, |a, b| a + b);
-        let limited = self.rate.is_some() || self.trace.is_some();
-        let ways = [("down", &self.down), ("up", &self.up)];
-        let queues = ways.into_iter().zip(&links).filter_map(|((way, own), link)| {
-            let is_limited = limited || own.iter().any(|(key, _)| key == "rate");
-            if own.iter().any(|(key, _)| key == "queue") {
-                return None;
-            }
-            let size = match (products, &self.queue) {
-                (None, Some(text)) => text.clone(),
-                _ if !is_limited => return None,
-                (products, _) => {
-                    let product = link.kind.rate.mean().bytes_per_s() * rtt.as_secs_f64();
-                    let bytes = (products.unwrap_or(1.0) * product).max(LEAST_QUEUE);
-                    format!("{}B", bytes.round() as u64)
-                }
-            };
-            Some((format!("links.{way}.queue"), size))
-        });
-        Ok(queues.collect())
+impl LinkArgs {
+    /// The link, with a probability of loss.
+    pub(crate) fn link(&self, loss: Option<&String>) -> Link {
+        let LinkArgs { rate, delay, queue, aqm, trace, up, down } = self.clone();
+        Link { rate, delay, queue, aqm, loss: loss.cloned(), trace, up, down }
     }
 }
 
 impl Args {
     fn source(&self) -> Result<Source, Failure> {
         let mut source = match &self.file {
-            None => Source {
-                name: OPTIONS.to_owned(),
-                text: SKELETON.to_owned(),
-                changes: self.link.changes(self.loss.as_ref())?,
-                is_open: true,
-            },
-            Some(file) => Source {
-                name: ScenarioFile::name(file),
-                text: ScenarioFile::text(file)?,
-                changes: Vec::new(),
-                is_open: true,
-            },
+            None => self.link.link(self.loss.as_ref()).source(crate::stacks())?,
+            Some(file) => Source::read(file, true, crate::stacks())?,
         };
         source.changes.extend(self.changes.list());
         source.add_port()?;
@@ -218,7 +129,7 @@ impl Args {
     }
 }
 
-/// Says that there is no such program before anything is set up for it.
+/// Checks that the program exists before anything is set up for it.
 fn find_program(program: &OsStr) -> Result<(), Failure> {
     let cannot = |why: &str, status| {
         Failure::Program(format!("cannot start {}: {why}", program.display()), status)
@@ -244,7 +155,7 @@ fn find_program(program: &OsStr) -> Result<(), Failure> {
     }
 }
 
-/// How long a program that was asked to end may take.
+/// Time that a program has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Failure> {
@@ -262,7 +173,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     };
     sweep()?;
     let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
-    let place = Place::prepare(&mut emulation.testbed, &source, rights, present)?;
+    let ends = PortEnds::prepare(&mut emulation.inner.testbed, &source, rights, present)?;
     if !present && args.peer.is_none() && !quiet {
         output::note(
             "without root the program reaches only what --peer runs at the far end: be root to \
@@ -270,37 +181,38 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
         );
     }
     let peer = match &args.peer {
-        Some(peer) => Some(place.start_peer(&mut emulation.testbed, peer)?),
+        Some(peer) => Some(ends.start_peer(&mut emulation.inner.testbed, peer)?),
         None => None,
     };
-    let mut child = place.start(&mut emulation.testbed, program, arguments, args.telling.json)?;
-    let testbed = &mut emulation.testbed;
+    let mut child =
+        ends.start(&mut emulation.inner.testbed, program, arguments, args.telling.json)?;
+    let testbed = &mut emulation.inner.testbed;
     testbed.end_with(child.as_fd())?;
     testbed.stop_on(Some(signals::flag()));
     let length = args.changes.duration()?;
     emulation.begin(quiet);
-    let until = length.map_or(Time::NEVER, |length| emulation.now() + length);
+    let until = length.map_or(Time::NEVER, |length| emulation.inner.now() + length);
     let stopped = emulation.run(until)? == Until::Stopped;
-    emulation.testbed.stop_on(None);
-    if stopped && !emulation.testbed.has_ended() {
+    emulation.inner.testbed.stop_on(None);
+    if stopped && !emulation.inner.testbed.has_ended() {
         // Ctrl-C in a terminal is for the program too, which may have something to say.
-        emulation.run(emulation.now() + GRACE)?;
+        emulation.run(emulation.inner.now() + GRACE)?;
     }
-    if !emulation.testbed.has_ended() {
+    if !emulation.inner.testbed.has_ended() {
         child.terminate()?;
-        emulation.run(emulation.now() + GRACE)?;
+        emulation.run(emulation.inner.now() + GRACE)?;
     }
     child.kill()?;
     let status = child.wait()?;
     if peer.is_some() {
         // It was to end now, and what it has started too: there is nothing to say of it.
         drop(peer);
-        if let Some(far) = emulation.testbed.namespace(&place.outside) {
+        if let Some(far) = emulation.inner.testbed.namespace(&ends.outside) {
             far.kill_all()?;
         }
     }
     emulation.finish(quiet, true)?;
-    drop(place);
+    drop(ends);
     match u8::try_from(Inside::exit_code(status)) {
         Ok(0) => Ok(()),
         Ok(status) => Err(Failure::Command(status)),
@@ -310,7 +222,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
 
 /// Both ends of the port of a shell.
 #[derive(Debug)]
-struct Place {
+struct PortEnds {
     outside: String,
     inside: String,
     address: IpAddr,
@@ -318,7 +230,7 @@ struct Place {
     _masquerade: Option<Masquerade>,
 }
 
-impl Place {
+impl PortEnds {
     fn prepare(
         testbed: &mut Testbed,
         source: &Source,
@@ -350,20 +262,20 @@ impl Place {
                     namespace.use_resolver(address)?;
                 }
             }
-            // Names by which the next one finds what a killed one has left; only root has a place for
-            // them.
+            // Names by which the next one finds what a killed one has left; only root has a place
+            // for them.
             if rights == Rights::OfRoot {
                 namespace.publish(node)?;
             }
         }
         let pair = testbed.pair(0).ok_or(Failure::Interrupted)?;
         let masquerade = if present { Some(pair.masquerade(None)?) } else { None };
-        Ok(Place { outside, inside, address, _masquerade: masquerade })
+        Ok(PortEnds { outside, inside, address, _masquerade: masquerade })
     }
 
-    /// Starts what is at the far end, and waits until it listens; for a moment. It is an error if it
-    /// fails before that. One that ends well may have left a server in the background, or has done all
-    /// that it was to do.
+    /// Starts what is at the far end, and waits until it listens; for a moment. It is an error if
+    /// it fails before that. One that ends well may have left a server in the background, or has
+    /// done all that it was to do.
     fn start_peer(&self, testbed: &mut Testbed, command: &OsStr) -> Result<Inside, Failure> {
         let namespace = testbed.namespace(&self.outside).ok_or(Failure::Interrupted)?;
         let mut peer = namespace.spawn("/bin/sh", |sh| {
@@ -371,7 +283,7 @@ impl Place {
             sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null())
         })?;
         for _ in 0..100 {
-            // Before it is asked whether something listens: what listened once is no error.
+            // Read before the check for listeners: a server that listened may end without an error.
             let ended = peer.try_wait()?;
             if namespace.run(testbed::listens_here)? || signals::check().is_err() {
                 break;

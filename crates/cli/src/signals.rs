@@ -1,29 +1,39 @@
-//! Ctrl-C: long work asks every few milliseconds whether it should go on. Where nobody asks yet,
-//! as while a file is read that never comes, and at the second time, the process ends at once.
+//! Ctrl-C: long work asks every few milliseconds whether to go on. The process ends at once where
+//! nothing asks yet, as while it reads a pipe without a writer, and at the second signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+
+#[cfg(unix)]
+use signal_hook::consts::SIGHUP;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
 
 use crate::failure::{self, Failure};
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// Has any work asked?
-static WATCHED: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// True until some work asks.
+static UNWATCHED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
 /// From now on SIGINT, SIGTERM and SIGHUP raise a flag, if work asks for it.
 pub(crate) fn install() {
-    // Without a handler the default remains: the process ends at once.
-    let _ = ctrlc::set_handler(|| {
-        let again = INTERRUPTED.swap(true, Ordering::Relaxed);
-        if again || !WATCHED.load(Ordering::Relaxed) {
-            let _ = Failure::Interrupted.report();
-            std::process::exit(i32::from(failure::INTERRUPTED));
-        }
-    });
+    let status = i32::from(failure::INTERRUPTED);
+    for signal in [
+        SIGINT,
+        SIGTERM,
+        #[cfg(unix)]
+        SIGHUP,
+    ] {
+        // Without a handler the default remains: the process ends at once.
+        let _ = register_conditional_shutdown(signal, status, Arc::clone(&INTERRUPTED));
+        let _ = register_conditional_shutdown(signal, status, Arc::clone(&UNWATCHED));
+        let _ = register(signal, Arc::clone(&INTERRUPTED));
+    }
 }
 
-/// The flag itself, for work that runs on other threads.
+/// The flag itself, for work on other threads.
 pub(crate) fn flag() -> &'static AtomicBool {
-    WATCHED.store(true, Ordering::Relaxed);
+    UNWATCHED.store(false, Ordering::Relaxed);
     &INTERRUPTED
 }
 

@@ -3,22 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use windward_lab::experiment::RunLength;
-use windward_lab::statistics::Estimate;
-use windward_lab::{Effort, Experiment, Means, ReportOptions};
+use windward_experiments::experiment::RunLength;
+use windward_experiments::statistics::Estimate;
+use windward_experiments::{Effort, Experiment};
+use windward_report::{Means, ReportOptions};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::output::{self, Table};
+use crate::output::{self, TextTable};
 use crate::python::replace_by;
 use crate::scenario_args;
 use crate::signals;
 
 /// Run an experiment of your own on all cores
 ///
-/// An experiment is a scenario file with one more table, `[experiment]`: axes to sweep,
-/// metrics to compute, claims to check. Writes the same report as `reproduce`, and its rows as CSV
-/// and Parquet.
+/// An experiment is a scenario file with an additional table, `[experiment]`: axes to sweep,
+/// metrics to compute, claims to check. The command writes the same report as `reproduce`, and its
+/// rows as CSV and Parquet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The experiment, a TOML file; `-` reads standard input
@@ -29,19 +30,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Runs of each combination of the axes, instead of the file's
+    /// Number of runs of each combination of the axes, in place of the file's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: Option<u32>,
 
-    /// Let the workers of a Dask scheduler do the runs, as tcp://HOST:8786; their rows become a
-    /// Parquet dataset in the folder
+    /// Run on the workers of a Dask scheduler, such as tcp://HOST:8786; the rows become a Parquet
+    /// dataset in the folder
     ///
-    /// Needs the Python package with Dask, here and on the workers: `pip install '.[dask]'` in a clone of
-    /// the repository.
+    /// Needs the Python package with Dask, here and on the workers: `pip install '.[dask]'` in a
+    /// clone of the repository.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["ray", "strict", "dry_run", "all_readings", "threads"])]
     dask: Option<String>,
 
-    /// The same with a Ray cluster: ray://HOST:10001, or `local` for one on this machine
+    /// Run on a Ray cluster: ray://HOST:10001, or `local` for a cluster on this machine
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["strict", "dry_run", "all_readings", "threads"])]
     ray: Option<String>,
 
@@ -50,7 +51,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The executor as Python calls it, if it is not this process.
+    /// Executor by its name in Python, if runs are not done in this process.
     fn executor(&self) -> Option<String> {
         let ray = self.ray.as_ref().map(|address| match address.as_str() {
             "local" => "ray".to_owned(),
@@ -88,7 +89,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failu
     };
     let experiments = [experiment];
     let summary = effort::with_progress(quiet, &args.effort, &out, |options| {
-        windward_lab::reproduce(&experiments, &effort, options, &report, &out)
+        windward_report::reproduce(&experiments, &effort, options, &report, &out)
     })?;
     let mut text = String::new();
     for means in &summary.means {
@@ -103,7 +104,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failu
     effort::strictly(args.effort.strict, &summary.claims)
 }
 
-/// What Python does first: says what to do if it has not got the package.
+/// First line of the Python program, which explains what to do if the package is missing.
 const BEGIN: &str = "\
 import sys
 try:
@@ -135,11 +136,11 @@ fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<
 }
 
 /// A row per combination of the axes: the mean of each metric with its interval.
-fn table(means: &Means) -> Table {
+fn table(means: &Means) -> TextTable {
     let Means { experiment, cells } = means;
     let axes = experiment.axes.iter().map(|axis| axis.name.clone());
     let metrics = experiment.metrics.iter().map(|m| format!(">{}", m.name));
-    let mut table = Table::new(axes.chain(metrics));
+    let mut table = TextTable::new(axes.chain(metrics));
     for (cell, metrics) in cells.iter().enumerate() {
         let labels = experiment.points(cell).into_iter().map(|p| p.label.clone());
         table.row(labels.chain(metrics.iter().map(|estimate| mean(*estimate))));

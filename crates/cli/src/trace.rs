@@ -21,7 +21,7 @@ pub(crate) struct TraceArgs {
           value_parser = parse_interval, requires = "dir", allow_hyphen_values = true)]
     interval: Duration,
 
-    /// How the time series are written
+    /// File format of the time series
     #[arg(long = "trace-format", value_name = "FORMAT", default_value = "csv", requires = "dir")]
     format: Format,
 }
@@ -29,9 +29,9 @@ pub(crate) struct TraceArgs {
 /// File formats of time series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Text, a header and commas
+    /// CSV: text with a header
     Csv,
-    /// Columns, compressed
+    /// Parquet: compressed columns
     Parquet,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 impl TraceArgs {
-    /// Begins the files, if a trace is asked for at all.
+    /// Creates the files, if a trace was requested.
     pub(crate) fn create(&self, scenario: &Scenario) -> Result<Option<TraceFiles>, Failure> {
         let Some(dir) = &self.dir else {
             return Ok(None);

@@ -1,15 +1,15 @@
 //! The pure half of Windward: protocols, routers and channels as state machines.
 //!
-//! Nothing here knows a clock, does I/O or draws from a global random generator: time and
+//! Nothing here reads a clock, does I/O or draws from a global random generator: time and
 //! randomness are arguments. The same code therefore runs in virtual time, between network
 //! namespaces and in real endpoints.
 //!
-//! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] is what travels, [`wire`] as bytes;
-//! [`network`] is what a packet meets on its way (queues, routers, channels); [`endpoint`] is
-//! where it is sent and received, along four axes; [`protocols`] composes them by name. What a
-//! part tells of itself, [`part`] says.
+//! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] has the packets and
+//! [`wire`] their bytes; [`network`] has the queues, routers and channels on their way;
+//! [`endpoint`] sends and receives them, along four axes; [`protocols`] composes these by name.
+//! [`part`] is the description that each part gives of itself.
 //!
-//! A sender is asked what to send and told what arrives:
+//! A caller asks a sender for packets and gives it the acknowledgments that arrive:
 //!
 //! ```
 //! use windward_core::endpoint::{EndpointConfig, Receiver, Sender};

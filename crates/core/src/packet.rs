@@ -1,12 +1,13 @@
-//! What travels: data packets, acknowledgments, datagrams. Payload is counted, not stored.
+//! Packets: data, acknowledgments, datagrams. Payload is counted, not stored.
 //!
-//! A packet is 120 bytes: with what else a simulator keeps of it, its [`Label`] and its place on
-//! the route, it fills two cache lines. What every packet needs comes first; SACK blocks come last.
+//! A packet is 120 bytes: with its [`Label`] and its place on the route, which a simulator keeps
+//! beside it, it fills two cache lines. The fields that every packet needs come first, SACK blocks
+//! last.
 //! Sequence numbers count packets, as in the five papers.
 
 use crate::units::Time;
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PacketKind {
     /// A data packet of a connection.
@@ -14,7 +15,7 @@ pub enum PacketKind {
     Data,
     /// An acknowledgment.
     Ack,
-    /// A datagram: nobody acknowledges it.
+    /// A datagram, which is not acknowledged.
     Datagram,
 }
 
@@ -33,7 +34,7 @@ impl Flags {
     pub const ECN_ECHO: Flags = Flags(4);
     /// The sender has reduced its window (RFC 3168: CWR).
     pub const WINDOW_REDUCED: Flags = Flags(8);
-    /// The packet speaks XTCP: routers count its drops and may set the flag below.
+    /// The packet belongs to XTCP: routers count its drops and may set the flag below.
     pub const XTCP: Flags = Flags(16);
     /// XTCP's congestion flag (lr2008 section 3.2).
     pub const CONGESTION: Flags = Flags(32);
@@ -51,11 +52,11 @@ impl Flags {
     /// Every bit that has a meaning.
     pub const ALL: Flags = Flags(1023);
 
-    /// Are all bits of `other` set?
+    /// True if all bits of `other` are set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
-    /// All bits as a number: those that are set here have the values of the constants above.
+    /// All bits as a number; each has the value of its constant above.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -93,7 +94,7 @@ pub const MAX_SACK_BLOCKS: usize = 3;
 /// The congestion header between hosts and routers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum CongestionHeader {
-    /// The protocol has none.
+    /// No congestion header.
     #[default]
     None,
     /// XCP on a data packet (draft-falk-xcp-spec-03 section 2).
@@ -121,9 +122,9 @@ pub enum CongestionHeader {
         phase: u64,
         /// g: seconds in which a window grows by one packet.
         g: f64,
-        /// How long ago the controller that wrote g last shifted its phase, seconds.
+        /// The time since the controller that wrote g shifted its phase, seconds.
         age: f64,
-        /// How full its queue has been since then, or since the start: a share of its limit.
+        /// The longest queue since then, or since the start, as a share of its limit.
         filled: f32,
     },
     /// ESTCP's two ECN bits, on data packets and echoed (estcp2010, Fig. 4).
@@ -131,8 +132,8 @@ pub enum CongestionHeader {
         /// The higher bit is the parity of the phase, the lower one the mark.
         bits: u8,
     },
-    /// On an acknowledgment: when the data that it acknowledges reached the receiver (RFC 7323
-    /// TSval, by an ideal clock).
+    /// On an acknowledgment: the time at which the data that it acknowledges reached the receiver
+    /// (RFC 7323 TSval, by an ideal clock).
     Timestamps {
         /// Of the packet whose timestamp the acknowledgment echoes.
         received: Time,
@@ -145,7 +146,7 @@ pub enum CongestionHeader {
         probability: f64,
     },
     /// ETEN, per packet and in-band, on an acknowledgment: data that reached the receiver
-    /// corrupted, most recent first; [`NO_SEQ`] where there is none.
+    /// corrupted, most recent first; unused places are [`NO_SEQ`].
     Corrupted {
         /// Sequence numbers of the data.
         recent: [u64; 3],
@@ -162,7 +163,7 @@ pub enum CongestionHeader {
 /// No sequence number.
 pub const NO_SEQ: u64 = u64::MAX;
 
-/// What links know of a packet beside its headers, and endpoints do not: whose it is.
+/// The flow and the class of a packet, which links know beside its headers and endpoints do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Label {
     /// Number of the flow that it belongs to, data and acknowledgments alike.
@@ -174,13 +175,13 @@ pub struct Label {
 
 /// A packet on its way.
 #[derive(Debug, Clone, Default)]
-#[repr(C)] // What every packet needs comes first.
+#[repr(C)] // The fields that every packet needs come first.
 pub struct Packet {
     /// Size on the wire, bytes.
     pub size: u32,
-    /// What it is.
+    /// Its kind.
     pub kind: PacketKind,
-    /// How many entries of `sack` count.
+    /// The number of valid entries of `sack`.
     pub sack_len: u8,
     /// One-bit header fields.
     pub flags: Flags,
@@ -192,11 +193,12 @@ pub struct Packet {
     /// Packet sequence number: counts transmissions (lr2008 section 5.1). Echoed by the
     /// acknowledgment that the packet triggers.
     pub packet_seq: u64,
-    /// When the data packet was sent (RFC 7323 TSval); echoed by the acknowledgment (TSecr).
+    /// The time at which the data packet was sent (RFC 7323 TSval); echoed by the acknowledgment
+    /// (TSecr).
     pub timestamp: Time,
     /// The congestion header.
     pub header: CongestionHeader,
-    /// SACK blocks, most recent first; only the first `sack_len` mean anything.
+    /// SACK blocks, most recent first; only the first `sack_len` are valid.
     pub sack: [SackBlock; MAX_SACK_BLOCKS],
 }
 

@@ -1,46 +1,46 @@
-//! How a part describes itself: its names, what it does, where it is described, its parameters.
+//! The description that a part gives of itself: names, effect, source and parameters.
 //!
-//! A part (a congestion controller, a recovery scheme, an AQM, ...) tells all this once, in its
-//! own file, as an implementation of [`Part`] beside its state machine. Scenario keys, range
+//! A part (a congestion controller, a recovery scheme, an AQM, ...) has this description once, in
+//! its own file, as an implementation of [`Part`] beside its state machine. Scenario keys, range
 //! checks, warnings, `windward explain` and the documentation iterate over it.
 //!
-//! A parameter is described by a [`Parameter`]: its key, what values it takes and how to read
-//! and write it in the part's typed configuration. The macro [`parameters!`](crate::parameters)
+//! A [`Parameter`] describes a parameter: its key, its values and how to read and write it in the
+//! part's typed configuration. The macro [`parameters!`](crate::parameters)
 //! writes the list.
 
 use std::fmt;
 
 use crate::units::Duration;
 
-/// A part: something that a protocol or a queue is composed of.
+/// A part of a protocol or of a queue.
 pub trait Part {
     /// Its parameters, [`Plain`] if it has none.
     type Config: Parameters;
-    /// The names under which it is composed, each with the parameters that make it what the name
-    /// says. The first is the usual one; never empty.
+    /// The names of the part, each with the parameters that it stands for. The first is the usual
+    /// one; never empty.
     const FORMS: &'static [Form<Self::Config>];
-    /// Keys shared by all endpoints ([`crate::endpoint::EndpointConfig`]) that mean something to
-    /// this part and not to every other.
+    /// Keys of [`crate::endpoint::EndpointConfig`] that have an effect on this part and not on
+    /// every other.
     const READS: &'static [&'static str] = &[];
 
-    /// What it cannot work without, and some other part must give.
+    /// The abilities that it cannot work without and another part must give.
     const NEEDS: &'static [Need] = &[];
 
-    /// What it gives to the parts beside it.
+    /// The abilities that it gives to the parts beside it.
     fn gives(_config: &Self::Config) -> &'static [Ability] {
         &[]
     }
 
-    /// The form that a configuration is of.
+    /// The form that a configuration belongs to.
     fn form(_config: &Self::Config) -> &'static Form<Self::Config> {
         &Self::FORMS[0]
     }
 }
 
-/// What one part of a protocol gives and another may need.
+/// An ability that one part of a protocol gives and another may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ability {
-    /// Losses and deliveries are told transmission by transmission, by number.
+    /// Recovery reports losses and deliveries transmission by transmission, by number.
     TransmissionNumbers,
     /// Acknowledgments carry the feedback that XCP routers granted.
     XcpFeedback,
@@ -48,7 +48,7 @@ pub enum Ability {
     XcpWindow,
     /// Acknowledgments carry XTCP's congestion flag.
     CongestionFlag,
-    /// Each ECN mark is echoed as it came.
+    /// The receiver echoes each ECN mark.
     EachMark,
     /// Acknowledgments carry ESTCP's phase and g.
     Phase,
@@ -58,14 +58,14 @@ pub enum Ability {
     Warning,
     /// Notices name corrupted packets.
     CorruptedPackets,
-    /// The probability that a packet survives its path is told.
+    /// The sender learns the probability that a packet survives its path.
     Survival,
     /// The sender estimates its bandwidth.
     Bandwidth,
 }
 
 impl Ability {
-    /// In words, as what is needed.
+    /// The ability in words, as the object of "needs".
     pub const fn words(self) -> &'static str {
         match self {
             Ability::TransmissionNumbers => "news of each transmission by number",
@@ -83,21 +83,21 @@ impl Ability {
     }
 }
 
-/// A need: one of these, and why.
+/// A need of a part: one of several abilities, and the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     /// Any of these will do.
     pub any_of: &'static [Ability],
-    /// What happens without it, as the end of a sentence.
+    /// The consequence without it, as the end of a sentence.
     pub why: &'static str,
 }
 
-/// A name of a part with what it stands for.
+/// A name of a part with the parameters that it stands for.
 #[derive(Debug, Clone, Copy)]
 pub struct Form<C: 'static> {
-    /// Words for people.
+    /// The part in words under this name.
     pub words: Words,
-    /// The parameters of the form, before anybody changes one.
+    /// The default parameters of the form.
     pub config: C,
 }
 
@@ -106,24 +106,24 @@ pub struct Form<C: 'static> {
 pub struct Words {
     /// Short, as scenario files and tables have it.
     pub name: &'static str,
-    /// What it does, in one sentence without a capital or a full stop.
+    /// Its effect, in one sentence without a capital or a full stop.
     pub what: &'static str,
-    /// Where it is described: paper, section; RFC, section.
+    /// Its source: paper, section; RFC, section.
     pub source: &'static str,
 }
 
 /// The parameters of a part.
 pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
-    /// The tables of scenario files in which the keys stand, each with what it is about. The empty
-    /// name is that of the place where the part is named (`aqm = { kind = "red", .. }`).
+    /// The tables of scenario files in which the keys stand, each with its subject. The empty name
+    /// is that of the table that names the part (`aqm = { kind = "red", .. }`).
     const TABLES: &'static [(&'static str, &'static str)];
     /// The parameters, in the order of the documentation.
     const KEYS: &'static [Parameter<Self>];
 
-    /// Do the values go together? Each of them is in its own range.
+    /// Checks whether the values go together; each of them is in its own range.
     ///
     /// # Errors
-    /// What does not, as a sentence without a capital or a full stop.
+    /// The contradiction, as a sentence without a capital or a full stop.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -131,7 +131,7 @@ pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
     /// Checks every value against its range, and then [`Parameters::check`].
     ///
     /// # Errors
-    /// The first value that is not in its range, or what does not go together.
+    /// The first value out of its range, or the contradiction.
     fn validate(&self) -> Result<(), String> {
         for parameter in Self::KEYS {
             let value = (parameter.get)(self);
@@ -158,31 +158,31 @@ impl Parameters for Plain {
 pub struct Parameter<C: 'static> {
     /// The table its key stands in: one of [`Parameters::TABLES`].
     pub table: &'static str,
-    /// What it is.
+    /// Its description.
     pub doc: ParameterDoc,
-    /// Does it mean anything beside the other values?
+    /// Whether it has an effect beside the other values.
     pub applies: fn(&C) -> bool,
     /// Its value.
     pub get: fn(&C) -> Value,
-    /// Sets it; false if the value is of another kind than [`ParameterDoc::kind`] says. Ranges
-    /// are the business of [`Kind::check`].
+    /// Sets it; returns false if the value is not of [`ParameterDoc::kind`]. [`ValueKind::check`]
+    /// checks ranges.
     pub set: fn(&mut C, Value) -> bool,
 }
 
-/// What a parameter is.
+/// The description of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ParameterDoc {
     /// Its key in the table.
     pub key: &'static str,
-    /// What values it takes.
-    pub kind: Kind,
-    /// What it is measured in; empty for pure numbers, words and times.
+    /// The values that it takes.
+    pub kind: ValueKind,
+    /// Its unit; empty for pure numbers, words and times.
     pub unit: &'static str,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub meaning: &'static str,
-    /// What it is where no value is given, if that is no value: `no limit`.
+    /// The meaning of an absent value: `no limit`.
     pub absent: &'static str,
-    /// Values that are allowed and hardly meant.
+    /// The range outside of which a value is allowed but hardly intended.
     pub advice: Option<Advice>,
 }
 
@@ -193,13 +193,13 @@ pub struct Advice {
     pub least: f64,
     /// The largest.
     pub most: f64,
-    /// Why, and what to do, as a sentence without a capital or a full stop.
+    /// The reason and the remedy, as a sentence without a capital or a full stop.
     pub why: &'static str,
 }
 
-/// What values a parameter takes.
+/// The values that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Yes or no.
     Bool,
     /// A number from `least` to `most`, both included.
@@ -230,7 +230,7 @@ pub enum Kind {
     },
     /// A length of time up to `most`, or `true` for `on` and `false` for none.
     Switch {
-        /// What `true` stands for.
+        /// The value of `true`.
         on: Duration,
         /// The longest.
         most: Duration,
@@ -284,23 +284,24 @@ impl fmt::Display for Value {
     }
 }
 
-impl Kind {
-    /// Is the value of this kind and in its range?
+impl ValueKind {
+    /// Checks that the value is of this kind and in its range.
     ///
     /// # Errors
-    /// What it should be, as a sentence without a capital or a full stop.
+    /// The values that are allowed, as a sentence without a capital or a full stop.
     pub fn check(&self, value: Value) -> Result<(), String> {
         let ok = match (*self, value) {
-            (_, Value::Absent) | (Kind::Bool, Value::Bool(_)) => true,
-            (Kind::Number { least, most }, Value::Number(x)) => (least..=most).contains(&x),
-            (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
-                x > 0.0 && x <= most
-            }
-            (Kind::Bytes { most }, Value::Number(x)) => (1.0..=most).contains(&x),
-            (Kind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
-            (Kind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
-            (Kind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
-            (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, Value::Word(x)) => {
+            (_, Value::Absent) | (ValueKind::Bool, Value::Bool(_)) => true,
+            (ValueKind::Number { least, most }, Value::Number(x)) => (least..=most).contains(&x),
+            (
+                ValueKind::Positive { most } | ValueKind::PositiveOrWord { most, .. },
+                Value::Number(x),
+            ) => x > 0.0 && x <= most,
+            (ValueKind::Bytes { most }, Value::Number(x)) => (1.0..=most).contains(&x),
+            (ValueKind::Integer { least, most }, Value::Integer(x)) => (least..=most).contains(&x),
+            (ValueKind::Time { least, most }, Value::Time(x)) => (least..=most).contains(&x),
+            (ValueKind::Switch { most, .. }, Value::Time(x)) => !x.is_zero() && x <= most,
+            (ValueKind::Word(words) | ValueKind::PositiveOrWord { words, .. }, Value::Word(x)) => {
                 words.contains(&x)
             }
             _ => false,
@@ -309,34 +310,34 @@ impl Kind {
     }
 }
 
-/// What values are good, as an error or a table says it.
-impl fmt::Display for Kind {
+/// The allowed values, as errors and tables show them.
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Kind::Bool => write!(f, "true or false"),
-            Kind::Number { least, most } => {
+            ValueKind::Bool => write!(f, "true or false"),
+            ValueKind::Number { least, most } => {
                 write!(f, "{} to {}", Value::Number(least), Value::Number(most))
             }
-            Kind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
-            Kind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
-            Kind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
-            Kind::Time { least, most } if least.is_zero() => write!(f, "0 to {}", span(most)),
-            Kind::Time { least, most } if least == Duration::from_ps(1) => {
+            ValueKind::Positive { most } => write!(f, "above 0, up to {}", Value::Number(most)),
+            ValueKind::Integer { least, most } => write!(f, "a whole number, {least} to {most}"),
+            ValueKind::Bytes { .. } => write!(f, "bytes, as in 600kB"),
+            ValueKind::Time { least, most } if least.is_zero() => write!(f, "0 to {}", span(most)),
+            ValueKind::Time { least, most } if least == Duration::from_ps(1) => {
                 write!(f, "longer than 0, up to {}", span(most))
             }
-            Kind::Time { least, most } => write!(f, "{least} to {}", span(most)),
-            Kind::Switch { on, most } => {
+            ValueKind::Time { least, most } => write!(f, "{least} to {}", span(most)),
+            ValueKind::Switch { on, most } => {
                 write!(f, "true ({on}), false, or a time up to {}", span(most))
             }
-            Kind::Word(words) => write!(f, "{}", alternatives(words)),
-            Kind::PositiveOrWord { most, words } => {
+            ValueKind::Word(words) => write!(f, "{}", alternatives(words)),
+            ValueKind::PositiveOrWord { most, words } => {
                 write!(f, "above 0, up to {}, or {}", Value::Number(most), alternatives(words))
             }
         }
     }
 }
 
-/// A long time in hours, where that is a whole number of them.
+/// A time in hours if that is a whole number, else in its usual unit.
 fn span(time: Duration) -> String {
     const HOUR: u64 = Duration::from_secs(3600).as_ps();
     let hours = time.as_ps() / HOUR;
@@ -358,9 +359,9 @@ pub fn alternatives(words: &[&str]) -> String {
 
 /// A type that a parameter can have.
 pub trait ParameterValue: Sized {
-    /// As a value.
+    /// Converts to a value.
     fn into_value(self) -> Value;
-    /// From a value of the right kind.
+    /// Converts from a value; `None` if it is of another kind.
     fn from_value(value: Value) -> Option<Self>;
 }
 
@@ -401,7 +402,7 @@ impl<T: ParameterValue> ParameterValue for Option<T> {
     }
 }
 
-/// Gives an enum its words as a [`ParameterValue`], and the list of them as `WORDS`.
+/// Implements [`ParameterValue`] for an enum by its words, and lists them as `WORDS`.
 #[macro_export]
 macro_rules! words {
     ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
@@ -431,15 +432,15 @@ macro_rules! words {
 ///
 /// ```
 /// use windward_core::parameters;
-/// use windward_core::part::{Kind, Parameters};
+/// use windward_core::part::{ValueKind, Parameters};
 ///
 /// #[derive(Debug, Clone, Copy, PartialEq)]
 /// struct VegasConfig { alpha: f64, beta: f64 }
 ///
 /// parameters! {
 ///     VegasConfig in "vegas", "parameters of vegas";
-///     alpha: Kind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
-///     beta: Kind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
+///     alpha: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
+///     beta: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
 ///     @check(config) {
 ///         if config.alpha > config.beta {
 ///             return Err(format!("alpha ({}) is above beta ({})", config.alpha, config.beta));
@@ -452,22 +453,25 @@ macro_rules! words {
 /// assert!(VegasConfig { alpha: f64::NAN, beta: 4.0 }.validate().is_err());
 /// ```
 ///
-/// After the meaning may follow `absent = "..."`, what no value means; `when = ...`, a function of
-/// the configuration that says whether the parameter means anything; and `advice = ...`, an
-/// [`Advice`].
+/// After the meaning may follow `absent = "..."`, the meaning of an absent value; `when = ...`, a
+/// function of the configuration that returns whether the parameter has an effect; and `advice =
+/// ...`, an [`Advice`]. A key that stands in another table says so (`key in "table": ...`), and the
+/// first line lists that table as well (`and "table", "its subject"`).
 #[macro_export]
 macro_rules! parameters {
     (
-        $config:ident in $table:literal, $about:literal;
-        $($key:ident : $kind:expr, $unit:literal, $meaning:expr
+        $config:ident in $table:literal, $about:literal
+        $(and $other:literal, $other_about:literal)*;
+        $($key:ident $(in $own:literal)? : $kind:expr, $unit:literal, $meaning:expr
             $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)? ;)*
         $(@check($it:ident) $check:block)?
     ) => {
         impl $crate::part::Parameters for $config {
-            const TABLES: &'static [(&'static str, &'static str)] = &[($table, $about)];
+            const TABLES: &'static [(&'static str, &'static str)] =
+                &[($table, $about) $(, ($other, $other_about))*];
             const KEYS: &'static [$crate::part::Parameter<Self>] = &[$(
                 $crate::parameter!(
-                    $table, $key, $key, $kind, $unit, $meaning
+                    [$table $($own)?], $key, $key, $kind, $unit, $meaning
                     $(, absent = $absent)? $(, when = $when)? $(, advice = $advice)?
                 ),
             )*];
@@ -480,6 +484,8 @@ macro_rules! parameters {
 /// (`spike.a` reaches into another), and the rest as in [`parameters!`](crate::parameters).
 #[macro_export]
 macro_rules! parameter {
+    ([$table:literal $own:literal], $($rest:tt)+) => { $crate::parameter!($own, $($rest)+) };
+    ([$table:literal], $($rest:tt)+) => { $crate::parameter!($table, $($rest)+) };
     (
         $table:literal, $key:ident, $($field:ident).+, $kind:expr, $unit:literal, $meaning:expr
         $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)?
@@ -518,16 +524,16 @@ macro_rules! parameter {
 pub struct Setting {
     /// The table its key stands in; empty where that is the part's own.
     pub table: &'static str,
-    /// What it is.
+    /// Its description.
     pub doc: ParameterDoc,
-    /// The value it has.
+    /// Its value.
     pub value: Value,
-    /// Does it mean anything beside the other values of the part?
+    /// Whether it has an effect beside the other values of the part.
     pub applies: bool,
 }
 
 impl Setting {
-    /// Its value as documentation has it.
+    /// Its value as the documentation shows it.
     pub fn default_text(&self) -> String {
         match self.value {
             Value::Absent => self.doc.absent.to_owned(),
@@ -535,11 +541,11 @@ impl Setting {
         }
     }
 
-    /// What it means, in which unit and range, in one line.
+    /// Its meaning, unit and range, in one line.
     pub fn description(&self) -> String {
         let ParameterDoc { kind, unit, meaning, .. } = self.doc;
         let range = match kind {
-            Kind::Bool => String::new(),
+            ValueKind::Bool => String::new(),
             kind => kind.to_string(),
         };
         let details = [unit, &range].into_iter().filter(|text| !text.is_empty());
@@ -560,8 +566,8 @@ pub fn settings<C: Parameters>(config: &C) -> Vec<Setting> {
     C::KEYS.iter().map(setting).collect()
 }
 
-/// Sets the parameter `key` of `table`, if the configuration has it. The value must have passed
-/// [`Kind::check`]; returns whether it was taken.
+/// Sets the parameter `key` of `table`, if the configuration has it, and returns whether it has.
+/// The value must have passed [`ValueKind::check`].
 pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) -> bool {
     let of_key = |p: &&Parameter<C>| p.table == table && p.doc.key == key;
     C::KEYS.iter().find(of_key).is_some_and(|p| (p.set)(config, value))
@@ -569,53 +575,64 @@ pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) 
 
 /// A table of scenario files with the parameters that stand in it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct ParameterTable {
     /// Its name; empty where the keys stand with the part's name.
     pub name: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub about: &'static str,
     /// The parameters with the values of the part's first form.
     pub settings: Vec<Setting>,
 }
 
 /// The tables of a part's parameters.
-pub fn tables<P: Part>() -> Vec<Table> {
+pub fn tables<P: Part>() -> Vec<ParameterTable> {
     let settings = settings(&P::FORMS[0].config);
     let of = |name: &str| settings.iter().filter(|s| s.table == name).copied().collect();
-    let table = |&(name, about): &(&'static str, _)| Table { name, about, settings: of(name) };
+    let table =
+        |&(name, about): &(&'static str, _)| ParameterTable { name, about, settings: of(name) };
     P::Config::TABLES.iter().map(table).collect()
 }
 
-impl<P: Part> Part for Box<P> {
-    type Config = P::Config;
-    const FORMS: &'static [Form<P::Config>] = P::FORMS;
-    const READS: &'static [&'static str] = P::READS;
-    const NEEDS: &'static [Need] = P::NEEDS;
-    fn gives(config: &P::Config) -> &'static [Ability] {
-        P::gives(config)
-    }
-    fn form(config: &P::Config) -> &'static Form<P::Config> {
-        P::form(config)
-    }
-}
-
-/// A part that a crate outside this one gives. What makes its states lives as long as the
-/// program: a `static` will do, and `Box::leak` makes one while the program runs.
+/// A maker of a part from another crate. It lives as long as the program: a `static` will do, and
+/// `Box::leak` makes one while the program runs.
 pub trait CustomPart: Send + Sync {
-    /// Its name and what it does.
+    /// The part in words.
     fn words(&self) -> Words;
-    /// What it cannot work without: see [`Part::NEEDS`].
+    /// The abilities that it cannot work without: see [`Part::NEEDS`].
     fn needs(&self) -> &'static [Need] {
         &[]
     }
-    /// What went wrong in it, in words, in the runs of this thread since it was asked last: a run
-    /// whose part has failed is void. Nothing for parts that cannot fail.
+    /// The error that the part met in the runs of this thread since the last call: a run whose part
+    /// has failed is void. `None` for parts that cannot fail.
     fn failure(&self) -> Option<String> {
         None
     }
 }
 
-/// A reference to the maker of a part from outside.
+/// A configured part of any axis. The configuration enum of each axis implements it.
+pub trait AnyPart {
+    /// The part in words.
+    fn words(&self) -> Words;
+    /// Its parameters with their values.
+    fn settings(&self) -> Vec<Setting>;
+    /// Sets a parameter and returns whether the part has it. The value must have passed its check.
+    fn set(&mut self, table: &str, key: &str, value: Value) -> bool;
+    /// Checks every parameter.
+    ///
+    /// # Errors
+    /// The first that is out of its range, or the contradiction between several.
+    fn validate(&self) -> Result<(), String>;
+    /// The keys of endpoints that have an effect on it: [`Part::READS`].
+    fn reads(&self) -> &'static [&'static str];
+    /// The abilities that it cannot work without.
+    fn needs(&self) -> &'static [Need];
+    /// The abilities that it gives to the parts beside it.
+    fn gives(&self) -> &'static [Ability];
+    /// The error that it met in the runs of this thread: see [`CustomPart::failure`].
+    fn failure(&self) -> Option<String>;
+}
+
+/// A reference to the maker of a part from another crate.
 pub struct Custom<M: ?Sized + 'static>(pub &'static M);
 
 impl<M: ?Sized> Clone for Custom<M> {
@@ -625,7 +642,7 @@ impl<M: ?Sized> Clone for Custom<M> {
 }
 impl<M: ?Sized> Copy for Custom<M> {}
 impl<M: ?Sized> PartialEq for Custom<M> {
-    /// Is it the very same maker?
+    /// True if both refer to the same maker.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(self.0, other.0)
     }
@@ -636,12 +653,13 @@ impl<M: ?Sized + CustomPart> fmt::Debug for Custom<M> {
     }
 }
 
-/// Makes an axis of a list of parts: the enum of configurations (which part, with which
-/// parameters), the enum of states, and a macro that calls one method on whichever it is.
+/// Makes an axis from a list of parts: the enum of configurations (which part, with which
+/// parameters), the enum of states, and a macro that calls a method of the part that a state holds.
 ///
-/// A part's line is all it takes to be in both enums, found by name, listed, explained and
-/// configured. The type of a large state is `Box`ed in the list. The first token is a `$`, for the
-/// macro that this one writes.
+/// The line of a part puts it into both enums, where it is found by name, listed, explained and
+/// configured. `=> Box` behind its type keeps a large state in a box: a copy of it in every
+/// dispatch would slow down all the others. The first token is a `$`, for the macros that this one
+/// writes.
 macro_rules! axis {
     (
         $d:tt $each:ident $each_config:ident;
@@ -649,7 +667,7 @@ macro_rules! axis {
         $(#[$state_doc:meta])* state $state:ident;
         @make $maker_trait:ident($setup:ty);
         $(@custom $maker:ty => $object:ty = $make_custom:expr;)?
-        $($name:ident: $part:ty,)+
+        $($name:ident: $part:ty $(=> $holder:ident)?,)+
     ) => {
         $(#[$config_doc])*
         #[derive(Debug, Clone, Copy, PartialEq)]
@@ -669,8 +687,8 @@ macro_rules! axis {
         #[repr(u8)] // A tag in its own place: a dispatch is a load and a jump.
         pub enum $state {
             $(
-                #[doc = concat!("The state of [`", stringify!($config), "::", stringify!($name), "`].")]
-                $name($part),
+                #[doc = concat!("State of [`", stringify!($config), "::", stringify!($name), "`].")]
+                $name($crate::part::axis!(@held $part $(, $holder)?)),
             )+
             $(
                 /// From another crate.
@@ -678,72 +696,69 @@ macro_rules! axis {
             )?
         }
 
-        impl $config {
-            /// The part in words.
-            pub fn words(&self) -> $crate::part::Words {
+        impl $crate::part::AnyPart for $config {
+            fn words(&self) -> $crate::part::Words {
                 match self {
                     $($config::$name(config) => <$part as $crate::part::Part>::form(config).words,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::words(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::words(custom.0)
+                    })?
                 }
             }
-            /// Its parameters with their values.
-            pub fn settings(&self) -> Vec<$crate::part::Setting> {
+            fn settings(&self) -> Vec<$crate::part::Setting> {
                 match self {
                     $($config::$name(config) => $crate::part::settings(config),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => Vec::new(),)?
                 }
             }
-            /// Sets a parameter that the part has; the value must have passed its check. Returns
-            /// whether it was taken.
-            pub fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
+            fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
                 match self {
                     $($config::$name(config) => $crate::part::set(config, table, key, value),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => false,)?
                 }
             }
-            /// Checks every parameter.
-            ///
-            /// # Errors
-            /// The first that is out of its range, or what does not go together.
-            pub fn validate(&self) -> Result<(), String> {
+            fn validate(&self) -> Result<(), String> {
                 match self {
                     $($config::$name(config) => $crate::part::Parameters::validate(config),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => Ok(()),)?
                 }
             }
-            /// The keys of endpoints that it reads and not every part does.
-            pub fn reads(&self) -> &'static [&'static str] {
+            fn reads(&self) -> &'static [&'static str] {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::READS,)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => &[],)?
                 }
             }
-            /// What it cannot work without.
-            pub fn needs(&self) -> &'static [$crate::part::Need] {
+            fn needs(&self) -> &'static [$crate::part::Need] {
                 match self {
                     $($config::$name(_) => <$part as $crate::part::Part>::NEEDS,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::needs(custom.0),)?
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::needs(custom.0)
+                    })?
                 }
             }
-            /// What went wrong in it in the runs of this thread: see [`crate::part::CustomPart::failure`].
-            pub fn failure(&self) -> Option<String> {
-                match self {
-                    $($config::$name(_) => None,)+
-                    $($config::Custom(custom) => <$maker as $crate::part::CustomPart>::failure(custom.0),)?
-                }
-            }
-            /// What it gives to the parts beside it.
-            pub fn gives(&self) -> &'static [$crate::part::Ability] {
+            fn gives(&self) -> &'static [$crate::part::Ability] {
                 match self {
                     $($config::$name(config) => <$part as $crate::part::Part>::gives(config),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => &[],)?
                 }
             }
+            fn failure(&self) -> Option<String> {
+                match self {
+                    $($config::$name(_) => None,)+
+                    $($config::Custom(custom) => {
+                        <$maker as $crate::part::CustomPart>::failure(custom.0)
+                    })?
+                }
+            }
+        }
+
+        impl $config {
             /// The state at the start.
             pub fn make(&self, setup: $setup) -> $state {
                 match self {
                     $($config::$name(config) => {
-                        $state::$name(<$part as $maker_trait>::new(config, setup))
+                        $state::$name($($holder::new)?(<$part as $maker_trait>::new(config, setup)))
                     })+
                     $($config::Custom($crate::part::Custom::<$maker>(custom)) => {
                         $state::Custom(($make_custom)(*custom, setup))
@@ -764,13 +779,21 @@ macro_rules! axis {
                 Self::forms().into_iter().find(|(words, _)| words.name == name).map(|form| form.1)
             }
             /// The tables of parameters of all parts.
-            pub fn tables() -> Vec<$crate::part::Table> {
+            pub fn tables() -> Vec<$crate::part::ParameterTable> {
                 [$($crate::part::tables::<$part>()),+].concat()
             }
         }
 
+        /// Evaluates an expression of the part's state (`each!(self, part => ..)`), or makes a call
+        /// that `behaviour!` hands over.
         #[allow(unused_macros)]
         macro_rules! $each {
+            (& $d self:ident.$d method:ident($d ($d argument:ident),*)) => {
+                $each!($d self, part => part.$d method($d ($d argument),*))
+            };
+            (&mut $d self:ident.$d method:ident($d ($d argument:ident),*)) => {
+                $each!($d self, part => part.$d method($d ($d argument),*))
+            };
             ($d self:expr, $d part:pat => $d call:expr) => {
                 match $d self {
                     $($state::$name($d part) => $d call,)+
@@ -797,19 +820,126 @@ macro_rules! axis {
                         type $d kind = $part;
                         $d call
                     })+
-                    $($d ($config::Custom($crate::part::Custom::<$maker>($d custom)) => $d other,)?)?
+                    $($d (
+                        $config::Custom($crate::part::Custom::<$maker>($d custom)) => $d other,
+                    )?)?
                 }
             };
         }
         #[allow(unused_imports)]
         use $each_config;
     };
+    (@held $part:ty) => { $part };
+    (@held $part:ty, $holder:ident) => { $holder<$part> };
 }
 pub(crate) use axis;
+
+/// Writes a behaviour trait and the implementations that only forward to another, so that the
+/// signature of each method stands once.
+///
+/// `Box<T>` gets the trait, and so does each type that an `impl for Type by forward;` names. The
+/// macro `forward!` is given each call, as `&self.method(arguments)` or
+/// `&mut self.method(arguments)`, and expands to the expression that answers it. A default stands
+/// behind the signature (`fn phase(&self) -> u8 = 0;`). Before `fn` may stand an attribute of the
+/// forwarding in those types, `@forward(inline)`, and one of that in boxes,
+/// `@boxed(inline(never))`.
+macro_rules! behaviour {
+    (
+        $(#[$doc:meta])*
+        pub trait $behaviour:ident: $bound:ident $(+ $more:ident)* { $($methods:tt)+ }
+        $($forwards:tt)*
+    ) => {
+        $crate::part::behaviour!(
+            @all [$(#[$doc])*] $behaviour [$bound $(+ $more)*] { $($methods)+ } $($forwards)*
+        );
+    };
+    (
+        @all $doc:tt $behaviour:ident $bounds:tt $methods:tt
+        $(impl for $type:ty, by $forward:ident;)*
+    ) => {
+        $crate::part::behaviour!(@trait $doc $behaviour $bounds $methods);
+        $crate::part::behaviour!(@boxed $behaviour $methods);
+        $($crate::part::behaviour!(@forward $behaviour [$type] $forward $methods);)*
+    };
+    (
+        @trait [$($doc:tt)*] $behaviour:ident [$($bounds:tt)+] {
+            $(
+                $(#[$method_doc:meta])* $(@forward($hint:meta))? $(@boxed($box_hint:meta))?
+                fn $method:ident $arguments:tt $(-> $answer:ty)? $(= $default:expr)?;
+            )+
+        }
+    ) => {
+        $($doc)*
+        #[allow(unused_variables)] // Of methods that do nothing by default.
+        pub trait $behaviour: $($bounds)+ {
+            $($crate::part::behaviour!(
+                @method [$(#[$method_doc])*] [$method $arguments $(-> $answer)?] $($default)?
+            );)+
+        }
+    };
+    (@method [$($doc:tt)*] [$($signature:tt)+]) => {
+        $($doc)* fn $($signature)+;
+    };
+    (@method [$($doc:tt)*] [$($signature:tt)+] $default:expr) => {
+        $($doc)* fn $($signature)+ { $default }
+    };
+    (
+        @boxed $behaviour:ident {
+            $(
+                $(#[$method_doc:meta])* $(@forward($hint:meta))? $(@boxed($box_hint:meta))?
+                fn $method:ident $arguments:tt $(-> $answer:ty)? $(= $default:expr)?;
+            )+
+        }
+    ) => {
+        impl<T: $behaviour + ?Sized> $behaviour for Box<T> {
+            $(
+                $(#[$box_hint])?
+                fn $method $arguments $(-> $answer)? {
+                    $crate::part::behaviour!(@call $method $arguments)
+                }
+            )+
+        }
+    };
+    (
+        @forward $behaviour:ident [$type:ty] $forward:ident {
+            $(
+                $(#[$method_doc:meta])* $(@forward($hint:meta))? $(@boxed($box_hint:meta))?
+                fn $method:ident $arguments:tt $(-> $answer:ty)? $(= $default:expr)?;
+            )+
+        }
+    ) => {
+        impl $behaviour for $type {
+            $(
+                $(#[$hint])?
+                fn $method $arguments $(-> $answer)? {
+                    $crate::part::behaviour!(@call $forward $method $arguments)
+                }
+            )+
+        }
+    };
+    (@call $method:ident (&mut $self:ident $(, $argument:ident: $type:ty)* $(,)?)) => {
+        (**$self).$method($($argument),*)
+    };
+    (@call $method:ident (&$self:ident $(, $argument:ident: $type:ty)* $(,)?)) => {
+        (**$self).$method($($argument),*)
+    };
+    (
+        @call $forward:ident $method:ident
+        (&mut $self:ident $(, $argument:ident: $type:ty)* $(,)?)
+    ) => {
+        $forward!(&mut $self.$method($($argument),*))
+    };
+    (@call $forward:ident $method:ident (&$self:ident $(, $argument:ident: $type:ty)* $(,)?)) => {
+        $forward!(&$self.$method($($argument),*))
+    };
+}
+pub(crate) use behaviour;
 
 #[cfg(test)]
 #[allow(unreachable_pub, dead_code)] // A list makes what a test does not use.
 mod tests {
+    use std::fmt::Debug;
+
     use super::*;
 
     #[derive(Debug, Clone, Copy, PartialEq)]
@@ -828,11 +958,12 @@ mod tests {
     }
     parameters! {
         Config in "test", "parameters of a test";
-        gain: Kind::Positive { most: 2.0 }, "", "a factor",
+        gain: ValueKind::Positive { most: 2.0 }, "", "a factor",
             advice = Advice { least: 0.1, most: 1.0, why: "it oscillates" };
-        limit: Kind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
-        mode: Kind::Word(Mode::WORDS), "", "a choice";
-        pause: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "", "a wait";
+        limit: ValueKind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
+        mode: ValueKind::Word(Mode::WORDS), "", "a choice";
+        pause: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "",
+            "a wait";
         @check(config) {
             if config.mode == Mode::Slow && config.limit.is_some() {
                 return Err("slow knows no limit".to_owned());
@@ -845,22 +976,29 @@ mod tests {
     pub struct Counter(f64);
     #[derive(Debug)]
     pub struct Idler;
-    pub trait Speaks: fmt::Debug {
-        fn say(&self) -> f64;
+    behaviour! {
+        /// Something that says a number.
+        pub trait Speaks: Debug {
+            /// The number.
+            @forward(inline) @boxed(inline(never))
+            fn say(&self) -> f64;
+            /// Hears of a number.
+            fn hear(&mut self, number: f64) -> bool = false;
+        }
+        impl for States, by each;
     }
     impl Speaks for Counter {
         fn say(&self) -> f64 {
             self.0
         }
+        fn hear(&mut self, number: f64) -> bool {
+            self.0 = number;
+            true
+        }
     }
     impl Speaks for Idler {
         fn say(&self) -> f64 {
             0.0
-        }
-    }
-    impl<T: Speaks + ?Sized> Speaks for Box<T> {
-        fn say(&self) -> f64 {
-            (**self).say()
         }
     }
     pub trait Maker: CustomPart {
@@ -874,9 +1012,9 @@ mod tests {
             Counter(start)
         }
     }
-    impl Made for Box<Idler> {
+    impl Made for Idler {
         fn new(_: &Plain, _: f64) -> Self {
-            Box::new(Idler)
+            Idler
         }
     }
     const fn words(name: &'static str) -> Words {
@@ -906,7 +1044,7 @@ mod tests {
         @make Made(f64);
         @custom dyn Maker => Box<dyn Speaks> = |maker: &dyn Maker, _: f64| maker.make();
         Counter: Counter,
-        Idler: Box<Idler>,
+        Idler: Idler => Box,
     }
     struct Outside;
     impl CustomPart for Outside {
@@ -944,6 +1082,13 @@ mod tests {
         assert_eq!(say(&slow.make(1.5)), 1.5);
         assert_eq!(say(&Kinds::Idler(Plain).make(1.5)), 0.0);
         assert_eq!(say(&custom.make(1.5)), 3.0);
+
+        let mut counter = slow.make(1.5);
+        assert!(counter.hear(2.5) && !Kinds::Idler(Plain).make(1.5).hear(2.5));
+        assert_eq!(counter.say(), 2.5, "forwarded");
+        let mut boxed: Box<dyn Speaks> = Box::new(Box::new(Counter(1.0)));
+        assert!(boxed.hear(4.0));
+        assert_eq!(boxed.say(), 4.0, "through both boxes");
     }
 
     const GOOD: Config =
@@ -985,8 +1130,8 @@ mod tests {
 
     #[test]
     fn kinds_say_what_they_take() {
-        assert_eq!(Kind::Word(Mode::WORDS).to_string(), "fast or slow");
-        assert_eq!(Kind::Number { least: 0.0, most: 1e6 }.to_string(), "0 to 1000000");
+        assert_eq!(ValueKind::Word(Mode::WORDS).to_string(), "fast or slow");
+        assert_eq!(ValueKind::Number { least: 0.0, most: 1e6 }.to_string(), "0 to 1000000");
         assert_eq!(alternatives(&["a", "b", "c"]), "a, b or c");
     }
 }

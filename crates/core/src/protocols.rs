@@ -1,9 +1,9 @@
-//! THE TABLE: one row per named protocol. Everything that lists, explains, plots or tests
-//! protocols iterates over it.
+//! The table of protocols: one row per named protocol. Everything that lists, explains, plots or
+//! tests protocols iterates over it.
 //!
-//! A row composes parts of four axes, each with its own folder under [`crate::endpoint`],
-//! and says what the routers on its path must do. A new protocol is a new row and, where a
-//! part is new, one file.
+//! A row composes parts of four axes, each with its own folder under [`crate::endpoint`], and names
+//! the routers that it needs on its path. A new protocol is a new row and, if a part is new, one
+//! file.
 
 use crate::endpoint::discrimination::{
     DiscriminatorConfig, ErrorShareConfig, FullQueueConfig, IsolatedLossConfig, QueueLevelConfig,
@@ -13,7 +13,9 @@ use crate::endpoint::estimator::{BacklogConfig, BandwidthKind};
 use crate::endpoint::feedback::{
     Direction, EstcpConfig, FeedbackConfig, Granularity, Notification, XcpRConfig,
 };
-use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryConfig, SendOutWindowConfig};
+use crate::endpoint::recovery::{
+    BulkRepeatConfig, LossMonitorConfig, NewRenoConfig, RecoveryConfig, SendOutWindowConfig,
+};
 use crate::endpoint::window::{
     AbbaConfig, ControllerConfig, CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig,
     NewJerseyConfig, PragueConfig, RenoConfig, StartUpConfig, UpwindConfig, VegasConfig,
@@ -21,14 +23,14 @@ use crate::endpoint::window::{
 };
 use crate::endpoint::{EndpointConfig, discrimination::JitterRatioConfig};
 use crate::network::RouterKind;
-use crate::part::{Ability, Plain, Setting, Table, Value, Words};
+use crate::part::{Ability, AnyPart, ParameterTable, Parameters, Plain, Setting, Value, Words};
 
 /// One row of the table: a named composition of parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Protocol {
     /// The name used in scenario files, on the command line and in reports.
     pub name: &'static str,
-    /// Where the composition is described: a paper's key (`lr2008`) or an RFC.
+    /// The source of the composition: the key of a paper (`lr2008`) or an RFC.
     pub source: &'static str,
     /// One sentence.
     pub summary: &'static str,
@@ -38,9 +40,9 @@ pub struct Protocol {
     pub recovery: RecoveryConfig,
     /// Axis 3: does a loss mean congestion?
     pub discrimination: DiscriminatorConfig,
-    /// Axis 4: what packets carry and acknowledgments echo.
+    /// Axis 4: the feedback that packets carry and acknowledgments echo.
     pub feedback: FeedbackConfig,
-    /// What the routers on the path must do.
+    /// The routers that it needs on its path.
     pub router: RouterKind,
 }
 
@@ -59,7 +61,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "RFC 6582",
         summary: "Reno that stays in fast recovery and retransmits on partial acknowledgments.",
         window: ControllerConfig::Reno(RenoConfig::DEFAULT),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -136,7 +138,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxcp",
         source: "lr2008 table 1",
         summary: "XCP with retransmissions driven by accurate monitoring of losses.",
-        recovery: RecoveryConfig::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(LossMonitorConfig::DEFAULT),
         ..XCP
     },
     Protocol {
@@ -184,7 +186,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         name: "lr-lmxtcp",
         source: "lr2008 table 1",
         summary: "AIMD on an explicit congestion flag with accurate monitoring of losses.",
-        recovery: RecoveryConfig::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(LossMonitorConfig::DEFAULT),
         ..XTCP
     },
     Protocol {
@@ -192,13 +194,14 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "lr2008 section 8.1",
         summary: "lr-lmxtcp that backs off where TCP would time out, to share fairly with it.",
         window: ControllerConfig::Xtcp(XtcpConfig { tcp_friendly: true }),
-        recovery: RecoveryConfig::LossMonitor(Plain),
+        recovery: RecoveryConfig::LossMonitor(LossMonitorConfig::DEFAULT),
         ..XTCP
     },
     Protocol {
         name: "sack-oracle",
         source: "eten2004 section 2.1",
-        summary: "sack that is told at once which packets were corrupted and does not reduce for them.",
+        summary: "sack that is told at once which packets were corrupted and does not reduce for \
+            them.",
         discrimination: DiscriminatorConfig::Oracle(Plain),
         feedback: FeedbackConfig::Corruption(Notification {
             granularity: Granularity::PerPacket,
@@ -228,21 +231,23 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "tcpwbr2003 section II",
         summary: "NewReno that sets ssthresh to what the estimated rate keeps in flight.",
         window: westwood(BandwidthKind::Ere),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "westwood+",
         source: "estcp2010 reference 11",
-        summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample per RTT.",
+        summary: "NewReno that sets the window after a loss by a bandwidth estimate, one sample \
+            per RTT.",
         window: westwood(BandwidthKind::PerRtt),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "estcp",
         source: "estcp2010, ESTCP algorithm",
-        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at once.",
+        summary: "Dynamic AIMD: a controller at the bottleneck paces growth and has all cut at \
+            once.",
         ..ESTCP
     },
     Protocol {
@@ -255,17 +260,19 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "veno",
         source: "estcp2010 reference 4",
-        summary: "Reno that takes losses with a short queue for random, and grows less with a long one.",
+        summary: "Reno that takes losses with a short queue for random, and grows less with a long \
+            one.",
         window: ControllerConfig::Veno(BacklogConfig::DEFAULT),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::Backlog(BacklogConfig::DEFAULT),
         ..TCP
     },
     Protocol {
         name: "jtcp",
         source: "estcp2010 reference 5",
-        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were sent.",
-        recovery: RecoveryConfig::NewReno(Plain),
+        summary: "TCP that takes a loss for corruption if packets arrive as evenly as they were \
+            sent.",
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::JitterRatio(JitterRatioConfig::DEFAULT),
         feedback: FeedbackConfig::Timestamps(Plain),
         ..TCP
@@ -275,7 +282,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "estcp2010 reference 7",
         summary: "TCP whose routers warn of congestion: only then is the window set by bandwidth.",
         window: ControllerConfig::NewJersey(NewJerseyConfig::DEFAULT),
-        recovery: RecoveryConfig::NewReno(Plain),
+        recovery: RecoveryConfig::NewReno(NewRenoConfig::DEFAULT),
         discrimination: DiscriminatorConfig::Warning(Plain),
         feedback: FeedbackConfig::CongestionWarning(Plain),
         router: RouterKind::CongestionWarning,
@@ -349,7 +356,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "abba",
         source: "draft-kazuho-ccwg-abba",
-        summary: "CUBIC that grows faster while the path carries its window with less queue than before.",
+        summary: "CUBIC that grows faster while the path carries its window with less queue than \
+            before.",
         window: ControllerConfig::Abba(AbbaConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -357,7 +365,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-hystart",
         source: "RFC 9406",
-        summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue overflows.",
+        summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue \
+            overflows.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::HYSTART)),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -365,7 +374,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-rapid-start",
         source: "draft-kazuho-ccwg-rapid-start",
-        summary: "CUBIC that opens by three times a round trip and then lands on what the path holds.",
+        summary: "CUBIC that opens by three times a round trip and then lands on what the path \
+            holds.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::RAPID_START)),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -373,7 +383,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cubic-full-queue",
         source: "h2o/quicly#687",
-        summary: "CUBIC that takes a single loss for random if the RTT is below that of a full queue.",
+        summary: "CUBIC that takes a single loss for random if the RTT is below that of a full \
+            queue.",
         window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         discrimination: DiscriminatorConfig::FullQueue(FullQueueConfig::DEFAULT),
@@ -391,7 +402,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "upwind",
         source: "Windward",
-        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no congestion.",
+        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no \
+            congestion.",
         window: ControllerConfig::Upwind(UpwindConfig::DEFAULT),
         recovery: RecoveryConfig::PacketNumber(Plain),
         discrimination: DiscriminatorConfig::QueueLevel(QueueLevelConfig::DEFAULT),
@@ -400,7 +412,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     },
 ];
 
-/// What the plain TCPs share.
+/// The common values of the plain TCPs.
 const TCP: Protocol = Protocol {
     name: "",
     source: "",
@@ -412,7 +424,7 @@ const TCP: Protocol = Protocol {
     router: RouterKind::Any,
 };
 
-/// What the XCP variants share.
+/// The common values of the XCP variants.
 const XCP: Protocol = Protocol {
     window: ControllerConfig::Xcp(XcpConfig { heeds_duplicates: true }),
     discrimination: DiscriminatorConfig::Never(Plain),
@@ -421,7 +433,7 @@ const XCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What the XTCP variants share.
+/// The common values of the XTCP variants.
 const XTCP: Protocol = Protocol {
     window: ControllerConfig::Xtcp(XtcpConfig { tcp_friendly: false }),
     discrimination: DiscriminatorConfig::Never(Plain),
@@ -430,8 +442,8 @@ const XTCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What both forms of ESTCP share. The paper names no recovery; selective acknowledgments repair
-/// the many losses of an overflow, and of a lossy link, in one round trip.
+/// The common values of both forms of ESTCP. The paper names no recovery; selective acknowledgments
+/// repair the many losses of an overflow, and of a lossy link, in one round trip.
 const ESTCP: Protocol = Protocol {
     window: ControllerConfig::Estcp(Plain),
     recovery: RecoveryConfig::Sack(Plain),
@@ -440,7 +452,7 @@ const ESTCP: Protocol = Protocol {
     ..TCP
 };
 
-/// What the variants of explicit transport error notification share.
+/// The common values of the variants of explicit transport error notification.
 const ETEN: Protocol = Protocol {
     recovery: RecoveryConfig::Sack(Plain),
     feedback: FeedbackConfig::Corruption(Notification {
@@ -455,7 +467,7 @@ const fn westwood(estimator: BandwidthKind) -> ControllerConfig {
 }
 
 const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> RecoveryConfig {
-    RecoveryConfig::SendOutWindow(SendOutWindowConfig { partial_acks, retransmission_timer })
+    RecoveryConfig::SendOutWindow(SendOutWindowConfig::of(partial_acks, retransmission_timer))
 }
 
 /// The protocol of that name.
@@ -463,20 +475,20 @@ pub fn find(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.name == name)
 }
 
-/// What a composition begins with that names no row: plain TCP with selective acknowledgments.
+/// The base of a composition that names no row: plain TCP with selective acknowledgments.
 pub fn plain() -> &'static Protocol {
     const PLAIN: Protocol = Protocol { recovery: RecoveryConfig::Sack(Plain), ..TCP };
     &PLAIN
 }
 
-/// Why a composition cannot work.
+/// The reason why a composition cannot work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incompatible {
     /// The axis and the name of the part that lacks something.
     pub part: (&'static str, &'static str),
-    /// What it lacks and what follows, as a sentence without a capital or a full stop.
+    /// The missing ability and its consequence, as a sentence without a capital or a full stop.
     pub why: String,
-    /// What would do, as a sentence without a capital or a full stop.
+    /// The remedy, as a sentence without a capital or a full stop.
     pub remedy: String,
 }
 
@@ -488,20 +500,55 @@ impl std::fmt::Display for Incompatible {
 }
 impl std::error::Error for Incompatible {}
 
+/// Parts by their names.
+type Forms = Vec<(Words, Box<dyn AnyPart>)>;
+
+/// An axis: its name, its part in a protocol, and every part that it has.
+struct Axis {
+    name: &'static str,
+    part: fn(&Protocol) -> &dyn AnyPart,
+    part_mut: fn(&mut Protocol) -> &mut dyn AnyPart,
+    forms: fn() -> Forms,
+    tables: fn() -> Vec<ParameterTable>,
+}
+
+macro_rules! axis {
+    ($field:ident: $config:ty) => {
+        Axis {
+            name: stringify!($field),
+            part: |protocol| &protocol.$field,
+            part_mut: |protocol| &mut protocol.$field,
+            forms: || {
+                let forms = <$config>::forms().into_iter();
+                forms.map(|(words, part)| (words, Box::new(part) as Box<dyn AnyPart>)).collect()
+            },
+            tables: <$config>::tables,
+        }
+    };
+}
+
+/// The axes in the order in which a packet's life meets them.
+static AXES: [Axis; 4] = [
+    axis!(window: ControllerConfig),
+    axis!(recovery: RecoveryConfig),
+    axis!(discrimination: DiscriminatorConfig),
+    axis!(feedback: FeedbackConfig),
+];
+
 impl Protocol {
-    /// The axes in the order in which a packet's life meets them, and the part on each in words.
-    pub fn parts(&self) -> [(&'static str, Words); 4] {
-        [
-            ("window", self.window.words()),
-            ("recovery", self.recovery.words()),
-            ("discrimination", self.discrimination.words()),
-            ("feedback", self.feedback.words()),
-        ]
+    /// The axes in the order in which a packet's life meets them, and the part on each.
+    pub fn axes(&self) -> [(&'static str, &dyn AnyPart); 4] {
+        AXES.each_ref().map(|axis| (axis.name, (axis.part)(self)))
     }
 
-    /// The protocol as Linux, version 6, has it: for Reno, CUBIC and DCTCP that recover as TCP does,
-    /// RACK-TLP in place of that recovery, and CUBIC without alpha = 1 beyond cwnd_prior. All
-    /// others stay as they are. See also [`EndpointConfig::linux`].
+    /// The axes, and the part on each in words.
+    pub fn parts(&self) -> [(&'static str, Words); 4] {
+        self.axes().map(|(axis, part)| (axis, part.words()))
+    }
+
+    /// The protocol as in Linux, version 6: Reno, CUBIC and DCTCP with TCP's recovery get RACK-TLP
+    /// instead, and CUBIC goes without alpha = 1 beyond cwnd_prior. All others stay as they are.
+    /// See also [`EndpointConfig::linux`].
     #[must_use]
     pub const fn linux(mut self) -> Self {
         let feedback =
@@ -523,8 +570,8 @@ impl Protocol {
         self
     }
 
-    /// The consequence where no router on the path gives the feedback that it asks for; `None` if it
-    /// asks for none, or for marks, without which it is a plain TCP.
+    /// The consequence if no router on the path gives the feedback that it asks for; `None` if it
+    /// asks for no feedback, or for marks, without which it is a plain TCP.
     pub fn without_router(&self) -> Option<&'static str> {
         match (self.router, &self.discrimination) {
             (RouterKind::Any | RouterKind::EcnThreshold, _) => None,
@@ -537,16 +584,11 @@ impl Protocol {
         }
     }
 
-    /// The parameters of all its parts with their values. One that two parts share is there once.
+    /// The parameters of all its parts with their values. A parameter that two parts share appears
+    /// once.
     pub fn settings(&self) -> Vec<Setting> {
         let mut all: Vec<Setting> = Vec::new();
-        let parts = [
-            self.window.settings(),
-            self.recovery.settings(),
-            self.discrimination.settings(),
-            self.feedback.settings(),
-        ];
-        for setting in parts.into_iter().flatten() {
+        for setting in self.axes().into_iter().flat_map(|(_, part)| part.settings()) {
             let same = |s: &Setting| s.table == setting.table && s.doc.key == setting.doc.key;
             if !all.iter().any(same) {
                 all.push(setting);
@@ -555,77 +597,51 @@ impl Protocol {
         all
     }
 
-    /// Sets a parameter in every part that has it; the value must have passed its check. Returns
-    /// whether one had.
+    /// Sets a parameter in every part that has it, and returns whether any has. The value must have
+    /// passed its check.
     pub fn set(&mut self, table: &str, key: &str, value: Value) -> bool {
-        let taken = [
-            self.window.set(table, key, value),
-            self.recovery.set(table, key, value),
-            self.discrimination.set(table, key, value),
-            self.feedback.set(table, key, value),
-        ];
+        let taken = AXES.each_ref().map(|axis| (axis.part_mut)(self).set(table, key, value));
         taken.contains(&true)
     }
 
-    /// Are the parameters of its parts in their ranges, and do they go together?
+    /// Checks that the parameters of each part are in their ranges and go together.
     ///
     /// # Errors
-    /// The part, as axis and name, with the first thing that is wrong.
+    /// The first part with an error, as axis and name, and the error.
     pub fn validate(&self) -> Result<(), ((&'static str, &'static str), String)> {
-        let parts = [
-            self.window.validate(),
-            self.recovery.validate(),
-            self.discrimination.validate(),
-            self.feedback.validate(),
-        ];
-        let names = self.parts().map(|(axis, words)| (axis, words.name));
-        names
-            .into_iter()
-            .zip(parts)
-            .try_for_each(|(name, part)| part.map_err(|wrong| (name, wrong)))
+        self.axes().into_iter().try_for_each(|(axis, part)| {
+            part.validate().map_err(|wrong| ((axis, part.words().name), wrong))
+        })
     }
 
-    /// Is it a composition that can work, with parameters in their ranges? Every row of the table
-    /// is.
+    /// Checks that the composition can work, with parameters in their ranges. Every row of the
+    /// table can.
     ///
     /// # Errors
-    /// The first part that lacks what no other gives, or whose parameters are wrong.
+    /// The first part that lacks an ability which no other part gives, or has wrong parameters.
     pub fn check(&self) -> Result<(), Incompatible> {
-        let names = self.parts().map(|(axis, words)| (axis, words.name));
         if let Err((part, wrong)) = self.validate() {
             let why = format!("cannot be configured so: {wrong}");
             return Err(Incompatible { part, why, remedy: "change that value".to_owned() });
         }
-        let gives: Vec<Ability> = [
-            self.window.gives(),
-            self.recovery.gives(),
-            self.discrimination.gives(),
-            self.feedback.gives(),
-        ]
-        .concat();
-        let needs = [
-            self.window.needs(),
-            self.recovery.needs(),
-            self.discrimination.needs(),
-            self.feedback.needs(),
-        ];
-        for (part, needs) in names.into_iter().zip(needs) {
-            for need in needs {
+        let gives = self.axes().map(|(_, part)| part.gives()).concat();
+        for (axis, part) in self.axes() {
+            for need in part.needs() {
                 if need.any_of.iter().any(|ability| gives.contains(ability)) {
                     continue;
                 }
                 let wanted: Vec<&str> = need.any_of.iter().map(|a| a.words()).collect();
                 let why = format!("needs {}: without it {}", wanted.join(" or "), need.why);
-                let givers = givers(need.any_of).join(", ");
-                return Err(Incompatible { part, why, remedy: format!("take one of: {givers}") });
+                let remedy = format!("take one of: {}", givers(need.any_of).join(", "));
+                return Err(Incompatible { part: (axis, part.words().name), why, remedy });
             }
         }
         if !self.window.heeds_verdicts() && !self.discrimination.never_doubts() {
             return Err(Incompatible {
-                part: names[0],
+                part: ("window", self.window.words().name),
                 why: format!(
                     "weighs losses itself and does not ask discrimination `{}` about them",
-                    names[2].1
+                    self.discrimination.words().name
                 ),
                 remedy: "take discrimination `always`, or another window".to_owned(),
             });
@@ -633,8 +649,8 @@ impl Protocol {
         Ok(())
     }
 
-    /// Does the key of endpoints mean anything to it? `None` for what is no such key. Keys of tables
-    /// are dotted, and their tables count as keys too: `ceten` and `ceten.n`.
+    /// Whether the key of endpoints has an effect on it; `None` if there is no such key. Keys of
+    /// tables are dotted, and their tables count as keys too: `ceten` and `ceten.n`.
     pub fn applies(&self, key: &str) -> Option<bool> {
         let (table, name) = key.split_once('.').unwrap_or(("", key));
         let of = |s: &Setting| s.table == table && s.doc.key == name;
@@ -654,7 +670,7 @@ impl Protocol {
         if key == "preset" {
             return Some(true); // Of the endpoints, whatever the protocol.
         }
-        if !EndpointConfig::has_key(key) {
+        if !EndpointConfig::KEYS.iter().any(|parameter| parameter.doc.key == key) {
             return None;
         }
         Some(match key {
@@ -664,53 +680,32 @@ impl Protocol {
         })
     }
 
-    /// The keys of endpoints that one of its parts reads and not every protocol's do.
+    /// The keys of endpoints that have an effect on its parts and not on those of every protocol.
     fn reads(&self) -> Vec<&'static str> {
-        [
-            self.window.reads(),
-            self.recovery.reads(),
-            self.discrimination.reads(),
-            self.feedback.reads(),
-        ]
-        .concat()
+        self.axes().map(|(_, part)| part.reads()).concat()
     }
 }
 
-/// Is it a key of endpoints that only some parts read?
+/// Every part of every axis by its names, beside the name of its axis.
+fn all_forms() -> impl Iterator<Item = (&'static str, Words, Box<dyn AnyPart>)> {
+    AXES.iter()
+        .flat_map(|axis| (axis.forms)().into_iter().map(|(words, part)| (axis.name, words, part)))
+}
+
+/// True if the key of endpoints has an effect on some parts only.
 fn is_selective(key: &str) -> bool {
-    let windows = ControllerConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let recoveries = RecoveryConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let judges = DiscriminatorConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    let feedbacks = FeedbackConfig::forms().into_iter().flat_map(|(_, part)| part.reads());
-    windows.chain(recoveries).chain(judges).chain(feedbacks).any(|read| *read == key)
+    all_forms().any(|(_, _, part)| part.reads().contains(&key))
 }
 
 /// Every part of every axis by its names: the axis, its words, and its parameters.
 pub fn parts() -> Vec<(&'static str, Words, Vec<Setting>)> {
-    let mut parts = Vec::new();
-    macro_rules! look {
-        ($axis:literal, $kind:ty) => {
-            let forms = <$kind>::forms().into_iter();
-            parts.extend(forms.map(|(words, part)| ($axis, words, part.settings())));
-        };
-    }
-    look!("window", ControllerConfig);
-    look!("recovery", RecoveryConfig);
-    look!("discrimination", DiscriminatorConfig);
-    look!("feedback", FeedbackConfig);
-    parts
+    all_forms().map(|(axis, words, part)| (axis, words, part.settings())).collect()
 }
 
 /// The tables of the parameters of all parts of endpoints, each once.
-pub fn tables() -> Vec<Table> {
-    let mut all: Vec<Table> = Vec::new();
-    let axes = [
-        ControllerConfig::tables(),
-        RecoveryConfig::tables(),
-        DiscriminatorConfig::tables(),
-        FeedbackConfig::tables(),
-    ];
-    for table in axes.into_iter().flatten() {
+pub fn tables() -> Vec<ParameterTable> {
+    let mut all: Vec<ParameterTable> = Vec::new();
+    for table in AXES.iter().flat_map(|axis| (axis.tables)()) {
         if !all.iter().any(|known| known.name == table.name && known.settings == table.settings) {
             all.push(table);
         }
@@ -718,21 +713,12 @@ pub fn tables() -> Vec<Table> {
     all
 }
 
-/// The parts that give one of these, as `axis name`.
+/// The parts that give one of these abilities, as `axis name`.
 fn givers(any_of: &[Ability]) -> Vec<String> {
-    let gives = |abilities: &[Ability]| abilities.iter().any(|a| any_of.contains(a));
-    let mut names = Vec::new();
-    macro_rules! look {
-        ($axis:literal, $kind:ty) => {
-            let forms = <$kind>::forms().into_iter().filter(|(_, part)| gives(part.gives()));
-            names.extend(forms.map(|(words, _)| format!("{} `{}`", $axis, words.name)));
-        };
-    }
-    look!("window", ControllerConfig);
-    look!("recovery", RecoveryConfig);
-    look!("discrimination", DiscriminatorConfig);
-    look!("feedback", FeedbackConfig);
-    names
+    all_forms()
+        .filter(|(_, _, part)| part.gives().iter().any(|ability| any_of.contains(ability)))
+        .map(|(axis, words, _)| format!("{axis} `{}`", words.name))
+        .collect()
 }
 
 #[cfg(test)]
@@ -815,6 +801,9 @@ mod tests {
         assert_eq!(applies("reno", "partial_deflation"), Some(false));
         assert_eq!(applies("newreno", "partial_deflation"), Some(true));
         assert_eq!(applies("lr-xcp", "retransmission_timeout_factor"), Some(true));
+        assert_eq!(applies("lr-lmxcp", "loss_monitor_guard"), Some(true));
+        assert_eq!(applies("tcpw-br", "partial_deflation"), Some(true));
+        assert_eq!(applies("sack", "old_duplicates"), Some(false));
         assert_eq!(applies("reno", "packet_size"), Some(true));
         assert_eq!(applies("reno", "no_such_key"), None);
         assert_eq!(applies("reno", "veno.no_such_key"), None);

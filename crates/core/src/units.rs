@@ -59,7 +59,7 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Duration = Duration(0);
     /// Longer than any run.
     pub const MAX: Duration = Duration(u64::MAX);
@@ -109,7 +109,7 @@ impl Duration {
     pub const fn saturating_mul(self, factor: u64) -> Duration {
         Duration(self.0.saturating_mul(factor))
     }
-    /// Is this no time at all?
+    /// True for zero.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -121,7 +121,7 @@ impl From<std::time::Duration> for Duration {
         Duration(u64::try_from(duration.as_nanos().saturating_mul(1000)).unwrap_or(u64::MAX))
     }
 }
-/// Rounded up to the nanosecond, so that who sleeps that long does not wake too early.
+/// Rounded up to the nanosecond, so that a sleep of that length does not end too early.
 impl From<Duration> for std::time::Duration {
     fn from(duration: Duration) -> Self {
         std::time::Duration::from_nanos(duration.0.div_ceil(1000))
@@ -184,7 +184,7 @@ impl Rate {
     pub fn bytes_per_s(self) -> f64 {
         self.0 as f64 / 8.0
     }
-    /// The time that a byte takes, if that is a whole number of picoseconds.
+    /// The time of a byte, if that is a whole number of picoseconds.
     pub const fn byte_time(self) -> Option<Duration> {
         let ps = 8 * PS_PER_S;
         if ps.is_multiple_of(self.0) { Some(Duration(ps / self.0)) } else { None }
@@ -192,7 +192,7 @@ impl Rate {
     /// The time that `bytes` take on a wire of this rate, rounded down to the picosecond.
     #[inline]
     pub fn transmission_time(self, bytes: u32) -> Duration {
-        // A division by 64 bits is much the faster, and holds what a packet has.
+        // A division by 64 bits is much faster, and wide enough for a packet.
         if let Some(bits) = (u64::from(bytes) * 8).checked_mul(PS_PER_S) {
             return Duration(bits / self.0);
         }
@@ -219,7 +219,7 @@ impl Probability {
     pub const fn get(self) -> f64 {
         self.0
     }
-    /// The way from `from` to `to` as far as this is likely; exactly `to` for what is certain.
+    /// The point between `from` and `to` in proportion to this probability; exactly `to` for one.
     #[inline]
     pub fn toward(self, from: f64, to: f64) -> f64 {
         if self.0 >= 1.0 { to } else { from + (to - from) * self.0 }

@@ -1,7 +1,9 @@
-//! A packet as bytes: the payload of a datagram between real endpoints, and what a router between them may change.
+//! A packet as bytes: the payload of a datagram between real endpoints, and the fields that a
+//! router between them may change.
 //!
-//! docs/wire.md has the format byte by byte. Numbers are big-endian, real ones IEEE 754 of 64 bits: what goes over the wire is
-//! what the simulator has, bit for bit, so that a run over real sockets can be replayed.
+//! docs/wire.md has the format byte by byte. Numbers are big-endian, real ones IEEE 754 of 64 bits:
+//! the bytes hold the values of the simulator bit for bit, so that a run over real sockets can be
+//! replayed.
 //!
 //! ```text
 //!  0  'W' 'D'            magic
@@ -17,9 +19,9 @@
 //!  .  acknowledgment: trigger_seq, 8 bytes, and 16 for each SACK block: start, end
 //! ```
 //!
-//! Nothing that is read is trusted: a number out of its range, a tag of another kind of packet, a block that ends before it
-//! begins is an [`Error`], and what is not an error is within the ranges that endpoints and routers work with. None of it
-//! allocates.
+//! Nothing that is read is trusted: a number out of its range, a tag of another kind of packet, or
+//! a block that ends before it begins is an [`Error`]. Every other value is in the range that
+//! endpoints and routers can use. Nothing here allocates.
 
 use core::fmt;
 
@@ -28,7 +30,7 @@ use crate::packet::{
 };
 use crate::units::Time;
 
-/// What each packet begins with.
+/// The first bytes of each packet.
 pub const MAGIC: [u8; 2] = *b"WD";
 /// The version of this format.
 pub const VERSION: u8 = 1;
@@ -36,32 +38,33 @@ pub const VERSION: u8 = 1;
 pub const FIXED: usize = 32;
 /// The longest congestion header, bytes.
 pub const MAX_HEADER: usize = 32;
-/// The longest packet without its payload, bytes: an acknowledgment with a header of the longest kind and three blocks.
+/// The longest packet without its payload, bytes: an acknowledgment with the longest congestion
+/// header and three blocks.
 pub const MAX: usize = FIXED + MAX_HEADER + 8 + 16 * MAX_SACK_BLOCKS;
 
-/// The largest sequence number: endpoints may count a window on.
+/// The largest sequence number: endpoints may add a window to it.
 pub const MAX_SEQ: u64 = 1 << 62;
-/// The longest time that a header may tell, seconds: three years.
+/// The longest time in a header, seconds: three years.
 const MAX_SECONDS: f64 = 1e8;
 /// The greatest change of throughput, bytes per second, and the largest window, packets.
 const MAX_CHANGE: f64 = 1e15;
 const MAX_WINDOW: f64 = 1e12;
 
-/// Why bytes are no packet.
+/// The reason why bytes are not a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// They end before it does.
+    /// The bytes end too early.
     Truncated,
-    /// They do not begin as one does.
+    /// The magic bytes are missing.
     NotOurs,
-    /// It is of another version.
+    /// The version is unknown.
     Version(u8),
-    /// It is of no kind that there is.
+    /// The kind is unknown.
     Kind(u8),
-    /// There is no such congestion header, or not on a packet of this kind.
+    /// The congestion header is unknown, or not allowed on a packet of this kind.
     Tag(u8),
-    /// A field has a value that it cannot have.
+    /// A field is out of its range.
     Value(&'static str),
 }
 
@@ -87,8 +90,8 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// Writes the packet without its payload and returns its length; `None` if there is no room for it, or if it is a datagram,
-/// which has no header. [`MAX`] bytes are always enough.
+/// Writes the packet without its payload and returns its length; `None` if `bytes` is too short, or
+/// if it is a datagram, which has no header. [`MAX`] bytes are always enough.
 pub fn encode(packet: &Packet, bytes: &mut [u8]) -> Option<usize> {
     let kind = match packet.kind {
         PacketKind::Data => 0,
@@ -115,11 +118,12 @@ pub fn encode(packet: &Packet, bytes: &mut [u8]) -> Option<usize> {
     Some(to.at)
 }
 
-/// Reads a packet, and where its payload begins. Its size, and what the IP header says of ECN, are left to the caller.
+/// Reads a packet, and the offset of its payload. The caller sets its size and the ECN flags of the
+/// IP header.
 ///
 /// # Errors
 ///
-/// If the bytes are none, or damaged so that it shows: see [`Error`].
+/// If the bytes are malformed: see [`Error`].
 pub fn decode(bytes: &[u8]) -> Result<(Packet, usize), Error> {
     let (mut packet, mut from) = open(bytes)?;
     if packet.kind == PacketKind::Ack {
@@ -135,7 +139,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Packet, usize), Error> {
     Ok((packet, from.at))
 }
 
-/// Reads what a router needs: the kind, the flags, the sequence numbers and the congestion header.
+/// Reads the fields that a router needs: the kind, the flags, the sequence numbers and the
+/// congestion header.
 ///
 /// # Errors
 ///
@@ -144,12 +149,12 @@ pub fn peek(bytes: &[u8]) -> Result<Packet, Error> {
     Ok(open(bytes)?.0)
 }
 
-/// Writes the flags and the congestion header of `packet` over those in `bytes`, as a router does: nothing else changes, and
-/// not the length.
+/// Writes the flags and the congestion header of `packet` over those in `bytes`, as a router does.
+/// Nothing else changes, and the length does not.
 ///
 /// # Errors
 ///
-/// If the bytes are no packet, or have another congestion header.
+/// If the bytes are malformed, or have another congestion header.
 pub fn rewrite(packet: &Packet, bytes: &mut [u8]) -> Result<(), Error> {
     let there = tag(&peek(bytes)?.header);
     if there != tag(&packet.header) {
@@ -199,7 +204,7 @@ fn open(bytes: &[u8]) -> Result<(Packet, Reader<'_>), Error> {
     Ok((packet, from))
 }
 
-/// The flags that the payload has: those of ECN are in the IP header, where routers set them.
+/// The flags in the payload; those of ECN are in the IP header, where routers set them.
 fn in_payload(mut flags: Flags) -> Flags {
     flags.remove(Flags::ECN_CAPABLE.with(Flags::CONGESTION_EXPERIENCED).with(Flags::L4S));
     flags

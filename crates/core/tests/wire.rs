@@ -1,5 +1,5 @@
-//! Packets as bytes: what is written is read, what is damaged is refused or harmless, and what is forged does
-//! nothing that lasts.
+//! Packets as bytes: what is written is read, what is damaged is refused or harmless, and what is
+//! forged does nothing that lasts.
 
 use proptest::prelude::*;
 
@@ -171,7 +171,8 @@ fn the_format_is_that_of_its_page() {
         ..Packet::default()
     };
     let text: String = encoded(&packet).iter().map(|byte| format!("{byte:02x}")).collect();
-    // -1500 is -1.46484375 x 2^10: sign 1, exponent 1023 + 10 = 409 in hexadecimal, and .46484375 is 0.77 in it.
+    // -1500 is -1.46484375 x 2^10: sign 1, exponent 1023 + 10 = 409 in hexadecimal, and .46484375
+    // is 0.77 in it.
     let expected = [
         "5744",
         "11",
@@ -260,7 +261,8 @@ impl Path {
         }
     }
 
-    /// One event after another up to `until`; `tamper` may change each acknowledgment, or add bytes of its own.
+    /// One event after another up to `until`; `tamper` may change each acknowledgment, or add bytes
+    /// of its own.
     fn run(&mut self, until: Time, mut tamper: impl FnMut(&Packet) -> Vec<Packet>) {
         let one_way = Duration::from_millis(25);
         loop {
@@ -299,7 +301,8 @@ fn bytes(stream: &mut Stream, most: usize) -> usize {
     (stream.uniform() * most as f64) as usize
 }
 
-/// Whatever bytes come in place of acknowledgments and data: endpoints take what can be read, and go on.
+/// Whatever bytes come in place of acknowledgments and data: endpoints take what can be read, and
+/// go on.
 #[test]
 fn no_bytes_hurt_an_endpoint() {
     for (number, protocol) in PROTOCOLS.iter().enumerate() {
@@ -331,7 +334,8 @@ fn no_bytes_hurt_an_endpoint() {
     }
 }
 
-/// Congestion headers of any value that can be read, for two seconds: all is sent nevertheless, and soon.
+/// Congestion headers of any value that can be read, for two seconds: all is sent nevertheless, and
+/// soon.
 #[test]
 fn forged_headers_do_nothing_that_lasts() {
     for (number, protocol) in PROTOCOLS.iter().enumerate() {
@@ -354,8 +358,8 @@ fn forged_headers_do_nothing_that_lasts() {
     }
 }
 
-/// Senders know nothing of the path at first, and say so by numbers beyond all others; an acknowledgment of two packets adds
-/// them up.
+/// Senders know nothing of the path at first, and say so by numbers beyond all others; an
+/// acknowledgment of two packets adds them up.
 #[test]
 fn what_senders_send_first_is_read_and_so_is_what_answers_it() {
     for protocol in PROTOCOLS {

@@ -1,17 +1,17 @@
-//! What a controller is to this crate: a few methods over integers and [`Duration`].
+//! The interface of a controller: a few methods over integers and [`Duration`].
 
 use std::time::Duration;
 
 /// A congestion controller of one connection.
 ///
 /// The two methods without a default are enough for one that goes by ACKs and losses. Windows and
-/// volumes are bytes on the wire, rates are bytes per second, and times count from the start of the run:
-/// there is no other clock, and a controller that asks one of its own is found out (see
+/// volumes are bytes on the wire, rates are bytes per second, and times count from the start of the
+/// run: there is no other clock, and a controller that asks one of its own is found out (see
 /// [`Trouble::NotDeterministic`](crate::Trouble::NotDeterministic)).
 ///
 /// What it is called for, and in which order, is as in QUIC (RFC 9002): one ACK may first bring a
-/// [`Congestion`] and then the [`Ack`] itself. Loss detection, pacing, timers and retransmissions are
-/// done for it.
+/// [`Congestion`] and then the [`Ack`] itself. Loss detection, pacing, timers and retransmissions
+/// are done for it.
 pub trait Controller: Send {
     /// The congestion window, bytes. Asked after each of the calls below.
     fn window(&self) -> u64;
@@ -22,8 +22,8 @@ pub trait Controller: Send {
     /// Congestion was noticed: at most once per round trip for losses and marks.
     fn on_congestion(&mut self, _event: &Congestion) {}
 
-    /// The rate at which packets leave, bytes per second; `None` sends as far as the window goes. Asked after
-    /// each call, of controllers that [pace](crate::Builder::paced).
+    /// The rate at which packets leave, bytes per second; `None` sends as far as the window goes.
+    /// Asked after each call, of controllers that [pace](crate::Builder::paced).
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
@@ -64,7 +64,7 @@ pub struct Sent {
     pub now: Duration,
     /// Its size, bytes.
     pub bytes: u64,
-    /// Was its data sent before?
+    /// True for a retransmission.
     pub again: bool,
 }
 
@@ -86,18 +86,18 @@ pub struct Ack {
     pub min_rtt: Duration,
     /// Smoothed as in RFC 9002 section 5.3.
     pub srtt: Duration,
-    /// What was in flight before it, bytes.
+    /// Bytes in flight before it.
     pub in_flight: u64,
-    /// Had the application, and not the window, kept the sender from sending more? RFC 9002 section 7.8: the
-    /// window SHOULD NOT be increased then.
+    /// Had the application, and not the window, kept the sender from sending more? RFC 9002 section
+    /// 7.8: the window SHOULD NOT be increased then.
     pub app_limited: bool,
-    /// Does it belong to the round trip for which [`Controller::on_congestion`] was called? RFC 9002 section
-    /// 7.3.2: no growth then.
+    /// Does it belong to the round trip for which [`Controller::on_congestion`] was called? RFC
+    /// 9002 section 7.3.2: no growth then.
     pub in_recovery: bool,
-    /// Does it report a congestion mark (ECN)?
+    /// True if it reports a congestion mark (ECN).
     pub ce: bool,
-    /// The delivery rate that it measured (draft-cheng-iccrg-delivery-rate-estimation), bytes per second;
-    /// `None` where no time passed or the application limited it.
+    /// The delivery rate that it measured (draft-cheng-iccrg-delivery-rate-estimation), bytes per
+    /// second; `None` where no time passed or the application limited it.
     pub delivery_rate: Option<u64>,
     /// Bytes delivered since the start.
     pub delivered: u64,
@@ -109,15 +109,15 @@ pub struct Ack {
 pub struct Congestion {
     /// When it was noticed.
     pub now: Duration,
-    /// What told of it.
+    /// Cause.
     pub cause: Cause,
     /// When the packet was sent whose acknowledgment told of it; of a timeout, `now`.
     pub sent: Duration,
-    /// What was in flight before, bytes.
+    /// Bytes in flight before.
     pub in_flight: u64,
 }
 
-/// What tells of congestion.
+/// Cause of a congestion event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {

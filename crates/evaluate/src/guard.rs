@@ -29,10 +29,10 @@ pub enum Trouble {
     Panicked {
         /// The method.
         call: &'static str,
-        /// What it said.
+        /// Message of the panic.
         message: String,
     },
-    /// It gave a window or a rate that is none: 0, or more than any path holds.
+    /// It gave an invalid window or rate: 0, or more than any path holds.
     Refused {
         /// `window` or `pacing_rate`.
         what: &'static str,
@@ -57,7 +57,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Is it of the same kind?
+    /// True for troubles of one kind.
     pub(crate) fn is_like(&self, other: &Trouble) -> bool {
         match (self, other) {
             (Trouble::Refused { what, .. }, Trouble::Refused { what: other, .. }) => what == other,
@@ -88,7 +88,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// What was noted of all connections of a subject, and how much they may still ask for.
+/// Troubles of all connections of a subject, and the calls that they may still make.
 #[derive(Debug, Default)]
 pub(crate) struct Watch(Mutex<Noted>);
 
@@ -110,7 +110,7 @@ impl Watch {
         (noted.calls, noted.budget) = (0, budget);
     }
 
-    /// What was noted since it was last asked.
+    /// Takes the troubles noted since the last call.
     pub(crate) fn take(&self) -> Vec<Trouble> {
         std::mem::take(&mut self.lock().troubles)
     }
@@ -195,8 +195,8 @@ impl MakeController for Maker {
     }
 }
 
-/// A controller at work. Once it has panicked, or asked for too much, it is asked nothing more, and the
-/// connection goes on with a window of one packet.
+/// A controller at work. Once it has panicked, or asked for too much, it is asked nothing more, and
+/// the connection goes on with a window of one packet.
 struct Guarded {
     /// In a lock for the sake of those that only one thread may look at; it is never contended.
     controller: Option<Mutex<Box<dyn Controller>>>,
@@ -231,7 +231,7 @@ fn length(time: windward_core::units::Duration) -> Duration {
     Duration::from_nanos(time.as_ps() / 1000)
 }
 
-/// What a panic says.
+/// Message of a panic.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());

@@ -27,40 +27,49 @@
 //! evaluate(|| Halving { window: 15_000, threshold: u64::MAX }).only(["high-loss"]).assert();
 //! ```
 //!
-//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. Where it gives no
-//! number, the bound is what NewReno and CUBIC do in the same place, so that nothing is arbitrary:
-//! harm in the sense of Ware et al. (HotNets 2019). The runs are a packet simulator's, in virtual time: the same
-//! controller gives the same numbers, to the bit, on any machine. They are small, some ten seconds of
-//! slow links, and say whether something is badly wrong. `windward evaluate` asks the whole RFC, and so
-//! does `Builder::report` with the feature `suites`, in minutes, with a page to attach to a draft.
+//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. They
+//! stand as data in experiments/suites/rfc9743, in the experiments that the suite names as `smoke`.
+//! Where the RFC gives no number, the bound is what NewReno and CUBIC do in the same place, so that
+//! nothing is arbitrary: harm in the sense of Ware et al. (HotNets 2019). The runs are a packet
+//! simulator's, in virtual time: the same controller gives the same numbers, to the bit, on any
+//! machine. They are small, some ten seconds of slow links, and say whether something is badly
+//! wrong. `windward evaluate` asks the whole RFC, and so does [`Builder::report`], in minutes, with
+//! a page to attach to a draft.
 //!
-//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where panics
-//! unwind) and told with its message, windows of zero or beyond a million packets are refused
-//! and told, a controller that floods the path is cut short, and one that keeps state from one connection to
-//! another, or asks a clock, is found out by running the same again. What cannot be bounded from here
-//! is what it does between two calls: memory without end, and a call that never returns.
+//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where
+//! panics unwind) and told with its message, windows of zero or beyond a million packets are
+//! refused and told, a controller that floods the path is cut short, and one that keeps state from
+//! one connection to another, or asks a clock, is found out by running the same again. What cannot
+//! be bounded from here is what it does between two calls: memory without end, and a call that
+//! never returns.
 
 mod controller;
-mod criteria;
 mod guard;
-#[cfg(feature = "suites")]
+mod smoke;
 mod suite;
+mod verdict;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use windward_core::endpoint::recovery::RecoveryConfig;
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::{Custom, Plain};
 use windward_core::protocols::{self, Protocol};
+use windward_evaluation::Suite;
+use windward_experiments::LabError;
+use windward_experiments::experiment::{Experiment, Subject};
 
 pub use controller::{Ack, Cause, Congestion, Controller, Sent};
-pub use criteria::Criterion;
 pub use guard::Trouble;
-#[cfg(feature = "suites")]
 pub use suite::{Answer, Report};
+pub use verdict::{Criterion, CriterionResult, Error, Evaluation};
 
 use guard::{Maker, Watch};
+use smoke::Smoke;
+
+/// The suite that criteria come from.
+const SUITE: &str = "rfc9743";
 
 /// Begins the evaluation of a controller: `make` gives one for each connection, at its start.
 ///
@@ -76,7 +85,7 @@ pub fn evaluate<C: Controller + 'static>(make: impl Fn() -> C + Send + Sync + 's
     }
 }
 
-/// What is to be evaluated, and how.
+/// An evaluation to run: the controller and the options.
 #[must_use = "it runs by `run` or `assert`"]
 pub struct Builder {
     name: String,
@@ -95,17 +104,6 @@ enum Effort {
     Full,
 }
 
-impl Effort {
-    /// Runs of each scenario.
-    fn seeds(self) -> u64 {
-        match self {
-            Effort::Smoke => 1,
-            Effort::Quick => 5,
-            Effort::Full => 30,
-        }
-    }
-}
-
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Builder { name, paced, against, only, effort, .. } = self;
@@ -120,12 +118,12 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Who bounds are taken from if nothing is said.
+    /// Default standards for bounds.
     fn standards() -> Vec<String> {
         ["newreno", "cubic"].map(String::from).to_vec()
     }
 
-    /// What reports call the controller; `controller` if nothing is said.
+    /// Sets the name of the controller in reports; the default is `controller`.
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
@@ -137,8 +135,8 @@ impl Builder {
         self
     }
 
-    /// Every scenario once: the default, for tests that run at each change. Well below five seconds in a
-    /// debug build.
+    /// Every scenario once: the default, for tests that run at each change. Well below five seconds
+    /// in a debug build.
     pub fn smoke(mut self) -> Self {
         self.effort = Effort::Smoke;
         self
@@ -178,38 +176,38 @@ impl Builder {
         let watch = Arc::new(Watch::default());
         let maker: &'static Maker =
             Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
-        let subject = protocol("controller", maker);
-        let mut criteria = Criterion::all();
-        if let Some(unknown) = only.iter().find(|id| !criteria.iter().any(|c| c.id == **id)) {
-            let known: Vec<&str> = criteria.iter().map(|c| c.id).collect();
+        if against.is_empty() {
+            return Err(Error("no standard is named to take bounds from".to_owned()));
+        }
+        for name in &against {
+            if protocols::find(name).is_none() {
+                let known: Vec<&str> = protocols::PROTOCOLS.iter().map(|p| p.name).collect();
+                let known = known.join(", ");
+                return Err(Error(format!("there is no protocol `{name}`: there are {known}")));
+            }
+        }
+        let mut suite = Suite::find(SUITE).map_err(failed)?;
+        suite.standards = against.iter().map(|name| Subject::row(name)).collect();
+        let subject = Subject::own(protocol("controller", maker)).map_err(Error)?;
+        let smoke = Smoke::new(&suite, &subject, &watch).map_err(failed)?;
+        let known: Vec<String> = smoke.criteria().into_iter().map(|c| c.id).collect();
+        if let Some(unknown) = only.iter().find(|id| !known.contains(id)) {
             return Err(Error(format!(
                 "there is no criterion `{unknown}`: there are {}",
                 known.join(", ")
             )));
         }
-        if !only.is_empty() {
-            criteria.retain(|criterion| only.iter().any(|id| id == criterion.id));
-        }
-        if against.is_empty() {
-            return Err(Error("no standard is named to take bounds from".to_owned()));
-        }
-        let mut standards = Vec::new();
-        for name in &against {
-            let standard = protocols::find(name).ok_or_else(|| {
-                let known: Vec<&str> = protocols::PROTOCOLS.iter().map(|p| p.name).collect();
-                Error(format!("there is no protocol `{name}`: there are {}", known.join(", ")))
-            })?;
-            standards.push(*standard);
-        }
-        let found = Mutex::default();
-        let bench =
-            criteria::Bench { subject, standards, seeds: effort.seeds(), watch: &watch, found };
-        let verdicts = bench.run(criteria).map_err(Error)?;
-        Ok(Evaluation { name, troubles: bench.troubles(), verdicts })
+        let runs = |experiment: &Experiment| match effort {
+            Effort::Smoke => 1,
+            Effort::Quick => experiment.quick.repetitions,
+            Effort::Full => experiment.full.repetitions,
+        };
+        let (verdicts, troubles) = smoke.verdicts(&only, runs).map_err(failed)?;
+        Ok(Evaluation { name, troubles, verdicts })
     }
 
-    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing else is
-    /// wrong.
+    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing
+    /// else is wrong.
     ///
     /// # Panics
     /// Then, and where [`Builder::run`] gives an error.
@@ -232,79 +230,18 @@ fn protocol(name: &'static str, maker: &'static Maker) -> Protocol {
     }
 }
 
-/// Why nothing could be evaluated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error(String);
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: LabError) -> Error {
+    Error(error.to_string())
 }
 
-impl std::error::Error for Error {}
-
-/// What came out.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Evaluation {
-    /// What the controller is called.
-    pub name: String,
-    /// What it did that no controller may do, once of each kind.
-    pub troubles: Vec<Trouble>,
-    /// One per criterion, in the order of the RFC.
-    pub verdicts: Vec<Verdict>,
-}
-
-/// How a controller answers a criterion.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Verdict {
-    /// The criterion.
-    pub criterion: Criterion,
-    /// Is it met?
-    pub met: bool,
-    /// What was measured of the controller, in the unit of the criterion.
-    pub value: f64,
-    /// What it may be: at most, or at least, as the criterion says.
-    pub bound: f64,
-    /// What each standard did in the same place.
-    pub standards: Vec<(String, f64)>,
-}
-
-impl Evaluation {
-    /// Is every criterion met, and nothing else wrong?
-    pub fn passes(&self) -> bool {
-        self.troubles.is_empty() && self.verdicts.iter().all(|verdict| verdict.met)
-    }
-
-    /// The verdict on a criterion, by [`Criterion::id`].
-    pub fn verdict(&self, criterion: &str) -> Option<&Verdict> {
-        self.verdicts.iter().find(|verdict| verdict.criterion.id == criterion)
-    }
-}
-
-/// The table that [`Builder::assert`] panics with.
-impl fmt::Display for Evaluation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let met = self.verdicts.iter().filter(|verdict| verdict.met).count();
-        writeln!(f, "{}: {met} of {} criteria met", self.name, self.verdicts.len())?;
-        for trouble in &self.troubles {
-            writeln!(f, "  WRONG     it {trouble}")?;
-        }
-        for Verdict { criterion, met, value, bound, standards } in &self.verdicts {
-            let answer = if *met { "meets" } else { "DOES NOT" };
-            let sign = if criterion.at_least { ">=" } else { "<=" };
-            write!(
-                f,
-                "  {answer:<9} {:<12} {} {value:.3}, wanted {sign} {bound:.3}",
-                criterion.id, criterion.measures
-            )?;
-            let standards: Vec<String> =
-                standards.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();
-            writeln!(f, " ({}; RFC 9743 section {})", standards.join(", "), criterion.section)?;
-        }
-        Ok(())
+impl Criterion {
+    /// All of them, in the order of the RFC.
+    pub fn all() -> Vec<Criterion> {
+        let (watch, standard) = (Watch::default(), Subject::row("newreno"));
+        let suite = Suite::find(SUITE).ok();
+        let smoke = suite.as_ref().and_then(|suite| Smoke::new(suite, &standard, &watch).ok());
+        smoke.map(|smoke| smoke.criteria()).unwrap_or_default()
     }
 }
 

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use windward_lab::evaluate::{Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{FULL_READINGS, Provenance, QUICK_READINGS, ReportOptions, RunOptions};
+use windward_evaluation::{Question, Suite};
+use windward_experiments::experiment::Subject;
+use windward_experiments::{FULL_READINGS, QUICK_READINGS, RunOptions};
+use windward_report::{Provenance, ReportOptions};
 
 use crate::guard::{Maker, Trouble, Watch};
-use crate::{Builder, Effort, Error, protocol};
+use crate::{Builder, Effort, Error, failed, protocol};
 
 /// How a controller answers what a suite asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,21 +22,21 @@ pub enum Answer {
     DoesNot,
     /// They do not say, with all runs that were allowed.
     Undecided,
-    /// There is no such scenario with it.
+    /// There is no such scenario with the controller.
     NotApplicable,
 }
 
-/// What came out of a suite.
+/// Result of a suite.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
     /// The page.
     pub index: PathBuf,
-    /// What the controller did that none may do, once of each kind.
+    /// Troubles of the controller, one of each kind.
     pub troubles: Vec<Trouble>,
     /// Each criterion that something was measured for, by its id, in the order of the suite.
     pub answers: Vec<(String, Answer)>,
-    /// Does it meet all criteria for general use? `None` while one is undecided.
+    /// True if it meets all criteria for general use; `None` while one is undecided.
     pub general_use: Option<bool>,
     /// The same in a few sentences.
     pub summary: String,
@@ -43,16 +44,16 @@ pub struct Report {
 
 impl Builder {
     /// Asks everything of a suite, `rfc9743` or a file, as `windward evaluate` does, and writes its
-    /// report into `folder`: minutes in an optimised build, and hours with [`Builder::full`]. Runs are
-    /// done on all cores; how many depends on what decides, and not on [`Builder::quick`].
+    /// report into `folder`: minutes in an optimised build, and hours with [`Builder::full`]. Runs
+    /// are done on all cores; how many depends on what decides, and not on [`Builder::quick`].
     ///
     /// [`Builder::only`] takes criteria, claims and experiments of the suite here, and
-    /// [`Builder::against`] names who shares paths with the controller; bounds come from the standards of
-    /// the suite.
+    /// [`Builder::against`] names who shares paths with the controller; bounds come from the
+    /// standards of the suite.
     ///
     /// # Errors
-    /// If there is no such suite or nothing of that name in it, the controller's name cannot stand in
-    /// reports, or the folder cannot be written.
+    /// If there is no such suite or nothing of that name in it, the controller's name cannot stand
+    /// in reports, or the folder cannot be written.
     pub fn report(self, suite: &str, folder: impl AsRef<Path>) -> Result<Report, Error> {
         let default = self.against == Self::standards();
         let Builder { name, make, paced, against, only, effort } = self;
@@ -69,8 +70,8 @@ impl Builder {
             ..Question::new(Suite::find(suite).map_err(failed)?, vec![subject.map_err(Error)?])
         };
         let (effort, budget) = match effort {
-            Effort::Smoke | Effort::Quick => (windward_lab::Effort::Quick, QUICK_READINGS),
-            Effort::Full => (windward_lab::Effort::Full, FULL_READINGS),
+            Effort::Smoke | Effort::Quick => (windward_experiments::Effort::Quick, QUICK_READINGS),
+            Effort::Full => (windward_experiments::Effort::Full, FULL_READINGS),
         };
         let inquiry = question.inquire(&effort).map_err(failed)?;
         let cancel = AtomicBool::new(false);
@@ -83,13 +84,13 @@ impl Builder {
         let about = Provenance { command: "windward_evaluate".to_owned(), ..Provenance::default() };
         let report = ReportOptions { about, ..ReportOptions::default() };
         let done =
-            windward_lab::evaluate::evaluate(&inquiry, &effort, &options, &report, folder.as_ref());
+            windward_evaluation::evaluate(&inquiry, &effort, &options, &report, folder.as_ref());
         let done = done.map_err(failed)?;
         let answers = done.evaluation.criteria.iter().filter_map(|row| {
             let answer = match row.answers.first().copied().flatten()? {
-                windward_lab::evaluate::Answer::Meets => Answer::Meets,
-                windward_lab::evaluate::Answer::DoesNot => Answer::DoesNot,
-                windward_lab::evaluate::Answer::NotApplicable => Answer::NotApplicable,
+                windward_evaluation::Answer::Meets => Answer::Meets,
+                windward_evaluation::Answer::DoesNot => Answer::DoesNot,
+                windward_evaluation::Answer::NotApplicable => Answer::NotApplicable,
                 _ => Answer::Undecided,
             };
             Some((row.criterion.id.clone(), answer))
@@ -102,11 +103,6 @@ impl Builder {
             summary: done.evaluation.summary().concat(),
         })
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: windward_lab::LabError) -> Error {
-    Error(error.to_string())
 }
 
 #[cfg(test)]
@@ -140,7 +136,7 @@ mod tests {
         fn on_ack(&mut self, _: &Ack) {}
     }
 
-    /// Whether its queue before a deep buffer is none worse than that of standards.
+    /// Report on its queue before a deep buffer.
     fn queue<C: Controller + 'static>(
         make: impl Fn() -> C + Send + Sync + 'static,
         name: &str,

@@ -101,8 +101,8 @@ fn what_it_hears_is_what_happened() {
             self.sent += sent.bytes;
         }
         fn on_ack(&mut self, ack: &Ack) {
-            // No queue but what ten packets make for themselves: 40 ms, a transmission of 1.2 ms, that
-            // of the ACK, a processing time of 1.2 ms, and nine packets ahead.
+            // No queue but what ten packets make for themselves: 40 ms, a transmission of 1.2 ms,
+            // that of the ACK, a processing time of 1.2 ms, and nine packets ahead.
             assert!(ack.rtt > Duration::from_millis(41), "{ack:?}");
             assert!(ack.rtt < Duration::from_millis(56), "{ack:?}");
             assert!(ack.min_rtt <= ack.rtt && ack.now >= ack.sent + ack.rtt, "{ack:?}");
@@ -110,7 +110,8 @@ fn what_it_hears_is_what_happened() {
             assert_eq!(self.delivered, ack.delivered);
             assert!(ack.in_flight <= 15_000 && self.delivered <= self.sent, "{ack:?}");
             assert!(!ack.ce && !ack.in_recovery && ack.lost == 0, "{ack:?}");
-            // Ten packets a round trip of 42 ms are 357 kB/s; it cannot seem more than the link has.
+            // Ten packets a round trip of 42 ms are 357 kB/s; it cannot seem more than the link
+            // has.
             assert!(ack.delivery_rate.is_none_or(|rate| rate <= 1_250_000), "{ack:?}");
         }
     }

@@ -20,10 +20,12 @@ mod linux {
     use std::panic::catch_unwind;
     use std::path::Path;
     use std::process::{Child, Command, Stdio, exit};
+    use std::sync::Arc;
     use std::thread;
     use std::time::Duration;
 
     use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use windward_core::units::Duration as Span;
     use windward_netns::packet::{Ecn, Header, mark, too_big};
     use windward_netns::{
@@ -539,7 +541,9 @@ mod linux {
     /// A process with a namespace, a pair and a child, which says what it has and waits for the
     /// child.
     fn parent() {
-        ctrlc::set_handler(|| ()).unwrap();
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::default()).unwrap();
+        }
         let (mut inside, pair) = make(&PairOptions::default());
         let name = inside.publish("parent").unwrap().display().to_string();
         let mut child = inside.spawn("sleep", |sleep| sleep.arg("1000")).unwrap();

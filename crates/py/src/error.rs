@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use windward_sim::output::{Attempt, OutputError};
 use windward_sim::scenario::file::ScenarioError;
 
-/// What cannot happen, or not for a reason that the caller could have known.
+/// An error that the caller could not have foreseen.
 pub(crate) fn failed(error: impl Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
-/// A value that makes no sense.
+/// An invalid value.
 pub(crate) fn value(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -54,8 +54,8 @@ pub(crate) fn output(py: Python<'_>, wrong: &OutputError) -> PyErr {
     file(py, &wrong.error, attempt, &wrong.path, wrong)
 }
 
-/// A scenario file that could not be read: `OSError` or a subclass of it if the system does not give
-/// the file, else `windward.ScenarioError`.
+/// A scenario file that could not be read: `OSError` or a subclass of it if the system does not
+/// give the file, else `windward.ScenarioError`.
 pub(crate) fn unread(py: Python<'_>, path: &Path, wrong: &ScenarioError) -> PyErr {
     // Only what can be opened again without waiting for somebody: no pipe, and not the input.
     let tried = std::fs::metadata(path).and_then(|found| match found.is_file() || found.is_dir() {
@@ -73,11 +73,11 @@ pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
     scenario_as(py, &error.to_string(), error)
 }
 
-/// The same with more to say.
+/// `windward.ScenarioError` with another message.
 pub(crate) fn scenario_as(py: Python<'_>, text: &str, error: &ScenarioError) -> PyErr {
     let parts = (
         text,
-        error.place().file(),
+        error.location().file(),
         error.line(),
         error.key(),
         error.value(),
@@ -87,7 +87,7 @@ pub(crate) fn scenario_as(py: Python<'_>, text: &str, error: &ScenarioError) -> 
     raise(py, parts)
 }
 
-/// The same for what is wrong in the `[experiment]` part of a file.
+/// `windward.ScenarioError` for an error in the `[experiment]` table of a file.
 pub(crate) fn experiment(
     py: Python<'_>,
     text: &str,

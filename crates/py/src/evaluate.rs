@@ -4,22 +4,23 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use windward_cli::PythonLaw;
+use windward_cli::PythonController;
 use windward_core::protocols::Protocol;
-use windward_lab::evaluate::{Question, Suite};
-use windward_lab::experiment::Subject;
-use windward_lab::{Effort, Provenance, ReportOptions};
+use windward_evaluation::{Question, Suite};
+use windward_experiments::Effort;
+use windward_experiments::experiment::Subject;
+use windward_report::{Provenance, ReportOptions};
 
 use crate::work::{How, lab, watched};
 use crate::{amount, error, parts};
 
 /// Reads a controller of a file for the command line.
-pub(crate) fn load(law: &PythonLaw) -> Result<Protocol, String> {
+pub(crate) fn load(controller: &PythonController) -> Result<Protocol, String> {
     Python::attach(|py| {
-        let PythonLaw { name, file, object } = law;
+        let PythonController { name, file, object } = controller;
         let loaded = py.import("windward._evaluate")?.getattr("load")?.call1((file, object))?;
-        let (law, source): (Bound<'_, PyAny>, String) = loaded.extract()?;
-        parts::protocol(py, name.clone(), &law, source)
+        let (controller, source): (Bound<'_, PyAny>, String) = loaded.extract()?;
+        parts::protocol(py, name.clone(), &controller, source)
     })
     .map_err(|wrong: PyErr| Python::attach(|py| wrong.value(py).to_string()))
 }
@@ -28,16 +29,16 @@ pub(crate) fn load(law: &PythonLaw) -> Result<Protocol, String> {
 #[derive(FromPyObject)]
 pub(crate) enum Given<'py> {
     Text(String),
-    Law(String, Bound<'py, PyAny>),
+    Controller(String, Bound<'py, PyAny>),
 }
 
 impl Given<'_> {
     fn subject(self, py: Python<'_>) -> PyResult<Subject> {
         match self {
             Given::Text(text) => Subject::parse(&text).map_err(error::value),
-            Given::Law(name, law) => {
-                let source = format!("Python, {}", law.repr()?);
-                let protocol = parts::protocol(py, name, &law, source)
+            Given::Controller(name, controller) => {
+                let source = format!("Python, {}", controller.repr()?);
+                let protocol = parts::protocol(py, name, &controller, source)
                     .map_err(|wrong| PyTypeError::new_err(wrong.value(py).to_string()))?;
                 Subject::own(protocol).map_err(error::value)
             }
@@ -49,8 +50,8 @@ fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
     given.into_iter().map(|given| given.subject(py)).collect()
 }
 
-/// Asks everything of a suite, or only some of it, and writes the report into a folder; the number of
-/// runs.
+/// Asks everything of a suite, or only some of it, and writes the report into a folder; the number
+/// of runs.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
 #[pyo3(signature = (given, folder, *, against, suite, only, full, resume, threads, progress, about))]
@@ -81,7 +82,7 @@ pub(crate) fn evaluate(
     });
     let inquiry = inquiry.map_err(|wrong| lab(py, wrong))?;
     watched(py, how, |options| {
-        let done = windward_lab::evaluate::evaluate(&inquiry, &effort, options, &report, &folder)?;
+        let done = windward_evaluation::evaluate(&inquiry, &effort, options, &report, &folder)?;
         Ok(done.summary.runs)
     })
 }

@@ -5,8 +5,9 @@ use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use windward_lab::experiment::RunLength;
-use windward_lab::{Effort, Provenance, ReportOptions, builtin};
+use windward_experiments::experiment::RunLength;
+use windward_experiments::{Effort, builtin};
+use windward_report::{Provenance, ReportOptions};
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::table::Table;
@@ -25,10 +26,10 @@ pub(crate) struct Experiment {
     changes: Vec<(String, String)>,
     /// Files that it takes readings from, each with its text: they go along where it goes.
     beside: Vec<(String, String)>,
-    pub(crate) inner: windward_lab::Experiment,
+    pub(crate) inner: windward_experiments::Experiment,
 }
 
-/// What an experiment is made of: name, text, changes, files beside it.
+/// Inputs of an experiment: name, text, changes, and the files beside it.
 pub(crate) type Recipe = (String, String, Vec<(String, String)>, Vec<(String, String)>);
 
 impl Experiment {
@@ -41,14 +42,14 @@ impl Experiment {
                 let found = known.iter().find(|(name, _)| name == from);
                 let text = match found {
                     Some((_, text)) => text.clone(),
-                    None => windward_lab::Experiment::text_beside(&name, from)?,
+                    None => windward_experiments::Experiment::text_beside(&name, from)?,
                 };
                 if let Ok(mut beside) = beside.lock() {
                     beside.push((from.to_owned(), text.clone()));
                 }
                 Ok(text)
             };
-            let mut inner = windward_lab::Experiment::parse_beside(&name, &text, &text_of)?
+            let mut inner = windward_experiments::Experiment::parse_beside(&name, &text, &text_of)?
                 .with_stacks(&windward_cli::stacks());
             for (key, value) in &changes {
                 inner.set(key, value)?;
@@ -74,7 +75,7 @@ impl Experiment {
 
 #[pymethods]
 impl Experiment {
-    /// Of TOML text; ``name`` is the file in errors.
+    /// Reads TOML text; ``name`` is the file in errors.
     #[new]
     #[pyo3(
         signature = (toml, /, name="experiment".to_owned()),
@@ -117,10 +118,10 @@ impl Experiment {
         &self.inner.id
     }
 
-    /// What it shows, in words.
+    /// What the experiment shows, in words.
     #[getter]
     fn title(&self) -> &str {
-        &self.inner.title
+        &self.inner.caption.title
     }
 
     /// Its axes: the labels of the points of each, by name.
@@ -219,7 +220,7 @@ pub(crate) fn reproduce(
         for experiment in &mut experiments {
             experiment.all_readings = all_readings;
         }
-        let done = windward_lab::reproduce(&experiments, &effort, options, &report, &folder)?;
+        let done = windward_report::reproduce(&experiments, &effort, options, &report, &folder)?;
         let ids = done.means.into_iter().map(|means| means.experiment.id);
         Ok((ids.collect(), done.runs))
     })

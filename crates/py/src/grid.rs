@@ -1,5 +1,5 @@
-//! The runs of an experiment by number, and what is done of them: what sweeps on several machines are
-//! made of. `python/windward/_sweep.py` drives them.
+//! The runs of an experiment by number, and what is done of them: what sweeps on several machines
+//! are made of. `python/windward/_sweep.py` drives them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use windward_lab::rows::{Row, table_of};
-use windward_lab::{BUILD, GridFacts, LabError};
+use windward_experiments::rows::{Row, table_of};
+use windward_experiments::{BUILD, GridFacts, LabError};
 
 use crate::experiment::{Experiment, Recipe};
 use crate::table::Table;
@@ -22,12 +22,12 @@ pub(crate) struct Grid {
     recipe: Recipe,
     full: bool,
     repetitions: Option<u32>,
-    inner: windward_lab::Grid,
+    inner: windward_experiments::Grid,
     /// Once set nothing of it is run any more.
     stop: AtomicBool,
 }
 
-/// What a grid is pickled as, the version first.
+/// Pickled form of a grid, the version first.
 type Pickled<'py> = (&'static str, Recipe, bool, Option<u32>, Bound<'py, PyBytes>);
 
 fn how() -> How<'static, 'static> {
@@ -35,7 +35,7 @@ fn how() -> How<'static, 'static> {
 }
 
 fn rows_of(bytes: &[u8]) -> PyResult<Vec<Row>> {
-    postcard::from_bytes(bytes).map_err(|_| error::value("these are no rows of a grid"))
+    postcard::from_bytes(bytes).map_err(|_| error::value("these are not rows of a grid"))
 }
 
 #[pymethods]
@@ -54,7 +54,7 @@ impl Grid {
         let effort = this.effort(full, repetitions);
         let stop = AtomicBool::new(false);
         let inner = watched_by(py, &stop, how(), |options| {
-            windward_lab::Grid::new(&this.inner, &effort, options.cancel)
+            windward_experiments::Grid::new(&this.inner, &effort, options.cancel)
         })?;
         Ok(Grid { recipe: this.recipe(), full, repetitions, inner, stop })
     }
@@ -71,8 +71,8 @@ impl Grid {
         self.inner.runs()
     }
 
-    /// Those of the runs ``start`` to ``stop`` that ``dataset`` does not have, each with its predicted
-    /// cost in packet-hops, the most expensive first.
+    /// Those of the runs ``start`` to ``stop`` that ``dataset`` does not have, each with its
+    /// predicted cost in packet-hops, the most expensive first.
     #[pyo3(signature = (start, stop, dataset=None))]
     fn plan(
         &self,
@@ -91,7 +91,7 @@ impl Grid {
         Ok(planned.into_iter().map(|planned| (planned.run, planned.cost)).collect())
     }
 
-    /// Does some runs, by number: their rows as bytes.
+    /// Runs some runs by number, and returns their rows as bytes.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     fn run<'py>(&self, py: Python<'py>, runs: Vec<u64>) -> PyResult<Bound<'py, PyBytes>> {
         let rows =
@@ -158,34 +158,34 @@ impl Grid {
             )));
         }
         let facts: GridFacts =
-            postcard::from_bytes(facts).map_err(|_| error::value("this is no grid"))?;
+            postcard::from_bytes(facts).map_err(|_| error::value("this is not a grid"))?;
         let experiment = Experiment::of(py, recipe)?;
         let effort = experiment.effort(full, repetitions);
-        let inner = windward_lab::Grid::with(&experiment.inner, &effort, facts);
+        let inner = windward_experiments::Grid::with(&experiment.inner, &effort, facts);
         let inner = inner.map_err(|wrong| lab(py, wrong))?;
         let recipe = experiment.recipe();
         Ok(Grid { recipe, full, repetitions, inner, stop: AtomicBool::new(false) })
     }
 }
 
-/// What is done of a sweep, on disk.
+/// Finished runs of a sweep, on disk.
 #[pyclass(frozen, module = "windward._windward")]
 #[derive(Debug)]
 pub(crate) struct Dataset {
     path: PathBuf,
     /// Until it is closed.
-    inner: Mutex<Option<windward_lab::Dataset>>,
+    inner: Mutex<Option<windward_experiments::Dataset>>,
 }
 
 impl Dataset {
-    fn inner(&self) -> MutexGuard<'_, Option<windward_lab::Dataset>> {
+    fn inner(&self) -> MutexGuard<'_, Option<windward_experiments::Dataset>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn change(
         &self,
         py: Python<'_>,
-        change: impl FnOnce(&mut windward_lab::Dataset) -> Result<(), LabError> + Send,
+        change: impl FnOnce(&mut windward_experiments::Dataset) -> Result<(), LabError> + Send,
     ) -> PyResult<()> {
         let done = py.detach(|| self.inner().as_mut().map(change));
         let done = done.ok_or_else(|| error::value("the dataset is closed"))?;
@@ -207,7 +207,7 @@ impl Dataset {
         resume: bool,
     ) -> PyResult<Self> {
         let grid = &grid.get().inner;
-        let inner = py.detach(|| windward_lab::Dataset::open(&folder, grid, resume));
+        let inner = py.detach(|| windward_experiments::Dataset::open(&folder, grid, resume));
         let inner = inner.map_err(|wrong| lab(py, wrong))?;
         Ok(Dataset { path: inner.path().to_owned(), inner: Mutex::new(Some(inner)) })
     }
@@ -220,7 +220,7 @@ impl Dataset {
 
     /// Writes the rows that no file has yet into one.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
-        self.change(py, windward_lab::Dataset::flush)
+        self.change(py, windward_experiments::Dataset::flush)
     }
 
     /// Lets others write into it.
@@ -231,7 +231,7 @@ impl Dataset {
     /// Number of runs that are done, until it is closed.
     #[getter]
     fn done(&self) -> u64 {
-        self.inner().as_ref().map_or(0, windward_lab::Dataset::count)
+        self.inner().as_ref().map_or(0, windward_experiments::Dataset::count)
     }
 
     /// The folder with the files.
@@ -245,6 +245,6 @@ impl Dataset {
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
 #[pyfunction]
 pub(crate) fn read_dataset(py: Python<'_>, folder: PathBuf) -> PyResult<Table> {
-    let table = py.detach(|| windward_lab::Dataset::read(&folder));
+    let table = py.detach(|| windward_experiments::Dataset::read(&folder));
     Table::of(&table.map_err(|wrong| lab(py, wrong))?)
 }

@@ -10,6 +10,8 @@ use pyo3::prelude::*;
 
 mod amount;
 mod duration;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod error;
 mod evaluate;
 mod experiment;
@@ -28,6 +30,8 @@ mod work;
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
 fn main(py: Python<'_>, args: Vec<OsString>, python: PathBuf) -> u8 {
+    #[cfg(target_os = "linux")]
+    emulate::start_again(&python);
     py.detach(|| windward_cli::main(args, &python, Some(&evaluate::load)))
 }
 
@@ -61,20 +65,20 @@ impl Bar {
 /// The protocol table as JSON.
 #[pyfunction]
 fn protocols_json() -> PyResult<String> {
-    json(&windward_lab::catalogue::protocols())
+    json(&windward_report::catalogue::protocols())
 }
 
 /// Every part of every axis as JSON.
 #[pyfunction]
 fn parts_json() -> PyResult<String> {
-    json(&windward_lab::catalogue::parts())
+    json(&windward_report::catalogue::parts())
 }
 
-/// What a protocol is made of, as Markdown; nothing if there is no such protocol.
+/// The page of a protocol, as Markdown; None if there is no such protocol.
 #[pyfunction]
 fn explain(name: &str) -> PyResult<Option<String>> {
     let Some(protocol) = windward_core::protocols::find(name) else { return Ok(None) };
-    let pages = windward_lab::pages::Pages::new().map_err(error::failed)?;
+    let pages = windward_report::protocol_pages::Pages::new().map_err(error::failed)?;
     Ok(Some(pages.frame(protocol)))
 }
 
@@ -85,10 +89,10 @@ fn near(word: &str, valid: Vec<String>) -> Option<String> {
     windward_sim::suggest::near(word, valid.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// Colour, marker and dash of a series: see `windward_lab::plot::look`.
+/// Colour, marker and dash of a series: see `windward_report::plot::look`.
 #[pyfunction]
 fn look(label: &str, number: usize, of: usize) -> (String, &'static str, &'static str) {
-    let look = windward_lab::plot::look(label, number, of);
+    let look = windward_report::plot::look(label, number, of);
     (look.color, look.marker, look.dash)
 }
 
@@ -99,7 +103,7 @@ fn estimate(samples: Vec<f64>, confidence: f64) -> PyResult<Option<(f64, f64, f6
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(error::value(format!("confidence = {confidence}: must be between 0 and 1")));
     }
-    let estimate = windward_lab::statistics::estimate_with(&samples, confidence);
+    let estimate = windward_experiments::statistics::estimate_with(&samples, confidence);
     Ok(estimate.map(|e| (e.mean, e.low, e.high)))
 }
 
@@ -109,10 +113,10 @@ fn seconds(span: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     Ok(duration::read(span, name)?.as_secs_f64())
 }
 
-/// The number that a label begins with and what follows it, if it is no word.
+/// The number at the beginning of a label and the rest of it; None for a word.
 #[pyfunction]
 fn quantity(label: String) -> Option<(f64, String)> {
-    let point = windward_lab::experiment::Point { label, set: Vec::new() };
+    let point = windward_experiments::experiment::Point { label, set: Vec::new() };
     point.quantity().map(|(number, unit)| (number, unit.to_owned()))
 }
 
@@ -122,6 +126,9 @@ fn json(rows: &impl serde::Serialize) -> PyResult<String> {
 
 #[pymodule(gil_used = false)]
 mod _windward {
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::emulate::{child, compare, emulate};
     #[pymodule_export]
     use super::evaluate::evaluate;
     #[pymodule_export]
@@ -129,10 +136,11 @@ mod _windward {
     #[pymodule_export]
     use super::grid::{Dataset, Grid, read_dataset};
     #[pymodule_export]
-    use super::parts::formula::law;
+    use super::parts::formula::controller;
     #[pymodule_export]
     use super::parts::{
-        Ack, Congestion, Law, Loss, Packet, Path, Place, Queue, Reset, Setup, Steered,
+        Ack, Congestion, ControllerSetup, ExpressionController, Loss, Packet, Path, Queue,
+        QueueSetup, Reset, Steered,
     };
     #[pymodule_export]
     use super::run::Run;
@@ -150,7 +158,7 @@ mod _windward {
     /// Version of the program.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
-    /// The version with a fingerprint of what decides whether two builds can share data and work.
+    /// The version with a fingerprint of the build: equal builds can share data and work.
     #[pymodule_export]
-    const BUILD: &str = windward_lab::BUILD;
+    const BUILD: &str = windward_experiments::BUILD;
 }

@@ -1,14 +1,14 @@
-//! How far long work is, told to a function or shown as a bar.
+//! Progress of long work, passed to a function or shown as a bar.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-/// Who hears of the share done.
+/// Receiver of the share done.
 #[derive(Debug)]
 pub(crate) struct Progress<'py> {
     tell: Option<Bound<'py, PyAny>>,
-    /// Is it a bar, which is to be closed?
+    /// True for a bar, which must be closed.
     is_bar: bool,
 }
 

@@ -10,7 +10,7 @@ use windward_sim::record::{RunRecord, table};
 use crate::error;
 use crate::table::Table;
 
-/// What a run measured.
+/// Results of a run.
 ///
 /// Figures of flows, and utilization and mean queues of links, cover the time after the warm-up;
 /// rates are bits per second, times seconds, windows and queues packets. The columns are those of
@@ -121,8 +121,8 @@ impl Run {
         self.outcome.events
     }
 
-    /// A hash over every delivery with its time, hexadecimal: two runs with the same fingerprint did
-    /// the same thing, on whatever machine and from whatever language.
+    /// A hash over every delivery with its time, hexadecimal: two runs with the same fingerprint
+    /// did the same thing, on whatever machine and from whatever language.
     #[getter]
     fn fingerprint(&self) -> String {
         self.outcome.fingerprint()
@@ -154,14 +154,14 @@ impl Run {
             return Err(pyo3::exceptions::PyTypeError::new_err(message));
         }
         let bytes = postcard::to_stdvec(&this.outcome).map_err(error::failed)?;
-        let parts = (windward_lab::BUILD, PyBytes::new(py, &bytes));
+        let parts = (windward_experiments::BUILD, PyBytes::new(py, &bytes));
         Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
     }
 
     /// For pickle.
     #[classmethod]
     fn _of(_class: &Bound<'_, PyType>, version: &str, bytes: &[u8]) -> PyResult<Self> {
-        let mine = windward_lab::BUILD;
+        let mine = windward_experiments::BUILD;
         if version != mine {
             let message = format!("a run of windward {version} cannot be read by windward {mine}");
             return Err(PyValueError::new_err(message));

@@ -7,9 +7,10 @@ use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_core::units::Time;
-use windward_sim::qlog::{self, QlogError, QlogFiles, QlogOptions};
+use windward_logs::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::stack::Stacks;
 use windward_sim::trace::{FlowRow, LinkRow, Trace, cells, columns};
 
 use crate::parts::{self, Aside, Attached};
@@ -19,7 +20,7 @@ use crate::slices::Slices;
 use crate::table::{Table, escape};
 use crate::{amount, duration, error, values};
 
-/// How errors call what was written in Python.
+/// Name in errors of a scenario written in Python.
 const TEXT: &str = "scenario";
 
 /// What to simulate: links, flows, and how long.
@@ -42,7 +43,7 @@ const TEXT: &str = "scenario";
 pub(crate) struct Scenario {
     name: String,
     text: String,
-    /// What was set since, in order.
+    /// Changes since, in order.
     changes: Vec<(String, String)>,
     /// Parts in Python.
     parts: Vec<Attached>,
@@ -59,7 +60,7 @@ impl Scenario {
         parts: Vec<Attached>,
     ) -> PyResult<Self> {
         let built = py.detach(|| {
-            let mut file = ScenarioFile::parse(&name, &text)?.with_stacks(&windward_cli::stacks());
+            let mut file = ScenarioFile::parse(&name, &text)?.with_stacks(&stacks());
             for (key, value) in &changes {
                 file.set(key, value)?;
             }
@@ -84,6 +85,24 @@ impl Scenario {
         Self::new(py, ScenarioFile::name(path), text, Vec::new(), Vec::new())
     }
 
+    /// The scenario as an emulation takes it.
+    ///
+    /// # Errors
+    /// If it has parts in Python, which are too slow for a real clock.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn source(&self, is_open: bool) -> PyResult<windward_net::source::Source> {
+        if !self.parts.is_empty() {
+            return Err(error::value("a scenario with parts in Python cannot be emulated"));
+        }
+        Ok(windward_net::source::Source {
+            name: self.name.clone(),
+            text: self.text.clone(),
+            changes: self.changes.clone(),
+            is_open,
+            stacks: windward_cli::stacks(),
+        })
+    }
+
     fn parts(&self, py: Python<'_>) -> Vec<Attached> {
         self.parts.iter().map(|part| part.clone_ref(py)).collect()
     }
@@ -95,20 +114,22 @@ impl Scenario {
     /// A simulation at time zero.
     ///
     /// # Errors
-    /// What the constructor of a part in Python raised.
+    /// What the constructor of a part in Python raised; `ValueError` for a port.
     pub(crate) fn begin(
         &self,
         py: Python<'_>,
         scenario: &windward_sim::Scenario,
         make: impl FnOnce(&windward_sim::Scenario) -> windward_sim::Simulation + Send,
     ) -> PyResult<windward_sim::Simulation> {
+        #[cfg(target_os = "linux")]
+        refuse_ports(scenario)?;
         let _aside = Aside::put();
         let sim = py.detach(|| make(scenario));
         parts::raise(py)?;
         Ok(sim)
     }
 
-    /// What runs with `seed`.
+    /// The scenario with `seed`, or with its own.
     pub(crate) fn seeded(&self, seed: Option<u64>) -> Arc<windward_sim::Scenario> {
         match seed {
             Some(seed) if seed != self.built.seed => {
@@ -165,7 +186,27 @@ impl Scenario {
     }
 }
 
-/// What cannot be logged, or not be written.
+/// The stacks that a scenario may name; on Linux also the port of [`crate::emulate`].
+fn stacks() -> Stacks {
+    let stacks = windward_cli::stacks();
+    #[cfg(target_os = "linux")]
+    let stacks = stacks.with(windward_net::port::Ports::new());
+    stacks
+}
+
+/// Refuses to simulate a scenario whose packets come from programs.
+#[cfg(target_os = "linux")]
+fn refuse_ports(scenario: &windward_sim::Scenario) -> PyResult<()> {
+    match windward_net::testbed::ports(scenario).next() {
+        None => Ok(()),
+        Some((flow, _)) => Err(error::value(format!(
+            "flow {}: its packets come from programs, on a real clock: use windward.emulate",
+            scenario.flows[flow].name
+        ))),
+    }
+}
+
+/// An error of a log as an exception.
 fn log_error(py: Python<'_>, error: QlogError) -> PyErr {
     match error {
         QlogError::Output(wrong) => error::output(py, &wrong),
@@ -298,19 +339,19 @@ impl Scenario {
         progress.close(self.simulate(py, seed, trace, logs, &progress))
     }
 
-    /// What errors call it: the file's path, or ``scenario``.
+    /// Name in errors: the path of the file, or ``scenario``.
     #[getter]
     fn name(&self) -> &str {
         &self.name
     }
 
-    /// The TOML it was made of, without what ``with_`` changed.
+    /// The TOML it was made of, without the changes of ``with_``.
     #[getter]
     fn toml(&self) -> &str {
         &self.text
     }
 
-    /// What ``with_`` changed: pairs of key and value, in order.
+    /// Changes made by ``with_``: pairs of key and value, in order.
     #[getter]
     fn changes(&self) -> Vec<(String, String)> {
         self.changes.clone()
@@ -370,13 +411,13 @@ impl Scenario {
         Ok(dict)
     }
 
-    /// What is allowed and yet hardly meant, a sentence each.
+    /// Warnings about values that are allowed but probably not intended, a sentence each.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.built.warnings.clone()
     }
 
-    /// How much work a run will be, packets times the links they cross, predicted.
+    /// Predicted work of a run: packets times the links that they cross.
     #[getter]
     fn predicted_packet_hops(&self) -> f64 {
         self.built.predicted_packet_hops()
@@ -428,7 +469,7 @@ impl Scenario {
         })
     }
 
-    /// Do both say the same, key by key?
+    /// True if both have the same value for each key.
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         let py = other.py();
         let Ok(other) = other.cast::<Self>() else { return false };

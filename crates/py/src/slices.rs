@@ -9,7 +9,7 @@ use crate::parts::{self, Aside};
 /// Packet-hops of a slice: some ten milliseconds.
 const SLICE: f64 = 50_000.0;
 
-/// How far a simulation goes between two looks at signals.
+/// Interval of virtual time between two looks at signals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slices {
     slice: Duration,
@@ -28,7 +28,8 @@ impl Slices {
     /// `then` hears the time that was reached.
     ///
     /// # Errors
-    /// What a signal handler raises, as `KeyboardInterrupt`, what a part in Python does, and `then`.
+    /// What a signal handler raises, as `KeyboardInterrupt`, what a part in Python does, and
+    /// `then`.
     pub(crate) fn advance(
         self,
         py: Python<'_>,

@@ -55,7 +55,7 @@ impl Table {
         Ok(Table { batch: batch.map_err(error::failed)? })
     }
 
-    /// The same table once more; the columns are shared.
+    /// Another reference to the table; the columns are shared.
     pub(crate) fn share(&self) -> Self {
         Table { batch: self.batch.clone() }
     }
@@ -138,7 +138,7 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// The values of a column; ``None`` where there is none.
+    /// The values of a column; ``None`` for an empty cell.
     fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
         let index = self.batch.schema().index_of(column).map_err(|_| {
             let columns = self.column_names().join(", ");

@@ -1,4 +1,5 @@
-//! Long work of the lab on threads of its own, while this one hears of Ctrl-C and tells how far it is.
+//! Long work of the lab on threads of its own, while this one hears of Ctrl-C and tells how far it
+//! is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -6,29 +7,29 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
-use windward_lab::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
+use windward_experiments::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
 
 use crate::error;
 use crate::progress::Progress;
 
-/// How often this thread looks up.
+/// Interval between two looks at signals.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// How the work is to be done.
+/// Settings of long work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct How<'a, 'py> {
     /// Worker threads; zero means one per core.
     pub(crate) threads: usize,
-    /// Is it for the rest as a file's `full`?
+    /// True for full effort, as `full` in a file.
     pub(crate) full: bool,
     /// Called now and then with the share done, 0 to 1; `True` is a bar.
     pub(crate) progress: Option<&'a Bound<'py, PyAny>>,
 }
 
-/// Does work, without the interpreter.
+/// Runs work without holding the interpreter.
 ///
 /// # Errors
-/// What the work says, a signal handler or `progress` raises; the work is stopped then.
+/// The error of the work, or what a signal handler or `progress` raises; the work is stopped then.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     how: How<'_, '_>,
@@ -37,7 +38,7 @@ pub(crate) fn watched<T: Send>(
     watched_by(py, &AtomicBool::new(false), how, work)
 }
 
-/// The same with a flag by which others can stop it too.
+/// Runs work without holding the interpreter; others can stop it too, by a flag.
 pub(crate) fn watched_by<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
@@ -55,21 +56,38 @@ fn told<T: Send>(
     progress: &Progress<'_>,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
 ) -> PyResult<T> {
+    let How { threads, full, .. } = how;
+    on_a_thread(py, cancel, progress, |share| {
+        let progress = |progress: windward_experiments::Progress| {
+            share.store(progress.work.to_bits(), Ordering::Relaxed);
+        };
+        let readings_budget = Some(if full { FULL_READINGS } else { QUICK_READINGS });
+        work(&RunOptions { threads, cancel, readings_budget, progress: &progress })
+    })?
+    .map_err(|wrong| lab(py, wrong))
+}
+
+/// Does work on a thread of its own, without the interpreter. The work stores the share done, as
+/// the bits of a number, and ends soon after `cancel` is true.
+///
+/// # Errors
+/// What a signal handler or `progress` raises; `cancel` is set then.
+pub(crate) fn on_a_thread<T: Send>(
+    py: Python<'_>,
+    cancel: &AtomicBool,
+    progress: &Progress<'_>,
+    work: impl FnOnce(&AtomicU64) -> T + Send,
+) -> PyResult<T> {
     let share = AtomicU64::new(0);
     let (done, ended) = channel::<()>();
-    let How { threads, full, .. } = how;
     std::thread::scope(|scope| {
         let share = &share;
         let worker = scope.spawn(move || {
             let _done = done;
-            let progress = |progress: windward_lab::Progress| {
-                share.store(progress.work.to_bits(), Ordering::Relaxed);
-            };
-            let readings_budget = Some(if full { FULL_READINGS } else { QUICK_READINGS });
-            work(&RunOptions { threads, cancel, readings_budget, progress: &progress })
+            work(share)
         });
         let mut raised = None;
-        // A receiver is of one thread, and detached code may be of another: so it goes along.
+        // A receiver belongs to one thread, and detached code may run on another: so it goes along.
         let ended = std::sync::Mutex::new(ended);
         let is_over = || match ended.lock() {
             Ok(ended) => ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected),
@@ -84,21 +102,20 @@ fn told<T: Send>(
             }
         }
         let result = py.detach(|| worker.join());
-        if let Some(error) = raised {
-            return Err(error);
-        }
-        match result {
-            Ok(result) => result.map_err(|wrong| lab(py, wrong)),
-            Err(_) => Err(error::failed("a worker thread ended before its work did")),
+        match raised {
+            Some(error) => Err(error),
+            None => result.map_err(|_| error::failed("a worker thread ended before its work did")),
         }
     })
 }
 
-/// What the lab says as an exception.
+/// An error of the lab as an exception.
 pub(crate) fn lab(py: Python<'_>, wrong: LabError) -> PyErr {
     let text = wrong.to_string();
     match wrong {
-        LabError::Scenario { error, .. } => error::scenario_as(py, &text, &error),
+        LabError::Scenario { error, .. } | LabError::File(error) => {
+            error::scenario_as(py, &text, &error)
+        }
         LabError::Experiment { file, line, message } => {
             error::experiment(py, &text, &file, (line > 0).then_some(line), &message)
         }

@@ -38,6 +38,7 @@
 //!
 //! The feature `parquet`, on by default, is what [`table`] needs to write Parquet.
 
+pub mod comparison;
 mod delays;
 mod engine;
 pub mod input;
@@ -45,11 +46,10 @@ pub mod metric;
 mod name;
 mod outcome;
 pub mod output;
-pub mod pcap;
-pub mod qlog;
 pub mod record;
 pub mod scenario;
 pub mod stack;
+pub mod strict_toml;
 pub mod suggest;
 pub mod table;
 pub mod text;

@@ -493,6 +493,7 @@ impl std::error::Error for TraceError {
 mod tests {
     use super::*;
     use crate::scenario::file::ScenarioFile;
+    use windward_core::network::AqmConfig;
 
     const FIRST: &str = include_str!("../../../experiments/examples/first.toml");
 
@@ -555,15 +556,13 @@ mod tests {
 
     #[test]
     fn no_wire_carries_more_than_its_rate() {
-        for queue in [
-            "droptail",
-            "{ kind = \"red\", min_threshold = 5, max_threshold = 15, weight = 0.002, \
-             max_probability = 0.1 }",
-            "codel",
-            "fq-codel",
-        ] {
+        let red = "{ kind = \"red\", min_threshold = 5, max_threshold = 15, weight = 0.002, \
+                   max_probability = 0.1 }";
+        let names = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
+        for queue in names.chain([red]) {
             let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
-            file.set("duration", "5s").unwrap();
+            // A multiple of the interval.
+            file.set("duration", "4998ms").unwrap();
             file.set("warmup", "0s").unwrap();
             file.set("dumbbell.bottleneck.aqm", queue).unwrap();
             let scenario = file.build().unwrap();

@@ -1,11 +1,11 @@
-//! Where quinn's CUBIC departs from RFC 9438, and which part of quinn that is: the suites' scenarios with
-//! one thing changed at a time.
+//! Where quinn's CUBIC departs from RFC 9438, and which part of quinn that is: the suites'
+//! scenarios with one thing changed at a time.
 //!
 //! `cargo run --release -p windward-stacks --example departures`
 //!
-//! The controller is quinn's, written again as a congestion controller that runs in quinn in place of its own, so that single
-//! steps of it can be done as the RFC has them. The pacing is quinn's with what it makes at once spread
-//! over time.
+//! The controller is quinn's, written again as a congestion controller that runs in quinn in place of its own, so
+//! that single steps of it can be done as the RFC has them. The pacing is quinn's with what it
+//! makes at once spread over time.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -16,8 +16,10 @@ use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::units::{Duration, Time};
 use windward_sim::Outcome;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::stack::{Codepoint, Connection, End, Facts, Report, Setup, Stack, Stacks};
-use windward_stacks::{Host, with_law};
+use windward_sim::stack::{
+    Codepoint, Connection, End, Facts, Stack, StackReport, StackSetup, Stacks,
+};
+use windward_stacks::{Host, with_controller};
 
 /// RFC 9438 sections 4.6 and 5.1.
 const BETA: f64 = 0.7;
@@ -30,11 +32,11 @@ struct AsRfc {
     bounded_target: bool,
     /// Growth beyond a packet is not thrown away.
     keeps_remainder: bool,
-    /// K is the time from the window that is left back to W_max (section 4.2); quinn's begins at 0.7 W_max,
-    /// below that window after fast convergence.
+    /// K is the time from the window that is left back to W_max (section 4.2); quinn's begins at
+    /// 0.7 W_max, below that window after fast convergence.
     k_from_window: bool,
-    /// W_est grows with what is acknowledged, from the window that is left (section 4.3); quinn's with time,
-    /// from 0.7 W_max.
+    /// W_est grows with what is acknowledged, from the window that is left (section 4.3); quinn's
+    /// with time, from 0.7 W_max.
     est_by_acks: bool,
     /// The Reno-friendly region has alpha = 1 beyond the window before the decrease (section 4.3).
     reno_alpha: bool,
@@ -180,7 +182,7 @@ impl Stack for Spread {
     fn facts(&self) -> &Facts {
         &self.facts
     }
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         Box::new(SpreadPair { of: self.of.connect(setup), next: Time::ZERO, waits: false })
     }
 }
@@ -225,7 +227,7 @@ impl Connection for SpreadPair {
             self.of.on_timer(now, end);
         }
     }
-    fn report(&self) -> Report {
+    fn report(&self) -> StackReport {
         self.of.report()
     }
 }
@@ -304,7 +306,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut stacks: Vec<Arc<dyn Stack>> = own.iter().cloned().collect();
     for (name, as_rfc) in variants {
         let law: &'static QuinnCubic = Box::leak(Box::new(QuinnCubic { name, as_rfc }));
-        stacks.push(with_law(Host::Quinn, name, ControllerConfig::Custom(Custom(law)))?);
+        stacks.push(with_controller(Host::Quinn, name, ControllerConfig::Custom(Custom(law)))?);
     }
     for (name, of) in [
         ("quinn:cubic-spread", "quinn:cubic"),

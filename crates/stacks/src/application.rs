@@ -1,9 +1,9 @@
-//! What the application of a sender has still to write, and to which stream.
+//! The application of a sender: what it still has to write, and to which stream.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use windward_sim::stack::Setup;
+use windward_sim::stack::StackSetup;
 
 /// Bytes written to one stream before it is the next one's turn.
 const CHUNK: u64 = 64 << 10;
@@ -19,12 +19,12 @@ pub(crate) struct Application {
     written: u64,
     /// Bytes that the connection has put into packets, of whatever kind.
     sent: u64,
-    /// How many streams it uses.
+    /// Number of streams that it uses.
     streams: u32,
 }
 
 impl Application {
-    pub(crate) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &StackSetup) -> Self {
         let left = setup.bytes.unwrap_or(u64::MAX);
         let most = u64::from(setup.config.streams);
         // A stream more for each chunk.
@@ -61,7 +61,7 @@ impl Application {
         (size > 0 && self.written < goal).then(|| zeros.slice(..size as usize))
     }
 
-    /// So many of these bytes were taken.
+    /// Notes how many of these bytes the stream took.
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.written += bytes as u64;
         if self.left != u64::MAX {

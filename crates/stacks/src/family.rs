@@ -1,11 +1,39 @@
-//! What the stacks of quinn's family tell of themselves.
+//! What the stacks of quinn's family have in common: what they tell of themselves, and how they
+//! connect.
 
+use std::fmt;
 use std::sync::Arc;
 
 use windward_core::endpoint::window::ControllerConfig;
-use windward_sim::stack::{Facts, UDP_OVERHEAD};
+use windward_core::part::AnyPart;
+use windward_core::protocols::PROTOCOLS;
+use windward_sim::stack::{Connection, Facts, Stack, StackSetup, UDP_OVERHEAD};
 
 use crate::law::{self, Pacer};
+use crate::watched::Watched;
+
+/// A stack of the family: quinn, or a fork of it.
+pub(crate) trait Family: Sized + 'static {
+    /// Factories of its congestion controllers.
+    type Controllers: ?Sized;
+    /// Name of the stack, before the colon in the names of protocols.
+    const NAME: &'static str;
+    /// Package and version.
+    const VERSION: &'static str;
+    const PACER: Pacer;
+    /// The controllers that it brings along.
+    const OWN: &'static [Own<Self::Controllers>];
+
+    /// Makes a controller that drives a congestion controller of Windward.
+    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Self::Controllers>;
+
+    /// Makes both ends of a connection. `watched` records what happens at the sender.
+    fn connect(
+        setup: &StackSetup,
+        controllers: Arc<Self::Controllers>,
+        watched: Arc<Watched>,
+    ) -> Box<dyn Connection>;
+}
 
 /// A controller that the stack brings along.
 pub(crate) struct Own<F: ?Sized> {
@@ -18,24 +46,42 @@ pub(crate) struct Own<F: ?Sized> {
     pub(crate) make: fn(u64) -> Arc<F>,
 }
 
-/// What makes the controller of a connection.
-pub(crate) enum Factory<F: ?Sized> {
-    /// The stack's own.
+/// Source of the controller of a connection.
+enum Source<F: ?Sized> {
+    /// The stack itself.
     Own(fn(u64) -> Arc<F>),
-    /// A congestion controller of ours.
-    Ours(ControllerConfig),
+    /// A congestion controller of Windward, or of another crate.
+    Driven(ControllerConfig),
 }
 
-impl<F: ?Sized> std::fmt::Debug for Factory<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Factory::Own(_) => f.write_str("Own"),
-            Factory::Ours(law) => f.debug_tuple("Ours").field(law).finish(),
-        }
+/// A stack with one of its controllers.
+struct Member<F: Family> {
+    facts: Facts,
+    source: Source<F::Controllers>,
+}
+
+impl<F: Family> fmt::Debug for Member<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Member").field(&self.facts.name).finish()
     }
 }
 
-/// What holds for all of them.
+impl<F: Family> Stack for Member<F> {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
+        let watched = Arc::new(Watched::default());
+        let controllers = match self.source {
+            Source::Own(make) => make(setup.seed),
+            Source::Driven(law) => F::drive(law, setup.seed, Arc::clone(&watched)),
+        };
+        F::connect(setup, controllers, watched)
+    }
+}
+
+/// Notes that apply to all of them.
 const NOTES: &[&str] = &[
     "As in the package: packets and frames, handshake, streams and flow control, acknowledgments, loss \
      detection and probe timeouts, pacing, ECN and its validation.",
@@ -46,95 +92,95 @@ const NOTES: &[&str] = &[
      path's MTU: packets have `packet_size` from the start; flow control only at `rwnd`.",
 ];
 
-/// What is said of the controllers of ours.
-const OF_OURS: &str = "The congestion controller is Windward's, the same code that its own senders run, with its \
+/// Notes on the congestion controllers of Windward.
+const ON_OURS: &str = "The congestion controller is Windward's, the same code that its own senders run, with its \
      parameters as they are by default. It hears of an acknowledgment frame as one event, of losses and \
      ECN marks once a round trip, and of persistent congestion as a restart; not of how many packets \
      were lost or marked. Its window counts from ten packets and has two at least (RFC 9002 section 7.2).";
 
-/// What is said of the controllers of others.
-const OF_OTHERS: &str = "The congestion controller is that of another crate. It hears of an acknowledgment frame as one \
+/// Notes on the congestion controllers of other crates.
+const ON_OTHERS: &str = "The congestion controller is that of another crate. It hears of an acknowledgment frame as one \
      event, of losses and ECN marks once a round trip, and of persistent congestion as a restart; not of \
      how many packets were lost or marked. Its window has two packets at least (RFC 9002 section 7.2).";
 
-const PACER_OF_ITS_OWN: &str =
+const ON_PACER: &str =
     "The stack paces at 1.25 windows a round trip, in bursts, whatever the controller says.";
 
-/// All controllers within a stack.
-pub(crate) fn all<F: ?Sized + 'static>(
-    stack: &'static str,
-    version: &'static str,
-    own: &'static [Own<F>],
-    pacer: Pacer,
-) -> impl Iterator<Item = (Facts, Factory<F>)> {
-    // The least payload of QUIC (RFC 9000 section 14), and the largest packet of IPv4.
-    let packet_sizes = 1200 + UDP_OVERHEAD..=65_535;
-    let sizes = packet_sizes.clone();
-    let its = own.iter().map(move |own| {
-        let facts = Facts {
-            name: own.name,
-            summary: own.summary,
-            source: own.source,
-            notes: own.notes.iter().chain(NOTES).copied().collect(),
-            packet_sizes: sizes.clone(),
-            unrepeatable: own.unrepeatable,
-        };
-        (facts, Factory::Own(own.make))
-    });
-    let ours = law::rows(pacer).map(move |row| {
-        let name = format!("{stack}:{}", row.name);
-        let taken = own.iter().any(|own| own.name == name);
-        let name = if taken { format!("{stack}:windward-{}", row.name) } else { name };
-        let facts = Facts {
-            // Made once, for as long as the program runs.
-            name: name.leak(),
-            summary: format!("{stack} with the congestion controller of `{}`", row.name).leak(),
-            source: format!("{version}, and Windward's `{}` ({})", row.name, row.source).leak(),
-            notes: [OF_OURS]
-                .into_iter()
-                .chain((pacer == Pacer::Own).then_some(PACER_OF_ITS_OWN))
-                .chain(NOTES.iter().copied())
-                .collect(),
-            packet_sizes: packet_sizes.clone(),
-            unrepeatable: None,
-        };
-        (facts, Factory::Ours(row.window))
-    });
-    its.chain(ours)
-}
+/// From the smallest payload of QUIC (RFC 9000 section 14) to the largest packet of IPv4.
+const PACKET_SIZES: std::ops::RangeInclusive<u32> = 1200 + UDP_OVERHEAD..=65_535;
 
-/// What a stack tells of itself with a congestion controller of another crate.
-pub(crate) fn with_law(
-    name: &str,
-    stack: &'static str,
-    version: &'static str,
-    law: &ControllerConfig,
-    pacer: Pacer,
+/// Facts of a stack with a congestion controller; `note` comes first among its notes.
+fn facts_of_driven<F: Family>(
+    name: String,
+    summary: String,
+    source: String,
+    note: &'static str,
 ) -> Facts {
-    let words = law.words();
+    let pacer = (F::PACER == Pacer::Own).then_some(ON_PACER);
     Facts {
         // Made once, for as long as the program runs.
-        name: name.to_owned().leak(),
-        summary: format!("{stack} with a congestion controller of another crate: {}", words.what)
-            .leak(),
-        source: format!("{version}, and {}", words.source).leak(),
-        notes: [OF_OTHERS]
-            .into_iter()
-            .chain((pacer == Pacer::Own).then_some(PACER_OF_ITS_OWN))
-            .chain(NOTES.iter().copied())
-            .collect(),
-        packet_sizes: 1200 + UDP_OVERHEAD..=65_535,
+        name: name.leak(),
+        summary: summary.leak(),
+        source: source.leak(),
+        notes: [note].into_iter().chain(pacer).chain(NOTES.iter().copied()).collect(),
+        packet_sizes: PACKET_SIZES,
         unrepeatable: None,
     }
 }
 
-/// The rows of the protocol table whose controllers cannot run within a stack, as that would be called, and why
-/// not, as the end of a sentence.
-pub(crate) fn refused(
-    stack: &'static str,
-    pacer: Pacer,
-) -> impl Iterator<Item = (String, &'static str)> {
-    windward_core::protocols::PROTOCOLS.iter().filter_map(move |row| {
-        law::obstacle(row, pacer).map(|why| (format!("{stack}:{}", row.name), why))
+/// Every controller in a stack: its own, and the congestion controllers of Windward that it can run.
+pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
+    let own = F::OWN.iter().map(|own| Member::<F> {
+        facts: Facts {
+            name: own.name,
+            summary: own.summary,
+            source: own.source,
+            notes: own.notes.iter().chain(NOTES).copied().collect(),
+            packet_sizes: PACKET_SIZES,
+            unrepeatable: own.unrepeatable,
+        },
+        source: Source::Own(own.make),
+    });
+    let laws = law::rows(F::PACER).map(|row| {
+        let (stack, version) = (F::NAME, F::VERSION);
+        let name = format!("{stack}:{}", row.name);
+        let taken = F::OWN.iter().any(|own| own.name == name);
+        let name = if taken { format!("{stack}:windward-{}", row.name) } else { name };
+        let summary = format!("{stack} with the congestion controller of `{}`", row.name);
+        let source = format!("{version}, and Windward's `{}` ({})", row.name, row.source);
+        let facts = facts_of_driven::<F>(name, summary, source, ON_OURS);
+        Member { facts, source: Source::Driven(row.window) }
+    });
+    own.chain(laws).map(|member| Arc::new(member) as _)
+}
+
+/// The stack with a congestion controller of another crate, called `quinn:NAME` or `noq:NAME`.
+///
+/// # Errors
+/// If the name is taken, or if the controller needs what the stack does not give.
+pub(crate) fn with_controller<F: Family>(
+    name: &str,
+    law: ControllerConfig,
+) -> Result<Arc<dyn Stack>, String> {
+    let whole = format!("{}:{name}", F::NAME);
+    if crate::all().find(&whole).is_some() {
+        return Err(format!("there is already a stack {whole}"));
+    }
+    if let Some(why) = law::obstacle_of_law(&law, F::PACER) {
+        return Err(format!("{whole} cannot be: {why}"));
+    }
+    let words = law.words();
+    let summary =
+        format!("{} with a congestion controller of another crate: {}", F::NAME, words.what);
+    let source = format!("{}, and {}", F::VERSION, words.source);
+    let facts = facts_of_driven::<F>(whole, summary, source, ON_OTHERS);
+    Ok(Arc::new(Member::<F> { facts, source: Source::Driven(law) }))
+}
+
+/// The rows of the protocol table whose congestion controller cannot run in a stack: the name that it would
+/// have there, and the reason as the end of a sentence.
+pub(crate) fn refused<F: Family>() -> impl Iterator<Item = (String, &'static str)> {
+    PROTOCOLS.iter().filter_map(|row| {
+        law::obstacle(row, F::PACER).map(|why| (format!("{}:{}", F::NAME, row.name), why))
     })
 }

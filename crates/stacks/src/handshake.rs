@@ -15,7 +15,7 @@ enum Message {
     ClientFinished = 4,
 }
 
-/// What a side does next.
+/// Next step of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     ClientHello,
@@ -38,7 +38,7 @@ pub(crate) struct Handshake {
     /// Transport parameters, as they are sent.
     ours: Vec<u8>,
     theirs: Option<Vec<u8>>,
-    /// What has arrived of a message that is not complete.
+    /// Bytes of a message that is not complete.
     incoming: Vec<u8>,
 }
 

@@ -1,10 +1,10 @@
 //! A congestion controller of ours behind the controller of a QUIC stack.
 //!
-//! The stack detects losses, sends again, acknowledges and paces; the controller moves the window, as far as
-//! the stack's interface tells it what it must know. It hears of an acknowledgment frame as one event, of
-//! losses and of ECN marks once a round trip (RFC 9002 section 7.3.2), and of persistent congestion
-//! as a restart. What it does not hear of: single losses, how many packets were marked, that losses
-//! were none.
+//! The stack detects losses, sends again, acknowledges and paces; the controller moves the window, as far
+//! as the stack's interface tells it what it must know. It hears of an acknowledgment frame as one
+//! event, of losses and of ECN marks once a round trip (RFC 9002 section 7.3.2), and of persistent
+//! congestion as a restart. What it does not hear of: single losses, how many packets were marked,
+//! that losses were none.
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
@@ -14,7 +14,7 @@ use windward_core::endpoint::event::{
 use windward_core::endpoint::feedback::FeedbackConfig;
 use windward_core::endpoint::window::{Controller, ControllerConfig, ControllerSetup, Window};
 use windward_core::network::RouterKind;
-use windward_core::part::Plain;
+use windward_core::part::{AnyPart, Plain};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Probability, Time};
@@ -25,17 +25,17 @@ const INITIAL_WINDOW: f64 = 10.0;
 /// The least window, packets (RFC 9002 section 7.2).
 const LEAST_WINDOW: f64 = 2.0;
 
-/// What a stack lets a controller do, beyond a window.
+/// Pacing of a stack, as far as its congestion controller may set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pacer {
-    /// It paces at a rate of its own.
+    /// The stack paces at a rate of its own.
     Own,
-    /// It goes by the controller's pace, if that sets one.
+    /// The stack paces at the rate of its controller, if that sets one.
     Obeys,
 }
 
-/// The rows of the protocol table whose congestion controller can run in a stack, each controller once, by the first of
-/// its rows.
+/// The rows of the protocol table whose congestion controller can run in a stack, each controller once, by the first
+/// of its rows.
 pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
     let known = |row: &Protocol, before: &[Protocol]| {
         before
@@ -47,7 +47,8 @@ pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
         .map(|(_, row)| row)
 }
 
-/// Why the congestion controller of a row cannot run behind the controller of a stack, as the end of a sentence.
+/// Why the congestion controller of a row cannot run behind the controller of a stack, as the end of a
+/// sentence.
 pub(crate) fn obstacle(row: &Protocol, pacer: Pacer) -> Option<&'static str> {
     let Protocol { window, discrimination, feedback, router, .. } = row;
     if *router != RouterKind::Any || *feedback != FeedbackConfig::None(Plain) {
@@ -87,11 +88,12 @@ pub(crate) struct Driven {
     /// RTT: the latest sample, the least; zero before the first.
     latest: Duration,
     least: Duration,
-    /// Of the acknowledgment frame at hand: packets and bytes, and when the newest was sent.
+    /// Packets and bytes of the current ACK frame, and the time at which its newest packet was
+    /// sent.
     packets: u64,
     bytes: u64,
     newest: Time,
-    /// Of what was sent up to this instant the losses are answered.
+    /// The window was already reduced for losses of packets sent up to this time.
     reduced: Option<Time>,
 }
 
@@ -157,7 +159,7 @@ impl Driven {
         ssthresh.is_finite().then_some((ssthresh * self.mtu) as u64)
     }
 
-    /// How often a controller of another crate gave a window that is none.
+    /// Number of invalid windows (zero, negative, not finite) returned by an external controller.
     pub(crate) fn refused_windows(&self) -> u64 {
         self.law.refused_windows()
     }

@@ -1,8 +1,8 @@
 //! Deployed QUIC stacks as endpoints of Windward's simulator, in virtual time.
 //!
-//! What runs is the code that is deployed: its handshake, packets, streams, loss detection, pacing and
-//! congestion control, as its package has them. What is around it is modelled: the clock, the socket,
-//! the cryptography and the application. `docs/stacks.md` says what that leaves out.
+//! The deployed code runs unchanged: its handshake, packets, streams, loss detection, pacing
+//! and congestion control, as its package has them. What is around it is modelled: the clock, the
+//! socket, the cryptography and the application. `docs/stacks.md` says what that leaves out.
 //!
 //! ```
 //! use windward_sim::scenario::file::ScenarioFile;
@@ -30,7 +30,11 @@ use std::sync::{Arc, OnceLock};
 use windward_core::endpoint::window::ControllerConfig;
 use windward_sim::stack::{Stack, Stacks};
 
-use law::Pacer;
+use noq::Noq;
+use quinn::Quinn;
+
+#[macro_use]
+mod quic;
 
 mod application;
 mod clock;
@@ -44,13 +48,12 @@ mod s2n;
 mod watched;
 mod wire;
 
-/// Every stack there is, in the order of the documentation.
+/// All stacks, in the order of the documentation.
 pub fn all() -> Stacks {
     static ALL: OnceLock<Stacks> = OnceLock::new();
     let make = || {
-        let refused = family::refused("quinn", Pacer::Own);
-        let refused = refused.chain(family::refused("noq", Pacer::Obeys));
-        Stacks::from_iter(quinn::stacks().chain(noq::stacks())).refusing(refused)
+        let refused = family::refused::<Quinn>().chain(family::refused::<Noq>());
+        Stacks::from_iter(family::all::<Quinn>().chain(family::all::<Noq>())).refusing(refused)
     };
     ALL.get_or_init(make).clone()
 }
@@ -64,42 +67,36 @@ pub enum Host {
     Noq,
 }
 
-/// The stack with a congestion controller of another crate behind its congestion controller, called `quinn:NAME` or
-/// `noq:NAME`. The controller is told what those of Windward are told there (`docs/stacks.md`); a window that is
-/// none is kept within bounds and counted, and a panic ends the connection, not the run.
+/// The stack with a congestion controller of another crate behind its congestion controller, called
+/// `quinn:NAME` or `noq:NAME`. The controller is told what those of Windward are told there
+/// (`docs/stacks.md`). An invalid window is clamped and counted, and a panic ends the connection,
+/// not the run.
 ///
 /// ```
-/// use windward_core::endpoint::window::{FixedConfig, WindowLaw};
+/// use windward_core::endpoint::window::{ControllerConfig, FixedConfig};
 /// use windward_sim::stack::Stacks;
-/// use windward_stacks::{Host, all, with_law};
+/// use windward_stacks::{Host, all, with_controller};
 ///
-/// let fixed = with_law(Host::Quinn, "mine", WindowLaw::Fixed(FixedConfig { window: 20.0 }))?;
+/// let fixed = with_controller(Host::Quinn, "mine", ControllerConfig::Fixed(FixedConfig { window: 20.0 }))?;
 /// let stacks = Stacks::from_iter(all().iter().cloned().chain([fixed]));
 /// assert!(stacks.find("quinn:mine").is_some());
 /// # Ok::<(), String>(())
 /// ```
 ///
 /// # Errors
-/// If the name is taken or none, or if the controller needs what a stack does not give; the reason, as a sentence
-/// without a capital or a full stop.
-pub fn with_law(host: Host, name: &str, law: ControllerConfig) -> Result<Arc<dyn Stack>, String> {
+/// If the name is invalid or taken, or if the controller needs what a stack does not give: the reason, as
+/// a sentence without a capital or a full stop.
+pub fn with_controller(
+    host: Host,
+    name: &str,
+    controller: ControllerConfig,
+) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {
         return Err(format!("a controller cannot be called `{}`", name.escape_debug()));
     }
-    let (stack, pacer) = match host {
-        Host::Quinn => ("quinn", Pacer::Own),
-        Host::Noq => ("noq", Pacer::Obeys),
-    };
-    let whole = format!("{stack}:{name}");
-    if all().find(&whole).is_some() {
-        return Err(format!("there is already a stack {whole}"));
+    match host {
+        Host::Quinn => family::with_controller::<Quinn>(name, controller),
+        Host::Noq => family::with_controller::<Noq>(name, controller),
     }
-    if let Some(why) = law::obstacle_of_law(&law, pacer) {
-        return Err(format!("{whole} cannot be: {why}"));
-    }
-    Ok(match host {
-        Host::Quinn => quinn::with_law(&whole, law),
-        Host::Noq => noq::with_law(&whole, law),
-    })
 }

@@ -1,8 +1,8 @@
 //! Congestion controllers of s2n-quic, behind the controller of noq.
 //!
-//! s2n-quic has no core that can be driven without its I/O, but its controllers are public types. They
-//! are called as s2n-quic calls them, as far as noq tells what they are told there. noq counts packets
-//! from zero in each of its packet number spaces; what was sent when tells them apart.
+//! s2n-quic has no core that can be driven without its I/O, but its controllers are public types.
+//! They are called as s2n-quic calls them, as far as noq tells what they are told there. noq counts
+//! packets from zero in each of its packet number spaces; what was sent when tells them apart.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ struct Adapter<C: CongestionController> {
     sent: BTreeMap<u64, Vec<Sent<C>>>,
     /// Packets lost, until noq says whether that was persistent congestion.
     lost: Vec<(u64, Sent<C>)>,
-    /// Of the acknowledgment frame at hand: its newest packet, and bytes.
+    /// Newest packet and number of bytes of the current ACK frame.
     newest: Option<Sent<C>>,
     acknowledged: usize,
     /// When the newest packet that gave an RTT sample was sent.
@@ -119,7 +119,7 @@ impl Publisher for Pace {
     fn on_bbr_state_changed(&mut self, _state: BbrState) {}
 }
 
-/// The instant as s2n-quic has it, who counts from a microsecond on, since zero is no time there.
+/// The instant as a timestamp of s2n-quic, which starts at a microsecond: zero is invalid there.
 fn timestamp(instant: Instant) -> Timestamp {
     let since = clock::time(instant).since(Time::ZERO);
     NoopClock.get_time() + Duration::from_nanos(since.as_ps() / 1000)
@@ -213,7 +213,7 @@ where
             let dice = &mut self.dice;
             self.inner.on_ack(at, bytes, info, &self.rtt, dice, now, &mut self.pace);
         }
-        // Packets of a handshake that is over are discarded, and nobody says so.
+        // Packets of a completed handshake are discarded without an event.
         let more = u64::from(self.inner.bytes_in_flight()).saturating_sub(in_flight);
         if more > 0 {
             self.inner.on_packet_discarded(more as usize, &mut self.pace);

@@ -8,8 +8,8 @@ use windward_core::units::Duration;
 
 use crate::clock;
 
-/// What is kept. One thread at a time looks at a connection; that it might be another next time is why
-/// these are atomic.
+/// What is kept. One thread at a time looks at a connection; that it might be another next time is
+/// why these are atomic.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     rtt_sum: AtomicU64,
@@ -29,12 +29,13 @@ impl Watched {
         self.in_flight.load(Relaxed)
     }
 
-    /// How often a congestion controller of another crate gave a window that is none.
+    /// Number of invalid windows (zero, negative, not finite) returned by an external controller.
     pub(crate) fn refused_windows(&self) -> u64 {
         self.refused_windows.load(Relaxed)
     }
 
-    /// So often it has by now. Both ends have a law: the one that did more often counts.
+    /// Notes the number of invalid windows so far. Both ends have a controller; the larger number
+    /// counts.
     pub(crate) fn refused(&self, windows: u64) {
         self.refused_windows.fetch_max(windows, Relaxed);
     }
@@ -56,23 +57,23 @@ impl Watched {
     }
 }
 
-/// Which acknowledgments give a sample of the RTT: those of a packet newer than all before (RFC 9002
-/// section 5.1).
+/// Which acknowledgments give a sample of the RTT: those of a packet newer than all before (RFC
+/// 9002 section 5.1).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Samples {
-    /// When the newest packet that the frame at hand acknowledges was sent.
+    /// Time at which the newest packet of the current ACK frame was sent.
     newest: Option<Instant>,
-    /// The same of the latest sample.
+    /// Time at which the packet of the latest sample was sent.
     sampled: Option<Instant>,
 }
 
 impl Samples {
-    /// A packet sent then is acknowledged.
+    /// Notes that a packet sent at this time is acknowledged.
     pub(crate) fn packet(&mut self, sent: Instant) {
         self.newest = self.newest.max(Some(sent));
     }
 
-    /// All packets of the frame have been told.
+    /// Ends an ACK frame, after all of its packets.
     pub(crate) fn frame(&mut self, now: Instant, in_flight: u64, watched: &Watched) {
         let newest = self.newest.take();
         let sent = newest.filter(|_| newest > self.sampled);

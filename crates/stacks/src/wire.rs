@@ -1,11 +1,12 @@
-//! QUIC packets read for logs, as the simulated keys leave them: without protection, and with a tag.
+//! QUIC packets read for logs, as the simulated keys leave them: without protection, and with a
+//! tag.
 
 use windward_sim::stack::{FrameFacts, PacketFacts, PacketType};
 
 /// Bytes of the tag behind a packet, as many as AES-GCM has.
 const TAG: usize = 16;
 
-/// What is left to read.
+/// Bytes that are left to read.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {
@@ -43,8 +44,8 @@ fn number(first: u64, rest: &[u8]) -> u64 {
     rest.iter().fold(first, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// The packets in a datagram whose sender has connection IDs of `cid` bytes at its peer. `largest` holds
-/// the largest number in each space that this sender has used, and is kept up to date.
+/// The packets in a datagram whose sender has connection IDs of `cid` bytes at its peer. `largest`
+/// holds the largest number in each space that this sender has used, and is kept up to date.
 pub(crate) fn packets(
     datagram: &[u8],
     cid: usize,
@@ -97,8 +98,8 @@ fn packet(
     Some(PacketFacts { kind, number: full, length, frames: frames(Bytes(&body.0[..payload])) })
 }
 
-/// A packet number in full from its low bits (RFC 9000 appendix A.3), which its own sender can always
-/// tell from the numbers that it used before.
+/// A packet number in full from its low bits (RFC 9000 appendix A.3), which its own sender can
+/// always tell from the numbers that it used before.
 fn expanded(low: u64, bits: u32, largest: Option<u64>) -> u64 {
     let expected = largest.map_or(0, |largest| largest + 1);
     let window = 1u64 << bits;
@@ -223,7 +224,7 @@ mod tests {
         let number = 0xa82f_9b32;
         assert_eq!(read, [PacketFacts { kind: PacketType::OneRtt, number, length, frames }]);
         assert_eq!(largest[2], Some(number));
-        // One that is cut short is none.
+        // A truncated packet is not counted.
         assert!(packets(&datagram[..20], 8, &mut largest).is_empty());
     }
 }

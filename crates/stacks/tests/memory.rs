@@ -16,7 +16,8 @@ fn peak() -> u64 {
 fn a_gigabyte_passes_through_a_few_megabytes() {
     let before = peak();
     for name in ["quinn:cubic", "noq:cubic"] {
-        // 8 s at 1 Gbit/s and some more for headers and slow start; a queue of one round trip of 10 ms.
+        // 8 s at 1 Gbit/s and some more for headers and slow start; a queue of one round trip of 10
+        // ms.
         let outcome = common::run(
             PATH,
             &windward_stacks::all(),
@@ -33,8 +34,8 @@ fn a_gigabyte_passes_through_a_few_megabytes() {
         assert_eq!((flow.goodput_bps * 30.0 / 8.0).round(), 1e9, "{name}");
         let seconds = flow.completed.expect("an end").as_secs_f64();
         assert!((8.0..15.0).contains(&seconds), "{name}: {seconds}");
-        // What is in flight and in the queue is 2.5 MB; each end may hold as much, and what is written
-        // ahead another: 64 MiB is a wide bound for what does not grow with the transfer.
+        // What is in flight and in the queue is 2.5 MB; each end may hold as much, and what is
+        // written ahead another: 64 MiB is a wide bound for what does not grow with the transfer.
         let grown = peak() - before;
         assert!(grown < 64 << 20, "{name}: {grown} bytes");
     }

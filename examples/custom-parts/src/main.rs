@@ -18,7 +18,7 @@ use windward_core::endpoint::discrimination::{
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, LossEvent, ResetEvent};
 use windward_core::endpoint::window::{self, Controller, ControllerConfig, MakeController};
 use windward_core::network::AqmConfig;
-use windward_core::network::aqm::{Aqm, Backlog, MakeAqm, QueueSetup, Verdict};
+use windward_core::network::aqm::{Aqm, Backlog, MakeAqm, QueueAction, QueueSetup};
 use windward_core::packet::Packet;
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::protocols::{self, Protocol};
@@ -156,9 +156,9 @@ impl MakeAqm for DrainTime {
 }
 
 impl Aqm for DrainTimeState {
-    fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, _: &Packet) -> Verdict {
+    fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, _: &Packet) -> QueueAction {
         let drain = queue.bytes as f64 / self.wire.bytes_per_s();
-        if drain > self.target.as_secs_f64() { Verdict::Drop } else { Verdict::Pass }
+        if drain > self.target.as_secs_f64() { QueueAction::Drop } else { QueueAction::Pass }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the processor and the system counted, where they let us ask.
+//! Counters of the processor and the system, where they can be read.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Instructions, peak_memory_bytes, reset_peak_memory};

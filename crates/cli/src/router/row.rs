@@ -1,11 +1,11 @@
-//! The figures of a queue as JSON, with the names and units of docs/outputs.md.
+//! Statistics of a queue as JSON, with the names and units of docs/outputs.md.
 
 use serde::Serialize;
 use windward_net::router::Stats;
 
-/// Figures of one queue since its start. A unit ends the name of each field.
+/// Statistics of one queue since its start. The name of each field ends in its unit.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Row {
+pub(super) struct QueueJson {
     pub(super) interface: String,
     pub(super) qdisc: String,
     pub(super) rate_bps: u64,
@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) marked_packets: u64,
     pub(super) feedback_packets: u64,
     overflow_packets: u64,
-    /// Datagrams that asked for a router that the queue is not.
+    /// Datagrams that asked for another router than that of the queue.
     pub(super) unserved_packets: u64,
     reloads: u64,
     pub(super) sojourn_p50_s: f64,
@@ -27,13 +27,13 @@ pub(super) struct Row {
     lateness_p50_s: f64,
     pub(super) lateness_p99_s: f64,
     lateness_max_s: f64,
-    /// Was more than one packet in a hundred late by more than a millisecond?
+    /// True if more than one packet in a hundred was late by more than a millisecond.
     too_late: bool,
     #[serde(flatten)]
     deprecated: Deprecated,
 }
 
-/// The names of the version before, without units; the next version has them no more.
+/// Names of the previous version, without units; the next version drops them.
 #[derive(Debug, Default, Serialize)]
 struct Deprecated {
     sojourn_p50: f64,
@@ -44,9 +44,9 @@ struct Deprecated {
     lateness_max: f64,
 }
 
-impl From<&Stats> for Row {
+impl From<&Stats> for QueueJson {
     fn from(stats: &Stats) -> Self {
-        let sojourn = |percent| stats.sojourn.value_at_percentile(percent) as f64 / 1e9;
+        let sojourn = |percent| stats.sojourn.percentile(percent).as_secs_f64();
         let lateness = |percent| stats.lateness.percentile(percent).as_secs_f64();
         let times = Deprecated {
             sojourn_p50: sojourn(50.0),
@@ -56,7 +56,7 @@ impl From<&Stats> for Row {
             lateness_p99: lateness(99.0),
             lateness_max: lateness(100.0),
         };
-        Row {
+        QueueJson {
             interface: stats.device.clone(),
             qdisc: stats.qdisc.clone(),
             rate_bps: stats.rate.as_bps(),
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn every_field_is_documented_and_its_name_ends_in_its_unit() {
         let guide = include_str!("../../../../docs/outputs.md");
-        let row = serde_json::to_value(Row::default()).unwrap();
+        let row = serde_json::to_value(QueueJson::default()).unwrap();
         let old = serde_json::to_value(Deprecated::default()).unwrap();
         let units = ["_s", "_bps", "_bytes", "_packets", "_share"];
         for name in row.as_object().unwrap().keys() {

@@ -590,7 +590,7 @@ fn nothing_is_left_of_what_was_killed() {
     started(&mut shell);
     let mine = shell.nodes();
     let output = shell.end();
-    assert!(stderr(&output).contains("2 processes were still there and were ended"));
+    assert!(stderr(&output).contains("2 processes were still running and were killed"));
     assert!(mine.iter().all(|node| !published().unwrap().contains(node)));
 
     // The child is killed: the shell ends as one whose program was.
@@ -710,7 +710,7 @@ fn what_makes_no_sense_is_refused() {
         refused(&["shell", "--rate", "0", "--", "true"], "a rate needs a unit");
         refused(
             &["shell", "--rate", "1mbit", "--queue", "0bdp", "--", "true"],
-            "above 0 before bdp",
+            "greater than zero before `bdp`",
         );
         refused(&["shell", "--rate", "10m", "--", "true"], "write 10mbit (or 10Mbit)");
         refused(&["shell", "--loss", "5", "--", "true"], "write 5% or 0.05");

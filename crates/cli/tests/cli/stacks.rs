@@ -135,7 +135,7 @@ mice = "fct_quantile_between(web, 0, 30000, 0.5)"
 [[experiment.claims]]
 id = "mice"
 criterion = "short-flows"
-claim = "Short flows end as soon as those of standards."
+claim = "Short flows end as soon as those of the standards."
 expected = "Half of them are there no more than five seconds later, which is more than there are."
 checks = ["mice[subject] <= max(mice[standards]) + 5"]
 "#;

@@ -1,22 +1,23 @@
-//! What a receiver does that it should not (RFC 9743 section 7.6; Savage, Cardwell, Wetherall and
+//! Receivers that misbehave (RFC 9743 section 7.6; Savage, Cardwell, Wetherall and
 //! Anderson, "TCP congestion control with a misbehaving receiver", CCR 29(5), 1999).
 //!
-//! A sender believes its receiver. These receivers lie to get data faster, or merely lose what they
-//! should tell. What truly arrived is counted all the same: [`super::ReceiverStats`] never lies.
+//! A sender believes its receiver. These receivers lie to get data faster, or suppress feedback.
+//! [`super::ReceiverStats`] counts the data that truly arrived all the same.
 //!
 //! - **Optimistic** (Savage et al., section 2.3): acknowledges everything up to the highest packet
 //!   that it has seen, holes and all, so that losses are never noticed; and `ahead` packets more,
-//!   as if they had arrived, which shortens the round trip that the sender's window goes by. It runs
-//!   ahead of no more than half of what has arrived, for an acknowledgment of what was never sent
-//!   is ignored (RFC 9293 section 3.10.7.4) and would gain nothing. SACK blocks it does not send. A
-//!   hole that lies more than a receiver window back is given up.
+//!   as if they had arrived, which shortens the round trip of the sender's window. It runs ahead by
+//!   at most half of the packets that have arrived, since a sender ignores an acknowledgment of
+//!   packets that it never sent (RFC 9293 section 3.10.7.4). It sends no SACK blocks. It gives up a
+//!   hole that lies more than a receiver window back.
 //! - **Division** (section 2.1): each data packet that arrives in order is acknowledged in `pieces`
 //!   pieces. Sequence numbers here count packets: all pieces but the last acknowledge a part of one
-//!   ([`Flags::PART`]). A sender whose growth counts acknowledgments (RFC 2581) takes each piece for
-//!   one; where it counts what they acknowledge (RFC 3465 and RFC 5681 section 3.1, `byte_counting`;
-//!   and controllers that go by deliveries whatever that says) pieces are worth nothing.
-//! - **Duplicates** (section 2.2): each acknowledgment is followed by `copies` of it without blocks,
-//!   each of which a sender that goes by duplicates takes for a packet that has left the network.
+//!   ([`Flags::PART`]). A sender whose growth counts acknowledgments (RFC 2581) takes each piece
+//!   for one; if growth counts the packets acknowledged (RFC 3465 and RFC 5681 section 3.1,
+//!   `byte_counting`; and controllers that always go by deliveries), pieces gain nothing.
+//! - **Duplicates** (section 2.2): each acknowledgment is followed by `copies` of it without
+//!   blocks, each of which a sender that goes by duplicates takes for a packet that has left the
+//!   network.
 //! - **Hidden marks**: CE, and XTCP's congestion flag, are not echoed.
 
 use crate::packet::{Flags, Packet};
@@ -24,10 +25,10 @@ use crate::packet::{Flags, Packet};
 /// How a receiver behaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Conduct {
-    /// As the specifications say.
+    /// Follows the specifications.
     #[default]
     Honest,
-    /// Acknowledges what has not arrived.
+    /// Acknowledges packets that have not arrived.
     Optimistic {
         /// How many packets it runs ahead of the highest that it has seen, 0 to 2^20.
         ahead: u32,
@@ -56,10 +57,10 @@ impl Conduct {
         }
     }
 
-    /// Are the numbers in their ranges?
+    /// Checks that the numbers are in their ranges.
     ///
     /// # Errors
-    /// What is not, as a sentence without a capital or a full stop.
+    /// The number out of range, as a sentence without a capital or a full stop.
     pub fn validate(self) -> Result<(), String> {
         match self {
             Conduct::Optimistic { ahead } if ahead > 1 << 20 => {
@@ -76,7 +77,7 @@ impl Conduct {
     }
 }
 
-/// A receiver that misbehaves: what it has told, and what it is about to tell.
+/// The state of a receiver that misbehaves.
 #[derive(Debug)]
 pub(super) struct Misconduct {
     pub(super) conduct: Conduct,
@@ -85,8 +86,7 @@ pub(super) struct Misconduct {
     highest: u64,
     /// The highest acknowledgment sent.
     told: u64,
-    /// Acknowledgments still to be sent, the last of which is this where it is divided, and each of
-    /// which is this where it is copied.
+    /// Acknowledgments still to be sent: pieces that end in `last`, or copies of `last`.
     to_come: u32,
     last: Packet,
 }
@@ -104,7 +104,8 @@ impl Misconduct {
         }
     }
 
-    /// Everything below this counts as arrived, although it has not: nobody will send it again.
+    /// The first packet from which on arrivals count: all below is given up, since the sender will
+    /// not send it again.
     pub(super) fn given_up(&self) -> u64 {
         match self.conduct {
             Conduct::Optimistic { .. } => self.highest.saturating_sub(self.rwnd),
@@ -112,8 +113,8 @@ impl Misconduct {
         }
     }
 
-    /// Turns an honest acknowledgment, of a receiver to which `unique` packets have come, into the
-    /// first of those that it sends.
+    /// Turns the acknowledgment of an honest receiver, at which `unique` packets have arrived, into
+    /// the first of those that this one sends.
     pub(super) fn distort(&mut self, ack: &mut Packet, unique: u64) {
         let advances = ack.seq > self.told;
         match self.conduct {
@@ -140,7 +141,7 @@ impl Misconduct {
         self.told = self.told.max(ack.seq);
     }
 
-    /// Writes the next of those that it sends beside the first, if there is one.
+    /// Writes the next further acknowledgment, if there is one.
     pub(super) fn further(&mut self, ack: &mut Packet) -> bool {
         let Some(left) = self.to_come.checked_sub(1) else { return false };
         self.to_come = left;

@@ -1,8 +1,7 @@
-//! What travels between the axes: one acknowledgment, one loss, one congestion, one reset.
+//! The events between the axes: an acknowledgment, a loss, congestion, a reset.
 //!
-//! Each event is a value, told once to everybody who hears of it; a part takes what it needs and
-//! keeps nothing from one call to the next that the next event says anyway. Sequence numbers
-//! and windows are counted in packets.
+//! Each event is a value that each part receives once. A part keeps nothing from one call to the
+//! next that the next event repeats. Sequence numbers and windows are counted in packets.
 
 use super::estimator::LossRate;
 use crate::packet::{CongestionHeader, Flags};
@@ -50,34 +49,34 @@ pub struct AckEvent {
     pub delivered: u64,
     /// Packets that recovery found lost by it.
     pub lost: u64,
-    /// The packets that growth counts it for: 1, or what it acknowledged where growth goes by
+    /// The packets that growth counts it for: 1, or the packets acknowledged if growth goes by
     /// bytes (RFC 3465); see [`super::EndpointConfig::byte_counting`].
     pub growth: f64,
-    /// Does it acknowledge a part of a packet, which only a receiver that divides acknowledgments
-    /// does? Then [`AckEvent::newly_acked`] and `delivered` are 0, and growth counts it for 1: told
-    /// only where growth goes by acknowledgments.
+    /// True if it acknowledges a part of a packet, as only a receiver that divides acknowledgments
+    /// does. Then [`AckEvent::newly_acked`] and `delivered` are 0, and growth counts it for 1. Sent
+    /// only if growth counts acknowledgments.
     pub is_part: bool,
-    /// Is loss recovery repairing a window for which the controller was already told of congestion?
+    /// True while loss recovery repairs a window whose congestion the controller knows.
     pub in_recovery: bool,
-    /// Was the congestion window what kept the sender from sending more?
+    /// True if the congestion window kept the sender from sending more.
     pub cwnd_limited: bool,
     /// The first packet not acknowledged (lack + 1).
     pub una: u64,
     /// One past the highest packet ever sent.
     pub high: u64,
-    /// When the packet that triggered it was sent.
+    /// The time at which the packet that triggered it was sent.
     pub sent: Time,
     /// The number of that transmission.
     pub packet_seq: u64,
     /// The bits it echoes.
     pub flags: Flags,
-    /// What routers wrote, as it is echoed.
+    /// The echoed congestion header.
     pub header: CongestionHeader,
 }
 
 impl AckEvent {
-    /// May a window grow on it as TCP's does: on new data, outside loss recovery, and only where
-    /// cwnd is what limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661)?
+    /// True if a window may grow on it as TCP's does: on new data, outside loss recovery, and only
+    /// while cwnd limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
     #[inline]
     pub fn allows_growth(&self) -> bool {
         (self.newly_acked > 0 || self.is_part) && !self.in_recovery && self.cwnd_limited
@@ -89,15 +88,15 @@ impl AckEvent {
 pub struct LossEvent {
     /// The path when the loss was noticed.
     pub path: Path,
-    /// The data that is missing, the first of it.
+    /// The first packet that is missing.
     pub seq: u64,
-    /// What told of it.
+    /// The sign of the loss.
     pub sign: LossSign,
-    /// What the connection has lost before.
+    /// The losses of the connection so far.
     pub rate: LossRate,
 }
 
-/// What tells a sender of a loss.
+/// The sign by which a sender notices a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossSign {
     /// Acknowledgments of later packets.
@@ -106,51 +105,53 @@ pub enum LossSign {
     Timeout,
 }
 
-/// Congestion, as a congestion controller hears of it through a loss or an ECN mark; at most once per window.
+/// Congestion noticed by a loss or an ECN mark; at most once per window.
 #[derive(Debug, Clone, Copy)]
 pub struct CongestionEvent {
     /// The path when it was noticed.
     pub path: Path,
-    /// How likely the cause was congestion; above zero.
+    /// The probability that the cause was congestion; above zero.
     pub probability: Probability,
     /// The first packet not acknowledged.
     pub una: u64,
-    /// One past the highest packet ever sent: what was sent before is of the window that this
-    /// congestion concerns.
+    /// One past the highest packet ever sent: all packets sent before belong to the window that
+    /// this congestion concerns.
     pub high: u64,
-    /// When the packet was sent whose acknowledgment told of it.
+    /// The time at which the packet was sent whose acknowledgment reported it.
     pub sent: Time,
-    /// Did an ECN mark tell of it, and no loss?
+    /// True if an ECN mark reported it, and not a loss.
     pub marked: bool,
 }
 
 impl CongestionEvent {
-    /// The share of the window that a decrease to `beta` of it leaves: all of the decrease for a
-    /// certain congestion, as much of it as congestion is likely for another (eten2004,
-    /// equation (1), for beta = 1/2).
+    /// The share of the window that a decrease to `beta` leaves: the whole decrease for certain
+    /// congestion, else a decrease in proportion to the probability (eten2004, equation (1), for
+    /// beta = 1/2).
     #[inline]
     pub fn kept(&self, beta: f64) -> f64 {
         self.probability.toward(1.0, beta)
     }
 }
 
-/// What ended the connection's run: it starts again.
+/// The cause of a reset, after which the connection starts again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetCause {
     /// The retransmission timer expired (RFC 5681 section 3.1; lr2008 section 2.2.3).
     Timeout,
-    /// All that was sent over more than three probe timeouts was lost (RFC 9002 section 7.6).
+    /// All packets sent over more than three probe timeouts were lost (RFC 9002 section 7.6).
     PersistentCongestion,
 }
 
-/// What a timeout leaves of cwnd.
+/// The window that a timeout leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterTimeout {
     /// The restart window, whatever the verdict.
     Restart,
-    /// The restart window, and above it a share of what cwnd was as large as corruption is likely.
+    /// The restart window and a share of cwnd above it, in proportion to the probability of
+    /// corruption.
     Share,
-    /// What another loss leaves of Reno's window, [`ResetEvent::kept`] of one half: no restart.
+    /// The window that any other loss leaves with Reno, [`ResetEvent::kept`] of one half: no
+    /// restart.
     Decrease,
 }
 
@@ -159,15 +160,15 @@ pub enum AfterTimeout {
 pub struct ResetEvent {
     /// The path before the reset.
     pub path: Path,
-    /// Why.
+    /// The cause.
     pub cause: ResetCause,
-    /// Has ssthresh been set for this silence already: the timer had expired before without a
-    /// new acknowledgment in between, or losses were told before they added up to persistent
-    /// congestion?
+    /// True if ssthresh was already set for this silence: the timer had expired before without a
+    /// new acknowledgment in between, or the losses that amount to persistent congestion were
+    /// reported before.
     pub repeated: bool,
-    /// How likely the cause was congestion.
+    /// The probability that the cause was congestion.
     pub probability: Probability,
-    /// What becomes of cwnd.
+    /// The window that it leaves.
     pub leaves: AfterTimeout,
     /// The first packet not acknowledged.
     pub una: u64,
@@ -184,7 +185,7 @@ impl ResetEvent {
 
     /// cwnd after the reset, packets: one after a timeout (RFC 5681 equation (4): the loss
     /// window), two after persistent congestion (RFC 9002 section 7.2: kMinimumWindow), and more
-    /// where [`ResetEvent::leaves`] says so.
+    /// if [`ResetEvent::leaves`] says so.
     #[inline]
     pub fn window_after(&self, cwnd: f64) -> f64 {
         let restart = match self.cause {
@@ -203,7 +204,7 @@ impl ResetEvent {
 
 #[cfg(test)]
 impl CongestionEvent {
-    /// Certain congestion on this path, for tests of controllers by themselves.
+    /// Certain congestion on this path, for unit tests of controllers.
     pub(crate) fn certain(path: Path) -> Self {
         let (una, high, sent) = (0, 0, Time::ZERO);
         CongestionEvent { path, probability: Probability::ONE, una, high, sent, marked: false }
@@ -212,7 +213,7 @@ impl CongestionEvent {
 
 #[cfg(test)]
 impl ResetEvent {
-    /// A first timeout by certain congestion on this path, for tests of controllers by themselves.
+    /// A first timeout by certain congestion on this path, for unit tests of controllers.
     pub(crate) fn timeout(path: Path) -> Self {
         ResetEvent {
             path,

@@ -1,11 +1,11 @@
-//! Where packets are sent and received, along four axes.
+//! The two ends of a connection, along four axes.
 //!
-//! Life of one acknowledgment: the [`Receiver`] echoes what the packet carried; the [`Sender`]
-//! updates its estimators, reads the feedback, asks recovery what was lost and discrimination
-//! what the loss means, tells the congestion controller, and answers [`Sender::poll_transmit`] until cwnd
-//! or the receiver window is full.
+//! The life of one acknowledgment: the [`Receiver`] echoes the feedback of the packet; the
+//! [`Sender`] updates its estimators, reads the feedback, asks recovery what was lost and the
+//! discriminator what the loss means, tells the congestion controller, and answers
+//! [`Sender::poll_transmit`] until cwnd or the receiver window is full.
 
-use crate::part::{Kind, Parameters};
+use crate::part::ValueKind;
 use crate::units::Duration;
 
 mod conduct;
@@ -25,7 +25,7 @@ pub use range_set::{Added, RangeSet};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
-/// Parameters of the two endpoints of a connection, of whatever protocol; those of its parts are
+/// Parameters of the two endpoints of a connection that every protocol has; those of its parts are
 /// in the [protocol](crate::protocols::Protocol). Windows are counted in packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EndpointConfig {
@@ -35,8 +35,8 @@ pub struct EndpointConfig {
     pub ack_size: u32,
     /// Congestion window at the start, packets, at least 1.
     pub initial_window: f64,
-    /// Receiver window, packets: bound on the send-out window and on what the receiver stores
-    /// out of order.
+    /// Receiver window, packets: upper bound of the send-out window and of the data that the
+    /// receiver stores out of order.
     pub rwnd: u64,
     /// Duplicate acknowledgments that mean a loss (lr2008: `dupackthreshold`), at least 1.
     pub dupack_threshold: u32,
@@ -47,13 +47,11 @@ pub struct EndpointConfig {
     /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
     pub rto_ceiling: Duration,
     /// Timestamps (RFC 7323): every acknowledgment of new data gives an RTT sample and ends the
-    /// back-off. Without them one packet at a time does, and no retransmission (Karn), but for
-    /// recovery by packet number, which needs none.
+    /// back-off. Without them one packet at a time does, and no retransmission (Karn), except with
+    /// recovery by packet number, which needs no timestamps.
     pub timestamps: bool,
-    /// Tick of the clock that RTT samples are measured with; zero is an ideal clock.
+    /// Tick of the clock that measures RTT samples; zero is an ideal clock.
     pub clock_granularity: Duration,
-    /// lr2008 section 4.3: retransmission timeout over recovery timeout, at least 1.
-    pub retransmission_timeout_factor: f64,
     /// Acknowledge every second packet, or after this time; `None` acknowledges each at once.
     pub delayed_acks: Option<Duration>,
     /// Packets acknowledged one by one before acknowledgments are delayed: at the start, after a
@@ -65,39 +63,19 @@ pub struct EndpointConfig {
     /// (Floyd and Jacobson 1992, section 4, who take the bottleneck's time for one packet);
     /// ns-2 calls it `overhead_`. Zero sends at once.
     pub overhead: Duration,
-    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose controller
-    /// answers marks; BBR's does not.
+    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose
+    /// controller answers marks; BBR's does not.
     pub ecn: bool,
-    /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) where the protocol has no
+    /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) if the protocol has no
     /// pacing of its own.
     pub pacing: bool,
-    /// Deflate the send-out window on a partial acknowledgment by what it acknowledged instead
-    /// of resetting it (lr2008 section 4.1; RFC 6582 step 5). Only for protocols that do so.
-    pub partial_deflation: bool,
-    /// What a duplicate acknowledgment does to lr2008's send-out window if a packet below all that is
-    /// missing caused it.
-    pub old_duplicates: OldDuplicates,
-    /// lr2008 section 5.2, last sentence, read literally: after a retransmission the count of
-    /// later acknowledgments starts again only when one arrives for a packet sent more than a
-    /// window after it. The default reading needs no such guard: see `recovery::loss_monitor`.
-    pub loss_monitor_guard: bool,
-    /// Growth goes by what an acknowledgment acknowledges and not by its arrival (RFC 3465 with no
-    /// limit in slow start, as Linux has it), so that delayed acknowledgments do not slow it.
+    /// Growth counts the packets that an acknowledgment acknowledges and not the acknowledgment
+    /// (RFC 3465 without a limit in slow start, as in Linux), so that delayed acknowledgments do
+    /// not slow it.
     pub byte_counting: bool,
     /// How the receiver behaves.
     pub receiver: Conduct,
 }
-
-/// Duplicate acknowledgments that answer what had arrived before: see `recovery::send_out_window`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OldDuplicates {
-    /// They leave the send-out window alone. The echo of the packet that caused them tells.
-    #[default]
-    Ignore,
-    /// They inflate it and count towards `dupack_threshold` as any (lr2008 section 4, by the letter).
-    Count,
-}
-crate::words!(OldDuplicates { Ignore = "ignore", Count = "count" });
 
 impl Default for EndpointConfig {
     fn default() -> Self {
@@ -112,15 +90,11 @@ impl Default for EndpointConfig {
             rto_ceiling: Duration::from_secs(60),
             timestamps: true,
             clock_granularity: Duration::from_millis(10),
-            retransmission_timeout_factor: 2.0,
             delayed_acks: None,
             quick_acks: 0,
             overhead: Duration::ZERO,
             ecn: false,
             pacing: false,
-            partial_deflation: true,
-            old_duplicates: OldDuplicates::Ignore,
-            loss_monitor_guard: false,
             byte_counting: false,
             receiver: Conduct::Honest,
         }
@@ -129,40 +103,35 @@ impl Default for EndpointConfig {
 
 /// A day: longer than any delay between two hosts.
 const DAY: Duration = Duration::from_secs(86_400);
-const TIME: Kind = Kind::Time { least: Duration::ZERO, most: DAY };
-const SIZE: Kind = Kind::Integer { least: 1, most: EndpointConfig::MAX_PACKET_SIZE as u64 };
+const TIME: ValueKind = ValueKind::Time { least: Duration::ZERO, most: DAY };
+const SIZE: ValueKind =
+    ValueKind::Integer { least: 1, most: EndpointConfig::MAX_PACKET_SIZE as u64 };
 
 crate::parameters! {
     EndpointConfig in "", "";
     packet_size: SIZE, "bytes", "a data packet on the wire";
     ack_size: SIZE, "bytes", "an acknowledgment on the wire";
-    initial_window: Kind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd at the start";
-    rwnd: Kind::Integer { least: 1, most: 1 << 30 }, "packets", "receiver window";
-    dupack_threshold: Kind::Integer { least: 1, most: 1_000_000 }, "",
+    initial_window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd at the start";
+    rwnd: ValueKind::Integer { least: 1, most: 1 << 30 }, "packets", "receiver window";
+    dupack_threshold: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
         "duplicate ACKs that mean a loss";
     rto_floor: TIME, "", "least retransmission timeout";
-    rto_initial: Kind::Time { least: Duration::from_ps(1), most: DAY }, "",
+    rto_initial: ValueKind::Time { least: Duration::from_ps(1), most: DAY }, "",
         "timeout before the first RTT sample";
-    rto_ceiling: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(100 * 86_400) }, "",
+    rto_ceiling: ValueKind::Time { least: Duration::from_ps(1), most: DAY.saturating_mul(100) }, "",
         "greatest timeout, not below rto_floor";
-    timestamps: Kind::Bool, "",
+    timestamps: ValueKind::Bool, "",
         "an RTT sample per ACK; else one packet at a time, by Karn's rule";
     clock_granularity: TIME, "", "tick of the RTT clock; 0 is ideal";
-    retransmission_timeout_factor: Kind::Number { least: 1.0, most: 1000.0 }, "",
-        "retransmission over recovery timeout";
-    delayed_acks: Kind::Switch { on: Duration::from_millis(200), most: DAY }, "",
+    delayed_acks: ValueKind::Switch { on: Duration::from_millis(200), most: DAY }, "",
         "acknowledge every second packet, or after this", absent = "false";
-    quick_acks: Kind::Integer { least: 0, most: 1_000_000 }, "packets",
+    quick_acks: ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
         "acknowledged one by one before delayed_acks: at the start, after duplicates and silence";
     overhead: TIME, "", "longest processing time before a packet is sent";
-    ecn: Kind::Bool, "", "negotiate ECN";
-    pacing: Kind::Bool, "",
+    ecn: ValueKind::Bool, "", "negotiate ECN";
+    pacing: ValueKind::Bool, "",
         "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
-    partial_deflation: Kind::Bool, "", "deflate the send-out window on partial ACKs";
-    old_duplicates: Kind::Word(OldDuplicates::WORDS), "",
-        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind (count)";
-    loss_monitor_guard: Kind::Bool, "", "lr2008 section 5.2, last sentence, literally";
-    byte_counting: Kind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
+    byte_counting: ValueKind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
     @check(config) {
         config.receiver.validate()?;
         if config.rto_ceiling < config.rto_floor {
@@ -176,9 +145,9 @@ crate::parameters! {
 }
 
 impl EndpointConfig {
-    /// These endpoints with what is Linux's about them, as of version 6: an initial window of ten,
-    /// delayed acknowledgments after 40 ms and quick ones before (net/ipv4/tcp_input.c), growth by
-    /// what is acknowledged, a timeout of 200 ms or more, timestamps and a clock of 1 ms.
+    /// These endpoints with the values of Linux, version 6: an initial window of ten, delayed
+    /// acknowledgments after 40 ms and quick ones before (net/ipv4/tcp_input.c), growth by the
+    /// packets acknowledged, a timeout of at least 200 ms, timestamps and a clock of 1 ms.
     /// See also [`crate::protocols::Protocol::linux`].
     #[must_use]
     pub const fn linux(self) -> Self {
@@ -198,15 +167,10 @@ impl EndpointConfig {
 
     /// The largest packet: an IPv6 jumbogram of 1 MiB.
     pub const MAX_PACKET_SIZE: u32 = 1 << 20;
-
-    /// Is it a key of these parameters?
-    pub fn has_key(key: &str) -> bool {
-        Self::KEYS.iter().any(|parameter| parameter.doc.key == key)
-    }
 }
 
-/// A count as a floating-point number. By way of a signed one, as that is a single instruction, and
-/// nothing is counted as far as its end.
+/// A count as a floating-point number, by way of a signed integer, which takes a single
+/// instruction; no count reaches 2^63.
 #[inline]
 fn real(count: u64) -> f64 {
     count as i64 as f64

@@ -3,31 +3,31 @@
 
 use crate::units::{Duration, Time};
 
-/// How much faster than cwnd per round trip a congestion controller without a rate of its own is paced
-/// (RFC 9002 section 7.7: N = 1.25), so that pacing does not keep it from filling cwnd.
+/// The pacing rate over cwnd per round trip, for controllers without a rate of their own (RFC 9002
+/// section 7.7: N = 1.25), so that pacing does not keep them from filling cwnd.
 pub(super) const WINDOW_GAIN: f64 = 1.25;
 
-/// How much of the time that was lost because a timer of a real clock fired late is made good by
-/// sending at once: longer than the usual lateness of a loaded machine, and no burst to speak of.
+/// The longest lateness of a real clock's timer that is made good by sending at once: longer than
+/// the usual lateness of a loaded machine, and short enough to cause no large burst.
 const CREDIT: Duration = Duration::from_millis(10);
 
-/// When the next packet may leave.
+/// The time at which the next packet may leave.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pacer {
     next_send: Time,
-    /// The rate of the latest packet, and the time to the next at it: most leave at the pace of
-    /// the one before.
+    /// The rate of the latest packet, and the gap to the next at that rate: most packets leave at
+    /// the rate of the one before.
     rate: f64,
     gap: Duration,
-    /// Was a packet asked for too early?
+    /// True if a packet was asked for too early.
     waiting: bool,
-    /// Did the packet that waited leave after its time, and those after it have not caught up? Not
-    /// to be told apart in virtual time, where nothing is late.
+    /// True if a packet that waited left after its time and those after it have not caught up.
+    /// Never in virtual time, where no timer is late.
     late: bool,
 }
 
 impl Pacer {
-    /// Must what could be sent now wait?
+    /// True if the next packet must wait.
     #[inline]
     pub(super) fn holds_back(&mut self, now: Time) -> bool {
         let due = self.waiting && now >= self.next_send;
@@ -36,7 +36,7 @@ impl Pacer {
         self.waiting
     }
 
-    /// Nothing waits for its time.
+    /// No packet waits for its time.
     pub(super) fn clear(&mut self) {
         self.waiting = false;
         self.late = false;
@@ -49,7 +49,7 @@ impl Pacer {
         self.waiting &= !due;
     }
 
-    /// A packet left, at a rate of that many packets per second; none is no limit.
+    /// A packet left; `rate` in packets per second, `None` without a limit.
     pub(super) fn on_sent(&mut self, now: Time, rate: Option<f64>) {
         let rate = rate.unwrap_or(0.0);
         if rate != self.rate {
@@ -57,14 +57,14 @@ impl Pacer {
             self.gap =
                 if rate > 0.0 { Duration::from_secs_f64(1.0 / rate) } else { Duration::ZERO };
         }
-        // Who was late counts from when the packet should have left; who had nothing to send has
-        // saved up nothing.
+        // A late sender counts from the time at which the packet should have left; an idle sender
+        // gets no credit.
         let credit = if self.late { CREDIT } else { Duration::ZERO };
         let earliest = Time::ZERO + now.since(Time::ZERO + credit);
         self.next_send = self.next_send.max(earliest) + self.gap;
     }
 
-    /// When to ask again.
+    /// The time at which to ask again.
     #[inline]
     pub(super) fn wake(&self) -> Time {
         if self.waiting { self.next_send } else { Time::NEVER }
@@ -118,7 +118,7 @@ mod tests {
         assert!(!pacer.holds_back(at(50_000)));
         pacer.on_sent(at(50_000), Some(1000.0));
         assert!(pacer.holds_back(at(50_000)));
-        // What waits and is then withdrawn leaves no credit either.
+        // A packet that waits and is then withdrawn leaves no credit either.
         pacer.clear();
         assert!(!pacer.holds_back(at(90_000)));
         pacer.on_sent(at(90_000), Some(1000.0));

@@ -1,4 +1,4 @@
-//! A set of sequence numbers as ranges: what arrived out of order, at either end.
+//! A set of sequence numbers as ranges, for data that arrived out of order.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ pub struct RangeSet {
     count: u64,
 }
 
-/// How many numbers an insertion added.
+/// The numbers that an insertion added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
     /// In all.
@@ -22,11 +22,11 @@ pub struct Added {
 }
 
 impl RangeSet {
-    /// How many numbers are in the set.
+    /// The number of elements.
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// Is nothing in the set?
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -44,7 +44,7 @@ impl RangeSet {
         self.range_of(seq).map_or(seq, |range| range.end)
     }
 
-    /// Adds `block`; says how much of it was new, and how much of that lies below `mark`.
+    /// Adds `block`; returns how much of it was new, and how much of that lies below `mark`.
     pub fn insert(&mut self, block: SackBlock, mark: u64) -> Added {
         let below = |range: SackBlock| range.end.min(mark) - range.start.min(mark);
         let first = self.ranges.partition_point(|range| range.end < block.start);
@@ -72,7 +72,7 @@ impl RangeSet {
         added
     }
 
-    /// Forgets everything below `seq`; says how many numbers that were.
+    /// Removes everything below `seq`; returns how many numbers these were.
     pub fn remove_below(&mut self, seq: u64) -> u64 {
         let before = self.count;
         while let Some(range) = self.ranges.front_mut().filter(|range| range.start < seq) {
@@ -87,7 +87,7 @@ impl RangeSet {
         before - self.count
     }
 
-    /// How many numbers from `seq` on are in the set. Cheap where few ranges lie above `seq`.
+    /// The number of elements from `seq` on. Cheap if few ranges lie above `seq`.
     pub fn count_from(&self, seq: u64) -> u64 {
         let above = self.ranges.iter().rev().take_while(|range| range.end > seq);
         above.map(|range| range.end - range.start.max(seq)).sum()
@@ -106,7 +106,7 @@ impl RangeSet {
     }
 }
 
-/// A [`RangeSet`] that is empty most of the time, and takes the room of a pointer then.
+/// A [`RangeSet`] that is empty most of the time and then takes the space of a pointer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RareRanges(Option<Box<RangeSet>>);
 

@@ -1,9 +1,10 @@
 //! The receiving endpoint: reassembly, acknowledgments, the echo of feedback.
 //!
-//! SACK blocks (RFC 2018) tell what arrived out of order. The first block of an acknowledgment
-//! that a duplicate triggers reports that duplicate (DSACK, RFC 2883 section 4); it lies below the
-//! cumulative acknowledgment or inside the block that follows it. Recovery from SACK and by packet
-//! number reads the blocks, the estimate of the loss rate the duplicates; nothing else does.
+//! SACK blocks (RFC 2018) report data that arrived out of order. The first block of an
+//! acknowledgment that a duplicate triggers reports that duplicate (DSACK, RFC 2883 section 4); it
+//! lies below the cumulative acknowledgment or inside the block that follows it. Recovery from SACK
+//! and by packet number reads the blocks, the estimate of the loss rate the duplicates; nothing
+//! else does.
 
 use super::conduct::Misconduct;
 use super::feedback::{Echo, FeedbackConfig};
@@ -12,7 +13,7 @@ use super::{Conduct, EndpointConfig};
 use crate::packet::{Flags, MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
 use crate::units::{Duration, Time};
 
-/// The receiver of one connection. What most packets need comes first.
+/// The receiver of one connection. The fields that most packets need come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Receiver {
@@ -22,9 +23,9 @@ pub struct Receiver {
     unique: u64,
     /// Only while something is missing.
     disorder: Option<Box<Disorder>>,
-    /// Only where acknowledgments may wait.
+    /// Only if acknowledgments may be delayed.
     delays: Option<Box<Delays>>,
-    /// Only of one that misbehaves.
+    /// Only of a receiver that misbehaves.
     misconduct: Option<Box<Misconduct>>,
     echo: Echo,
     ack_size: u32,
@@ -32,7 +33,7 @@ pub struct Receiver {
     duplicates: u64,
 }
 
-/// What has arrived behind a gap.
+/// Data that arrived behind a gap.
 #[derive(Debug, Default)]
 struct Disorder {
     arrived: RangeSet,
@@ -40,13 +41,13 @@ struct Disorder {
     recent: [Option<u64>; MAX_SACK_BLOCKS],
 }
 
-/// When acknowledgments wait for a second packet.
+/// Delayed acknowledgments.
 #[derive(Debug)]
 struct Delays {
-    /// How long.
+    /// The longest delay.
     wait: Duration,
     waiting: Option<Delayed>,
-    /// Packets still to be acknowledged at once, of how many, and after which silence again.
+    /// Packets still to be acknowledged at once, their total, and the silence that restores it.
     quick: u32,
     quick_acks: u32,
     silence: Duration,
@@ -62,7 +63,7 @@ struct Delayed {
     timestamp: Time,
 }
 
-/// What a receiver has counted.
+/// Counters of a receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
     /// Packets that arrived for the first time.
@@ -72,7 +73,7 @@ pub struct ReceiverStats {
 }
 
 impl Disorder {
-    /// Puts the range of `seq` first among those to report, dropping older mentions of it.
+    /// Puts the range of `seq` first among those to report, and removes its older entries.
     fn remember(&mut self, seq: u64) {
         let range = self.arrived.range_of(seq);
         let mut carried = Some(seq);
@@ -105,7 +106,7 @@ impl Disorder {
 }
 
 impl Receiver {
-    /// A receiver, of a protocol with that feedback, that has seen nothing.
+    /// A receiver of a protocol with that feedback, before its first packet.
     pub fn new(feedback: &FeedbackConfig, config: &EndpointConfig) -> Self {
         Receiver {
             next: 0,
@@ -146,7 +147,7 @@ impl Receiver {
         true
     }
 
-    /// As [`Receiver::on_data`], whatever the packet and whatever happened before.
+    /// As [`Receiver::on_data`], for any packet in any state.
     fn on_other_data(&mut self, now: Time, packet: &mut Packet) -> bool {
         let Some(mut misconduct) = self.misconduct.take() else {
             return self.answer_honestly(now, packet);
@@ -161,13 +162,13 @@ impl Receiver {
         answers
     }
 
-    /// Writes into `ack` what a receiver that misbehaves sends besides the acknowledgment that it
-    /// gave last, at the same instant and behind it; to be asked until it returns false.
+    /// Writes into `ack` the next acknowledgment that a receiver that misbehaves sends at the same
+    /// instant behind the latest one. Call it until it returns false.
     pub fn further_ack(&mut self, ack: &mut Packet) -> bool {
         self.misconduct.as_mut().is_some_and(|misconduct| misconduct.further(ack))
     }
 
-    /// Waits no longer for what is missing below `seq`.
+    /// Gives up the data that is missing below `seq`.
     fn give_up_below(&mut self, seq: u64) {
         if seq <= self.next {
             return;
@@ -182,7 +183,7 @@ impl Receiver {
         }
     }
 
-    /// What an honest receiver does with any packet.
+    /// Takes in any packet as an honest receiver does.
     fn answer_honestly(&mut self, now: Time, packet: &mut Packet) -> bool {
         if packet.flags.contains(Flags::CORRUPTED) {
             self.echo.on_corrupted(packet);
@@ -197,7 +198,7 @@ impl Receiver {
         self.echo.on_data(now, packet);
         let duplicate = !self.take_in(seq);
 
-        // RFC 5681 section 4.2: at once for anything out of order and for what fills a gap.
+        // RFC 5681 section 4.2: at once for data out of order and for data that fills a gap.
         let mut timestamp = packet.timestamp;
         if let Some(delays) = &mut self.delays {
             if duplicate || now.since(delays.heard) > delays.silence {
@@ -219,7 +220,7 @@ impl Receiver {
         true
     }
 
-    /// Notes that data `seq` has arrived; was it for the first time?
+    /// Notes that data `seq` has arrived; returns whether for the first time.
     fn take_in(&mut self, seq: u64) -> bool {
         let is_new = match &mut self.disorder {
             _ if seq < self.next => false,
@@ -317,7 +318,7 @@ impl Receiver {
         }
     }
 
-    /// What every acknowledgment says.
+    /// Writes the fields that every acknowledgment has.
     #[inline]
     fn address(&self, packet: &mut Packet) {
         packet.kind = PacketKind::Ack;

@@ -1,7 +1,7 @@
 //! The sending endpoint: a connection's state machine over the four axes.
 //!
-//! What happens is one event, and it takes one way: estimators, recovery, discrimination, window.
-//! Nothing here knows which controller, which scheme or which discriminator it has.
+//! Each event takes one way: estimators, recovery, discriminator, controller. Nothing here depends
+//! on which controller, recovery scheme or discriminator the sender has.
 
 use super::EndpointConfig;
 use super::discrimination::{self, Discriminator, DiscriminatorState};
@@ -17,7 +17,7 @@ use super::recovery::{
 use super::seconds;
 use super::window::{self, Controller, PhaseCut, Window};
 use crate::packet::{CongestionHeader, Flags, Packet, PacketKind, SackBlock};
-use crate::part::Ability;
+use crate::part::{Ability, AnyPart};
 use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
@@ -26,7 +26,7 @@ use crate::units::{Duration, Probability, Time};
 /// [`Sender::on_ack`] and [`Sender::on_timer`], and after each, and after
 /// [`Sender::offer_until`], call [`Sender::poll_transmit`] until it has nothing more to send.
 ///
-/// What every packet and every acknowledgment needs comes first.
+/// The fields that every packet and every acknowledgment need come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Sender {
@@ -36,7 +36,8 @@ pub struct Sender {
     packet_size: u32,
     cwnd_limited: bool,
     byte_counting: bool,
-    /// Does discrimination hear of acknowledgments, or recovery ask it whether losses are errors?
+    /// True if the discriminator is told of acknowledgments, or recovery asks it whether losses are
+    /// errors.
     discriminates: bool,
     leaving: Leaving,
     extras: Option<Box<Extras>>,
@@ -49,23 +50,23 @@ pub struct Sender {
     feedback: FeedbackConfig,
 }
 
-/// What there is to a packet that leaves, beside its number and recovery.
+/// The work for a packet that leaves, besides its number and recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaving {
-    /// Nothing.
+    /// None.
     Plain,
-    /// A size, a pace or a timing of its own.
+    /// A size, a pacing time or an RTT measurement of its own.
     Attended,
-    /// That, perhaps, and something of feedback or of the controller.
+    /// That, perhaps, and a header of the feedback or of the controller.
     Stamped,
 }
 
-/// What most connections have no use for.
+/// State that most connections do not need.
 #[derive(Debug, Default)]
 struct Extras {
-    /// Only where packets are paced.
+    /// Only if packets are paced.
     pacer: Option<Pacer>,
-    /// Only where classic ECN is negotiated.
+    /// Only if classic ECN is negotiated.
     ecn: Option<EcnState>,
     sizes: Sizes,
     /// Packets that were given out and could not be sent, in order.
@@ -82,17 +83,17 @@ struct EcnState {
 }
 
 /// Packets of another size than the usual one. Sequence numbers count packets, so that a packet
-/// keeps its size for good; only what was never sent can change it.
+/// keeps its size for good; only packets that were never sent can change it.
 #[derive(Debug, Clone, Default)]
 struct Sizes {
     /// The last packet of the transfer, if it is a smaller one.
     last: Option<(u64, u32)>,
-    /// Sizes before: packets below the first number had the second.
+    /// Earlier sizes: packets below the first number have the second.
     before: Vec<(u64, u32)>,
 }
 
 impl Sizes {
-    /// The size of a packet where it is `usual` now.
+    /// The size of a packet; `usual` is the present size.
     fn of(&self, seq: u64, usual: u32) -> u32 {
         match self.last {
             Some((last, size)) if seq == last => size,
@@ -113,7 +114,7 @@ impl Sizes {
     }
 }
 
-/// What is counted as it happens.
+/// Counters of a sender as it runs.
 #[derive(Debug, Default)]
 struct Counters {
     /// See [`SenderStats`]; the integral reaches until `integrated_to`.
@@ -126,7 +127,7 @@ struct Counters {
     timeouts: u64,
 }
 
-/// What a sender has counted.
+/// Counters of a sender.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SenderStats {
     /// Data packets sent, retransmissions included.
@@ -201,8 +202,8 @@ impl Sender {
         }
     }
 
-    /// The application has packets up to `limit`, exclusive, to send; `u64::MAX` for bulk. A
-    /// limit below what was sent already ends the transfer there.
+    /// The application has packets up to `limit`, exclusive, to send; `u64::MAX` for bulk. A limit
+    /// below the highest packet sent ends the transfer after that packet.
     pub fn offer_until(&mut self, limit: u64) {
         self.seqs.limit = limit.max(self.seqs.high);
         if let Some(extras) = &mut self.extras {
@@ -211,7 +212,7 @@ impl Sender {
     }
 
     /// The application has `bytes` more to send, on the wire and in packets of the present size;
-    /// what does not fill the last of them goes in a smaller one. Ends what was offered before.
+    /// the last packet is smaller if they do not fill it. Replaces earlier offers.
     pub fn offer_bytes(&mut self, bytes: u64) {
         let size = u64::from(self.packet_size);
         self.offer_until(self.seqs.high.saturating_add(bytes.div_ceil(size)));
@@ -248,10 +249,10 @@ impl Sender {
             self.counters.duplicates += u64::from(reports_duplicate(ack));
         }
         let before = self.seqs.una;
-        // What lies below wraps, and is beyond all that is outstanding too.
+        // A number below wraps, and then also exceeds all that is outstanding.
         let newly = ack.seq.wrapping_sub(before);
         if newly > self.seqs.high - before {
-            return; // Overtaken by a later one, or for what was never sent.
+            return; // Overtaken by a later one, or for packets that were never sent.
         }
         self.integrate(now);
         let outstanding = self.seqs.outstanding();
@@ -264,7 +265,7 @@ impl Sender {
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
         } else if before == self.seqs.high {
-            return; // Nothing is missing: an echo of what was sent twice.
+            return; // Nothing is missing: the echo of a packet that was sent twice.
         } else if ack.flags.contains(Flags::PART) {
             return self.on_part(now, ack, outstanding);
         } else if self.recovery.samples_rtt(ack.packet_seq) {
@@ -274,7 +275,7 @@ impl Sender {
         let bandwidth = self.estimators.estimate_bandwidth(now, newly, cwnd);
         let counted = if self.byte_counting { newly } else { 1 };
 
-        // All that takes a decision is known by now: what follows is written down at once.
+        // All decisions are made: the event is written at once.
         let mut event = AckEvent {
             path: self.estimators.path(now, outstanding, cwnd, bandwidth),
             newly_acked: newly,
@@ -314,8 +315,8 @@ impl Sender {
         self.window.on_ack(&event);
     }
 
-    /// An acknowledgment of a part of the first packet that is missing: no duplicate, and nothing
-    /// that recovery goes by. Where growth counts acknowledgments it counts.
+    /// An acknowledgment of a part of the first packet that is missing: not a duplicate, and
+    /// nothing for recovery. It counts if growth counts acknowledgments.
     #[inline(never)]
     fn on_part(&mut self, now: Time, ack: &Packet, outstanding: u64) {
         if self.byte_counting {
@@ -337,7 +338,7 @@ impl Sender {
         });
     }
 
-    /// Takes the RTT of what was sent at `sent`.
+    /// Takes the RTT of a packet sent at `sent`.
     #[inline]
     fn sample_rtt(&mut self, now: Time, sent: Time) {
         self.counters.rtt_samples += 1;
@@ -345,7 +346,7 @@ impl Sender {
         self.estimators.rtt.on_sample(sent, now);
     }
 
-    /// Counts the RTT, of which the sender itself knows that of the packet that it timed.
+    /// Counts the RTT, and takes it as a sample if this is the packet that the sender timed.
     #[inline(never)]
     fn sample_rtt_by_karn(&mut self, now: Time, ack: &Packet) {
         self.counters.rtt_samples += 1;
@@ -355,14 +356,14 @@ impl Sender {
         }
     }
 
-    /// The path now, of whose packets `outstanding` were not acknowledged before.
+    /// The path now, with `outstanding` packets before this instant.
     fn path(&self, now: Time, outstanding: u64) -> Path {
         let bandwidth = self.estimators.bandwidth();
         self.estimators.path(now, outstanding, self.window.cwnd(), bandwidth)
     }
 
-    /// Discrimination hears of an acknowledgment. Does it take losses for errors now, where recovery
-    /// must know?
+    /// Tells the discriminator of an acknowledgment. Returns whether it takes losses for errors
+    /// now, if recovery must know.
     #[inline(never)]
     fn discriminate(&mut self, event: &AckEvent) -> bool {
         self.discriminator.on_ack(event);
@@ -375,14 +376,14 @@ impl Sender {
         LossEvent { path, seq: self.seqs.una, sign, rate: self.loss_rate() }
     }
 
-    /// Does discrimination, at this moment, take losses for errors?
+    /// True if the discriminator takes losses for errors at this moment.
     #[inline(never)]
     fn takes_losses_for_errors(&self, path: Path, sign: LossSign) -> bool {
         self.discriminator.opinion(&self.first_loss(path, sign)) == Probability::ZERO
     }
 
-    /// Recovery has found a loss in a window in which none was before; what told of it was sent at
-    /// `sent`.
+    /// Recovery has found the first loss of a window; the packet whose acknowledgment reported it
+    /// was sent at `sent`.
     #[inline(never)]
     fn on_loss(&mut self, path: Path, sent: Time) {
         let loss = self.first_loss(path, LossSign::Acknowledgments);
@@ -415,7 +416,7 @@ impl Sender {
     }
 
     /// Tells the window what recovery learned of single transmissions: the losses one by one, that
-    /// they were none, that they add up to a restart, and the delivery-rate sample.
+    /// they were spurious, that they amount to persistent congestion, and the delivery-rate sample.
     #[inline]
     fn tell_of_transmissions(&mut self, now: Time) {
         if self.report.numbers.is_some() {
@@ -446,7 +447,7 @@ impl Sender {
         if persistent_congestion {
             let mut path = self.path(now, self.seqs.outstanding());
             path.in_flight = in_flight as f64;
-            // The losses that add up to it have been answered one window at a time.
+            // The losses that amount to it have been answered one window at a time.
             self.restart(
                 path,
                 ResetCause::PersistentCongestion,
@@ -477,7 +478,7 @@ impl Sender {
         self.window.on_reset(&ResetEvent { path, cause, repeated, probability, leaves, una, high });
     }
 
-    /// When [`Sender::on_timer`] must be called next.
+    /// The time at which [`Sender::on_timer`] must be called next.
     #[inline]
     pub fn next_timer(&self) -> Time {
         let timer = self.recovery.next_timer(&self.estimators.rtt);
@@ -582,8 +583,8 @@ impl Sender {
         true
     }
 
-    /// Recovery hears of a packet that leaves, once the state before it is noted. Where rates are
-    /// sampled recovery is never at rest.
+    /// Tells recovery of a packet that leaves, after the state before it is noted. If rates are
+    /// sampled, recovery is never at rest.
     #[inline(never)]
     fn tell_recovery(&mut self, now: Time, seq: u64, packet_seq: u64, again: bool) {
         self.note_state_at(now, packet_seq);
@@ -591,14 +592,14 @@ impl Sender {
         self.recovery.on_sent(&self.seqs, &sent);
     }
 
-    /// Nothing may be sent now: was it the window that kept it back?
+    /// Nothing may be sent now: notes whether the window is the reason.
     #[inline]
     fn pause(&mut self) {
         let seqs = &self.seqs;
         self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
         self.check_application_limit();
         if let Some(pacer) = self.pacer() {
-            pacer.clear(); // Not pacing held it back.
+            pacer.clear(); // Pacing is not the reason.
         }
     }
 
@@ -610,10 +611,10 @@ impl Sender {
         {
             self.judge_repair(now, seq);
         }
-        self.counters.retransmissions += 1; // What is judged does not count itself.
+        self.counters.retransmissions += 1; // The packet that is judged does not count itself.
     }
 
-    /// What follows from a packet that leaves, and what it carries, where that is more than usual.
+    /// Does the work for a packet that leaves, if there is more than its number and recovery.
     #[inline(never)]
     fn attend(&mut self, now: Time, packet: &mut Packet) {
         let again = packet.flags.contains(Flags::RETRANSMISSION);
@@ -624,7 +625,7 @@ impl Sender {
         }
     }
 
-    /// What a packet carries of ECN, its size if that is not the usual one, and its pace.
+    /// Writes the ECN flags and the size of a packet, and paces it.
     #[inline]
     fn complete(&mut self, now: Time, packet: &mut Packet) {
         let Some(extras) = &mut self.extras else { return };
@@ -640,7 +641,7 @@ impl Sender {
         self.pace(now);
     }
 
-    /// What a packet carries of feedback and of the controller.
+    /// Writes the headers of the feedback and of the controller.
     #[inline]
     fn stamp(&mut self, packet: &mut Packet) {
         let window = self.window.cwnd().min(self.seqs.rwnd as f64);
@@ -648,7 +649,7 @@ impl Sender {
         self.window.announce(packet, self.cwnd_limited);
     }
 
-    /// Sends again, into `packet`, the first that could not be sent, if there is one.
+    /// Writes into `packet` the first packet that could not be sent, if there is one.
     #[inline(never)]
     fn resend(&mut self, now: Time, packet: &mut Packet) -> bool {
         let returned = &mut self.extras().returned;
@@ -660,8 +661,8 @@ impl Sender {
         true
     }
 
-    /// Takes back a packet of [`Sender::poll_transmit`] that could not be sent, because a socket was
-    /// full: the next one polled is this. It counts as sent and as in flight meanwhile.
+    /// Takes back a packet of [`Sender::poll_transmit`] that could not be sent because a socket was
+    /// full: the next poll returns it. Meanwhile it counts as sent and as in flight.
     pub fn unsent(&mut self, packet: &Packet) {
         let returned = &mut self.extras().returned;
         let at = returned.partition_point(|other| other.packet_seq < packet.packet_seq);
@@ -681,7 +682,7 @@ impl Sender {
         self.extras.as_mut()?.pacer.as_mut()
     }
 
-    /// Must a packet that could be sent now wait for its time?
+    /// True if a packet that could be sent now must wait for its pacing time.
     #[inline(never)]
     fn is_held_back(&mut self, now: Time) -> bool {
         let Some(pacer) = self.extras.as_mut().and_then(|extras| extras.pacer.as_mut()) else {
@@ -695,14 +696,14 @@ impl Sender {
         pacer.holds_back(now)
     }
 
-    /// A packet leaves: when may the next?
+    /// A packet leaves: sets the time at which the next may leave.
     fn pace(&mut self, now: Time) {
         let Some(pacer) = self.extras.as_mut().and_then(|extras| extras.pacer.as_mut()) else {
             return;
         };
         let rate = self.window.pacing_rate().or_else(|| {
             let srtt = self.estimators.rtt.srtt().as_secs_f64();
-            // Nothing is known of the path before the first sample.
+            // No rate before the first RTT sample.
             (srtt > 0.0).then(|| WINDOW_GAIN * self.window.cwnd() / srtt)
         });
         pacer.on_sent(now, rate);
@@ -719,8 +720,8 @@ impl Sender {
         rate.on_sent(now, number, in_flight);
     }
 
-    /// Nothing can be sent: is it because the application has nothing more, although the window
-    /// has room (the draft's CheckIfApplicationLimited)?
+    /// Nothing can be sent: notes whether the application is the limit although the window has room
+    /// (the draft's CheckIfApplicationLimited).
     #[inline]
     fn check_application_limit(&mut self) {
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
@@ -758,12 +759,12 @@ impl Sender {
         self.discriminator.on_notice(now, notice);
     }
 
-    /// What notifiers on the path are asked to tell, and which way.
+    /// The news that it asks of notifiers on the path, if any.
     pub fn notification(&self) -> Option<Notification> {
         self.feedback.notification()
     }
 
-    /// What LEAST makes of the connection so far.
+    /// The loss rate of the connection so far, by LEAST.
     pub fn loss_rate(&self) -> LossRate {
         let Counters { retransmissions, duplicates, .. } = self.counters;
         LossRate { sent: self.next_packet_seq - 1, retransmissions, duplicates }
@@ -773,25 +774,25 @@ impl Sender {
     pub fn cwnd(&self) -> f64 {
         self.window.cwnd()
     }
-    /// The slow start threshold, packets; infinite where there is none.
+    /// The slow start threshold, packets; infinite if there is none.
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
     }
-    /// How often a congestion controller of another crate gave a window that is none: not a number, below one
-    /// packet, beyond 2^32.
+    /// The number of invalid windows that a controller of another crate returned: not a number,
+    /// below one packet, or beyond 2^32.
     pub fn refused_windows(&self) -> u64 {
         self.window.refused_windows()
     }
-    /// The shifts of phase it heard of, in order; none but with ESTCP.
+    /// The shifts of phase that it was told of, in order; empty without ESTCP.
     pub fn phase_cuts(&self) -> &[PhaseCut] {
         self.window.phase_cuts()
     }
-    /// The pace that the controller sets, packets per second; `None` where it sets none.
+    /// The pacing rate that the controller sets, packets per second; `None` if it sets none.
     pub fn pacing_rate(&self) -> Option<f64> {
         self.window.pacing_rate()
     }
-    /// What the connection is doing, in the words of RFC 9002 or of the controller, for logs. A mark begins
-    /// a recovery period as a loss does (RFC 9002 section 7.3.2).
+    /// The phase of the connection in the words of RFC 9002 or of the controller, for logs. A mark
+    /// begins a recovery period as a loss does (RFC 9002 section 7.3.2).
     pub fn phase(&self) -> &'static str {
         let ecn = self.extras.as_ref().and_then(|extras| extras.ecn).unwrap_or_default();
         let reduced = ecn.reduced_until; // 0 as long as there was no reduction.
@@ -805,21 +806,20 @@ impl Sender {
             None => "congestion_avoidance",
         }
     }
-    /// What recovery learned from the last acknowledgment or timer. An acknowledgment that says
-    /// nothing new leaves the report before in its place: [`Sender::forget_report`] first, if that
-    /// matters.
+    /// The report of recovery on the latest acknowledgment or timer. An acknowledgment without news
+    /// leaves the earlier report in place: call [`Sender::forget_report`] first if that matters.
     pub fn report(&self) -> &Report {
         &self.report
     }
-    /// For observers: empties [`Sender::report`] of what was learned, which the next acknowledgment or
-    /// timer would do anyway. What the sender does is the same with it and without.
+    /// Empties [`Sender::report`], for observers. The next acknowledgment or timer would do so
+    /// anyway: the sender does the same with it and without.
     pub fn forget_report(&mut self) {
         self.report.clear();
         if self.report.numbers.is_some() {
             self.report.clear_numbers();
         }
     }
-    /// When the timer of recovery expires, which is the whole of [`Sender::next_timer`] but for pacing.
+    /// The time at which the timer of recovery expires: [`Sender::next_timer`] without pacing.
     pub fn recovery_timer(&self) -> Time {
         self.recovery.next_timer(&self.estimators.rtt)
     }
@@ -827,7 +827,7 @@ impl Sender {
     pub fn rtt(&self) -> &RttEstimator {
         &self.estimators.rtt
     }
-    /// Where the sender stands in the sequence space.
+    /// Its place in the sequence space.
     pub fn sequences(&self) -> &Sequences {
         &self.seqs
     }
@@ -835,20 +835,20 @@ impl Sender {
     pub fn in_flight(&self) -> u64 {
         self.recovery.in_flight(&self.seqs)
     }
-    /// Has everything offered been acknowledged?
+    /// True if everything offered has been acknowledged.
     pub fn is_done(&self) -> bool {
         self.seqs.una >= self.seqs.limit
     }
 
-    /// For tests that look inside a congestion controller.
+    /// The controller, for unit tests.
     #[cfg(test)]
     pub(crate) fn window(&self) -> &Window {
         &self.window
     }
 }
 
-/// Does the first block of an acknowledgment report a duplicate? RFC 2883 section 4: then it lies
-/// below the cumulative acknowledgment or inside the second block.
+/// True if the first block of an acknowledgment reports a duplicate: then it lies below the
+/// cumulative acknowledgment or inside the second block (RFC 2883 section 4).
 #[inline(never)]
 fn reports_duplicate(ack: &Packet) -> bool {
     match ack.sack_blocks() {

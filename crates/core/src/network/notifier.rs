@@ -3,8 +3,8 @@
 //!
 //! It takes part in two ways. A cumulative notifier knows r, the fraction of packets that the
 //! link corrupts, and multiplies the survival probability in the header of each data packet by
-//! 1 - r. A per-packet notifier tells of each corrupted packet; whom and which way is the
-//! engine's business, for it knows the flows.
+//! 1 - r. A per-packet notifier reports each corrupted packet; the engine, which knows the flows,
+//! decides to whom and which way.
 //!
 //! The paper's experiments take r as configured, "the upper bound on the performance improvements
 //! that are possible without any estimation error", and leave measuring to later work. The
@@ -14,12 +14,12 @@
 //! L <- (1 - 1/W) L + [corrupted]     N <- (1 - 1/W) N + 1     r = L / (N + w)
 //! ```
 //!
-//! All packets of the link count, data and acknowledgments, of whatever flow: a node cannot tell
-//! whose a corrupted packet was (section 3.3.3). w packets that never came stand in the sum as
-//! uncorrupted: before anything is known r is 0, and CETEN is plain TCP.
+//! All packets of the link count, data and acknowledgments of all flows: a node cannot tell which
+//! flow a corrupted packet belonged to (section 3.3.3). The sum includes w imaginary uncorrupted
+//! packets: in the beginning r is 0, and CETEN is plain TCP.
 //!
-//! - Bias: r is too low by the factor W / (W + w) once N has come to W, by more before; too low
-//!   is the cautious side, for it takes corruption for congestion.
+//! - Bias: r is too low by the factor W / (W + w) once N has reached W, and by more before. An r
+//!   that is too low is on the safe side: it takes corruption for congestion.
 //! - Reaction: after a step of the true rate, r has gone 63 % of the way in W packets, 95 % in 3 W.
 //! - Noise: for independent losses at rate p the relative standard error is about
 //!   sqrt((1 - p) / (2 W p)): 10 % needs W of about 50 / p packets.
@@ -28,15 +28,15 @@ use super::ChannelConfig;
 use crate::packet::{CongestionHeader, Packet, PacketKind};
 use crate::units::Probability;
 
-/// What is at the far end of a link.
+/// The notifier at the far end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum NotifierConfig {
-    /// Nothing that knows of corruption.
+    /// No notifier.
     #[default]
     Off,
     /// A notifier that knows the rate of the channel for the size of each packet.
     Configured,
-    /// A notifier that is told the rate, of a link beyond this one: packets are not lost here.
+    /// A notifier with a given rate, that of a link beyond this one: packets are not lost here.
     Told {
         /// The share of packets that are corrupted.
         rate: Probability,
@@ -66,7 +66,7 @@ enum Rate {
     /// The channel, and the size asked for last with its survival probability.
     Configured {
         channel: ChannelConfig,
-        /// How often a packet is sent at most.
+        /// The most transmissions of a packet.
         attempts: u32,
         size: u32,
         survival: f64,
@@ -76,7 +76,7 @@ enum Rate {
     Told(f64),
 }
 
-/// The share of packets of that size that survive so many attempts, if these fail independently.
+/// The share of packets of that size that survive that many attempts, if these fail independently.
 fn survival(channel: &ChannelConfig, attempts: u32, size: u32) -> f64 {
     1.0 - libm::pow(channel.loss_rate(size), attempts.into())
 }
@@ -98,7 +98,8 @@ impl Notifier {
         Some(Notifier { rate })
     }
 
-    /// The link sends a packet so many times before it gives it up: one that is configured knows it.
+    /// Sets the number of times that the link sends a packet before it gives it up, for a
+    /// configured notifier.
     pub(super) fn set_attempts(&mut self, new: u32) {
         if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
             *attempts = new;
@@ -106,7 +107,7 @@ impl Notifier {
         }
     }
 
-    /// The link has another channel: one that is configured knows it, one that measures will.
+    /// Sets another channel of the link, for a configured notifier; others measure or are told.
     pub(super) fn set_channel(&mut self, new: &ChannelConfig) {
         if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
             *survival = self::survival(new, *attempts, *size);
@@ -266,7 +267,8 @@ mod tests {
         // standard error sqrt(0.98 / (2 x 1000 x 0.02)) = 15.7 %; of the mean of 400, 0.78 %.
         let (mean, deviation) = spread(1000, 50.0, 0.02, 10_000);
         assert!((mean / 0.019_048 - 1.0).abs() < 5.0 * 0.0078, "{mean}");
-        // The standard deviation of 400 values has a relative standard error of 1/sqrt(800) = 3.5 %.
+        // The standard deviation of 400 values has a relative standard error of 1/sqrt(800) = 3.5
+        // %.
         assert!((deviation / mean / 0.1565 - 1.0).abs() < 5.0 * 0.036, "{deviation}");
     }
 

@@ -1,20 +1,20 @@
 //! The rate of a wire that changes: a list of delivery opportunities, in the format and with
 //! the meaning of mahimahi's `mm-link` (Netravali et al., USENIX ATC 2015).
 //!
-//! A trace is one time stamp a line, in whole milliseconds, none less than the one before. At
-//! each the link may deliver 1500 bytes. The trace starts over after its last time stamp, which
-//! is its period. One opportunity may finish several small packets and begin another, whose
-//! remaining bytes wait for the next. What an opportunity finds nothing to do for is lost.
+//! A trace has one time stamp per line, in whole milliseconds and in order. At each the link may
+//! deliver 1500 bytes. The trace starts over after its last time stamp, which is its period. One
+//! opportunity may finish several small packets and begin another, whose remaining bytes wait for
+//! the next. An opportunity without a packet is lost.
 //!
-//! As in mahimahi, an opportunity serves what came before it: a packet that comes at the very
-//! instant of one waits for the next. Otherwise than there, packets may have more than 1500
-//! bytes, and the packet that leaves next counts as in transmission and not as waiting, as on
-//! every link here.
+//! As in mahimahi, an opportunity serves packets that came before it: a packet that comes at the
+//! same instant waits for the next. Unlike there, packets may have more than 1500 bytes, and the
+//! packet that leaves next counts as in transmission and not as waiting, as on every link here.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::impairment::Steps;
+use super::trace_error::TraceError;
 use crate::units::{Duration, Rate, Time};
 
 /// Picoseconds in a millisecond.
@@ -25,12 +25,12 @@ const HIGHEST_BPS: u64 = 100_000_000_000_000;
 /// The rate of a wire.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LinkRate {
-    /// Always the same.
+    /// Constant.
     Constant(Rate),
-    /// As a trace says.
+    /// By a trace.
     Trace(Arc<RateTrace>),
-    /// As a schedule says. A packet is sent at the rate of each instant, so that one that is being
-    /// sent when the rate changes goes on at the new one.
+    /// By a schedule. A packet is sent at the rate of each instant: a packet in transmission when
+    /// the rate changes goes on at the new rate.
     Schedule(Arc<RateSteps>),
 }
 
@@ -48,8 +48,8 @@ impl LinkRate {
         }
     }
 
-    /// What AQMs and routers are told in the beginning: the mean of a trace, which is
-    /// all that they hear of it, or the first rate of a schedule, of whose changes they are told.
+    /// The rate that AQMs and routers are told in the beginning: the mean of a trace, which does
+    /// not change for them, or the first rate of a schedule, whose changes they are told.
     pub fn told(&self) -> Rate {
         match self {
             LinkRate::Schedule(steps) => steps.first(),
@@ -57,7 +57,7 @@ impl LinkRate {
         }
     }
 
-    /// Bytes that can be sent in so much time from the start.
+    /// Bytes that can be sent in `time` from the start.
     pub fn bytes_until(&self, duration: Duration) -> f64 {
         match self {
             LinkRate::Schedule(steps) => {
@@ -85,7 +85,8 @@ impl LinkRate {
 }
 
 impl RateSteps {
-    /// The rate in the long run: the mean over a period, rounded down to bits per second, or the last.
+    /// The rate in the long run: the mean over a period, rounded down to bits per second, or the
+    /// last.
     pub fn mean(&self) -> Rate {
         let (mut sum, mut time) = (0, 0);
         for (rate, lasts) in self.lasting() {
@@ -123,33 +124,6 @@ pub struct RateTrace {
     mean: Rate,
 }
 
-/// Why something is no trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TraceError {
-    /// Index of the opportunity that is wrong, from zero; its line is one more. `None` if the
-    /// trace as a whole is.
-    pub index: Option<usize>,
-    /// What is wrong.
-    pub reason: String,
-}
-
-impl TraceError {
-    fn at(index: usize, reason: impl Into<String>) -> Self {
-        TraceError { index: Some(index), reason: reason.into() }
-    }
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.index {
-            Some(index) => write!(f, "line {}: {}", index + 1, self.reason),
-            None => f.write_str(&self.reason),
-        }
-    }
-}
-
-impl std::error::Error for TraceError {}
-
 impl RateTrace {
     /// Bytes that one opportunity may deliver.
     pub const OPPORTUNITY: u64 = 1500;
@@ -159,7 +133,7 @@ impl RateTrace {
     /// The trace with opportunities at these milliseconds.
     ///
     /// # Errors
-    /// If there are none, one is earlier than the one before or later than
+    /// If the trace is empty, one is earlier than the one before or later than
     /// [`RateTrace::LONGEST_MS`], the last is zero, or the mean rate is less than 1 bit/s or
     /// more than 100 Tbit/s.
     pub fn new(at: Vec<u64>) -> Result<Self, TraceError> {
@@ -176,7 +150,7 @@ impl RateTrace {
             previous = ms;
         }
         let whole = |reason: &str| TraceError { index: None, reason: reason.to_owned() };
-        let period = *at.last().ok_or_else(|| whole("there is no opportunity at all"))?;
+        let period = *at.last().ok_or_else(|| whole("the trace has no opportunity"))?;
         if period == 0 {
             let reason = "the last opportunity is at 0 ms, and when it comes the trace starts over";
             return Err(TraceError::at(at.len() - 1, reason));
@@ -189,22 +163,22 @@ impl RateTrace {
         Ok(RateTrace { at: at.into_boxed_slice(), mean })
     }
 
-    /// The trace in a text of one time stamp a line. Space around a number and lines without
-    /// one at the end do no harm.
+    /// The trace in a text of one time stamp per line. Space around a number and empty lines at the
+    /// end are allowed.
     ///
     /// # Errors
     /// As [`RateTrace::new`], or if a line is not a number.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let number = |(index, line): (usize, &str)| {
             let line = line.trim();
-            // Rust would take a sign too, mahimahi does not.
+            // Rust would accept a sign, mahimahi does not.
             let digits = !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
             match line.parse() {
                 Ok(ms) if digits => Ok(ms),
                 _ if digits => Err(TraceError::at(index, format!("{line} ms is too large"))),
                 _ => {
                     let found: String = line.chars().take(40).map(printable).collect();
-                    Err(TraceError::at(index, format!("`{found}` is no number of milliseconds")))
+                    Err(TraceError::at(index, format!("`{found}` is not a number of milliseconds")))
                 }
             }
         };
@@ -227,7 +201,7 @@ impl RateTrace {
         self.at.len()
     }
 
-    /// Never: a trace has at least one opportunity.
+    /// Always false: a trace has at least one opportunity.
     pub fn is_empty(&self) -> bool {
         self.at.is_empty()
     }
@@ -238,7 +212,7 @@ impl RateTrace {
     }
 }
 
-/// Its size; a million time stamps would be no help.
+/// Shows its size; a million time stamps would be unreadable.
 impl fmt::Debug for RateTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RateTrace({} opportunities in {} ms)", self.len(), self.period())
@@ -288,7 +262,7 @@ impl Position {
     }
 }
 
-/// A wire that keeps to a trace: how far it has used it up.
+/// A wire with a trace, and how far it has used it up.
 #[derive(Debug, Clone)]
 pub(super) struct TraceWire {
     trace: Arc<RateTrace>,
@@ -296,7 +270,7 @@ pub(super) struct TraceWire {
     next: Position,
     /// Bytes left of the one before, at the instant the last packet left.
     left: u64,
-    /// What part of the trace is counted, in bytes of opportunities since the start.
+    /// The part of the trace that counts, in bytes of opportunities since the start.
     counted: (u64, u64),
     /// Bytes carried in it.
     carried: u64,
@@ -313,15 +287,15 @@ impl TraceWire {
         self.counted = (self.trace.capacity(from), self.trace.capacity(until));
     }
 
-    /// When a packet of `size` bytes has left that came at `arrived` and has been the next to
-    /// leave since `start`: `arrived`, if the wire was idle, or the instant the packet before
-    /// left.
+    /// The time at which a packet of `size` bytes has left that came at `arrived` and has been the
+    /// next to leave since `start`: `arrived` if the wire was idle, or the instant at which the
+    /// packet before left.
     // Out of the way of wires without a trace.
     #[cold]
     pub(super) fn send(&mut self, start: Time, arrived: Time, size: u32) -> Time {
         let Self { trace, next, left, .. } = self;
         if start <= arrived {
-            // What came up to now found nothing to do.
+            // The opportunities up to now are lost.
             *left = 0;
             if next.time(trace) <= arrived {
                 // Mostly in the same period, a few further on.
@@ -476,12 +450,12 @@ mod tests {
     #[test]
     fn errors_say_which_line() {
         let error = |text: &str| RateTrace::parse(text).unwrap_err().to_string();
-        assert_eq!(error(""), "there is no opportunity at all");
-        assert_eq!(error(" \n\n"), "there is no opportunity at all");
-        assert_eq!(error("1\n2\nx3\n"), "line 3: `x3` is no number of milliseconds");
-        assert_eq!(error("1\n\n2\n"), "line 2: `` is no number of milliseconds");
-        assert_eq!(error("+1"), "line 1: `+1` is no number of milliseconds");
-        assert_eq!(error("1.5"), "line 1: `1.5` is no number of milliseconds");
+        assert_eq!(error(""), "the trace has no opportunity");
+        assert_eq!(error(" \n\n"), "the trace has no opportunity");
+        assert_eq!(error("1\n2\nx3\n"), "line 3: `x3` is not a number of milliseconds");
+        assert_eq!(error("1\n\n2\n"), "line 2: `` is not a number of milliseconds");
+        assert_eq!(error("+1"), "line 1: `+1` is not a number of milliseconds");
+        assert_eq!(error("1.5"), "line 1: `1.5` is not a number of milliseconds");
         assert_eq!(error("3\n7\n5"), "line 3: 5 ms is earlier than the 7 ms before it");
         assert!(error("0\n0\n").starts_with("line 2: the last opportunity is at 0 ms"));
         assert_eq!(error("8640000001"), "line 1: 8640000001 ms is more than 8640000000 (100 days)");
@@ -528,7 +502,10 @@ mod tests {
             let running = |sum: &mut u64, gap: u64| { *sum += gap; Some(*sum) };
             let at: Vec<u64> = gaps.into_iter().scan(0, running).collect();
             prop_assume!(at[at.len() - 1] > 0);
-            let later = |sum: &mut u64, (gap, size): (u64, u32)| { *sum += gap; Some((*sum, size)) };
+            let later = |sum: &mut u64, (gap, size): (u64, u32)| {
+                *sum += gap;
+                Some((*sum, size))
+            };
             let packets: Vec<(u64, u32)> = packets.into_iter().scan(0, later).collect();
             prop_assert_eq!(ends(&at, &packets), loop_over_opportunities(&at, &packets));
         }

@@ -1,15 +1,15 @@
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): whose turn it is to send, so that
-//! queues share a wire by bytes in proportion to their quanta, whatever their packets.
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): queues share a wire by bytes in
+//! proportion to their quanta, whatever the sizes of their packets.
 //!
-//! A queue may send, each time its turn comes, as many bytes as its quantum and what it left unused
-//! while it had something to send. Two kinds of turn are known. In a ring every queue keeps its
-//! place, and a packet must be paid for before it is sent. In lists (DRR++, MacGregor and Shi 2000,
-//! in the form of RFC 8290) a queue that has just begun to send goes before those that have sent for
-//! long, and a packet may be paid for after, so that nobody needs to know its size in advance.
+//! At each turn a queue may send as many bytes as its quantum and the rest that it left unused
+//! while it had packets. There are two forms. In a ring every queue keeps its place, and a packet
+//! must be paid for before it is sent. In lists (DRR++, MacGregor and Shi 2000, in the form of RFC
+//! 8290) a queue that has just begun to send goes before those that have sent for long, and a
+//! packet may be paid for afterwards, so that its size need not be known in advance.
 
 use std::collections::VecDeque;
 
-/// Whose turn it is among queues known by their numbers from 0.
+/// The turns of queues numbered from 0.
 #[derive(Debug, Clone)]
 pub(super) struct RoundRobin {
     /// Bytes that each queue gets a turn, and bytes that it has left.
@@ -21,13 +21,13 @@ pub(super) struct RoundRobin {
 struct Share {
     quantum: i64,
     deficit: i64,
-    /// Is it in a list?
+    /// True if it is in a list.
     listed: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Order {
-    /// Each in its place.
+    /// A ring.
     Ring { turn: usize },
     /// RFC 8290 section 4.1: queues that are new, and those that are not.
     Lists { new: VecDeque<u32>, old: VecDeque<u32> },
@@ -49,8 +49,8 @@ impl RoundRobin {
         RoundRobin { shares: Vec::new(), order }
     }
 
-    /// A packet has joined queue `index`, which is known from now on if it was not: then it must be
-    /// one more than the last. In lists, a queue that is in none joins the new ones with a quantum.
+    /// A packet has joined queue `index`. An unknown queue is added; its number must be one more
+    /// than the last. In lists, a queue that is in neither list joins the new ones with a quantum.
     pub(super) fn join(&mut self, index: usize, quantum: u32) {
         let Order::Lists { new, .. } = &mut self.order else { return };
         let fresh = Share { quantum: i64::from(quantum), deficit: 0, listed: false };
@@ -65,15 +65,15 @@ impl RoundRobin {
         }
     }
 
-    /// The queue that sends next; `head` gives the size of the first packet of a queue that has
-    /// one. One of them must. Call [`RoundRobin::charge`] for what it sends.
+    /// The queue that sends next; `head` returns the size of the first packet of a queue, if it has
+    /// one. At least one queue must. Call [`RoundRobin::charge`] for what it sends.
     pub(super) fn next(&mut self, head: impl Fn(usize) -> Option<u32>) -> usize {
         match &mut self.order {
             Order::Ring { turn } => loop {
                 let share = &mut self.shares[*turn];
                 match head(*turn) {
                     Some(size) if share.deficit >= i64::from(size) => return *turn,
-                    // What it left unused, and a quantum for its next turn.
+                    // The rest that it left unused, and a quantum for its next turn.
                     Some(_) => share.deficit += share.quantum,
                     None => share.deficit = share.quantum,
                 }
@@ -93,7 +93,7 @@ impl RoundRobin {
                     share.deficit += share.quantum;
                     old.push_back(index);
                 } else if is_new {
-                    // Section 4.2: or a queue could have itself called new again and again.
+                    // Section 4.2: else a queue could count as new again and again.
                     old.push_back(index);
                 } else {
                     share.listed = false;

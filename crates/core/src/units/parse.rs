@@ -9,20 +9,20 @@ use std::str::FromStr;
 
 use super::{Duration, Probability, Rate};
 
-/// Why a text is not a quantity: what was wrong and what would be right.
+/// The reason why a text is not a quantity: the error and the expected form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseUnitError {
     text: String,
-    kind: &'static Kind,
+    kind: &'static Quantity,
     reason: String,
 }
 
 impl ParseUnitError {
-    /// What is wrong, without the offending text: for messages that quote it themselves.
+    /// The error without the offending text, for messages that quote it themselves.
     pub fn reason(&self) -> &str {
         &self.reason
     }
-    /// What would be right, as a sentence.
+    /// The expected form, as a sentence.
     pub fn expected(&self) -> &'static str {
         self.kind.expected
     }
@@ -39,7 +39,7 @@ impl std::error::Error for ParseUnitError {}
 /// A number of bytes: `1000`, `1000B`, `64kB`, `10M`, `1GiB`.
 ///
 /// # Errors
-/// Anything else, and anything beyond 2^63.
+/// If the text is anything else, or the number exceeds 2^63.
 pub fn parse_bytes(text: &str) -> Result<u64, ParseUnitError> {
     let (number, unit) = BYTES.split(text)?;
     let scale =
@@ -112,7 +112,7 @@ impl FromStr for Probability {
         };
         let number = number.to_f64(shift);
         Probability::new(number).ok_or_else(|| {
-            // Of `500%` nothing can be guessed.
+            // No guess for `500%`.
             let meant = if unit.is_empty() { number } else { f64::NAN };
             PROBABILITY.error(text, Probability::refusal(meant))
         })
@@ -120,7 +120,7 @@ impl FromStr for Probability {
 }
 
 impl Probability {
-    /// Why [`Probability::new`] refuses a number, with what was probably meant.
+    /// The reason why [`Probability::new`] refuses a number, with a guess at the intended one.
     pub fn refusal(number: f64) -> String {
         let range = "a probability must lie between 0 and 1";
         // 1.5 is as likely a slip of another kind as a percentage.
@@ -157,20 +157,20 @@ impl fmt::Display for Probability {
     }
 }
 
-/// A kind of quantity: how it is called and which units it has.
+/// A kind of quantity: its name and its units.
 #[derive(Debug, PartialEq, Eq)]
-struct Kind {
+struct Quantity {
     name: &'static str,
     expected: &'static str,
-    /// Are units read in upper and lower case alike?
+    /// True if units are read in upper and lower case alike.
     any_case: bool,
     /// Units with their sizes in the smallest one, from small to large.
     units: &'static [(&'static str, u64)],
-    /// How many of the units, from the first, values are displayed in.
+    /// The number of units, from the first, in which values are displayed.
     displayed: usize,
 }
 
-static RATE: Kind = Kind {
+static RATE: Quantity = Quantity {
     name: "a rate",
     expected: "write a number and bit, kbit, Mbit, Gbit or Tbit (per second), as in 5Mbit",
     any_case: true,
@@ -184,7 +184,7 @@ static RATE: Kind = Kind {
     displayed: 5,
 };
 
-static DURATION: Kind = Kind {
+static DURATION: Quantity = Quantity {
     name: "a time",
     expected: "write a number and ps, ns, us, ms, s, min or h, as in 20ms",
     any_case: false,
@@ -200,7 +200,7 @@ static DURATION: Kind = Kind {
     displayed: 5,
 };
 
-static PROBABILITY: Kind = Kind {
+static PROBABILITY: Quantity = Quantity {
     name: "a probability",
     expected: "write a number from 0 to 1 or a percentage, as in 0.05, 1e-6 or 5%",
     any_case: false,
@@ -208,7 +208,7 @@ static PROBABILITY: Kind = Kind {
     displayed: 0,
 };
 
-static BYTES: Kind = Kind {
+static BYTES: Quantity = Quantity {
     name: "a number of bytes",
     expected: "write a number and B, kB, MB, GB, KiB, MiB or GiB, as in 64kB",
     any_case: true,
@@ -230,7 +230,7 @@ static BYTES: Kind = Kind {
     displayed: 0,
 };
 
-impl Kind {
+impl Quantity {
     fn error(&'static self, text: &str, reason: impl Into<String>) -> ParseUnitError {
         ParseUnitError { text: shorten(text), kind: self, reason: reason.into() }
     }
@@ -251,8 +251,8 @@ impl Kind {
         self.error(text, format!("unknown unit {unit:?}, did you mean {nearest:?}?"))
     }
 
-    /// What a text would be with a whole unit, in the spelling of its writer and in ours, where `unit` is
-    /// the beginning of one: `10m` is `10mbit (or 10Mbit)`.
+    /// The text completed to a whole unit, in the spelling of its writer and in ours, if `unit` is
+    /// the beginning of one: `10m` becomes `10mbit (or 10Mbit)`.
     fn completion(&self, text: &str, unit: &str) -> Option<String> {
         let number = text.trim().strip_suffix(unit)?.trim();
         let begins = |name: &&str| {
@@ -394,7 +394,7 @@ impl Decimal {
         }
     }
 
-    /// Is the number times `scale` a whole number?
+    /// True if the number times `scale` is a whole number.
     fn is_whole(self, scale: u64) -> bool {
         let Some(power) = 10_u128.checked_pow(self.exponent.min(0).unsigned_abs()) else {
             return self.digits == 0;

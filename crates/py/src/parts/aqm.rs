@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use windward_core::network::QueueLimit;
-use windward_core::network::aqm::{self, Aqm, Backlog, Leaving, MakeAqm, Verdict};
+use windward_core::network::aqm::{self, Aqm, Backlog, Leaving, MakeAqm, QueueAction};
 use windward_core::packet;
 use windward_core::units::{Rate, Time};
 
@@ -11,16 +11,16 @@ use super::{Maker, Method, Packet};
 /// Where a queue is.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct QueueSetup {
     /// The link.
     name: String,
     /// The rate of the wire, or its mean, bits per second.
     rate_bps: u64,
     /// What of it the queue may count on beside other classes, bits per second.
     share_bps: u64,
-    /// How much may wait, packets; None where bytes are counted.
+    /// Size of the queue, packets; None where bytes are counted.
     limit_packets: Option<u32>,
-    /// How much may wait, bytes; None where packets are counted.
+    /// Size of the queue, bytes; None where packets are counted.
     limit_bytes: Option<u64>,
     /// The seed of the run.
     seed: u64,
@@ -53,7 +53,7 @@ impl MakeAqm for Maker {
             QueueLimit::Packets(limit) => (Some(limit), None),
             QueueLimit::Bytes(limit) => (None, Some(limit)),
         };
-        let object = self.object(Place {
+        let object = self.object(QueueSetup {
             name: place.name.to_owned(),
             rate_bps: place.wire.as_bps(),
             share_bps: place.share.as_bps(),
@@ -87,26 +87,31 @@ impl Queue {
 }
 
 /// Reads a verdict; nothing is to let pass.
-fn verdict(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+fn verdict(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<QueueAction> {
     if answer.is_none() {
-        return Ok(Verdict::Pass);
+        return Ok(QueueAction::Pass);
     }
     match answer.extract::<&str>() {
-        Ok("pass") => Ok(Verdict::Pass),
-        Ok("mark") => Ok(Verdict::Mark),
-        Ok("drop") => Ok(Verdict::Drop),
+        Ok("pass") => Ok(QueueAction::Pass),
+        Ok("mark") => Ok(QueueAction::Mark),
+        Ok("drop") => Ok(QueueAction::Drop),
         _ => Err(method.wrong(answer, "\"pass\", \"mark\" or \"drop\" is needed")),
     }
 }
 
 impl Aqm for Manager {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &packet::Packet) -> Verdict {
-        let Some(method) = &self.on_enqueue else { return Verdict::Pass };
+    fn on_enqueue(
+        &mut self,
+        now: Time,
+        queue: &Backlog<'_>,
+        packet: &packet::Packet,
+    ) -> QueueAction {
+        let Some(method) = &self.on_enqueue else { return QueueAction::Pass };
         let (queue, packet) = (Queue::new(now, queue), Packet::from(packet));
         let arguments = |py: Python<'_>| {
             Ok((Bound::new(py, queue)?.unbind(), Bound::new(py, packet)?.unbind()))
         };
-        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(Verdict::Pass)
+        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(QueueAction::Pass)
     }
 
     fn on_dequeue(
@@ -115,14 +120,14 @@ impl Aqm for Manager {
         leaving: Leaving,
         queue: &Backlog<'_>,
         packet: &packet::Packet,
-    ) -> Verdict {
-        let Some(method) = &self.on_dequeue else { return Verdict::Pass };
+    ) -> QueueAction {
+        let Some(method) = &self.on_dequeue else { return QueueAction::Pass };
         let waited = now.since(leaving.arrived).as_secs_f64();
         let (queue, packet) = (Queue::new(now, queue), Packet::from(packet));
         let arguments = |py: Python<'_>| {
             Ok((Bound::new(py, queue)?.unbind(), Bound::new(py, packet)?.unbind(), waited))
         };
-        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(Verdict::Pass)
+        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(QueueAction::Pass)
     }
     fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
         let Some(method) = &self.on_rate else { return };

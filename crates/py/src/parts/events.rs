@@ -1,4 +1,4 @@
-//! What parts in Python hear of. Times are seconds, windows packets.
+//! Events that parts in Python are told of. Times are in seconds, windows in packets.
 
 use pyo3::prelude::*;
 use windward_core::endpoint::event::{
@@ -7,10 +7,10 @@ use windward_core::endpoint::event::{
 use windward_core::packet::Flags;
 use windward_core::units::Probability;
 
-/// What a congestion controller is made from.
+/// Values that a congestion controller is made from.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setup {
+pub(crate) struct ControllerSetup {
     /// The window to begin with, packets.
     pub(crate) initial_window: f64,
     /// The receiver's window, packets.
@@ -80,7 +80,7 @@ pub(crate) struct Ack {
     cwnd_limited: bool,
     /// May a window grow on it as TCP's does?
     allows_growth: bool,
-    /// Does it echo a congestion mark?
+    /// True if it echoes an ECN mark.
     marked: bool,
 }
 
@@ -127,7 +127,7 @@ impl Congestion {
         Path::from(&self.event.path)
     }
 
-    /// How likely the cause was congestion; above zero.
+    /// Probability that congestion was the cause; above zero.
     #[getter]
     fn probability(&self) -> f64 {
         self.event.probability.get()
@@ -176,7 +176,7 @@ impl Reset {
         self.event.repeated
     }
 
-    /// How likely the cause was congestion.
+    /// Probability that congestion was the cause.
     #[getter]
     fn probability(&self) -> f64 {
         self.event.probability.get()
@@ -221,9 +221,9 @@ pub(crate) struct Packet {
     size: u32,
     /// Its sequence number.
     seq: u64,
-    /// Is it data, and no acknowledgment?
+    /// True for data, false for an ACK.
     is_data: bool,
-    /// Does its transport understand congestion marks?
+    /// True if its transport supports ECN.
     ecn_capable: bool,
 }
 

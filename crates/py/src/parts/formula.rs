@@ -10,7 +10,7 @@ use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent
 use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 use windward_core::units::Time;
-use windward_lab::expression::{Cursor, Expression, Leaf};
+use windward_experiments::expression::{Cursor, Expression, Leaf};
 
 use super::{Trouble, report};
 use crate::error;
@@ -97,7 +97,7 @@ impl Leaf for Term {
     }
 }
 
-/// What the variables are at an event.
+/// Values of the variables at an event.
 #[derive(Debug, Clone, Copy)]
 struct Inputs<'a> {
     path: &'a Path,
@@ -148,7 +148,7 @@ impl Inputs<'_> {
     }
 }
 
-/// What all connections of a controller share.
+/// State that all connections of a controller share.
 #[derive(Debug)]
 struct Formula(Arc<Compiled>);
 
@@ -237,7 +237,7 @@ impl State {
         }
     }
 
-    /// A window from an expression; what is none ends the run, and the window stays.
+    /// A window from an expression; an invalid one ends the run, and the window stays.
     fn window(&self, which: usize, inputs: &Inputs<'_>) -> f64 {
         let Compiled { name, texts, on_ack, on_loss, .. } = &*self.compiled;
         let window = inputs.value(if which == 0 { on_ack } else { on_loss });
@@ -252,7 +252,7 @@ impl State {
         self.cwnd
     }
 
-    /// What a loss of this probability leaves, two packets at least.
+    /// Window after a loss of this probability, at least two packets.
     fn reduced(&self, path: &Path, probability: f64) -> f64 {
         self.window(1, &Inputs { probability, ..self.inputs(path) }).max(2.0)
     }
@@ -302,12 +302,13 @@ impl Controller for State {
     }
 }
 
-/// A congestion controller of expressions, for ``Scenario.with_parts``: see ``windward.controller``.
+/// A congestion controller of expressions, for ``Scenario.with_parts``: see
+/// ``windward.controller``.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
-pub(crate) struct Law(&'static Formula);
+pub(crate) struct ExpressionController(&'static Formula);
 
-impl Law {
+impl ExpressionController {
     pub(crate) fn maker(&self) -> &'static dyn MakeController {
         self.0
     }
@@ -318,8 +319,8 @@ impl Law {
 }
 
 #[pymethods]
-impl Law {
-    /// What results call it.
+impl ExpressionController {
+    /// Name in results.
     #[getter(name)]
     fn py_name(&self) -> &'static str {
         self.name()
@@ -343,7 +344,7 @@ impl Law {
         slow_start: bool,
         name: String,
     ) -> PyResult<Self> {
-        law(on_ack, on_loss, slow_start, name)
+        controller(on_ack, on_loss, slow_start, name)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -358,25 +359,25 @@ impl Law {
         let Compiled { name, texts: [on_ack, on_loss], slow_start, .. } = &*self.0.0;
         let slow_start = if *slow_start { "True" } else { "False" };
         format!(
-            "windward.law(on_ack={on_ack:?}, on_loss={on_loss:?}, slow_start={slow_start}, \
+            "windward.controller(on_ack={on_ack:?}, on_loss={on_loss:?}, slow_start={slow_start}, \
              name={name:?})"
         )
     }
 }
 
-/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment, so that runs in
-/// threads go side by side::
+/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment,
+/// so that runs in threads go side by side::
 ///
-///     reno = law(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+///     reno = controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
 ///     scenario.with_parts(window={"lossy": reno})
 ///
-/// Expressions have numbers, ``+ - * /``, parentheses, ``abs``, ``min``, ``max``, ``mean``, ``sqrt``,
-/// ``cbrt``, ``exp``, ``ln``, ``pow(x, y)``, ``at_least(x, y)``, which is 1 if x is at least y and else 0,
-/// ``if(condition, yes, no)``, and the variables
+/// Expressions have numbers, ``+ - * /``, parentheses, ``abs``, ``min``, ``max``, ``mean``,
+/// ``sqrt``, ``cbrt``, ``exp``, ``ln``, ``pow(x, y)``, ``at_least(x, y)``, which is 1 if x is at
+/// least y and else 0, ``if(condition, yes, no)``, and the variables
 ///
 /// - ``cwnd``, ``ssthresh``, ``in_flight``: packets;
-/// - ``growth``: the packets that growth counts the acknowledgment for, mostly 1; ``delivered``: those
-///   that it shows to have arrived; both 0 at a loss;
+/// - ``growth``: the packets that growth counts the acknowledgment for, mostly 1;
+///   ``delivered``: the packets that it shows to have arrived; both 0 at a loss;
 /// - ``rtt``, ``srtt``, ``min_rtt``: seconds, 0 before the first sample;
 /// - ``now``, ``since_loss``: seconds since the start and since the last congestion, or the start;
 /// - ``loss_cwnd``: the window before that congestion, or the initial one;
@@ -391,20 +392,21 @@ impl Law {
 ///     name: What tables call the protocol.
 ///
 /// Raises:
-///     ValueError: If an expression is none. A value that is not a number ends the run with one.
+///     ValueError: If an expression is invalid. A value that is not a number ends the run with this
+///         error.
 #[pyfunction]
 #[pyo3(
-    signature = (on_ack, on_loss, *, slow_start=true, name="law".to_owned()),
+    signature = (on_ack, on_loss, *, slow_start=true, name="controller".to_owned()),
     text_signature = "(on_ack, on_loss, *, slow_start=True, name='controller')",
 )]
-pub(crate) fn law(
+pub(crate) fn controller(
     on_ack: String,
     on_loss: String,
     slow_start: bool,
     name: String,
-) -> PyResult<Law> {
+) -> PyResult<ExpressionController> {
     if name.is_empty() {
         return Err(PyTypeError::new_err("a controller needs a name"));
     }
-    Ok(Law(Formula::of((name, [on_ack, on_loss], slow_start))?))
+    Ok(ExpressionController(Formula::of((name, [on_ack, on_loss], slow_start))?))
 }

@@ -23,19 +23,19 @@ use windward_sim::scenario::{LinkKind, Traffic};
 use crate::error;
 
 mod aqm;
+mod controller;
+mod discriminator;
 mod events;
 pub(crate) mod formula;
-mod judge;
-mod law;
 mod loss;
 pub(crate) mod steered;
 
-pub(crate) use aqm::{Place, Queue};
-pub(crate) use events::{Ack, Congestion, Loss, Packet, Path, Reset, Setup};
-pub(crate) use formula::Law;
+pub(crate) use aqm::{Queue, QueueSetup};
+pub(crate) use events::{Ack, Congestion, ControllerSetup, Loss, Packet, Path, Reset};
+pub(crate) use formula::ExpressionController;
 pub(crate) use steered::Steered;
 
-/// What a part in Python does.
+/// Axis of a part in Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Axis {
     Window,
@@ -57,7 +57,7 @@ impl Axis {
         found.map_or("", |(name, _)| name)
     }
 
-    /// The method without which it is no part.
+    /// The method that a part must have.
     fn method(self) -> &'static str {
         match self {
             Axis::Window => "on_ack",
@@ -121,7 +121,7 @@ impl Attached {
         Ok(parts)
     }
 
-    /// Is Python asked while it runs?
+    /// True if the part calls Python during a run.
     pub(crate) fn is_asked(&self, py: Python<'_>) -> bool {
         calls_python(self.class.bind(py))
     }
@@ -151,14 +151,14 @@ impl Attached {
                     link.queue.aqm = AqmConfig::Custom(Custom(maker));
                 }),
             }
-        } else if let Ok(law) = self.class.bind(py).cast::<Law>() {
-            let (name, maker) = (law.get().name(), law.get().maker());
+        } else if let Ok(controller) = self.class.bind(py).cast::<ExpressionController>() {
+            let (name, maker) = (controller.get().name(), controller.get().maker());
             self.put_on_flows(scenario, name, |protocol| {
                 protocol.window = ControllerConfig::Custom(Custom(maker));
             })
         } else {
-            self.put_on_flows(scenario, steered::Law::NAME, |protocol| {
-                protocol.window = ControllerConfig::Custom(Custom(&steered::LAW));
+            self.put_on_flows(scenario, steered::SteeredController::NAME, |protocol| {
+                protocol.window = ControllerConfig::Custom(Custom(&steered::STEERED));
             })
         };
         match found {
@@ -218,18 +218,18 @@ impl Attached {
     }
 }
 
-/// Is it a class that is asked, and not a controller of this package?
+/// True for a class whose methods are called, false for a controller of this package.
 fn calls_python(class: &Bound<'_, PyAny>) -> bool {
-    !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<Law>()
+    !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<ExpressionController>()
 }
 
 /// A class in Python, as what makes states of a part.
 pub(crate) struct Maker {
     class: Py<PyAny>,
     name: &'static str,
-    /// Is it asked about packets that leave?
+    /// True if it is called for packets that leave.
     asked_at_departure: bool,
-    /// What a configured notifier tells of.
+    /// Fates that a configured notifier reports.
     loss_rate: f64,
 }
 
@@ -278,26 +278,27 @@ impl CustomPart for Maker {
     }
 }
 
-/// A protocol with a congestion controller in Python, for everything that takes protocols: what `cubic` is otherwise,
-/// of which standards are made. `source` tells controllers of one name apart.
+/// A protocol with a congestion controller in Python, for everything that takes protocols: what
+/// `cubic` is otherwise, of which standards are made. `source` tells controllers of one name apart.
 ///
 /// # Errors
-/// `TypeError` if it is no congestion controller.
+/// `TypeError` if it is not a congestion controller.
 pub(crate) fn protocol(
     py: Python<'_>,
     name: String,
-    law: &Bound<'_, PyAny>,
+    controller: &Bound<'_, PyAny>,
     source: String,
 ) -> PyResult<Protocol> {
-    let window: &'static dyn MakeController = if let Ok(law) = law.cast::<Law>() {
-        law.get().maker()
-    } else if law.is_callable() && law.hasattr(Axis::Window.method())? {
-        Maker::of(py, Axis::Window, &law.clone().unbind())?
-    } else {
-        let method = Axis::Window.method();
-        let message = format!("{} is no class with a method {method}", law.repr()?);
-        return Err(PyTypeError::new_err(message));
-    };
+    let window: &'static dyn MakeController =
+        if let Ok(controller) = controller.cast::<ExpressionController>() {
+            controller.get().maker()
+        } else if controller.is_callable() && controller.hasattr(Axis::Window.method())? {
+            Maker::of(py, Axis::Window, &controller.clone().unbind())?
+        } else {
+            let method = Axis::Window.method();
+            let message = format!("{} is no class with a method {method}", controller.repr()?);
+            return Err(PyTypeError::new_err(message));
+        };
     let others = protocols::find("cubic").ok_or_else(|| error::failed("there is no cubic"))?;
     Ok(Protocol {
         name: Box::leak(name.into_boxed_str()),
@@ -308,7 +309,7 @@ pub(crate) fn protocol(
     })
 }
 
-/// What went wrong in a part, and when.
+/// An error in a part, and its time.
 struct Trouble {
     error: PyErr,
     now: Time,
@@ -338,7 +339,7 @@ impl Drop for Aside {
 /// The exception of a part that ended work of the lab.
 static LAST: Mutex<Option<PyErr>> = Mutex::new(None);
 
-/// What a part has raised on this thread since, in words.
+/// Takes the error that a part has raised on this thread, in words.
 fn failure() -> Option<String> {
     let trouble = TROUBLE.with(|trouble| trouble.borrow_mut().take())?;
     Some(Python::attach(|py| {
@@ -409,7 +410,7 @@ struct Method {
 }
 
 impl Method {
-    /// The method of that name; `None` if there is none.
+    /// The method of that name, if the class has it.
     fn of(object: &Bound<'_, PyAny>, whose: &'static str, name: &'static str) -> Option<Self> {
         object.getattr(name).ok().map(|bound| Method { bound: bound.unbind(), whose, name })
     }
@@ -438,7 +439,7 @@ impl Method {
         report(Trouble { error, now, whose: self.whose });
     }
 
-    /// That an answer is none.
+    /// The error for an invalid answer.
     fn wrong(&self, answer: &Bound<'_, PyAny>, needed: &str) -> PyErr {
         let answer = answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
         PyTypeError::new_err(format!("{}.{} gave {answer}: {needed}", self.whose, self.name))

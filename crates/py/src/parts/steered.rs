@@ -16,7 +16,7 @@ use windward_core::part::{CustomPart, Words};
 #[derive(Debug)]
 pub(crate) struct Steered;
 
-/// What a connection has heard since somebody looked.
+/// Events of a connection since the last look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heard {
     /// Packets shown to have arrived, in order or not where ACKs have SACK blocks.
@@ -54,7 +54,7 @@ impl Helm {
         self.state().cwnd = cwnd;
     }
 
-    /// What was heard since this was called last.
+    /// Takes the events since the last call.
     pub(crate) fn heard(&self) -> Heard {
         let mut state = self.state();
         let heard = state.heard;
@@ -77,21 +77,25 @@ pub(crate) fn helms<T>(make: impl FnOnce() -> T) -> (T, Vec<Helm>) {
 
 /// The maker of all steered windows.
 #[derive(Debug)]
-pub(crate) struct Law;
+pub(crate) struct SteeredController;
 
-pub(crate) static LAW: Law = Law;
+pub(crate) static STEERED: SteeredController = SteeredController;
 
-impl Law {
+impl SteeredController {
     pub(crate) const NAME: &'static str = "steered";
 }
 
-impl CustomPart for Law {
+impl CustomPart for SteeredController {
     fn words(&self) -> Words {
-        Words { name: Law::NAME, what: "the window is set from outside", source: "Python" }
+        Words {
+            name: SteeredController::NAME,
+            what: "the window is set from outside",
+            source: "Python",
+        }
     }
 }
 
-impl MakeController for Law {
+impl MakeController for SteeredController {
     fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let cwnd = setup.endpoint.initial_window;
         let helm = Helm(Arc::new(Mutex::new(State { cwnd, heard: Heard::default() })));

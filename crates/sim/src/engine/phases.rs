@@ -3,10 +3,10 @@
 
 use windward_core::endpoint::window::PhaseCut;
 use windward_core::network::Link;
-use windward_core::network::router::{Phase, TrafficController};
+use windward_core::network::router::{EstcpPhase, TrafficController};
 use windward_core::units::Time;
 
-use super::flow::{Flow, Transport};
+use super::flow::{Ends, Flow};
 use super::hop::{Hop, Span};
 use super::route::Routes;
 use crate::outcome::PhaseOutcome;
@@ -17,16 +17,19 @@ pub(super) fn outcome(
     hop: &Hop,
     routes: &Routes,
     flows: &[Flow],
-    transports: &[Option<Transport>],
     window: Span,
 ) -> Option<PhaseOutcome> {
     let Link::Queued(queue) = &hop.link else { return None };
     let controller = queue.traffic_controller()?;
     let crosses =
         |flow: &Flow| routes.from(flow.route.forward).iter().any(|step| step.link() == link);
-    let crossing = flows.iter().zip(transports).filter(|(flow, _)| crosses(flow));
-    let cuts: Vec<&[PhaseCut]> = crossing
-        .filter_map(|(_, transport)| transport.as_ref().map(|t| t.sender.phase_cuts()))
+    let cuts: Vec<&[PhaseCut]> = flows
+        .iter()
+        .filter(|flow| crosses(flow))
+        .filter_map(|flow| match &flow.ends {
+            Ends::Transport(transport) => Some(transport.sender.phase_cuts()),
+            _ => None,
+        })
         .filter(|cuts| !cuts.is_empty())
         .collect();
     summary(controller, &cuts, window.from)
@@ -38,15 +41,15 @@ fn summary(
     from: Time,
 ) -> Option<PhaseOutcome> {
     let all = controller.phases();
-    let length = |phase: &Phase| phase.end.since(phase.start).as_secs_f64();
-    let phases: Vec<&Phase> = all.iter().filter(|phase| phase.start >= from).collect();
+    let length = |phase: &EstcpPhase| phase.end.since(phase.start).as_secs_f64();
+    let phases: Vec<&EstcpPhase> = all.iter().filter(|phase| phase.start >= from).collect();
     if phases.is_empty() {
         return None;
     }
-    let mean = |of: &dyn Fn(&Phase) -> f64| {
+    let mean = |of: &dyn Fn(&EstcpPhase) -> f64| {
         phases.iter().map(|phase| of(phase)).sum::<f64>() / phases.len() as f64
     };
-    let extreme = |of: &dyn Fn(&Phase) -> f64, pick: fn(f64, f64) -> f64| {
+    let extreme = |of: &dyn Fn(&EstcpPhase) -> f64, pick: fn(f64, f64) -> f64| {
         phases.iter().map(|phase| of(phase)).reduce(pick).unwrap_or(0.0)
     };
 
@@ -74,7 +77,7 @@ fn summary(
     }
 
     let target = controller.spec().target.as_secs_f64();
-    let good = |phase: &&Phase| (length(phase) / target - 1.0).abs() <= 0.1;
+    let good = |phase: &&EstcpPhase| (length(phase) / target - 1.0).abs() <= 0.1;
     let good_at_the_end = all.iter().rev().take_while(|phase| good(phase)).count();
     Some(PhaseOutcome {
         count: phases.len() as u64,

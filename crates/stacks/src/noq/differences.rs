@@ -1,4 +1,4 @@
-//! Where noq's interface and that of quinn differ.
+//! Functions of noq's interface that differ from those of quinn.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -35,7 +35,7 @@ pub(super) fn handle(
     endpoint.handle(now, from.into(), ecn, datagram, response)
 }
 
-/// How many bytes the stream takes.
+/// Writes to the stream, and returns the number of bytes that it takes.
 pub(super) fn write(mut stream: SendStream<'_>, bytes: Bytes) -> usize {
     stream.write_chunks(&mut &mut [bytes][..]).unwrap_or(0)
 }

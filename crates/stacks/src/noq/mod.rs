@@ -1,15 +1,15 @@
-//! noq-proto 1.4, n0's fork of quinn: several paths at once, pacing that obeys the controller, BBR in its
-//! third version.
+//! noq-proto 1.4, n0's fork of quinn: several paths at once, pacing that obeys the controller, BBR
+//! in its third version.
 
 use std::sync::Arc;
 
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::window::ControllerConfig;
-use windward_sim::stack::{Connection, Facts, Setup, Stack};
+use windward_sim::stack::{Connection, StackSetup};
 
-use self::controller::Ours;
-use crate::family::{self, Factory, Own};
+use self::controller::MakeDriving;
+use crate::family::{Family, Own};
 use crate::law::Pacer;
 use crate::s2n;
 use crate::watched::Watched;
@@ -22,7 +22,7 @@ mod differences;
 
 type Controllers = dyn proto::congestion::ControllerFactory + Send + Sync;
 
-/// Its own controllers.
+/// Controllers that noq brings along.
 const OWN: &[Own<Controllers>] = &[
     Own {
         name: "noq:cubic",
@@ -55,7 +55,7 @@ const OWN: &[Own<Controllers>] = &[
         name: "noq:s2n-cubic",
         summary: "noq with CUBIC of s2n-quic: hybrid slow start, RFC 8312",
         source: "noq-proto 1.4.0, and s2n-quic-core 0.75.0, recovery::CubicCongestionController",
-        notes: OF_S2N,
+        notes: ON_S2N,
         unrepeatable: None,
         make: s2n::cubic,
     },
@@ -63,53 +63,39 @@ const OWN: &[Own<Controllers>] = &[
         name: "noq:s2n-bbr",
         summary: "noq with BBRv2 of s2n-quic",
         source: "noq-proto 1.4.0, and s2n-quic-core 0.75.0, recovery::bbr::BbrCongestionController",
-        notes: OF_S2N,
+        notes: ON_S2N,
         unrepeatable: None,
         make: s2n::bbr,
     },
 ];
 
-/// What is said of the controllers of s2n-quic.
-const OF_S2N: &[&str] = &[
+/// Notes on the controllers of s2n-quic.
+const ON_S2N: &[&str] = &[
     "The controller is that of s2n-quic, called directly; all else is noq, for s2n-quic has no core to be \
      driven without its I/O. It hears of each packet sent, acknowledged and lost, of RTT samples with the \
      delay of acknowledgments in them, and of one ECN mark for each acknowledgment that brings any. It \
      sets no departure times: noq paces by its own rule, or at the rate that BBR gives out.",
 ];
 
-/// A controller within noq.
-#[derive(Debug)]
-struct Noq {
-    facts: Facts,
-    controller: Factory<Controllers>,
-}
+/// The stack.
+pub(crate) struct Noq;
 
-/// Those there are.
-pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
-    let all = family::all("noq", "noq-proto 1.4.0", OWN, Pacer::Obeys);
-    all.map(|(facts, controller)| Arc::new(Noq { facts, controller }) as Arc<dyn Stack>)
-}
+impl Family for Noq {
+    type Controllers = Controllers;
+    const NAME: &'static str = "noq";
+    const VERSION: &'static str = "noq-proto 1.4.0";
+    const PACER: Pacer = Pacer::Obeys;
+    const OWN: &'static [Own<Controllers>] = OWN;
 
-/// One with a congestion controller of another crate, by its whole name.
-pub(crate) fn with_law(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
-    let facts = family::with_law(name, "noq", "noq-proto 1.4.0", &law, Pacer::Obeys);
-    Arc::new(Noq { facts, controller: Factory::Ours(law) })
-}
-
-impl Stack for Noq {
-    fn facts(&self) -> &Facts {
-        &self.facts
+    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
+        Arc::new(MakeDriving { law, seed, watched })
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
-        let watched = Arc::new(Watched::default());
-        let controller: Arc<Controllers> = match self.controller {
-            Factory::Own(make) => make(setup.seed),
-            Factory::Ours(law) => {
-                let watched = Arc::clone(&watched);
-                Arc::new(Ours { law, seed: setup.seed, watched })
-            }
-        };
-        Box::new(connection::Pair::new(setup, controller, watched))
+    fn connect(
+        setup: &StackSetup,
+        controllers: Arc<Controllers>,
+        watched: Arc<Watched>,
+    ) -> Box<dyn Connection> {
+        Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }

@@ -1,5 +1,5 @@
-//! Both ends of a connection of quinn, and of noq, which comes from it: compiled with each of them. What
-//! differs between their interfaces is in the module around it.
+//! Both ends of a connection of quinn, and of noq, which comes from it: compiled with each of them.
+//! What differs between their interfaces is in the module around it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,7 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::BytesMut;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
-use windward_sim::stack::{Codepoint, Connection, End, PacketFacts, Report, Setup, StackConfig};
+use windward_sim::stack::{
+    Codepoint, Connection, End, PacketFacts, StackConfig, StackReport, StackSetup,
+};
 
 use super::controller::Watching;
 use super::crypto::{Null, TokenKey};
@@ -33,20 +35,20 @@ pub(super) struct Pair {
     streams: Vec<StreamId>,
     /// Index of the stream that is written to next.
     turn: usize,
-    /// Have all streams been told that no more comes?
+    /// True once all streams have been finished.
     ended: bool,
-    /// Was it told to stop before?
+    /// True if it was stopped before that.
     stopped: bool,
     connected: bool,
     acknowledged: u32,
     delivered: u64,
     watched: Arc<Watched>,
-    /// Where the sender's path stood when somebody last did something to it.
+    /// State of the sender's path after the last event.
     path: PathNumbers,
     failure: Option<Arc<str>>,
 }
 
-/// What a stack tells of its path.
+/// State of a path, as the stack reports it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PathNumbers {
     pub(super) cwnd: u64,
@@ -66,7 +68,7 @@ struct Peer {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, proto::Connection)>,
     client: Option<ClientConfig>,
-    /// Packets that no connection has sent: refusals and resets.
+    /// Datagrams of the endpoint itself: refusals and resets.
     responses: VecDeque<Vec<u8>>,
     /// What was made at once and has not left yet, the size of its segments, and from where on.
     batch: Vec<u8>,
@@ -74,16 +76,16 @@ struct Peer {
     next: usize,
     ecn: Codepoint,
     segments: usize,
-    /// The largest packet number in each space that a log has seen it use.
+    /// Largest packet number in each space that a log has seen.
     numbers: [Option<u64>; 3],
-    /// Its timer does not go off before: another instant than when it last did.
+    /// Earliest time at which its timer may fire: later than the last time.
     earliest: Time,
 }
 
 impl Pair {
-    /// `watched` hears of what happens at the sender.
+    /// Makes both ends. `watched` records what happens at the sender.
     pub(super) fn new(
-        setup: &Setup,
+        setup: &StackSetup,
         controller: Arc<dyn ControllerFactory + Send + Sync>,
         watched: Arc<Watched>,
     ) -> Self {
@@ -153,7 +155,7 @@ impl Pair {
         self.look(end);
     }
 
-    /// Looks where the sender stands.
+    /// Reads the state of the sender's path.
     fn look(&mut self, end: End) {
         if end == End::Sender
             && let Some((_, connection)) = &mut self.ends[End::Sender as usize].connection
@@ -163,7 +165,7 @@ impl Pair {
         }
     }
 
-    /// Writes what there may be to send.
+    /// Writes data of the application into streams that take it.
     fn write(&mut self) {
         let Some((_, connection)) = &mut self.ends[End::Sender as usize].connection else { return };
         let window = self.path.cwnd;
@@ -192,7 +194,7 @@ impl Pair {
     }
 }
 
-/// Reads what has come of a stream, in order: how many bytes that is.
+/// Reads what has arrived of a stream, in order, and returns the number of bytes.
 fn read(connection: &mut proto::Connection, id: StreamId) -> u64 {
     let mut bytes = 0;
     let mut stream = connection.recv_stream(id);
@@ -272,8 +274,8 @@ impl Connection for Pair {
 
     fn on_timer(&mut self, now: Time, end: End) {
         let peer = &mut self.ends[end as usize];
-        // A real clock has moved on when it is asked again. This one has not: a pacer that waits for less
-        // than a nanosecond would be woken at one instant for ever.
+        // A real clock has moved on when it is asked again. This one has not: a pacer that waits
+        // for less than a nanosecond would be woken at one instant for ever.
         peer.earliest = clock::tick(now);
         if let Some((_, connection)) = &mut peer.connection {
             connection.handle_timeout(clock::instant(now));
@@ -281,10 +283,10 @@ impl Connection for Pair {
         self.settle(end);
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> StackReport {
         let PathNumbers { cwnd, ssthresh, srtt, lost } = self.path;
         let rtts = self.watched.rtts();
-        Report {
+        StackReport {
             cwnd,
             // New Reno's and CUBIC's is the largest number before there is one.
             ssthresh: ssthresh.filter(|bytes| *bytes != u64::MAX),
@@ -308,7 +310,7 @@ const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 443);
 const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 2), 49_152);
 
 impl Peer {
-    fn client(setup: &Setup, controller: Arc<dyn ControllerFactory + Send + Sync>) -> Self {
+    fn client(setup: &StackSetup, controller: Arc<dyn ControllerFactory + Send + Sync>) -> Self {
         let mut config = ClientConfig::new(Arc::new(Null));
         let first: [u8; CID] = random::bytes(setup.seed, "first connection id");
         config
@@ -319,7 +321,7 @@ impl Peer {
     }
 
     fn server(
-        setup: &Setup,
+        setup: &StackSetup,
         controller: Arc<dyn ControllerFactory + Send + Sync>,
         streams: u32,
     ) -> Self {
@@ -334,7 +336,7 @@ impl Peer {
     }
 
     fn new(
-        setup: &Setup,
+        setup: &StackSetup,
         name: &str,
         server: Option<Arc<ServerConfig>>,
         client: Option<ClientConfig>,
@@ -345,7 +347,7 @@ impl Peer {
         differences::set_cid_generator(&mut config, move || {
             Box::new(Cids(Stream::new(seed, "stack", "connection ids")))
         });
-        // Sizes beyond its bounds are none that scenarios have.
+        // Sizes in scenarios are within its bounds.
         let _ = config.max_udp_payload_size(setup.config.payload() as u16);
         Peer {
             endpoint: differences::endpoint(config, server),
@@ -396,7 +398,7 @@ impl Peer {
         }
     }
 
-    /// Is something left of what was made at once?
+    /// True if datagrams of the batch are left.
     fn has_batch(&self) -> bool {
         self.next < self.batch.len()
     }
@@ -433,7 +435,7 @@ impl Peer {
     }
 }
 
-/// What is set of the transport; all else is as the stack has it by default.
+/// Settings of the transport that are not the defaults of the stack.
 fn transport(
     config: &StackConfig,
     controller: Arc<dyn ControllerFactory + Send + Sync>,

@@ -1,4 +1,4 @@
-//! Where quinn's interface and that of noq differ.
+//! Functions of quinn's interface that differ from those of noq.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) fn handle(
     endpoint.handle(now, from, None, ecn, datagram, response)
 }
 
-/// How many bytes the stream takes.
+/// Writes to the stream, and returns the number of bytes that it takes.
 pub(super) fn write(mut stream: SendStream<'_>, bytes: Bytes) -> usize {
     stream.write_chunks(&mut [bytes]).map_or(0, |written| written.bytes)
 }

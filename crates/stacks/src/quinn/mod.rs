@@ -5,10 +5,10 @@ use std::sync::Arc;
 use quinn_proto as proto;
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::window::ControllerConfig;
-use windward_sim::stack::{Connection, Facts, Setup, Stack};
+use windward_sim::stack::{Connection, StackSetup};
 
-use self::controller::Ours;
-use crate::family::{self, Factory, Own};
+use self::controller::MakeDriving;
+use crate::family::{Family, Own};
 use crate::law::Pacer;
 use crate::watched::Watched;
 
@@ -20,7 +20,7 @@ mod differences;
 
 type Controllers = dyn proto::congestion::ControllerFactory + Send + Sync;
 
-/// Its own controllers.
+/// Controllers that quinn brings along.
 const OWN: &[Own<Controllers>] = &[
     Own {
         name: "quinn:cubic",
@@ -54,39 +54,25 @@ const OWN: &[Own<Controllers>] = &[
     },
 ];
 
-/// A controller within quinn.
-#[derive(Debug)]
-struct Quinn {
-    facts: Facts,
-    controller: Factory<Controllers>,
-}
+/// The stack.
+pub(crate) struct Quinn;
 
-/// Those there are.
-pub(crate) fn stacks() -> impl Iterator<Item = Arc<dyn Stack>> {
-    let all = family::all("quinn", "quinn-proto 0.11.19", OWN, Pacer::Own);
-    all.map(|(facts, controller)| Arc::new(Quinn { facts, controller }) as Arc<dyn Stack>)
-}
+impl Family for Quinn {
+    type Controllers = Controllers;
+    const NAME: &'static str = "quinn";
+    const VERSION: &'static str = "quinn-proto 0.11.19";
+    const PACER: Pacer = Pacer::Own;
+    const OWN: &'static [Own<Controllers>] = OWN;
 
-/// One with a congestion controller of another crate, by its whole name.
-pub(crate) fn with_law(name: &str, law: ControllerConfig) -> Arc<dyn Stack> {
-    let facts = family::with_law(name, "quinn", "quinn-proto 0.11.19", &law, Pacer::Own);
-    Arc::new(Quinn { facts, controller: Factory::Ours(law) })
-}
-
-impl Stack for Quinn {
-    fn facts(&self) -> &Facts {
-        &self.facts
+    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
+        Arc::new(MakeDriving { law, seed, watched })
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
-        let watched = Arc::new(Watched::default());
-        let controller: Arc<Controllers> = match self.controller {
-            Factory::Own(make) => make(setup.seed),
-            Factory::Ours(law) => {
-                let watched = Arc::clone(&watched);
-                Arc::new(Ours { law, seed: setup.seed, watched })
-            }
-        };
-        Box::new(connection::Pair::new(setup, controller, watched))
+    fn connect(
+        setup: &StackSetup,
+        controllers: Arc<Controllers>,
+        watched: Arc<Watched>,
+    ) -> Box<dyn Connection> {
+        Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }

@@ -9,15 +9,16 @@
 //! MDF  =  (1 + (e / (n p))^k) / 2       n >= 1, k > 0, p > 0                            (1)
 //! ```
 //!
-//! The verdict here is 1 - (e/(np))^k, the probability of congestion; the congestion controller keeps
-//! 1 - verdict/2 of its window, which is (1).
+//! The verdict here is 1 - (e/(np))^k, the probability of congestion; the congestion controller
+//! keeps 1 - verdict/2 of its window, which is (1).
 //!
-//! Choices where the paper is silent. e and p are estimates: e/p above 1 counts as 1. The loss
-//! that is being judged counts as lost already, so that p > 0. Without any notice e is 0 and both
-//! variants are plain SACK, which restarts after a timeout. CETEN_P flips for every lost segment of a window until one reduces it
-//! ("a particular loss", "the lost segment"); then, as in SACK, that was the one reduction of the
-//! window. Without `per_segment` one flip decides for all losses of a window, and CETEN_P
-//! comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces once per window.
+//! Choices where the paper is silent. e and p are estimates: e/p above 1 counts as 1. The loss that
+//! is being judged counts as lost already, so that p > 0. Without any notice e is 0 and both
+//! variants are plain SACK, which restarts after a timeout. CETEN_P flips for every lost segment of
+//! a window until one reduces it ("a particular loss", "the lost segment"); then, as in SACK, that
+//! was the one reduction of the window. Without `per_segment` one flip decides for all losses of a
+//! window, and CETEN_P comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces
+//! once per window.
 //!
 //! A timeout is one of the losses to decide on ("duplicate acknowledgments, SACKs and/or
 //! retransmission timeouts", section 4.3.1), and what is decided is the same: nothing or "reducing
@@ -32,20 +33,21 @@ use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
 use crate::endpoint::feedback::{News, Notice};
 use crate::packet::CongestionHeader;
-use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
 /// Parameters of CETEN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ErrorShareConfig {
-    /// Scale the decrease by the share (CETEN_A) instead of flipping a coin of its weight (CETEN_P)?
+    /// Scale the decrease by the share (CETEN_A) instead of flipping a coin of its weight
+    /// (CETEN_P)?
     pub adaptive: bool,
     /// n of equation (1), at least 1: bounds the part that corruption is believed to have.
     pub n: f64,
     /// k of equation (1), more than 0: above 1 more cautious, below 1 more aggressive.
     pub k: f64,
-    /// What a retransmission timeout does.
+    /// The response to a retransmission timeout.
     pub timeouts: TimeoutResponse,
     /// CETEN_P flips for each lost segment, and not once for each window with losses.
     pub per_segment: bool,
@@ -69,19 +71,20 @@ crate::words!(TimeoutResponse {
 });
 crate::parameters! {
     ErrorShareConfig in "ceten", "the response of ceten-p and ceten-a";
-    n: Kind::Number { least: 1.0, most: 1e9 }, "",
+    n: ValueKind::Number { least: 1.0, most: 1e9 }, "",
         "ceten-a: divides the share of corruption", when = |config| config.adaptive;
-    k: Kind::Positive { most: 1000.0 }, "",
+    k: ValueKind::Positive { most: 1000.0 }, "",
         "ceten-a: exponent of the share of corruption", when = |config| config.adaptive;
-    timeouts: Kind::Word(TimeoutResponse::WORDS), "", "after a timeout";
-    per_segment: Kind::Bool, "",
-        "ceten-p: a coin for each lost segment, not for each window", when = |config| !config.adaptive;
+    timeouts: ValueKind::Word(TimeoutResponse::WORDS), "", "after a timeout";
+    per_segment: ValueKind::Bool, "",
+        "ceten-p: a coin for each lost segment, not for each \
+         window", when = |config| !config.adaptive;
 }
 
 /// Readings of what CETEN does about a retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutResponse {
-    /// What TCP does (RFC 5681): ssthresh half of what is in flight, cwnd one packet.
+    /// That of TCP (RFC 5681): ssthresh is half of the packets in flight, cwnd one packet.
     Standard,
     /// cwnd one packet; ssthresh by the verdict, so that slow start leads back to where cwnd was.
     Threshold,
@@ -101,7 +104,7 @@ pub struct ErrorShare {
     stream: Stream,
     /// As the last acknowledgment echoed it.
     survival: f64,
-    /// What links told out of band.
+    /// The news that links sent out of band.
     links: Vec<Link>,
     unjudged_from: Option<u64>,
     /// Was any corruption known of at the latest timeout?
@@ -132,7 +135,8 @@ impl Part for ErrorShare {
         Form {
             words: Words {
                 name: "error-share-coin",
-                what: "probabilistic: corruption with probability e/p, e told by the network, p by LEAST",
+                what: "probabilistic: corruption with probability e/p, e told by the network, p by \
+                    LEAST",
                 source: "eten2004 sections 4.2, 4.3.1",
             },
             config: ErrorShareConfig::DEFAULT,
@@ -140,7 +144,8 @@ impl Part for ErrorShare {
         Form {
             words: Words {
                 name: "error-share-mdf",
-                what: "deterministic: the window shrinks to (1 + (e/np)^k) / 2, e told by the network, p by LEAST",
+                what: "deterministic: the window shrinks to (1 + (e/np)^k) / 2, e told by the \
+                    network, p by LEAST",
                 source: "eten2004 sections 4.2, 4.3.2",
             },
             config: ErrorShareConfig { adaptive: true, ..ErrorShareConfig::DEFAULT },

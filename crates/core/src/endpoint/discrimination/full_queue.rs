@@ -1,5 +1,5 @@
-//! The RTT of a full queue (h2o/quicly#687, the design note of August 2026): a loss at a shorter RTT
-//! than a full queue has is no overflow.
+//! The RTT of a full queue (h2o/quicly#687, the design note of August 2026): a loss at a shorter
+//! RTT than a full queue has is no overflow.
 //!
 //! What the RTT is while the queue overflows is learned from congestion itself: one sample for each
 //! episode of losses, the least RTT with which they were found. A loss is congestion if
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! and otherwise random: it costs nothing. A sample is taken at the end of an episode if there was
-//! none before, or if more than one packet was lost. The 5 ms are for queues that drop early, such as
-//! CoDel's.
+//! none before, or if more than one packet was lost. The 5 ms are for queues that drop early, such
+//! as CoDel's.
 //!
 //! Readings:
 //! - sfqRTT and fqRTTvar are smoothed as srtt and rttvar (RFC 9002 section 5.3).
@@ -23,7 +23,7 @@
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Probability};
 
 /// Parameters of the RTT of a full queue.
@@ -41,11 +41,11 @@ impl FullQueueConfig {
 
 crate::parameters! {
     FullQueueConfig in "full_queue", "parameters of full-queue-rtt";
-    guard: Kind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
+    guard: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
         "this much above the least RTT a loss is congestion, whatever a full queue has";
 }
 
-/// What is known of the RTT of a full queue.
+/// An estimate of the RTT of a full queue.
 #[derive(Debug, Clone)]
 pub struct FullQueue {
     config: FullQueueConfig,

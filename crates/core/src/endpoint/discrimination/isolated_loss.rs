@@ -1,10 +1,10 @@
 //! Isolated losses are random: one lost packet tells less of congestion than several do.
 //!
 //! Two rules:
-//! - `count` (h2o/quicly#445): only the second loss of a recovery episode is congestion, which begins
-//!   with a loss and ends a round trip later.
-//! - `rate` (private-octopus/picoquic#1222, the loss filter of its BBR): only where the smoothed share
-//!   of lost packets is above 0.15, that is from the third of three close losses on:
+//! - `count` (h2o/quicly#445): only the second loss of a recovery episode is congestion, which
+//!   begins with a loss and ends a round trip later.
+//! - `rate` (private-octopus/picoquic#1222, the loss filter of its BBR): only where the smoothed
+//!   share of lost packets is above 0.15, that is from the third of three close losses on:
 //!
 //! ```text
 //! at the loss of packet n, the one before being m:
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Readings and deviations:
-//! - An episode lasts until all is acknowledged that was sent before its first loss was found. Losses
-//!   within it that recovery finds later count when they are sent again.
+//! - An episode lasts until all is acknowledged that was sent before its first loss was found.
+//!   Losses within it that recovery finds later count when they are sent again.
 //! - #445 lets the window grow during an episode that has had one loss; here loss recovery does not
 //!   let it.
 //! - The rate is that of data, whose numbers stand for those of packets, and it hears of no more
@@ -22,7 +22,7 @@
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Probability;
 
 /// picoquic: PICOQUIC_SMOOTHED_LOSS_FACTOR.
@@ -30,7 +30,7 @@ const FACTOR: f64 = 1.0 / 16.0;
 /// picoquic: PICOQUIC_SMOOTHED_LOSS_SCOPE, packets.
 const SCOPE: u64 = 32;
 
-/// What makes losses congestion.
+/// The rule by which losses are congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsolatedRule {
     /// Several in one episode (h2o/quicly#445).
@@ -48,7 +48,8 @@ pub struct IsolatedLossConfig {
     pub rule: IsolatedRule,
     /// The losses of an episode that are congestion, at least 1, which is all; 2 (h2o/quicly#445).
     pub count: u64,
-    /// The smoothed share of lost packets above which a loss is congestion, 0 to 1; 0.15 (picoquic).
+    /// The smoothed share of lost packets above which a loss is congestion, 0 to 1; 0.15
+    /// (picoquic).
     pub threshold: f64,
 }
 
@@ -63,12 +64,12 @@ impl IsolatedLossConfig {
 
 crate::parameters! {
     IsolatedLossConfig in "isolated_loss", "parameters of isolated-loss and loss-filter";
-    rule: Kind::Word(IsolatedRule::WORDS), "",
+    rule: ValueKind::Word(IsolatedRule::WORDS), "",
         "what makes losses congestion: several in a round trip, or their smoothed share";
-    count: Kind::Integer { least: 1, most: 1000 }, "packets",
+    count: ValueKind::Integer { least: 1, most: 1000 }, "packets",
         "losses of one round trip that are congestion",
         when = |config| config.rule == IsolatedRule::Count;
-    threshold: Kind::Number { least: 0.0, most: 1.0 }, "",
+    threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
         "smoothed share of losses above which one is congestion",
         when = |config| config.rule == IsolatedRule::Rate;
 }

@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
 use crate::packet::CongestionHeader;
-use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::{Probability, Time};
 
 /// How jitter adds up.
@@ -49,19 +49,19 @@ pub enum Jitter {
     Signed,
 }
 
-/// What the jitter ratio is taken over.
+/// The span over which the jitter ratio is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
+pub enum JitterSpan {
     /// One to two RTTs.
     Rtt,
     /// The latest packets, as many as cwnd has.
     Window,
 }
 
-/// What JTCP does about a timeout.
+/// The response of JTCP to a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JitterTimeouts {
-    /// What TCP does.
+    /// That of TCP.
     Standard,
     /// With a low jitter ratio it halves cwnd; else what TCP does.
     Judged,
@@ -75,13 +75,13 @@ pub struct JitterRatioConfig {
     /// How jitter adds up.
     pub jitter: Jitter,
     /// Over what.
-    pub span: Span,
+    pub span: JitterSpan,
     /// Are timeouts judged?
     pub timeouts: JitterTimeouts,
 }
 
 crate::words!(Jitter { Absolute = "absolute", Signed = "signed" });
-crate::words!(Span { Rtt = "rtt", Window = "window" });
+crate::words!(JitterSpan { Rtt = "rtt", Window = "window" });
 crate::words!(JitterTimeouts { Standard = "standard", Judged = "judged" });
 
 impl JitterRatioConfig {
@@ -89,17 +89,17 @@ impl JitterRatioConfig {
     pub const DEFAULT: JitterRatioConfig = JitterRatioConfig {
         threshold: 1.0,
         jitter: Jitter::Absolute,
-        span: Span::Rtt,
+        span: JitterSpan::Rtt,
         timeouts: JitterTimeouts::Standard,
     };
 }
 crate::parameters! {
     JitterRatioConfig in "jtcp", "parameters of jtcp";
-    threshold: Kind::Number { least: 0.0, most: 1000.0 }, "",
+    threshold: ValueKind::Number { least: 0.0, most: 1000.0 }, "",
         "jitter ratio times cwnd from which a loss is congestion";
-    jitter: Kind::Word(Jitter::WORDS), "", "what is added up: |D| or D";
-    span: Kind::Word(Span::WORDS), "", "over one to two RTTs, or the last cwnd packets";
-    timeouts: Kind::Word(JitterTimeouts::WORDS), "",
+    jitter: ValueKind::Word(Jitter::WORDS), "", "what is added up: |D| or D";
+    span: ValueKind::Word(JitterSpan::WORDS), "", "over one to two RTTs, or the last cwnd packets";
+    timeouts: ValueKind::Word(JitterTimeouts::WORDS), "",
         "a timeout is TCP's, or halves cwnd where the jitter ratio is low";
 }
 
@@ -124,7 +124,7 @@ pub struct JitterRatio {
     /// Between one and two RTTs ago, and less than one.
     older: Option<Reference>,
     newer: Option<Reference>,
-    /// With [`Span::Window`]: the packets before the latest, in order, no more than cwnd.
+    /// With [`JitterSpan::Window`]: the packets before the latest, in order, no more than cwnd.
     window: VecDeque<Reference>,
     /// Did the latest timeout come with a low jitter ratio?
     spared: bool,
@@ -168,8 +168,8 @@ impl JitterRatio {
     /// The jitter ratio now; zero before there is one.
     fn ratio(&self) -> f64 {
         let from = match self.config.span {
-            Span::Rtt => self.older.or(self.newer),
-            Span::Window => self.window.front().copied(),
+            JitterSpan::Rtt => self.older.or(self.newer),
+            JitterSpan::Window => self.window.front().copied(),
         };
         let (Some(from), Some((_, received))) = (from, self.latest) else { return 0.0 };
         let elapsed = received.since(from.received).as_secs_f64();
@@ -196,7 +196,7 @@ impl Discriminator for JitterRatio {
         }
         self.latest = Some((ack.sent, received));
         let now = ack.path.now;
-        if self.config.span == Span::Window {
+        if self.config.span == JitterSpan::Window {
             // The oldest is where the sum begins: cwnd packets after it.
             self.window.push_back(Reference { at: now, received, sum: self.sum });
             let most = ack.path.cwnd as usize + 1;
@@ -318,8 +318,11 @@ mod tests {
         // 20/120 = 1/6.
         for (packets, step, expected) in [(30, 20, 0.0), (29, 10, 0.0), (29, 20, 1.0)] {
             for jitter in [Jitter::Absolute, Jitter::Signed] {
-                let config =
-                    JitterRatioConfig { jitter, span: Span::Window, ..JitterRatioConfig::DEFAULT };
+                let config = JitterRatioConfig {
+                    jitter,
+                    span: JitterSpan::Window,
+                    ..JitterRatioConfig::DEFAULT
+                };
                 let times = (0..packets).map(|i| (10 * i, 10 * i + 50 + step * u64::from(i >= 19)));
                 assert_eq!(judged(config, times).get(), expected, "{packets} {step} {jitter:?}");
             }

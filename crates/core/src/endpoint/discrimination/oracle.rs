@@ -36,7 +36,8 @@ impl Part for Oracle {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "oracle",
-            what: "deterministic: a loss is congestion unless a notice names the packet; one reduction a window",
+            what: "deterministic: a loss is congestion unless a notice names the packet; one \
+                reduction a window",
             source: "eten2004 section 2.1",
         },
         config: Plain,

@@ -3,9 +3,9 @@
 //!
 //! A queue that overflows drops while it is full, a link that corrupts does so at any length of the
 //! queue. So the loss rate of shorter queues is an estimate of what corruption takes, and what is
-//! lost beyond it at longer ones is congestion: the e and p of CETEN (eten2004, section 5), learned by the sender
-//! alone. Tests of the queue by a threshold are Veno's (Fu and Liew 2003), Spike's (Cen et al. 2003)
-//! and h2o/quicly#687's.
+//! lost beyond it at longer ones is congestion: the e and p of CETEN (eten2004, section 5), learned
+//! by the sender alone. Tests of the queue by a threshold are Veno's (Fu and Liew 2003), Spike's
+//! (Cen et al. 2003) and h2o/quicly#687's.
 //!
 //! ```text
 //! d        = RTT - RTTmin                  of the packet behind the loss, the first of the three that tell of it
@@ -17,19 +17,20 @@
 //! ```
 //!
 //! - In the two lowest bins P is 0: there is nothing to compare with.
-//! - Below the greatest RTT a full queue is no explanation. There P is 0 unless n >= 200 and losses / n - e is more than
-//!   four standard deviations of chance.
-//! - Counts fade with the packets counted, by 1/e every 500 of them, or every cwnd^2, if that is more: the order of what a
-//!   Reno sends from one cut to the next. The fewest packets that e is taken of count as 100: without knowledge a loss in a
-//!   full queue is congestion. So it is where the queue is never shorter.
-//! - Bins are of delays and not of shares of the longest: where the rate has become ten times what it was, a queue
-//!   that is full now was hardly one before.
+//! - Below the greatest RTT a full queue is no explanation. There P is 0 unless n >= 200 and losses
+//!   / n - e is more than four standard deviations of chance.
+//! - Counts fade with the packets counted, by 1/e every 500 of them, or every cwnd^2, if that is
+//!   more: the order of what a Reno sends from one cut to the next. The fewest packets that e is
+//!   taken of count as 100: without knowledge a loss in a full queue is congestion. So it is where
+//!   the queue is never shorter.
+//! - Bins are of delays and not of shares of the longest: where the rate has become ten times what
+//!   it was, a queue that is full now was hardly one before.
 //! - RTTmin is that of 60 s, RTTmax that of 30 s, both of 100 round trips at least.
 //! - What counts as a packet is an acknowledgment. Where one covers several, e and p are too
 //!   large by the same factor, which their quotient does not notice.
-//! - The losses of a window are judged one by one, the first as it is found and the others as they are sent
-//!   again. Each verdict is the part that is missing so that all cuts together, by half of the probability
-//!   each, are what the window asks for.
+//! - The losses of a window are judged one by one, the first as it is found and the others as they
+//!   are sent again. Each verdict is the part that is missing so that all cuts together, by half of
+//!   the probability each, are what the window asks for.
 //! - A timeout is congestion.
 
 use core::ops::Range;
@@ -38,11 +39,11 @@ use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, LossEvent, Path};
 use crate::packet::CongestionHeader;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Probability};
 
-/// The lowest bin is of delays up to that share of RTTmin, each other begins at so many times where the one below
-/// does, and the highest takes what is more than a hundred times RTTmin.
+/// The lowest bin is of delays up to that share of RTTmin, each other begins at so many times where
+/// the one below does, and the highest takes what is more than a hundred times RTTmin.
 const LOWEST: f64 = 0.01;
 const STEP: f64 = 1.1;
 const BINS: usize = 98;
@@ -69,10 +70,12 @@ const ROUNDS: u64 = 100;
 /// Parameters of the level of the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueLevelConfig {
-    /// Packets after which what was counted has faded to 1/e, if cwnd^2 is not more; 100 to 10^9, 500.
+    /// Packets after which what was counted has faded to 1/e, if cwnd^2 is not more; 100 to 10^9,
+    /// 500.
     pub memory: f64,
-    /// By so many standard deviations of chance p is taken to be less than what is seen; 0 to 10, 0. More of it takes more
-    /// from others where the path corrupts a little, and errs less where nobody is there.
+    /// By so many standard deviations of chance p is taken to be less than what is seen; 0 to 10,
+    /// 0. More of it takes more from others where the path corrupts a little, and errs less where
+    /// nobody is there.
     pub doubt: f64,
 }
 
@@ -83,18 +86,20 @@ impl QueueLevelConfig {
 
 crate::parameters! {
     QueueLevelConfig in "queue_level", "parameters of queue-level";
-    memory: Kind::Number { least: 100.0, most: 1e9 }, "packets", "after so many a count has faded to 1/e, or after cwnd^2";
-    doubt: Kind::Number { least: 0.0, most: 10.0 }, "standard deviations", "what of a loss rate may be chance";
+    memory: ValueKind::Number { least: 100.0, most: 1e9 }, "packets",
+        "after so many a count has faded to 1/e, or after cwnd^2";
+    doubt: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations",
+        "what of a loss rate may be chance";
 }
 
-/// What was seen at one delay.
+/// The packets counted at one delay.
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     packets: f64,
     lost: f64,
 }
 
-/// What is known of losses by the level of the queue.
+/// Losses by the level of the queue.
 #[derive(Debug, Clone)]
 pub struct QueueLevel {
     config: QueueLevelConfig,
@@ -103,7 +108,7 @@ pub struct QueueLevel {
     greatest: Greatest<Duration>,
     /// RTTmin as the bins have it, seconds; zero before the first RTT.
     base: f64,
-    /// What a packet counts now: more and more, so that what was counted before counts less.
+    /// The weight of a packet now: it grows, so that earlier packets count less.
     weight: f64,
     /// The RTTs of the last three packets, the latest first.
     rtts: [Duration; 3],
@@ -230,7 +235,7 @@ impl QueueLevel {
         if p > e { 1.0 - e / p } else { 0.0 }
     }
 
-    /// What a loss adds to those of its window.
+    /// The part that a loss adds to those of its window.
     fn verdict(&mut self, loss: &LossEvent) -> Probability {
         let congestion = self.congestion(self.bin_of_loss(&loss.path));
         let kept = |spared: f64| 1.0 - (1.0 - spared) / 2.0;
@@ -404,7 +409,8 @@ mod tests {
         let mut judge = judge();
         seen(&mut judge, 1100, 1000, u64::MAX);
         seen(&mut judge, 110, 1000, u64::MAX);
-        // Now it overflows at 100 ms: 20 of 400, where 0 of 1001 are chance up to sqrt(0.001 / 400) x 4 = 0.006.
+        // Now it overflows at 100 ms: 20 of 400, where 0 of 1001 are chance up to sqrt(0.001 / 400)
+        // x 4 = 0.006.
         seen(&mut judge, 200, 400, 20);
         assert_eq!(judge.judge(&loss(200)), Probability::ONE);
     }
@@ -416,8 +422,8 @@ mod tests {
             QueueLevel::of(QueueLevelConfig { memory: 1e9, ..QueueLevelConfig::DEFAULT });
         seen(&mut judge, 150, 1, u64::MAX);
         seen(&mut judge, 200, 200, 2);
-        // That is a third more than the least RTT, as 133 ms are now. All but the first are of 200 ms still, which
-        // was found when only the packet at 150 ms had arrived: e is 1/100.
+        // That is a third more than the least RTT, as 133 ms are now. All but the first are of 200
+        // ms still, which was found when only the packet at 150 ms had arrived: e is 1/100.
         seen(&mut judge, 100, 1, u64::MAX);
         let full = judge.bin(Duration::from_millis(200));
         let lost = judge.counts(full - ALIKE..full + ALIKE + 1).lost;

@@ -26,12 +26,12 @@ pub struct RateGapConfig {
     /// RGT-thresh, the share of the expected rate; above zero.
     pub threshold: f64,
     /// Which side of it means error.
-    pub reading: Reading,
+    pub reading: RateGapReading,
 }
 
 /// Which side of the threshold means error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reading {
+pub enum RateGapReading {
     /// The text's: a rate near the expected one.
     #[default]
     Text,
@@ -39,11 +39,12 @@ pub enum Reading {
     Printed,
 }
 
-crate::words!(Reading { Text = "text", Printed = "printed" });
+crate::words!(RateGapReading { Text = "text", Printed = "printed" });
 
 impl RateGapConfig {
     /// The text's reading, with a threshold of our own.
-    pub const DEFAULT: RateGapConfig = RateGapConfig { threshold: 0.7, reading: Reading::Text };
+    pub const DEFAULT: RateGapConfig =
+        RateGapConfig { threshold: 0.7, reading: RateGapReading::Text };
 }
 
 /// Are losses on this path errors? Not before the first RTT, of which there is no expectation.
@@ -54,8 +55,8 @@ pub(super) fn says_error(config: &RateGapConfig, path: &Path) -> bool {
     let expected = path.cwnd / path.min_rtt.as_secs_f64();
     let near = path.bandwidth >= config.threshold * expected;
     match config.reading {
-        Reading::Text => near,
-        Reading::Printed => !near,
+        RateGapReading::Text => near,
+        RateGapReading::Printed => !near,
     }
 }
 
@@ -74,7 +75,7 @@ mod tests {
             ..Path::default()
         };
         let text = RateGapConfig::DEFAULT;
-        let printed = RateGapConfig { reading: Reading::Printed, ..text };
+        let printed = RateGapConfig { reading: RateGapReading::Printed, ..text };
         for (bandwidth, near) in [(200.0, true), (141.0, true), (139.0, false), (0.0, false)] {
             assert_eq!(says_error(&text, &path(bandwidth)), near, "{bandwidth}");
             assert_eq!(says_error(&printed, &path(bandwidth)), !near, "{bandwidth}");

@@ -4,12 +4,12 @@
 //!
 //! A rate gap threshold far above 1, in the text's reading, leaves Spike alone.
 
-use super::rate_gap::{self, RateGapConfig, Reading};
+use super::rate_gap::{self, RateGapConfig, RateGapReading};
 use super::spike::{Spike, SpikeConfig};
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::parameter;
-use crate::part::{Ability, Form, Kind, Need, Parameter, Parameters, Part, Words};
+use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, ValueKind, Words};
 use crate::units::{Duration, Probability};
 
 /// Parameters of both.
@@ -27,8 +27,9 @@ impl SpikeOrRateGapConfig {
         SpikeOrRateGapConfig { spike: SpikeConfig::DEFAULT, rate_gap: RateGapConfig::DEFAULT };
 }
 
-const SHARE: Kind = Kind::Number { least: 0.0, most: 1.0 };
-const TICK: Kind = Kind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) };
+const SHARE: ValueKind = ValueKind::Number { least: 0.0, most: 1.0 };
+const TICK: ValueKind =
+    ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) };
 
 impl Parameters for SpikeOrRateGapConfig {
     const TABLES: &'static [(&'static str, &'static str)] = &[
@@ -64,7 +65,7 @@ impl Parameters for SpikeOrRateGapConfig {
             "rate_gap",
             threshold,
             rate_gap.threshold,
-            Kind::Positive { most: 1e6 },
+            ValueKind::Positive { most: 1e6 },
             "",
             "share of the rate expected, cwnd/RTTmin"
         ),
@@ -72,7 +73,7 @@ impl Parameters for SpikeOrRateGapConfig {
             "rate_gap",
             reading,
             rate_gap.reading,
-            Kind::Word(Reading::WORDS),
+            ValueKind::Word(RateGapReading::WORDS),
             "",
             "error: rate above it (text) or below it (printed)"
         ),

@@ -9,11 +9,12 @@
 //! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
 //! from exact samples) is the default.
 //!
-//! BaseRTT is the smallest RTT of the connection, as in Linux, or since the last loss: `veno.base_rtt`
-//! chooses. That Fu and Liew reset it at every loss is said of their paper, which was not at hand.
+//! BaseRTT is the smallest RTT of the connection, as in Linux, or since the last loss:
+//! `veno.base_rtt` chooses. That Fu and Liew reset it at every loss is said of their paper, which
+//! was not at hand.
 
 use crate::endpoint::event::{AckEvent, Path};
-use crate::part::Kind;
+use crate::part::ValueKind;
 
 /// Which RTT the backlog is computed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,14 +56,14 @@ impl BacklogConfig {
 }
 crate::parameters! {
     BacklogConfig in "veno", "parameters of veno";
-    threshold: Kind::Number { least: 0.0, most: 1e6 }, "packets",
+    threshold: ValueKind::Number { least: 0.0, most: 1e6 }, "packets",
         "backlog from which a loss is congestion and growth is halved";
-    rtt: Kind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
-    base_rtt: Kind::Word(BaseRtt::WORDS), "",
+    rtt: ValueKind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
+    base_rtt: ValueKind::Word(BaseRtt::WORDS), "",
         "BaseRTT is the least RTT of the connection (Linux), or since the last loss";
 }
 
-/// What Veno's decrease and its increase know of the backlog.
+/// Veno's estimate of the backlog, for its decrease and its increase.
 #[derive(Debug, Clone)]
 pub struct BacklogMeter {
     config: BacklogConfig,

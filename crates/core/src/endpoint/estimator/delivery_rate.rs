@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use crate::endpoint::{real, seconds};
 use crate::units::{Duration, Time};
 
-/// What the state of the connection was when a packet was sent (the draft's P).
+/// The state of the connection when a packet was sent (the draft's P).
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     at: Time,
@@ -60,7 +60,7 @@ pub struct DeliveryRate {
     newly_lost: u64,
 }
 
-/// What one acknowledgment tells of the path (the draft's RS). Volumes in packets.
+/// A delivery-rate sample from one acknowledgment (the draft's RS). Volumes in packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RateSample {
     /// When it arrived.

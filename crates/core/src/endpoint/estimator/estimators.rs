@@ -15,7 +15,7 @@ struct BandwidthState {
     arrivals: ArrivalCounter,
 }
 
-/// What the sender knows of its path.
+/// The estimates that a sender has of its path.
 #[derive(Debug)]
 pub struct Estimators {
     pub(in crate::endpoint) rtt: RttEstimator,
@@ -27,7 +27,7 @@ pub struct Estimators {
     pub(in crate::endpoint) delivery_rate: Option<Box<DeliveryRate>>,
 }
 
-/// What a protocol asks its sender to estimate.
+/// The estimates that a protocol asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     /// Do acknowledgments name transmissions, so that no RTT sample is ambiguous (RFC 9002
@@ -112,7 +112,7 @@ impl Estimators {
         }
     }
 
-    /// What is outstanding is sent again from the start.
+    /// All outstanding packets are sent again from the start.
     pub fn on_reset(&mut self) {
         if let Some(bandwidth) = &mut self.bandwidth {
             bandwidth.arrivals.on_reset();

@@ -26,7 +26,8 @@ impl<T: Copy> Candidates<T> {
 pub(in crate::endpoint) struct Least<T>(Candidates<T>);
 
 impl<T: Copy + PartialOrd> Least<T> {
-    /// `sample` was taken `now`; what is older than `span` no longer counts, the latest always does.
+    /// `sample` was taken `now`; what is older than `span` no longer counts, the latest always
+    /// does.
     pub(in crate::endpoint) fn update(&mut self, now: Time, sample: T, span: Duration) {
         self.0.update(now, sample, span, |old| *old < sample);
     }

@@ -14,7 +14,7 @@
 //! a long time. A lost acknowledgment loses its DSACK and leaves p too high by one loss; the last
 //! retransmissions before an estimate may still prove needless.
 
-/// What LEAST counts.
+/// The counters of LEAST.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LossRate {
     /// Data packets sent, retransmissions included.

@@ -1,8 +1,8 @@
-//! Estimators: what the sender learns of its path from acknowledgments.
+//! Estimators of the path, from acknowledgments.
 //!
 //! They stand apart from the axes. Each is updated once per acknowledgment, before anything is
-//! decided, and the axes read the result as a [`super::event::Path`] and never write it. What only one axis
-//! of one protocol wants to know (a jitter ratio, a loss rate) is kept by that part itself.
+//! decided, and the axes read the result as a [`super::event::Path`] and never write it. A part
+//! that alone needs a quantity (a jitter ratio, a loss rate) keeps it itself.
 
 mod backlog;
 mod bandwidth;
@@ -26,7 +26,7 @@ pub use rtt_floor::RttFloor;
 
 use crate::units::{Duration, Time};
 
-/// What bandwidth estimators see of an acknowledgment.
+/// An acknowledgment as bandwidth estimators see it.
 #[derive(Debug, Clone, Copy)]
 pub struct BandwidthSample {
     /// When it arrived.
@@ -44,7 +44,7 @@ pub struct BandwidthSample {
     pub cwnd: f64,
 }
 
-/// How much of a cumulative acknowledgment duplicates are taken to have announced.
+/// The part of a cumulative acknowledgment that duplicates are taken to have announced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Counting {
     /// All but the hole: each packet counts once, "properly", as tcpwbr2003 section II has it.
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn each_packet_is_counted_once() {
         for counting in [Counting::AckedCount, Counting::Exact] {
-            // 0 arrives; 1 is lost; 2, 3 and 4 cause duplicates; 1 again acknowledges 1 to 4. Then a
-            // delayed acknowledgment covers two.
+            // 0 arrives; 1 is lost; 2, 3 and 4 cause duplicates; 1 again acknowledges 1 to 4. Then
+            // a delayed acknowledgment covers two.
             assert_eq!(counts(counting, &[1, 0, 0, 0, 4, 1, 2]), [1, 1, 1, 1, 1, 1, 2]);
         }
     }

@@ -36,7 +36,7 @@ impl Tick {
     /// The beginning of the tick in which `time` falls.
     #[inline]
     fn floor(&mut self, time: Time, granularity: Duration) -> Time {
-        // What lies before it wraps, and so does not lie in it either.
+        // A sample before it wraps, and so is not in it either.
         if time.as_ps().wrapping_sub(self.0.as_ps()) >= granularity.as_ps() {
             self.0 = time.floor_to(granularity);
         }

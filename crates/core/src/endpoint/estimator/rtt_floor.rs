@@ -1,5 +1,5 @@
-//! The lowest RTT of a recent stretch of time, for start-ups and controllers that ask whether the queue is
-//! empty now and not whether it ever was.
+//! The lowest RTT of a recent stretch of time, for start-ups and controllers that ask whether the
+//! queue is empty now and not whether it ever was.
 
 use std::collections::VecDeque;
 

@@ -1,12 +1,12 @@
 //! Explicit transport error notification at the two ends (eten2004 section 3.3); its words are in
 //! `notification`.
 
-use super::FeedbackPart;
-use super::notification::{Direction, Granularity, Notification, Record};
+use super::notification::{CorruptionLog, Direction, Granularity, Notification};
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameter;
-use crate::part::{Ability, Form, Kind, Parameter, Parameters, Part, Words};
+use crate::part::{Ability, Form, Parameter, Parameters, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 crate::words!(Direction { Forward = "forward", Backward = "backward" });
@@ -17,17 +17,17 @@ impl Parameters for Notification {
         "",
         notification,
         direction,
-        Kind::Word(Direction::WORDS),
+        ValueKind::Word(Direction::WORDS),
         "",
         "way of notices of corruption"
     )];
 }
 
-/// What the receiver has learned of corruption.
+/// The state of a receiver that learns of corruption.
 #[derive(Debug)]
 pub struct Corruption {
     notification: Notification,
-    record: Record,
+    record: CorruptionLog,
 }
 
 const SOURCE: &str = "eten2004 sections 3.3, 4.1";
@@ -58,13 +58,15 @@ impl Part for Corruption {
             Granularity::PerPacket,
             Direction::Backward,
             "corrupted-backward",
-            "hop-by-hop, per packet, out-of-band, backward: the link's end names corrupted packets at once",
+            "hop-by-hop, per packet, out-of-band, backward: the link's end names corrupted packets \
+             at once",
         ),
         form(
             Granularity::Cumulative,
             Direction::Forward,
             "survival-forward",
-            "hop-by-hop, cumulative, in-band, forward: a survival probability times (1 - r) per link; ACKs echo it",
+            "hop-by-hop, cumulative, in-band, forward: a survival probability times (1 - r) per \
+             link; ACKs echo it",
         ),
         form(
             Granularity::Cumulative,
@@ -99,8 +101,11 @@ impl FeedbackPart for Corruption {
         }
     }
     fn new(config: &Notification, _: &EndpointConfig) -> Self {
-        Corruption { notification: *config, record: Record::new() }
+        Corruption { notification: *config, record: CorruptionLog::new() }
     }
+}
+
+impl Feedback for Corruption {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.record.on_data(packet);

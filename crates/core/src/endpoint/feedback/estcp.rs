@@ -1,11 +1,11 @@
 //! ESTCP's phase and g: in a field of their own (estcp2010, "Implementation of ESTCP"), or in the
 //! two ECN bits (Fig. 4). The receiver echoes what the latest packet brought.
 
-use super::FeedbackPart;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
-use crate::part::{Ability, Form, Kind, Part, Plain, Words};
+use crate::part::{Ability, Form, Part, Plain, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// The parameters of `estcp-ecn`.
@@ -23,7 +23,7 @@ impl EstcpConfig {
 
 crate::parameters! {
     EstcpConfig in "estcp", "parameters of estcp-ecn";
-    prior: Kind::Number { least: 1.0, most: 1e6 }, "packets",
+    prior: ValueKind::Number { least: 1.0, most: 1e6 }, "packets",
         "what the last phase's marks count for";
 }
 
@@ -84,6 +84,9 @@ impl FeedbackPart for Field {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Field { latest: CongestionHeader::None }
     }
+}
+
+impl Feedback for Field {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.latest = packet.header;
@@ -105,6 +108,9 @@ impl FeedbackPart for Bits {
     fn new(_: &EstcpConfig, _: &EndpointConfig) -> Self {
         Bits { latest: CongestionHeader::None }
     }
+}
+
+impl Feedback for Bits {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.latest = packet.header;

@@ -1,7 +1,7 @@
 //! ECN with an echo of each mark as it came (RFC 8257 section 3.2). All data is ECN-capable,
 //! retransmissions included (RFC 8311 section 4.3 allows it; Linux does so).
 
-use super::FeedbackPart;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{Flags, Packet};
@@ -41,6 +41,9 @@ impl FeedbackPart for ExactEcn {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         ExactEcn::default()
     }
+}
+
+impl Feedback for ExactEcn {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.marked = packet.flags.contains(Flags::CONGESTION_EXPERIENCED);

@@ -1,6 +1,6 @@
 //! XTCP's congestion flag, copied into the acknowledgment (lr2008 section 3.2).
 
-use super::FeedbackPart;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{Flags, Packet};
@@ -39,6 +39,9 @@ impl FeedbackPart for Flag {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Flag::default()
     }
+}
+
+impl Feedback for Flag {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.flagged |= packet.flags.contains(Flags::CONGESTION);

@@ -1,8 +1,8 @@
-//! Whatever help there is on the way: XTCP's flag on every packet, and by turns the headers of XCP, of
-//! ESTCP and of CETEN, since a packet has room for one.
+//! Whatever help there is on the way: XTCP's flag on every packet, and by turns the headers of XCP,
+//! of ESTCP and of CETEN, since a packet has room for one.
 //!
-//! A path without routers that know them echoes each header as it was sent, which says so. A controller that
-//! is answered by one of them asks for that one alone ([`Controller::announce`]).
+//! A path without routers that know them echoes each header as it was sent, which says so. A
+//! controller that is answered by one of them asks for that one alone ([`Controller::announce`]).
 //!
 //! | packet number modulo 4 | header |
 //! | --- | --- |
@@ -14,12 +14,12 @@
 //! XCP's routers divide what they grant among the packets that ask, so that a quarter of them is
 //! granted all of it.
 //!
-//! [`Controller::announce`]: crate::endpoint::window::CongestionControl::announce
+//! [`Controller::announce`]: crate::endpoint::window::Controller::announce
 
-use super::FeedbackPart;
 use super::estcp;
 use super::flag::Flag;
 use super::xcp::{self, Xcp};
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
 use crate::part::{Ability, Form, Part, Plain, Words};
@@ -41,8 +41,10 @@ impl Part for Help {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "help",
-            what: "XTCP's flag, and by turns the headers of XCP, ESTCP and CETEN; ECN where a scenario asks for it",
-            source: "lr2008 section 3.2; draft-falk-xcp-spec-03 section 2; estcp2010; eten2004 section 4.1",
+            what: "XTCP's flag, and by turns the headers of XCP, ESTCP and CETEN; ECN where a \
+                scenario asks for it",
+            source: "lr2008 section 3.2; draft-falk-xcp-spec-03 section 2; estcp2010; eten2004 \
+                section 4.1",
         },
         config: Plain,
     }];
@@ -71,6 +73,9 @@ impl FeedbackPart for Help {
             turn: 0,
         }
     }
+}
+
+impl Feedback for Help {
     #[inline]
     fn on_data(&mut self, now: Time, packet: &Packet) {
         self.flag.on_data(now, packet);
@@ -81,7 +86,7 @@ impl FeedbackPart for Help {
             _ => {}
         }
     }
-    /// What XCP's routers granted comes first: it is a sum of which nothing may be missing.
+    /// The changes that XCP's routers granted come first: they are a sum that must be complete.
     #[inline]
     fn write(&mut self, ack: &mut Packet) {
         self.flag.write(ack);
@@ -143,7 +148,7 @@ mod tests {
             ack.header
         };
         assert_eq!(write(), CongestionHeader::XcpReverse { feedback: 400.0 });
-        // What is latest of the others follows on the next ones, each once.
+        // The latest of the others follow on the next acknowledgments, each once.
         assert_eq!(write(), estcp::UNWRITTEN);
         assert_eq!(write(), CongestionHeader::Survival { probability: 1.0 });
         assert_eq!(write(), CongestionHeader::None);

@@ -5,8 +5,8 @@
 //! The receiver tells of every packet whether it was marked, as with RFC 8257; the counters of
 //! AccECN (draft-ietf-tcpm-accurate-ecn) would tell the same with fewer acknowledgments.
 
-use super::FeedbackPart;
 use super::exact_ecn::ExactEcn;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{Flags, Packet};
 use crate::part::{Ability, Form, Part, Plain, Words};
@@ -40,6 +40,9 @@ impl FeedbackPart for L4s {
     fn new(config: &Plain, endpoint: &EndpointConfig) -> Self {
         L4s(ExactEcn::new(config, endpoint))
     }
+}
+
+impl Feedback for L4s {
     #[inline]
     fn on_data(&mut self, now: Time, packet: &Packet) {
         self.0.on_data(now, packet);

@@ -1,7 +1,7 @@
-//! Axis 4, the end-host half: what packets carry and acknowledgments echo.
+//! Axis 4, the end-host half: the feedback that packets carry and acknowledgments echo.
 //!
-//! The sender stamps a header onto data packets ([`FeedbackPart::stamp`]), routers rewrite it, and the
-//! receiver's [`Echo`] carries it back on the next acknowledgment.
+//! The sender stamps a header onto data packets ([`FeedbackPart::stamp`]), routers rewrite it, and
+//! the receiver's [`Echo`] carries it back on the next acknowledgment.
 
 mod corruption;
 mod estcp;
@@ -21,116 +21,92 @@ pub use notification::{Direction, Granularity, News, Notice, Notification, REPOR
 pub(crate) use xcp::stamp as stamp_xcp;
 pub use xcp_r::{CongestionFlag, Formula, XcpRConfig};
 
+use std::fmt::Debug;
+
 use super::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Flags, Packet};
-use crate::part::{Part, axis};
+use crate::part::{Part, axis, behaviour};
 use crate::units::{Duration, Time};
 
-/// What one kind of feedback does at the two ends. The state is that of the receiver; the sender
-/// needs none.
-pub trait FeedbackPart: Part + Sized {
-    /// Does it deal with ECN marks itself? If not, the receiver echoes each until the sender says
-    /// that it has reduced its window (RFC 3168 section 6.1.3).
+behaviour! {
+    /// The receiver's half of a kind of feedback at work; the sender's has no state.
+    pub trait Feedback: Debug {
+        /// A data packet arrived.
+        @forward(inline)
+        fn on_data(&mut self, now: Time, packet: &Packet) = ();
+        /// True if a delayed acknowledgment must be sent before `packet` is taken in, because its
+        /// mark differs (RFC 8257 section 3.2).
+        @forward(inline)
+        fn turns(&self, packet: &Packet) -> bool = false;
+        /// A data packet arrived of which only the header is intact.
+        fn on_corrupted(&mut self, packet: &Packet) = ();
+        /// Writes the echo into an acknowledgment, which has no congestion header before.
+        fn write(&mut self, ack: &mut Packet) = ();
+    }
+    impl for FeedbackState, by each;
+}
+
+/// A kind of feedback of this crate: the sender's half, and the facts about it that hold before
+/// there is a connection.
+pub trait FeedbackPart: Part + Feedback + Sized {
+    /// True if it handles ECN marks itself. If not, the receiver echoes each until the sender
+    /// reports a reduced window (RFC 3168 section 6.1.3).
     const ECHOES_MARKS: bool = false;
-    /// Do data packets carry something of it ([`FeedbackPart::stamp`])?
+    /// True if data packets carry a header of it ([`FeedbackPart::stamp`]).
     const STAMPS: bool = true;
 
-    /// What it asks of the routers on its path.
+    /// The feedback that it asks of the routers on its path.
     fn router(_config: &Self::Config) -> RouterKind {
         RouterKind::Any
     }
-    /// What notifiers tell of corruption, if they tell this protocol anything.
+    /// The news of corruption that it asks of notifiers, if any.
     fn notification(_config: &Self::Config) -> Option<Notification> {
         None
     }
-    /// Completes the header of a data packet sent with a window of `window` packets; the
-    /// congestion header is none before.
+    /// Completes the header of a data packet sent with a window of `window` packets, which has no
+    /// congestion header before.
     #[inline]
     fn stamp(_config: &Self::Config, _packet: &mut Packet, _srtt: Duration, _window: f64) {}
-
-    /// The receiver's half.
+    /// The receiver's half at the start of a connection.
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
-    /// A data packet arrived.
-    #[inline]
-    fn on_data(&mut self, _now: Time, _packet: &Packet) {}
-    /// Must what is held back be acknowledged before `packet` is taken in, because its mark
-    /// differs (RFC 8257 section 3.2)?
-    #[inline]
-    fn turns(&self, _packet: &Packet) -> bool {
-        false
-    }
-    /// A data packet arrived of which only the header is intact.
-    fn on_corrupted(&mut self, _packet: &Packet) {}
-    /// Writes the echo into an acknowledgment, whose congestion header is none before.
-    #[inline]
-    fn write(&mut self, _ack: &mut Packet) {}
-}
-
-impl<S: FeedbackPart> FeedbackPart for Box<S> {
-    const ECHOES_MARKS: bool = S::ECHOES_MARKS;
-    const STAMPS: bool = S::STAMPS;
-    fn router(config: &S::Config) -> RouterKind {
-        S::router(config)
-    }
-    fn notification(config: &S::Config) -> Option<Notification> {
-        S::notification(config)
-    }
-    fn stamp(config: &S::Config, packet: &mut Packet, srtt: Duration, window: f64) {
-        S::stamp(config, packet, srtt, window);
-    }
-    fn new(config: &S::Config, endpoint: &EndpointConfig) -> Self {
-        Box::new(S::new(config, endpoint))
-    }
-    fn on_data(&mut self, now: Time, packet: &Packet) {
-        (**self).on_data(now, packet);
-    }
-    fn turns(&self, packet: &Packet) -> bool {
-        (**self).turns(packet)
-    }
-    fn on_corrupted(&mut self, packet: &Packet) {
-        (**self).on_corrupted(packet);
-    }
-    fn write(&mut self, ack: &mut Packet) {
-        (**self).write(ack);
-    }
 }
 
 axis! {
     $ each each_kind;
-    /// What packets carry and acknowledgments echo, by name, with its parameters.
+    /// The kinds of feedback by name, with their parameters.
     config FeedbackConfig;
-    /// The receiver's half of it.
+    /// The state of the receiver's half.
     state FeedbackState;
     @make FeedbackPart(&EndpointConfig);
     None: none::NoFeedback,
     Xcp: xcp::Xcp,
-    XcpR: Box<xcp_r::ReceiverWindow>,
+    XcpR: xcp_r::ReceiverWindow => Box,
     CongestionFlag: flag::Flag,
     ExactEcn: exact_ecn::ExactEcn,
     L4s: l4s::L4s,
-    Estcp: Box<estcp::Field>,
-    EstcpBits: Box<estcp::Bits>,
+    Estcp: estcp::Field => Box,
+    EstcpBits: estcp::Bits => Box,
     Timestamps: timestamps::Timestamps,
-    CongestionWarning: Box<timestamps::CongestionWarning>,
-    Corruption: Box<corruption::Corruption>,
-    Help: Box<help::Help>,
+    CongestionWarning: timestamps::CongestionWarning => Box,
+    Corruption: corruption::Corruption => Box,
+    Help: help::Help => Box,
 }
 
 impl FeedbackConfig {
-    /// Does it deal with ECN marks itself, or is there none to deal with?
+    /// True if it handles ECN marks itself, or has none to handle.
     pub fn echoes_marks(&self) -> bool {
         each_kind!(self, S(_) => <S as FeedbackPart>::ECHOES_MARKS)
     }
-    /// Do data packets carry something of it?
+    /// True if data packets carry a header of it.
     pub fn stamps(&self) -> bool {
         each_kind!(self, S(_) => <S as FeedbackPart>::STAMPS)
     }
-    /// What it asks of the routers on its path.
+    /// The feedback that it asks of the routers on its path.
     pub fn router(&self) -> RouterKind {
         each_kind!(self, S(config) => <S as FeedbackPart>::router(config))
     }
-    /// What notifiers tell of corruption, if they tell this protocol anything.
+    /// The news of corruption that it asks of notifiers, if any.
     pub fn notification(&self) -> Option<Notification> {
         each_kind!(self, S(config) => <S as FeedbackPart>::notification(config))
     }
@@ -142,11 +118,11 @@ impl FeedbackConfig {
     }
 }
 
-/// What a receiver owes the sender until its next acknowledgment.
+/// The echo that a receiver owes the sender with its next acknowledgment.
 #[derive(Debug)]
 pub struct Echo {
     half: FeedbackState,
-    /// Is every mark echoed until the sender says it has reduced its window?
+    /// True if every mark is echoed until the sender reports a reduced window.
     classic: bool,
     marked: bool,
 }
@@ -160,7 +136,7 @@ impl Echo {
 
     /// A data packet arrived.
     pub fn on_data(&mut self, now: Time, packet: &Packet) {
-        each!(&mut self.half, half => half.on_data(now, packet));
+        self.half.on_data(now, packet);
         self.note_mark(packet.flags);
     }
 
@@ -181,7 +157,7 @@ impl Echo {
         }
     }
 
-    /// RFC 3168 section 6.1.3, where a data packet came with these flags.
+    /// Takes note of the flags of a data packet (RFC 3168 section 6.1.3).
     #[inline]
     fn note_mark(&mut self, flags: Flags) {
         const NEWS: Flags = Flags::CONGESTION_EXPERIENCED.with(Flags::WINDOW_REDUCED);
@@ -191,21 +167,21 @@ impl Echo {
         }
     }
 
-    /// Must what is held back be acknowledged before `packet` is taken in?
+    /// See [`Feedback::turns`].
     #[inline]
     pub fn turns(&self, packet: &Packet) -> bool {
-        each!(&self.half, half => half.turns(packet))
+        self.half.turns(packet)
     }
 
     /// A data packet arrived of which only the header is intact.
     pub fn on_corrupted(&mut self, packet: &Packet) {
-        each!(&mut self.half, half => half.on_corrupted(packet));
+        self.half.on_corrupted(packet);
     }
 
     /// Writes the echo into an acknowledgment.
     pub fn write(&mut self, ack: &mut Packet) {
         ack.header = CongestionHeader::None;
-        each!(&mut self.half, half => half.write(ack));
+        self.half.write(ack);
         if self.marked {
             ack.flags.insert(Flags::ECN_ECHO);
         }

@@ -1,6 +1,6 @@
 //! No feedback beyond the acknowledgment (RFC 5681), or classic ECN where it is negotiated.
 
-use super::FeedbackPart;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, Words};
 
@@ -27,3 +27,5 @@ impl FeedbackPart for NoFeedback {
         NoFeedback
     }
 }
+
+impl Feedback for NoFeedback {}

@@ -23,7 +23,7 @@ use crate::units::{Duration, Probability, Time};
 /// time scale open; a tenth of a second is about an RTT of its links.
 pub const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What notifiers tell a sender, and which way.
+/// The news of notifiers to a sender, and their way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notification {
     /// Of single packets or of rates.
@@ -56,7 +56,7 @@ pub enum Direction {
 pub struct Notice {
     /// When it reaches the sender.
     pub at: Time,
-    /// What it says.
+    /// Its content.
     pub what: News,
 }
 
@@ -67,24 +67,24 @@ pub enum News {
     Corrupted(u64),
     /// Packets survive this link with this probability.
     Survival {
-        /// What tells the notifiers of a path apart.
+        /// A number that identifies the notifier on its path.
         link: u32,
         /// Its estimate of 1 - r.
         probability: Probability,
     },
 }
 
-/// What a receiver has learned of corruption and owes the sender.
+/// The corruption that a receiver has learned of and reports to the sender.
 #[derive(Debug, Clone)]
-pub(super) struct Record {
+pub(super) struct CorruptionLog {
     /// The survival probability of the path, from the latest packet.
     survival: f64,
     recent: [u64; 3],
 }
 
-impl Record {
+impl CorruptionLog {
     pub(super) fn new() -> Self {
-        Record { survival: 1.0, recent: [NO_SEQ; 3] }
+        CorruptionLog { survival: 1.0, recent: [NO_SEQ; 3] }
     }
 
     /// A packet arrived intact.
@@ -126,12 +126,12 @@ mod tests {
 
     #[test]
     fn the_last_three_corrupted_segments_are_named_until_they_arrive() {
-        let mut record = Record::new();
+        let mut record = CorruptionLog::new();
         assert_eq!(record.header(Granularity::PerPacket), CongestionHeader::None);
         for seq in [4, 7, 7, 9] {
             record.on_corrupted(seq);
         }
-        let named = |record: &Record| match record.header(Granularity::PerPacket) {
+        let named = |record: &CorruptionLog| match record.header(Granularity::PerPacket) {
             CongestionHeader::Corrupted { recent } => recent,
             other => panic!("{other:?}"),
         };
@@ -146,8 +146,8 @@ mod tests {
 
     #[test]
     fn the_latest_survival_probability_is_kept() {
-        let mut record = Record::new();
-        let survival = |record: &Record| match record.header(Granularity::Cumulative) {
+        let mut record = CorruptionLog::new();
+        let survival = |record: &CorruptionLog| match record.header(Granularity::Cumulative) {
             CongestionHeader::Survival { probability } => probability,
             other => panic!("{other:?}"),
         };

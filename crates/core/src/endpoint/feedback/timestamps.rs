@@ -2,7 +2,7 @@
 //! congestion warning of TCP New Jersey (Xu, Tian and Ansari 2005): the mark of a packet on its
 //! own acknowledgment.
 
-use super::FeedbackPart;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Flags, Packet};
@@ -68,6 +68,9 @@ impl FeedbackPart for Timestamps {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Timestamps::default()
     }
+}
+
+impl Feedback for Timestamps {
     #[inline]
     fn on_data(&mut self, now: Time, _: &Packet) {
         self.note(now);
@@ -91,6 +94,9 @@ impl FeedbackPart for CongestionWarning {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         CongestionWarning::default()
     }
+}
+
+impl Feedback for CongestionWarning {
     #[inline]
     fn on_data(&mut self, now: Time, packet: &Packet) {
         self.times.note(now);

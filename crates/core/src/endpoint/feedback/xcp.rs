@@ -1,7 +1,7 @@
 //! XCP's header (draft-falk-xcp-spec-03 section 2): rtt, inter-packet time, demanded change of
 //! throughput; acknowledgments return the sum of what was granted.
 
-use super::FeedbackPart;
+use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
@@ -54,6 +54,9 @@ impl FeedbackPart for Xcp {
     fn new(_: &Plain, _: &EndpointConfig) -> Self {
         Xcp::default()
     }
+}
+
+impl Feedback for Xcp {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         if let CongestionHeader::Xcp { delta, rtt, .. } = packet.header {

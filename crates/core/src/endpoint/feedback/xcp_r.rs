@@ -31,11 +31,11 @@
 //!   it is a timeout that set it.
 //! - cwnd' is at most the receiver window, which the receiver knows and the sender keeps to.
 
-use super::{FeedbackPart, xcp};
+use super::{Feedback, FeedbackPart, xcp};
 use crate::endpoint::EndpointConfig;
 use crate::network::RouterKind;
 use crate::packet::{CongestionHeader, Packet};
-use crate::part::{Ability, Form, Kind, Part, Words};
+use crate::part::{Ability, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// Parameters of `xcp-r`.
@@ -43,7 +43,7 @@ use crate::units::{Duration, Time};
 pub struct XcpRConfig {
     /// How the receiver computes the window.
     pub formula: Formula,
-    /// What the congestion flag looks like.
+    /// The form of the congestion flag.
     pub congestion_flag: CongestionFlag,
 }
 
@@ -56,10 +56,11 @@ crate::words!(Formula { Incremental = "incremental", PerWindow = "per-window" })
 crate::words!(CongestionFlag { Count = "count", Once = "once" });
 crate::parameters! {
     XcpRConfig in "xcp_r", "xcp-r: how the receiver keeps the window";
-    formula: Kind::Word(Formula::WORDS), "",
+    formula: ValueKind::Word(Formula::WORDS), "",
         "packet by packet, or the paper's rejected first version";
-    congestion_flag: Kind::Word(CongestionFlag::WORDS), "",
-        "count of window changes in every packet, or a bit, once: the paper's words, which lost ACKs undo";
+    congestion_flag: ValueKind::Word(CongestionFlag::WORDS), "",
+        "count of window changes in every packet, or a bit, once: the paper's words, which lost \
+         ACKs undo";
 }
 
 /// How the receiver of XCP-r computes the window from the feedback.
@@ -72,7 +73,7 @@ pub enum Formula {
     PerWindow,
 }
 
-/// What the congestion flag of XCP-r looks like. The paper has "an additional special congestion
+/// The form of the congestion flag of XCP-r. The paper has "an additional special congestion
 /// flag field" that is set "whenever the cwnd is reset", and does not say for how long, nor what
 /// happens to packets and acknowledgments that were on their way at that moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,6 +172,9 @@ impl FeedbackPart for ReceiverWindow {
     fn new(config: &XcpRConfig, endpoint: &EndpointConfig) -> Self {
         ReceiverWindow::of(*config, endpoint)
     }
+}
+
+impl Feedback for ReceiverWindow {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         self.take_in(packet);

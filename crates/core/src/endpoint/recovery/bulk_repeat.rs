@@ -42,12 +42,12 @@
 //! transmit and the rule for duplicates of an old window are as in `fast_recovery`. The sliding
 //! window that section III A mentions is not described there and is not built.
 
-use super::fast_recovery::FastRecovery;
+use super::fast_recovery::{FastRecovery, NewRenoConfig, PARTIAL_DEFLATION};
 use super::timed::Scheme;
 use super::{Acked, Finding, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Duration;
 
 /// The largest back-off factor (algorithm B).
@@ -58,12 +58,14 @@ const LARGEST_FACTOR: u64 = 64;
 pub struct BulkRepeatConfig {
     /// Bulk retransmissions of one window, at least 1; `None` is the paper's choice, no limit.
     pub maximum: Option<u32>,
-    /// What brings the next bulk.
+    /// The trigger of the next bulk.
     pub repeat: Repeat,
     /// The fixed timeout, longer than zero; `None` is the RTO of RFC 6298 without back-off.
     pub fixed_timeout: Option<Duration>,
     /// The congestion window after a timeout that an error caused.
     pub timeout_window: TimeoutWindow,
+    /// See [`NewRenoConfig`].
+    pub partial_deflation: bool,
 }
 
 impl BulkRepeatConfig {
@@ -73,22 +75,26 @@ impl BulkRepeatConfig {
         repeat: Repeat::Round,
         fixed_timeout: None,
         timeout_window: TimeoutWindow::Repeated,
+        partial_deflation: NewRenoConfig::DEFAULT.partial_deflation,
     };
 }
 crate::words!(Repeat { Round = "round", Ack = "ack" });
 crate::words!(TimeoutWindow { Repeated = "repeated", Kept = "kept", One = "one" });
+const TIMEOUT: ValueKind =
+    ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) };
 crate::parameters! {
-    BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery";
-    maximum: Kind::Integer { least: 1, most: 1_000_000 }, "",
+    BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery" and "", "";
+    maximum: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
         "bulk retransmissions of one window", absent = "no limit";
-    repeat: Kind::Word(Repeat::WORDS), "",
+    repeat: ValueKind::Word(Repeat::WORDS), "",
         "next bulk: when the last one is answered (round), at any partial ACK (ack)";
-    fixed_timeout: Kind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) }, "",
+    fixed_timeout: TIMEOUT, "",
         "timeout while losses are errors", absent = "the RTO without back-off";
-    timeout_window: Kind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
+    timeout_window: ValueKind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
+    partial_deflation in "": ValueKind::Bool, "", PARTIAL_DEFLATION;
 }
 
-/// What brings the next bulk retransmission of a window.
+/// The trigger of the next bulk retransmission of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// A partial acknowledgment that a packet of the latest bulk caused.
@@ -112,8 +118,8 @@ pub enum TimeoutWindow {
 #[derive(Debug)]
 pub struct BulkRepeat {
     config: BulkRepeatConfig,
-    /// What it is while discrimination says congestion. The recovery point is that of the loss, or
-    /// of the latest bulk.
+    /// The recovery while discrimination says congestion. The recovery point is that of the loss,
+    /// or of the latest bulk.
     newreno: FastRecovery,
     /// Did a timeout begin the recovery?
     after_timeout: bool,
@@ -132,12 +138,13 @@ impl Part for BulkRepeat {
     const FORMS: &'static [Form<BulkRepeatConfig>] = &[Form {
         words: Words {
             name: "bulk-repeat",
-            what: "newreno; while losses are errors, partial ACKs repeat the window, RTO does not grow",
+            what: "newreno; while losses are errors, partial ACKs repeat the window, RTO does not \
+                grow",
             source: "tcpwbr2003 section III",
         },
         config: BulkRepeatConfig::DEFAULT,
     }];
-    const READS: &'static [&'static str] = &["rto_floor", "partial_deflation"];
+    const READS: &'static [&'static str] = &["rto_floor"];
 }
 
 impl BulkRepeat {
@@ -191,9 +198,10 @@ impl BulkRepeat {
 impl Scheme for BulkRepeat {
     const ASKS_FOR_CAUSE: bool = true;
     fn new(config: &BulkRepeatConfig, endpoint: &EndpointConfig) -> Self {
+        let newreno = NewRenoConfig { partial_deflation: config.partial_deflation };
         BulkRepeat {
             config: *config,
-            newreno: FastRecovery::new(true, endpoint),
+            newreno: FastRecovery::new(Some(newreno), endpoint),
             after_timeout: false,
             bulk: None,
             bulks: 0,

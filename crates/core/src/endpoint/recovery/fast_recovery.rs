@@ -13,7 +13,27 @@
 use super::timed::Scheme;
 use super::{Acked, Finding, Report, Sequences, fits};
 use crate::endpoint::EndpointConfig;
-use crate::part::{Form, Part, Plain, Words};
+use crate::part::{Form, Part, Plain, ValueKind, Words};
+
+/// Parameters of NewReno's recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewRenoConfig {
+    /// Deflate the send-out window on a partial acknowledgment by what it acknowledged (RFC 6582
+    /// step 3), instead of resetting it to cwnd.
+    pub partial_deflation: bool,
+}
+
+impl NewRenoConfig {
+    /// As RFC 6582 says.
+    pub const DEFAULT: NewRenoConfig = NewRenoConfig { partial_deflation: true };
+}
+crate::parameters! {
+    NewRenoConfig in "", "";
+    partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
+}
+
+/// The meaning of `partial_deflation`, for all schemes that have it.
+pub(super) const PARTIAL_DEFLATION: &str = "deflate the send-out window on partial ACKs";
 
 /// The state of fast recovery.
 #[derive(Debug)]
@@ -32,11 +52,12 @@ pub(super) struct FastRecovery {
 }
 
 impl FastRecovery {
-    pub(super) fn new(new_reno: bool, endpoint: &EndpointConfig) -> Self {
+    /// Reno's without `new_reno`.
+    pub(super) fn new(new_reno: Option<NewRenoConfig>, endpoint: &EndpointConfig) -> Self {
         FastRecovery {
-            new_reno,
+            new_reno: new_reno.is_some(),
             threshold: endpoint.dupack_threshold,
-            partial_deflation: endpoint.partial_deflation,
+            partial_deflation: new_reno.is_some_and(|config| config.partial_deflation),
             dupacks: 0,
             inflation: 0,
             recovery_point: None,
@@ -162,22 +183,22 @@ impl Part for Reno {
 }
 
 impl Part for NewReno {
-    type Config = Plain;
-    const FORMS: &'static [Form<Plain>] = &[Form {
+    type Config = NewRenoConfig;
+    const FORMS: &'static [Form<NewRenoConfig>] = &[Form {
         words: Words {
             name: "newreno",
             what: "fast recovery lasts a whole window; a partial ACK retransmits the next hole",
             source: "RFC 6582",
         },
-        config: Plain,
+        config: NewRenoConfig::DEFAULT,
     }];
-    const READS: &'static [&'static str] = &["rto_floor", "partial_deflation"];
+    const READS: &'static [&'static str] = &["rto_floor"];
 }
 
 macro_rules! scheme {
-    ($name:ident, $new_reno:literal) => {
+    ($name:ident, $config:ident: $type:ty => $new_reno:expr) => {
         impl Scheme for $name {
-            fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
+            fn new($config: &$type, endpoint: &EndpointConfig) -> Self {
                 $name(FastRecovery::new($new_reno, endpoint))
             }
             #[inline]
@@ -208,5 +229,5 @@ macro_rules! scheme {
         }
     };
 }
-scheme!(Reno, false);
-scheme!(NewReno, true);
+scheme!(Reno, _config: Plain => None);
+scheme!(NewReno, config: NewRenoConfig => Some(*config));

@@ -21,10 +21,32 @@
 
 use std::collections::VecDeque;
 
-use super::timed::Scheme;
+use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
 use super::{Acked, Finding, Report, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
-use crate::part::{Form, Part, Plain, Words};
+use crate::part::{Form, Part, ValueKind, Words};
+
+/// Parameters of loss monitoring.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LossMonitorConfig {
+    /// Section 5.2, last sentence, read literally: after a retransmission the count of later
+    /// acknowledgments starts again only when one arrives for a packet sent more than a window
+    /// after it.
+    pub loss_monitor_guard: bool,
+    /// Retransmission timeout over recovery timeout, at least 1 (section 4.3).
+    pub retransmission_timeout_factor: f64,
+}
+
+impl LossMonitorConfig {
+    /// The reading that fits the paper's figures, and its factor.
+    pub const DEFAULT: LossMonitorConfig =
+        LossMonitorConfig { loss_monitor_guard: false, retransmission_timeout_factor: 2.0 };
+}
+crate::parameters! {
+    LossMonitorConfig in "", "";
+    retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
+    loss_monitor_guard: ValueKind::Bool, "", "lr2008 section 5.2, last sentence, literally";
+}
 
 /// W\[j\]: what is known of an outstanding segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,17 +82,16 @@ pub struct LossMonitor {
 }
 
 impl Part for LossMonitor {
-    type Config = Plain;
-    const FORMS: &'static [Form<Plain>] = &[Form {
+    type Config = LossMonitorConfig;
+    const FORMS: &'static [Form<LossMonitorConfig>] = &[Form {
         words: Words {
             name: "loss-monitor",
             what: "remembers in which packet each segment went last: lost once later ones arrived",
             source: "lr2008 section 5",
         },
-        config: Plain,
+        config: LossMonitorConfig::DEFAULT,
     }];
-    const READS: &'static [&'static str] =
-        &["rto_floor", "loss_monitor_guard", "retransmission_timeout_factor"];
+    const READS: &'static [&'static str] = &["rto_floor"];
 }
 
 impl LossMonitor {
@@ -105,10 +126,10 @@ impl LossMonitor {
 }
 
 impl Scheme for LossMonitor {
-    fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
+    fn new(config: &LossMonitorConfig, endpoint: &EndpointConfig) -> Self {
         LossMonitor {
             threshold: endpoint.dupack_threshold,
-            guard: endpoint.loss_monitor_guard,
+            guard: config.loss_monitor_guard,
             window: VecDeque::new(),
             base: 0,
             sent: VecDeque::new(),
@@ -119,8 +140,8 @@ impl Scheme for LossMonitor {
             retransmit: None,
         }
     }
-    fn has_retransmission_timer(_: &Plain) -> bool {
-        true
+    fn retransmission_timeout_factor(config: &LossMonitorConfig) -> Option<f64> {
+        Some(config.retransmission_timeout_factor)
     }
 
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {

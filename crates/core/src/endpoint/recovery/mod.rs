@@ -1,10 +1,11 @@
 //! Axis 2: what is lost, and what to send next.
 //!
-//! A scheme owns its timers. It hears of every acknowledgment and of its timers, says in one
-//! [`Report`] what it learned, and answers "which packet next?" It knows nothing of rates: it is
-//! given cwnd and decides how much may be outstanding beside it. SACK and recovery by packet number
-//! count what is in the network; the others do so with the send-out window of the papers: what has
-//! been sent from `una` on may not exceed cwnd plus the packets known to have left the network.
+//! A scheme owns its timers. It receives every acknowledgment and every expired timer, reports what
+//! it learned in one [`Report`], and names the packet to send next. It knows nothing of rates: it
+//! is given cwnd and decides how much may be outstanding beside it. SACK and recovery by packet
+//! number count the packets in the network; the others do so with the send-out window of the
+//! papers: packets sent from `una` on may not exceed cwnd plus the packets known to have left the
+//! network.
 //!
 //! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
 //! by packet number and RACK have timers of their own and are each a [`Recovery`].
@@ -19,9 +20,11 @@ mod send_out_window;
 mod timed;
 
 pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
+pub use fast_recovery::NewRenoConfig;
+pub use loss_monitor::LossMonitorConfig;
 pub use packet_number::PacketNumber;
 pub use rack::Rack;
-pub use send_out_window::SendOutWindowConfig;
+pub use send_out_window::{OldDuplicates, SendOutWindowConfig};
 pub use timed::Timed;
 
 use std::fmt::Debug;
@@ -30,10 +33,10 @@ use super::EndpointConfig;
 use super::estimator::RttEstimator;
 use super::event::AckEvent;
 use crate::packet::{Packet, SackBlock};
-use crate::part::{Part, axis};
+use crate::part::{Part, axis, behaviour};
 use crate::units::Time;
 
-/// Where the sender stands in the sequence space, in packets.
+/// The sender's place in the sequence space, in packets.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sequences {
     /// The first packet not acknowledged: the papers' lack + 1.
@@ -49,26 +52,26 @@ pub struct Sequences {
 }
 
 impl Sequences {
-    /// Sent and not cumulatively acknowledged.
+    /// Packets sent and not cumulatively acknowledged.
     #[inline]
     pub fn outstanding(&self) -> u64 {
         self.next - self.una
     }
-    /// The next packet in order, if a window of `cwnd`, the receiver and the application let it go
-    /// where nothing outstanding has left the network.
+    /// The next packet in order, if a window of `cwnd`, the receiver and the application allow it
+    /// while nothing outstanding has left the network.
     #[inline]
     pub fn next_within(&self, cwnd: f64) -> Option<u64> {
         (fits(self.outstanding(), cwnd) && self.allows_next()).then_some(self.next)
     }
-    /// May `next` be sent as far as application and receiver go?
+    /// True if application and receiver allow `next` to be sent.
     #[inline]
     fn allows_next(&self) -> bool {
         self.next < self.limit && self.outstanding() < self.rwnd
     }
 }
 
-/// Is there room for one more beside `count` packets in a window of `cwnd`, of which only whole
-/// packets count? `count` may be below zero.
+/// True if a window of `cwnd`, of which only whole packets count, has room for one more beside
+/// `count` packets. `count` may be below zero.
 #[inline]
 fn fits(count: u64, cwnd: f64) -> bool {
     // The next whole number is no larger than a window if and only if it is no larger than the
@@ -76,22 +79,22 @@ fn fits(count: u64, cwnd: f64) -> bool {
     (count.wrapping_add(1) as i64) as f64 <= cwnd
 }
 
-/// An acknowledgment, as recovery sees it; `una` has already moved.
+/// An acknowledgment, as recovery sees it after `una` has moved.
 #[derive(Debug, Clone, Copy)]
 pub struct Acked<'a> {
-    /// What the other axes hear of it; what recovery is to report is not known yet.
+    /// The event for the other axes, without the values that recovery reports.
     pub event: &'a AckEvent,
     /// The RTT estimator, this acknowledgment included.
     pub rtt: &'a RttEstimator,
-    /// The packet itself: what triggered it, what arrived out of order.
+    /// The packet itself: the data that triggered it, the data that arrived out of order.
     pub packet: &'a Packet,
-    /// Are losses taken for errors now? Known where [`Recovery::asks_for_cause`] asks, else
+    /// True if losses are taken for errors now. Known if [`Recovery::asks_for_cause`] asks, else
     /// false.
     pub error: bool,
 }
 
 impl Acked<'_> {
-    /// When it arrived.
+    /// The time of its arrival.
     #[inline]
     fn now(&self) -> Time {
         self.event.path.now
@@ -111,12 +114,12 @@ impl Acked<'_> {
     fn trigger_seq(&self) -> u64 {
         self.packet.trigger_seq
     }
-    /// Does it say nothing of what arrived out of order?
+    /// True if it reports nothing that arrived out of order.
     #[inline]
     fn is_cumulative(&self) -> bool {
         self.packet.sack_len == 0
     }
-    /// What arrived out of order.
+    /// Data that arrived out of order.
     #[inline]
     fn sack(&self) -> &[SackBlock] {
         self.packet.sack_blocks()
@@ -130,8 +133,8 @@ pub struct Expired<'a> {
     pub now: Time,
     /// The RTT estimator: timeouts back it off.
     pub rtt: &'a mut RttEstimator,
-    /// Is silence taken for an error? Known where [`Recovery::asks_for_cause_of_timeout`] asks,
-    /// else false.
+    /// True if silence is taken for an error. Known if [`Recovery::asks_for_cause_of_timeout`]
+    /// asks, else false.
     pub error: bool,
 }
 
@@ -142,19 +145,19 @@ pub struct Sent<'a> {
     pub seq: u64,
     /// The number of the transmission.
     pub packet_seq: u64,
-    /// When.
+    /// The time at which it leaves.
     pub now: Time,
-    /// Was the data sent before?
+    /// True if the data was sent before.
     pub again: bool,
     /// The RTT estimator.
     pub rtt: &'a RttEstimator,
 }
 
-/// What recovery found in an acknowledgment or when a timer expired.
+/// A finding of recovery from an acknowledgment or an expired timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Finding {
-    /// Nothing that the window should know.
+    /// Nothing for the window.
     #[default]
     Nothing,
     /// A loss was detected in a window in which none was before.
@@ -163,60 +166,61 @@ pub enum Finding {
     PartialRepair,
     /// The recovery timer expired and the connection is reset (lr2008 section 2.2.3).
     Reset {
-        /// Had it expired before without a new acknowledgment in between?
+        /// True if it had expired before without a new acknowledgment in between.
         repeated: bool,
     },
-    /// The recovery timer expired by an error, and the scheme repairs that without a reset.
+    /// The recovery timer expired because of an error, which the scheme repairs without a reset.
     ErrorTimeout,
 }
 
-/// All that recovery learned from one acknowledgment or one timer.
+/// The report of recovery on one acknowledgment or one timer.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// What the window must know.
+    /// The finding for the window.
     pub finding: Finding,
-    /// [`Recovery::in_recovery`] as it is since: only what is reported changes it.
+    /// [`Recovery::in_recovery`] from now on: only reported events change it.
     pub in_recovery: bool,
-    /// [`Recovery::is_at_rest`] as it is since.
+    /// [`Recovery::is_at_rest`] from now on.
     pub at_rest: bool,
-    /// Did a recovery timer expire: a retransmission timeout, or a probe timeout?
+    /// True if a recovery timer expired: a retransmission timeout, or a probe timeout.
     pub timed_out: bool,
-    /// Packets now known to have arrived: cumulatively or, for schemes that read SACK blocks, out of
-    /// order. Others count a duplicate as one.
+    /// Packets now known to have arrived: cumulatively or, for schemes that read SACK blocks, out
+    /// of order. Other schemes count a duplicate as one.
     pub delivered: u64,
     /// Packets found lost.
     pub lost: u64,
-    /// Which transmissions these were, where they have
+    /// The transmissions concerned, if they have
     /// [numbers](crate::part::Ability::TransmissionNumbers).
     pub numbers: Option<Box<Numbers>>,
 }
 
-/// The transmissions that a [`Report`] is about.
+/// The transmissions of a [`Report`].
 #[derive(Debug, Default)]
 pub struct Numbers {
-    /// How many are in flight since.
+    /// The number in flight from now on.
     pub in_flight: u64,
     /// The oldest of these, or the next one.
     pub oldest: u64,
-    /// Those delivered, in no order.
+    /// The transmissions delivered, in no order.
     pub delivered: Vec<u64>,
-    /// Packets delivered by a transmission that cannot be told.
+    /// Packets delivered by an unknown transmission.
     pub unattributed: u64,
-    /// Those lost, in the order in which they were sent.
+    /// The transmissions lost, in the order in which they were sent.
     pub lost: Vec<u64>,
-    /// Has all that was taken for lost since the last reduction turned out to have arrived?
+    /// True if everything taken for lost since the last reduction turned out to have arrived.
     pub spurious: bool,
-    /// Was so much lost for so long that the connection is to start again (RFC 9002 section 7.6)?
+    /// True if the losses amount to persistent congestion (RFC 9002 section 7.6), after which the
+    /// connection starts again.
     pub persistent_congestion: bool,
 }
 
 impl Report {
-    /// An empty one, of a scheme that numbers transmissions or not.
+    /// An empty report; `numbered` if the scheme numbers transmissions.
     pub fn new(numbered: bool) -> Self {
         Report { numbers: numbered.then(Box::default), ..Report::default() }
     }
 
-    /// Nothing learned yet. What is said by number is up to the schemes that number.
+    /// Empties the report, without the transmissions: schemes that number them do that.
     #[inline]
     pub fn clear(&mut self) {
         self.finding = Finding::Nothing;
@@ -225,13 +229,13 @@ impl Report {
         self.lost = 0;
     }
 
-    /// For schemes that number transmissions: nothing learned yet of any.
+    /// For schemes that number transmissions: empties the list of transmissions.
     #[inline]
     pub fn clear_numbers(&mut self) {
         self.numbers().clear();
     }
 
-    /// For schemes that number transmissions.
+    /// The transmissions, for schemes that number them.
     #[inline]
     pub fn numbers(&mut self) -> &mut Numbers {
         self.numbers.get_or_insert_default()
@@ -239,7 +243,7 @@ impl Report {
 }
 
 impl Numbers {
-    /// Says how many transmissions are in flight since, and which is the oldest.
+    /// Sets how many transmissions are in flight from now on, and which is the oldest.
     #[inline]
     fn count(&mut self, in_flight: u64, oldest: u64) {
         self.in_flight = in_flight;
@@ -255,126 +259,84 @@ impl Numbers {
         self.persistent_congestion = false;
     }
 
-    /// How many were delivered.
+    /// The number of transmissions delivered.
     #[inline]
     fn delivered(&self) -> u64 {
         self.delivered.len() as u64 + self.unattributed
     }
 }
 
-/// Loss recovery of one connection.
-pub trait Recovery: Debug + Send + Sync {
-    /// An acknowledgment arrived. The report is clear before.
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
-    /// A timer is due. The report is clear before. May move `next` back.
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
-    /// When [`Recovery::on_timer`] must be called next.
-    fn next_timer(&self, rtt: &RttEstimator) -> Time;
-    /// Does the timer that is due at `now` mean that nothing has been heard for a timeout?
-    fn means_silence(&self, _now: Time) -> bool {
-        false
-    }
+behaviour! {
+    /// Loss recovery of one connection.
+    pub trait Recovery: Debug + Send + Sync {
+        /// An acknowledgment arrived. The report is clear before.
+        @forward(inline) @boxed(inline(never))
+        fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
+        /// A timer is due. The report is clear before. May move `next` back.
+        fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
+        /// When [`Recovery::on_timer`] must be called next.
+        @forward(inline)
+        fn next_timer(&self, rtt: &RttEstimator) -> Time;
+        /// True if the timer that is due at `now` means that no acknowledgment came for a timeout.
+        fn means_silence(&self, now: Time) -> bool = false;
 
-    /// The packet to send now with a window of `cwnd` packets, if any may be sent.
-    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-    /// What [`Recovery::next_to_send`] named leaves.
-    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
+        /// The packet to send now with a window of `cwnd` packets, if any may be sent.
+        @forward(inline) @boxed(inline(never))
+        fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
+        /// The packet that [`Recovery::next_to_send`] named leaves.
+        @forward(inline) @boxed(inline(never))
+        fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
 
-    /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
-    fn in_flight(&self, seqs: &Sequences) -> u64;
-    /// Is a window being repaired for which [`Finding::Loss`] was reported?
-    fn in_recovery(&self) -> bool {
-        false
+        /// Packets taken to be in the network: sent, not acknowledged, not known to have left it.
+        @forward(inline)
+        fn in_flight(&self, seqs: &Sequences) -> u64;
+        /// True while a window is repaired for which [`Finding::Loss`] was reported.
+        @forward(inline)
+        fn in_recovery(&self) -> bool = false;
+        /// True if nothing is missing and the timers are set. Then the next packet is
+        /// [`Sequences::next_within`] the window, and recovery need not be asked for it nor told
+        /// that it leaves.
+        fn is_at_rest(&self) -> bool = false;
+        /// True if `seq`, which is sent again, is deemed lost. SACK also sends packets again that
+        /// are merely not acknowledged, if nothing else may be sent (RFC 6675, NextSeg rules 3 and
+        /// 4).
+        fn deems_lost(&self, seq: u64) -> bool = true;
+        /// True if [`Acked::error`] of an acknowledgment of `newly` packets must be known. Called
+        /// if [`RecoveryPart::ASKS_FOR_CAUSE`].
+        @forward(inline)
+        fn asks_for_cause(&self, newly: u64) -> bool = false;
+        /// True if [`Expired::error`] must be known. Called if [`RecoveryPart::ASKS_FOR_CAUSE`].
+        fn asks_for_cause_of_timeout(&self) -> bool = false;
+        /// True if an acknowledgment of that packet gives an RTT sample even if it is a duplicate.
+        @forward(inline) @boxed(inline(never))
+        fn samples_rtt(&self, packet_seq: u64) -> bool = false;
+        /// True if probes are to be sent whatever window and pacing allow.
+        @forward(inline)
+        fn is_probing(&self) -> bool = false;
+        /// True if everything that is known to be lost has been sent again.
+        fn has_repaired_all(&self) -> bool = true;
     }
-    /// Is nothing missing, and are the timers set? Then the next packet is
-    /// [`Sequences::next_within`] the window, recovery need not be asked, nor told that it leaves.
-    fn is_at_rest(&self) -> bool {
-        false
-    }
-    /// Is `seq`, which is being sent again, deemed lost? SACK also sends again what it merely has
-    /// not heard of, where nothing else may be sent (RFC 6675, NextSeg rules 3 and 4).
-    fn deems_lost(&self, _seq: u64) -> bool {
-        true
-    }
-    /// Must [`Acked::error`] of an acknowledgment of `newly` packets be known? Asked where
-    /// [`RecoveryPart::ASKS_FOR_CAUSE`].
-    fn asks_for_cause(&self, _newly: u64) -> bool {
-        false
-    }
-    /// Must [`Expired::error`] be known? Asked where [`RecoveryPart::ASKS_FOR_CAUSE`].
-    fn asks_for_cause_of_timeout(&self) -> bool {
-        false
-    }
-    /// Does an acknowledgment of that packet give an RTT sample even if it is a duplicate?
-    fn samples_rtt(&self, _packet_seq: u64) -> bool {
-        false
-    }
-    /// Are probes to be sent, whatever window and pacing say?
-    fn is_probing(&self) -> bool {
-        false
-    }
-    /// Is nothing known to be lost left to be sent again?
-    fn has_repaired_all(&self) -> bool {
-        true
-    }
+    impl for RecoveryState, by reported;
 }
 
-/// What is boxed is large: a copy of it in every dispatch would slow down all the others.
-impl<T: Recovery> Recovery for Box<T> {
-    #[inline(never)]
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        (**self).on_ack(seqs, acked, report);
-    }
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
-        (**self).on_timer(seqs, expired, report);
-    }
-    fn next_timer(&self, rtt: &RttEstimator) -> Time {
-        (**self).next_timer(rtt)
-    }
-    fn means_silence(&self, now: Time) -> bool {
-        (**self).means_silence(now)
-    }
-    #[inline(never)]
-    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        (**self).next_to_send(seqs, cwnd)
-    }
-    #[inline(never)]
-    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
-        (**self).on_sent(seqs, sent);
-    }
-    fn in_flight(&self, seqs: &Sequences) -> u64 {
-        (**self).in_flight(seqs)
-    }
-    fn in_recovery(&self) -> bool {
-        (**self).in_recovery()
-    }
-    fn is_at_rest(&self) -> bool {
-        (**self).is_at_rest()
-    }
-    fn deems_lost(&self, seq: u64) -> bool {
-        (**self).deems_lost(seq)
-    }
-    fn asks_for_cause(&self, newly: u64) -> bool {
-        (**self).asks_for_cause(newly)
-    }
-    fn asks_for_cause_of_timeout(&self) -> bool {
-        (**self).asks_for_cause_of_timeout()
-    }
-    #[inline(never)]
-    fn samples_rtt(&self, packet_seq: u64) -> bool {
-        (**self).samples_rtt(packet_seq)
-    }
-    fn is_probing(&self) -> bool {
-        (**self).is_probing()
-    }
-    fn has_repaired_all(&self) -> bool {
-        (**self).has_repaired_all()
-    }
+/// Forwards a call to the scheme, and completes the report that it has written.
+macro_rules! reported {
+    (&mut $self:ident.$method:ident($seqs:ident, $event:ident, $report:ident)) => {
+        each!($self, scheme => {
+            scheme.$method($seqs, $event, $report);
+            $report.in_recovery = scheme.in_recovery();
+            $report.at_rest = scheme.is_at_rest();
+        })
+    };
+    ($($call:tt)+) => {
+        each!($($call)+)
+    };
 }
+use reported;
 
 /// A recovery scheme of this crate.
 pub trait RecoveryPart: Part + Recovery + Sized {
-    /// Does it ever ask whether losses are errors?
+    /// True if it ever asks whether losses are errors.
     const ASKS_FOR_CAUSE: bool = false;
     /// The state at the start of a connection.
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
@@ -391,87 +353,15 @@ axis! {
     NewReno: Timed<fast_recovery::NewReno>,
     Sack: Timed<sack::Sack>,
     SendOutWindow: Timed<send_out_window::SendOutWindow>,
-    LossMonitor: Box<Timed<loss_monitor::LossMonitor>>,
-    PacketNumber: Box<packet_number::PacketNumber>,
-    BulkRepeat: Box<Timed<bulk_repeat::BulkRepeat>>,
-    Rack: Box<rack::Rack>,
+    LossMonitor: Timed<loss_monitor::LossMonitor> => Box,
+    PacketNumber: packet_number::PacketNumber => Box,
+    BulkRepeat: Timed<bulk_repeat::BulkRepeat> => Box,
+    Rack: rack::Rack => Box,
 }
 
 impl RecoveryConfig {
-    /// Does it ever ask whether losses are errors?
+    /// True if it ever asks whether losses are errors.
     pub fn asks_for_cause(&self) -> bool {
         each_kind!(self, R(_) => <R as RecoveryPart>::ASKS_FOR_CAUSE)
-    }
-}
-
-impl<R: RecoveryPart> RecoveryPart for Box<R> {
-    const ASKS_FOR_CAUSE: bool = R::ASKS_FOR_CAUSE;
-    fn new(config: &R::Config, endpoint: &EndpointConfig) -> Self {
-        Box::new(R::new(config, endpoint))
-    }
-}
-
-impl Recovery for RecoveryState {
-    #[inline]
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        each!(self, scheme => {
-            scheme.on_ack(seqs, acked, report);
-            report.in_recovery = scheme.in_recovery();
-            report.at_rest = scheme.is_at_rest();
-        });
-    }
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
-        each!(self, scheme => {
-            scheme.on_timer(seqs, expired, report);
-            report.in_recovery = scheme.in_recovery();
-            report.at_rest = scheme.is_at_rest();
-        });
-    }
-    #[inline]
-    fn next_timer(&self, rtt: &RttEstimator) -> Time {
-        each!(self, scheme => scheme.next_timer(rtt))
-    }
-    fn means_silence(&self, now: Time) -> bool {
-        each!(self, scheme => scheme.means_silence(now))
-    }
-    #[inline]
-    fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        each!(self, scheme => scheme.next_to_send(seqs, cwnd))
-    }
-    #[inline]
-    fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
-        each!(self, scheme => scheme.on_sent(seqs, sent));
-    }
-    #[inline]
-    fn in_flight(&self, seqs: &Sequences) -> u64 {
-        each!(self, scheme => scheme.in_flight(seqs))
-    }
-    #[inline]
-    fn in_recovery(&self) -> bool {
-        each!(self, scheme => scheme.in_recovery())
-    }
-    fn is_at_rest(&self) -> bool {
-        each!(self, scheme => scheme.is_at_rest())
-    }
-    fn deems_lost(&self, seq: u64) -> bool {
-        each!(self, scheme => scheme.deems_lost(seq))
-    }
-    #[inline]
-    fn asks_for_cause(&self, newly: u64) -> bool {
-        each!(self, scheme => scheme.asks_for_cause(newly))
-    }
-    fn asks_for_cause_of_timeout(&self) -> bool {
-        each!(self, scheme => scheme.asks_for_cause_of_timeout())
-    }
-    #[inline]
-    fn samples_rtt(&self, packet_seq: u64) -> bool {
-        each!(self, scheme => scheme.samples_rtt(packet_seq))
-    }
-    #[inline]
-    fn is_probing(&self) -> bool {
-        each!(self, scheme => scheme.is_probing())
-    }
-    fn has_repaired_all(&self) -> bool {
-        each!(self, scheme => scheme.has_repaired_all())
     }
 }

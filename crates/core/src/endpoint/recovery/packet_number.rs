@@ -61,13 +61,13 @@ pub struct PacketNumber {
     /// The latest transmission of the data from `data_base` on, or [`ARRIVED`].
     data: VecDeque<u64>,
     data_base: u64,
-    /// What has arrived out of order.
+    /// Data that has arrived out of order.
     arrived: RangeSet,
     /// Data to send again, in the order in which it was found lost.
     lost: VecDeque<u64>,
     /// The first number sent after the last reduction (RFC 9002: congestion_recovery_start_time).
     recovery_start: u64,
-    /// What was taken for lost since, and has not turned out to have arrived.
+    /// Data taken for lost since, and not known to have arrived.
     suspects: Vec<u64>,
     loss_time: Time,
     last_sent: Time,
@@ -85,7 +85,8 @@ impl Part for PacketNumber {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "packet-number",
-            what: "each transmission has a number: lost once one sent three later, or 9/8 RTT, is acknowledged; probes",
+            what: "each transmission has a number: lost once one sent three later, or 9/8 RTT, is \
+                acknowledged; probes",
             source: "RFC 9002 section 6",
         },
         config: Plain,
@@ -214,8 +215,8 @@ impl Recovery for PacketNumber {
 }
 
 impl PacketNumber {
-    /// Does an acknowledgment tell of the oldest transmission in flight and of its data, which is all
-    /// that was missing before the next, and of nothing else? Most do.
+    /// Does an acknowledgment tell of the oldest transmission in flight and of its data, which is
+    /// all that was missing before the next, and of nothing else? Most do.
     #[inline]
     fn is_as_expected(&self, seqs: &Sequences, acked: &Acked<'_>) -> bool {
         acked.packet_seq() == self.base
@@ -327,7 +328,7 @@ impl PacketNumber {
         report.numbers().delivered.push(number);
         let Some(slot) = transmission.seq.checked_sub(self.data_base) else { return };
         let latest = std::mem::replace(&mut self.data[slot as usize], ARRIVED);
-        // What was echoed is out of the network already.
+        // A packet that was echoed is out of the network already.
         self.withdraw(if latest == number { transmission.earlier } else { latest });
     }
 
@@ -401,7 +402,7 @@ impl PacketNumber {
         }
     }
 
-    /// What a probe carries: what is known to be lost, new data, or the oldest in flight.
+    /// The data of a probe: data known to be lost, new data, or the oldest in flight.
     fn probe(&mut self, seqs: &Sequences) -> Option<u64> {
         if let Some(seq) = self.next_lost() {
             return Some(seq);

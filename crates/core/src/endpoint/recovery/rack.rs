@@ -17,9 +17,9 @@
 //! From Linux and not the RFCs: the retransmission timeout is SRTT + max(4 RTTVAR, `rto_floor`), so
 //! that it is never less than the floor above the round trip; it marks lost what was sent more than
 //! a round trip ago, and after a first one new data goes out before old, to tell a false one
-//! (F-RTO, RFC 5682 section 3.1, without the return to the window before). The state after a timeout
-//! ends in recovery if a retransmission is lost. Left out: every undo (Eifel, DSACK, F-RTO); the
-//! RTT's minimum is over the connection and not over five minutes.
+//! (F-RTO, RFC 5682 section 3.1, without the return to the window before). The state after a
+//! timeout ends in recovery if a retransmission is lost. Left out: every undo (Eifel, DSACK,
+//! F-RTO); the RTT's minimum is over the connection and not over five minutes.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -31,7 +31,7 @@ use crate::packet::SackBlock;
 use crate::part::{Ability, Form, Part, Plain, Words};
 use crate::units::{Duration, Time};
 
-/// What Linux adds to timers against the tick of its clock: TCP_TIMEOUT_MIN.
+/// The time that Linux adds to timers against the tick of its clock: TCP_TIMEOUT_MIN.
 const TICKS: Duration = Duration::from_millis(2);
 /// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2, step 4).
 const PERSISTENCE: u32 = 16;
@@ -57,7 +57,7 @@ struct Datum {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RackPhase {
     Open,
     /// The window is brought down until this packet is acknowledged.
     Recovery {
@@ -95,7 +95,7 @@ impl Reduction {
         self.news = Some((before + delivered, safe));
     }
 
-    /// What may be in flight, of `flight` now.
+    /// The packets that may be in flight, with `flight` now.
     fn window(&mut self, flight: u64, ssthresh: u64) -> u64 {
         if let Some((delivered, safe)) = self.news.take()
             && delivered > 0
@@ -123,13 +123,13 @@ pub struct Rack {
     sent: VecDeque<Transmission>,
     base: u64,
     in_flight: u64,
-    /// What is not cumulatively acknowledged, from `data_base` on.
+    /// Data not cumulatively acknowledged, from `data_base` on.
     data: VecDeque<Datum>,
     data_base: u64,
     arrived: RangeSet,
     /// To be sent again, lowest first.
     lost: BTreeSet<u64>,
-    phase: Phase,
+    phase: RackPhase,
     reduction: Reduction,
     /// The congestion window at the latest acknowledgment.
     cwnd: f64,
@@ -155,7 +155,7 @@ pub struct Rack {
     timeouts_in_a_row: u32,
 }
 
-/// What an acknowledgment delivered, beside what the report says.
+/// The deliveries of an acknowledgment, beside those in the report.
 #[derive(Debug, Default)]
 struct Delivery {
     /// Did it tell of data that arrived out of order?
@@ -169,7 +169,8 @@ impl Part for Rack {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "rack",
-            what: "lost is what was sent a round trip and a reordering window before what arrived; tail probes; proportional rate reduction",
+            what: "lost is what was sent a round trip and a reordering window before what arrived; \
+                tail probes; proportional rate reduction",
             source: "RFC 8985, RFC 9937",
         },
         config: Plain,
@@ -192,7 +193,7 @@ impl RecoveryPart for Rack {
             data_base: 0,
             arrived: RangeSet::default(),
             lost: BTreeSet::new(),
-            phase: Phase::Open,
+            phase: RackPhase::Open,
             reduction: Reduction::default(),
             cwnd: endpoint.initial_window,
             newest: 0,
@@ -230,9 +231,9 @@ impl Recovery for Rack {
         self.doubt(seqs, advances, &delivery);
 
         let starts = match self.phase {
-            Phase::Open => !self.lost.is_empty(),
-            Phase::Recovery { .. } => false,
-            Phase::AfterTimeout { .. } => resent_lost,
+            RackPhase::Open => !self.lost.is_empty(),
+            RackPhase::Recovery { .. } => false,
+            RackPhase::AfterTimeout { .. } => resent_lost,
         };
         if starts {
             self.enter_recovery(seqs);
@@ -240,7 +241,7 @@ impl Recovery for Rack {
         if starts || tail_lost {
             report.finding = Finding::Loss;
         }
-        if let Phase::Recovery { .. } = self.phase {
+        if let RackPhase::Recovery { .. } = self.phase {
             self.reduction.hear(report.delivered, advances && report.lost == 0);
         }
         self.set_timers(seqs, acked, &delivery, delay);
@@ -255,7 +256,7 @@ impl Recovery for Rack {
             self.detect(now, rtt, report);
             self.take_lost(report);
             if report.lost > 0 {
-                if !matches!(self.phase, Phase::Recovery { .. }) {
+                if !matches!(self.phase, RackPhase::Recovery { .. }) {
                     self.enter_recovery(seqs);
                     report.finding = Finding::Loss;
                 }
@@ -296,8 +297,8 @@ impl Recovery for Rack {
             return seq;
         }
         let window = match self.phase {
-            Phase::Recovery { .. } => self.reduction.window(self.in_flight, cwnd as u64),
-            Phase::Open | Phase::AfterTimeout { .. } => cwnd as u64,
+            RackPhase::Recovery { .. } => self.reduction.window(self.in_flight, cwnd as u64),
+            RackPhase::Open | RackPhase::AfterTimeout { .. } => cwnd as u64,
         };
         if self.in_flight >= window {
             return None;
@@ -324,7 +325,7 @@ impl Recovery for Rack {
         }
         self.sent.push_back(Transmission { seq, sent: now, in_flight: true });
         self.in_flight += 1;
-        if let Phase::Recovery { .. } = self.phase {
+        if let RackPhase::Recovery { .. } = self.phase {
             self.reduction.sent += 1;
         }
         if self.timeout_due == Time::NEVER {
@@ -342,7 +343,7 @@ impl Recovery for Rack {
         self.in_flight
     }
     fn in_recovery(&self) -> bool {
-        matches!(self.phase, Phase::Recovery { .. })
+        matches!(self.phase, RackPhase::Recovery { .. })
     }
     fn deems_lost(&self, seq: u64) -> bool {
         let at = seq.checked_sub(self.data_base);
@@ -468,17 +469,17 @@ impl Rack {
 
     fn end_phase(&mut self, seqs: &Sequences) {
         match self.phase {
-            Phase::Recovery { until } if seqs.una >= until => {
+            RackPhase::Recovery { until } if seqs.una >= until => {
                 if self.reordering_persists > 0 {
                     self.reordering_persists -= 1;
                 } else {
                     self.reordering_steps = 1;
                 }
             }
-            Phase::AfterTimeout { until, .. } if seqs.una >= until => {}
+            RackPhase::AfterTimeout { until, .. } if seqs.una >= until => {}
             _ => return,
         }
-        self.phase = Phase::Open;
+        self.phase = RackPhase::Open;
         self.prefers_new = false;
     }
 
@@ -492,12 +493,12 @@ impl Rack {
         if lost || !repeats || !(advances || delivery.selective) {
             self.probe = None;
         }
-        lost && self.phase == Phase::Open
+        lost && self.phase == RackPhase::Open
     }
 
     /// RFC 8985 section 6.2, step 4.
     fn reordering_window(&self, rtt: &RttEstimator, arrived: u64) -> Duration {
-        if !self.reordering_seen && (self.phase != Phase::Open || arrived >= self.threshold) {
+        if !self.reordering_seen && (self.phase != RackPhase::Open || arrived >= self.threshold) {
             return Duration::ZERO;
         }
         let window = Duration::from_ps(rtt.min_rtt().as_ps() / 4);
@@ -552,22 +553,22 @@ impl Rack {
     /// data goes out, if there is any; what arrives out of order then says that the loss was true.
     fn doubt(&mut self, seqs: &Sequences, advances: bool, delivery: &Delivery) {
         self.prefers_new = false;
-        let Phase::AfterTimeout { until, doubtful: true } = self.phase else { return };
+        let RackPhase::AfterTimeout { until, doubtful: true } = self.phase else { return };
         let mut phase = self.phase;
         if seqs.next > until {
             if delivery.selective || !advances {
-                phase = Phase::AfterTimeout { until, doubtful: false };
+                phase = RackPhase::AfterTimeout { until, doubtful: false };
             }
         } else if advances {
             let new = seqs.allows_next();
-            phase = Phase::AfterTimeout { until: seqs.next, doubtful: new };
+            phase = RackPhase::AfterTimeout { until: seqs.next, doubtful: new };
             self.prefers_new = new;
         }
         self.phase = phase;
     }
 
     fn enter_recovery(&mut self, seqs: &Sequences) {
-        self.phase = Phase::Recovery { until: seqs.next };
+        self.phase = RackPhase::Recovery { until: seqs.next };
         self.reduction = Reduction::of(self.cwnd);
         self.probe = None;
         self.prefers_new = false;
@@ -582,11 +583,11 @@ impl Rack {
         report: &mut Report,
     ) {
         let repeated = match self.phase {
-            Phase::Open => false,
-            Phase::Recovery { .. } => true,
-            Phase::AfterTimeout { .. } => self.timeouts_in_a_row > 0,
+            RackPhase::Open => false,
+            RackPhase::Recovery { .. } => true,
+            RackPhase::AfterTimeout { .. } => self.timeouts_in_a_row > 0,
         };
-        let doubtful = self.phase == Phase::Open || self.timeouts_in_a_row > 0;
+        let doubtful = self.phase == RackPhase::Open || self.timeouts_in_a_row > 0;
         self.timeouts_in_a_row += 1;
         for at in 0..self.sent.len() {
             let Transmission { seq, sent, in_flight } = self.sent[at];
@@ -597,7 +598,7 @@ impl Rack {
             }
         }
         self.take_lost(report);
-        self.phase = Phase::AfterTimeout { until: seqs.next, doubtful };
+        self.phase = RackPhase::AfterTimeout { until: seqs.next, doubtful };
         self.probe = None;
         self.prefers_new = false;
         self.force = true;
@@ -615,7 +616,8 @@ impl Rack {
     /// RFC 8985 section 7.2: a probe is due after two round trips, or when the timeout would be;
     /// `outstanding` packets are not acknowledged.
     fn set_probe(&mut self, outstanding: u64, now: Time, rtt: &RttEstimator) {
-        let waits = self.phase == Phase::Open && self.arrived.is_empty() && self.lost.is_empty();
+        let waits =
+            self.phase == RackPhase::Open && self.arrived.is_empty() && self.lost.is_empty();
         if !waits || self.probe.is_some() || rtt.srtt().is_zero() {
             return;
         }
@@ -639,7 +641,7 @@ impl Rack {
             self.probe_due = Time::NEVER;
             return;
         }
-        // What was sent before the first that is missing, and arrives, postpones the timeout too.
+        // The arrival of a packet sent before the first that is missing postpones the timeout too.
         let earlier = delivery.earliest.zip(self.oldest_sent(seqs));
         if acked.newly() > 0 || earlier.is_some_and(|(sent, oldest)| sent < oldest) {
             self.timeout_due = now + self.timeout(acked.rtt).max(TICKS);

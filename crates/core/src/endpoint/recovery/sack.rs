@@ -28,7 +28,7 @@ pub struct Sack {
     /// Missing packets below `resent_below`: each was sent again and is still under way.
     resent: u64,
     dupacks: u32,
-    phase: Phase,
+    phase: SackPhase,
     /// Send the first missing packet whatever the pipe (RFC 6675 section 5, step 4.3).
     force: bool,
     /// Rescue retransmission done up to here (RFC 6675, NextSeg rule 4).
@@ -36,7 +36,7 @@ pub struct Sack {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum SackPhase {
     Open,
     /// Fast recovery until this packet is acknowledged.
     Recovery {
@@ -57,7 +57,7 @@ impl Sack {
             resent_below: 0,
             resent: 0,
             dupacks: 0,
-            phase: Phase::Open,
+            phase: SackPhase::Open,
             force: false,
             rescued_below: 0,
         }
@@ -66,7 +66,7 @@ impl Sack {
     /// RFC 6675: SetPipe.
     #[inline]
     fn pipe(&self, seqs: &Sequences) -> u64 {
-        if self.phase == Phase::Open && self.arrived.is_empty() {
+        if self.phase == SackPhase::Open && self.arrived.is_empty() {
             return seqs.outstanding();
         }
         let lost_below = self.lost_below.max(seqs.una);
@@ -85,8 +85,10 @@ impl Sack {
         };
         self.resent_below = self.resent_below.max(seqs.una);
         match self.phase {
-            Phase::Recovery { until } | Phase::AfterTimeout { until } if seqs.una >= until => {
-                self.phase = Phase::Open;
+            SackPhase::Recovery { until } | SackPhase::AfterTimeout { until }
+                if seqs.una >= until =>
+            {
+                self.phase = SackPhase::Open;
                 self.force = false;
             }
             _ => {}
@@ -124,8 +126,8 @@ impl Sack {
             self.lost_below = self.lost_below.max(lost_below);
         }
         let lost = self.lost_below > seqs.una || self.dupacks >= self.threshold;
-        if self.phase == Phase::Open && lost && seqs.outstanding() > 0 {
-            self.phase = Phase::Recovery { until: seqs.next };
+        if self.phase == SackPhase::Open && lost && seqs.outstanding() > 0 {
+            self.phase = SackPhase::Recovery { until: seqs.next };
             self.lost_below = self.lost_below.max(seqs.una + 1);
             self.resent_below = seqs.una;
             self.resent = 0;
@@ -159,7 +161,7 @@ impl Scheme for Sack {
 
     #[inline]
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
-        let is_plain = self.phase == Phase::Open && self.arrived.is_empty();
+        let is_plain = self.phase == SackPhase::Open && self.arrived.is_empty();
         if acked.newly() > 0 && is_plain && acked.is_cumulative() {
             self.dupacks = 0;
         } else {
@@ -170,7 +172,7 @@ impl Scheme for Sack {
     /// RFC 6675: NextSeg.
     #[inline]
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
-        if self.phase == Phase::Open {
+        if self.phase == SackPhase::Open {
             // Outside recovery pipe counts nothing as lost, and rwnd bounds what is stored.
             let fits = fits(self.pipe(seqs), cwnd);
             return (fits && seqs.allows_next()).then_some(seqs.next);
@@ -200,7 +202,7 @@ impl Scheme for Sack {
 
     #[inline]
     fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>) {
-        if self.phase == Phase::Open {
+        if self.phase == SackPhase::Open {
             return;
         }
         let seq = sent.seq;
@@ -217,7 +219,7 @@ impl Scheme for Sack {
 
     fn on_reset(&mut self, seqs: &mut Sequences, _: bool) -> bool {
         self.dupacks = 0;
-        self.phase = Phase::AfterTimeout { until: seqs.next };
+        self.phase = SackPhase::AfterTimeout { until: seqs.next };
         self.lost_below = seqs.next;
         self.resent_below = seqs.una;
         self.resent = 0;
@@ -232,11 +234,11 @@ impl Scheme for Sack {
     }
     #[inline]
     fn in_recovery(&self) -> bool {
-        matches!(self.phase, Phase::Recovery { .. })
+        matches!(self.phase, SackPhase::Recovery { .. })
     }
     #[inline]
     fn is_at_rest(&self) -> bool {
-        self.phase == Phase::Open && self.arrived.is_empty()
+        self.phase == SackPhase::Open && self.arrived.is_empty()
     }
     /// RFC 6675: IsLost, as far as the scoreboard goes.
     fn deems_lost(&self, seq: u64) -> bool {

@@ -16,33 +16,67 @@
 //! After a connection reset, duplicates count for nothing before all that had been sent is
 //! acknowledged, for they tell of packets sent twice (as RFC 6582 section 3.2).
 
-use super::timed::Scheme;
+use super::fast_recovery::PARTIAL_DEFLATION;
+use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
 use super::{Acked, Finding, Report, Sent, Sequences, fits};
-use crate::endpoint::{EndpointConfig, OldDuplicates};
-use crate::part::{Form, Parameter, Parameters, Part, Words};
+use crate::endpoint::EndpointConfig;
+use crate::part::{Form, Part, ValueKind, Words};
 
-/// What tells the variants apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Parameters of the four variants.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SendOutWindowConfig {
     /// Retransmit on partial acknowledgments (section 2.2.2).
     pub partial_acks: bool,
     /// LR: retransmission timer and aggressive reset of the recovery timer (4.2, 4.3).
     pub retransmission_timer: bool,
+    /// Deflate the send-out window on a new acknowledgment by what it acknowledged (section 4.1),
+    /// instead of resetting it to cwnd.
+    pub partial_deflation: bool,
+    /// The effect of duplicates that packets below all that is missing caused.
+    pub old_duplicates: OldDuplicates,
+    /// Retransmission timeout over recovery timeout, at least 1 (section 4.3).
+    pub retransmission_timeout_factor: f64,
 }
 
-/// The names of the four say it.
-impl Parameters for SendOutWindowConfig {
-    const TABLES: &'static [(&'static str, &'static str)] = &[];
-    const KEYS: &'static [Parameter<Self>] = &[];
+impl SendOutWindowConfig {
+    /// A variant as the paper has it.
+    pub const fn of(partial_acks: bool, retransmission_timer: bool) -> Self {
+        SendOutWindowConfig {
+            partial_acks,
+            retransmission_timer,
+            partial_deflation: true,
+            old_duplicates: OldDuplicates::Ignore,
+            retransmission_timeout_factor: 2.0,
+        }
+    }
+}
+
+/// Duplicate acknowledgments that answer packets that had arrived before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OldDuplicates {
+    /// They leave the send-out window alone. The echo of the packet that caused them tells.
+    #[default]
+    Ignore,
+    /// They inflate it and count towards `dupack_threshold` as any (lr2008 section 4, by the
+    /// letter).
+    Count,
+}
+crate::words!(OldDuplicates { Ignore = "ignore", Count = "count" });
+// The names of the four say the rest.
+crate::parameters! {
+    SendOutWindowConfig in "", "";
+    retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
+    partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
+    old_duplicates: ValueKind::Word(OldDuplicates::WORDS), "",
+        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind \
+         (count)";
 }
 
 /// The state of recovery over a send-out window.
 #[derive(Debug)]
 pub struct SendOutWindow {
-    partial_acks: bool,
+    config: SendOutWindowConfig,
     threshold: u32,
-    partial_deflation: bool,
-    old_duplicates: OldDuplicates,
     dupacks: u32,
     /// swnd - cwnd: packets stored at the receiver behind a gap.
     inflation: u64,
@@ -62,7 +96,7 @@ const fn form(
 ) -> Form<SendOutWindowConfig> {
     Form {
         words: Words { name, what, source },
-        config: SendOutWindowConfig { partial_acks, retransmission_timer },
+        config: SendOutWindowConfig::of(partial_acks, retransmission_timer),
     }
 }
 
@@ -98,8 +132,7 @@ impl Part for SendOutWindow {
             "lr2008 sections 2.2.2, 4.1 to 4.3",
         ),
     ];
-    const READS: &'static [&'static str] =
-        &["rto_floor", "partial_deflation", "old_duplicates", "retransmission_timeout_factor"];
+    const READS: &'static [&'static str] = &["rto_floor"];
     fn form(config: &SendOutWindowConfig) -> &'static Form<SendOutWindowConfig> {
         let partial = usize::from(config.partial_acks);
         &Self::FORMS[2 * usize::from(config.retransmission_timer) + partial]
@@ -109,7 +142,8 @@ impl Part for SendOutWindow {
 impl SendOutWindow {
     #[inline(never)]
     fn on_duplicate(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
-        let old = self.old_duplicates == OldDuplicates::Ignore && acked.trigger_seq() < seqs.una;
+        let ignores = self.config.old_duplicates == OldDuplicates::Ignore;
+        let old = ignores && acked.trigger_seq() < seqs.una;
         if old || seqs.una < self.reset_point {
             return Finding::Nothing;
         }
@@ -126,10 +160,8 @@ impl SendOutWindow {
 impl Scheme for SendOutWindow {
     fn new(config: &SendOutWindowConfig, endpoint: &EndpointConfig) -> Self {
         SendOutWindow {
-            partial_acks: config.partial_acks,
+            config: *config,
             threshold: endpoint.dupack_threshold,
-            partial_deflation: endpoint.partial_deflation,
-            old_duplicates: endpoint.old_duplicates,
             dupacks: 0,
             inflation: 0,
             head_resent_at: None,
@@ -137,8 +169,8 @@ impl Scheme for SendOutWindow {
             retransmit: None,
         }
     }
-    fn has_retransmission_timer(config: &SendOutWindowConfig) -> bool {
-        config.retransmission_timer
+    fn retransmission_timeout_factor(config: &SendOutWindowConfig) -> Option<f64> {
+        config.retransmission_timer.then_some(config.retransmission_timeout_factor)
     }
 
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
@@ -148,7 +180,7 @@ impl Scheme for SendOutWindow {
             return;
         }
         self.dupacks = 0;
-        self.inflation = if self.partial_deflation {
+        self.inflation = if self.config.partial_deflation {
             self.inflation.saturating_sub(acked.newly() - 1)
         } else {
             0
@@ -157,7 +189,7 @@ impl Scheme for SendOutWindow {
         // Section 2.2.2: complete if it covers all that was sent before the last
         // retransmission of the packet it was waiting for.
         let partial = self.head_resent_at.take().is_some_and(|high| seqs.una < high);
-        if partial && self.partial_acks {
+        if partial && self.config.partial_acks {
             self.retransmit = Some(seqs.una);
             report.lost = 1;
         }

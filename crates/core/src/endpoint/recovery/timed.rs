@@ -7,7 +7,7 @@
 use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
-use crate::part::{Ability, Form, Need, Part};
+use crate::part::{Ability, Form, Need, Part, ValueKind};
 use crate::units::{Duration, Time};
 
 /// A scheme that leaves its timers to [`Timed`]. Windows and sequence numbers in packets.
@@ -16,16 +16,17 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
     /// Does it ever ask whether losses are errors?
     const ASKS_FOR_CAUSE: bool = false;
-    /// Does it use the two timers of LR?
-    fn has_retransmission_timer(_config: &Self::Config) -> bool {
-        false
+    /// The timeout of LR's retransmission timer over that of the recovery timer, at least 1; `None`
+    /// without that timer.
+    fn retransmission_timeout_factor(_config: &Self::Config) -> Option<f64> {
+        None
     }
     /// An acknowledgment arrived. The report holds what is acknowledged cumulatively, or one packet
     /// for a duplicate; a scheme that knows better says so.
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
     /// The packet to send now with a window of `cwnd` packets, if any may be sent.
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-    /// What was named leaves.
+    /// The named packet leaves.
     fn on_sent(&mut self, _seqs: &Sequences, _sent: &Sent<'_>) {}
     /// The recovery timer expired. Returns whether the connection goes on without a reset, because
     /// an `error` caused it. Else `next` goes back.
@@ -61,6 +62,11 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
         false
     }
 }
+
+/// The retransmission timeout over the recovery timeout, of schemes with both timers of LR
+/// (lr2008 section 4.3).
+pub(super) const FACTOR: ValueKind = ValueKind::Number { least: 1.0, most: 1000.0 };
+pub(super) const FACTOR_MEANING: &str = "retransmission over recovery timeout";
 
 /// A scheme with its timers.
 #[derive(Debug)]
@@ -106,14 +112,13 @@ impl<S: Scheme> Part for Timed<S> {
 impl<S: Scheme> RecoveryPart for Timed<S> {
     const ASKS_FOR_CAUSE: bool = S::ASKS_FOR_CAUSE;
     fn new(config: &S::Config, endpoint: &EndpointConfig) -> Self {
-        let factor = endpoint.retransmission_timeout_factor;
+        let retransmission = |factor| Box::new(Retransmission { timer: Time::NEVER, factor });
         Timed {
             scheme: S::new(config, endpoint),
             recovery_timer: Time::NEVER,
             resets_in_a_row: 0,
             partial_repairs: 0,
-            retransmission: S::has_retransmission_timer(config)
-                .then(|| Box::new(Retransmission { timer: Time::NEVER, factor })),
+            retransmission: S::retransmission_timeout_factor(config).map(retransmission),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for parts in any company.
+//! Properties of parts in any composition.
 
 use super::super::recovery::RecoveryConfig;
 use super::super::window::{Controller, ControllerConfig};
@@ -11,8 +11,8 @@ use crate::units::Probability;
 const NEVER_YIELDS: &str = "fixed-window";
 
 /// RFC 9002 section 7.6: what was sent over more than three probe timeouts is lost, all of it; the
-/// window becomes the minimum, two packets, whatever the controller. (BBR keeps what is in flight besides,
-/// as its draft says in OnEnterRTO.)
+/// window becomes the minimum, two packets, whatever the controller. (BBR keeps what is in flight
+/// besides, as its draft says in OnEnterRTO.)
 #[test]
 fn a_blackout_ends_in_the_minimum_window_with_any_law() {
     let mut seen = 0;

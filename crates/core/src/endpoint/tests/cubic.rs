@@ -129,7 +129,8 @@ fn a_timeout_starts_again_below_beta() {
 
 #[test]
 fn an_acknowledgment_of_much_opens_no_more_than_ssthresh_has_room_for() {
-    // Growth by bytes: after a timeout with 100 packets in flight one retransmission fills a hole before 150.
+    // Growth by bytes: after a timeout with 100 packets in flight one retransmission fills a hole
+    // before 150.
     let mut w = cubic(100.0);
     let path = Path { in_flight: 100.0, ..Path::default() };
     w.on_reset(&ResetEvent::timeout(path));
@@ -148,7 +149,8 @@ fn after_a_timeout_the_cubic_begins_where_slow_start_ends() {
     ack(&mut w, 0.0, RTT);
     ack(&mut w, 0.1, RTT);
     cwnd(&w, 3.0);
-    // RFC 9438 section 4.8: K = 0, W_max = 3. At t = 0, W_cubic = 3 is below W_est = 3 + 0.529412 / 3.
+    // RFC 9438 section 4.8: K = 0, W_max = 3. At t = 0, W_cubic = 3 is below W_est = 3 + 0.529412 /
+    // 3.
     ack(&mut w, 1.0, RTT);
     cwnd(&w, 3.176_471);
     // At t = 1.9 the target is W_cubic(2) = 3 + 0.4 x 8 = 6.2, bounded by 1.5 cwnd: + 0.5.

@@ -14,7 +14,7 @@ use crate::endpoint::discrimination::DiscriminatorConfig;
 use crate::endpoint::feedback::{Direction, FeedbackConfig, Granularity, News, Notice};
 use crate::endpoint::recovery::RecoveryConfig;
 use crate::endpoint::window::ControllerConfig;
-use crate::part::{Ability, Kind, Setting, Value, Words};
+use crate::part::{Ability, AnyPart, Setting, Value, ValueKind, Words};
 use crate::protocols::PROTOCOLS;
 use crate::rng::Stream;
 use crate::units::Probability;
@@ -46,34 +46,28 @@ fn chaos() -> impl Strategy<Value = Chaos> {
         prop_oneof![2 => 1u64..8, 3 => 8u64..80],
         1u32..5,
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(10))],
-        1.0..4.0f64,
         prop::option::weighted(0.3, 1u64..400),
-        any::<[bool; 8]>(),
+        any::<[bool; 5]>(),
         prop_oneof![Just(Duration::ZERO), Just(Duration::from_millis(200))],
     );
-    let config =
-        config.prop_map(|(iw, rwnd, dupack_threshold, tick, factor, delay, flags, floor)| {
-            let [ecn, deflation, guard, pacing, timestamps, byte_counting, quick, blind] = flags;
-            EndpointConfig {
-                initial_window: f64::from(iw),
-                rwnd,
-                dupack_threshold,
-                clock_granularity: tick,
-                rto_floor: floor,
-                rto_ceiling: RTO_CEILING,
-                retransmission_timeout_factor: factor,
-                delayed_acks: delay.map(Duration::from_millis),
-                ecn,
-                pacing,
-                partial_deflation: deflation,
-                old_duplicates: if blind { OldDuplicates::Count } else { OldDuplicates::Ignore },
-                loss_monitor_guard: guard,
-                timestamps,
-                byte_counting,
-                quick_acks: if quick { 16 } else { 0 },
-                ..EndpointConfig::default()
-            }
-        });
+    let config = config.prop_map(|(iw, rwnd, dupack_threshold, tick, delay, flags, floor)| {
+        let [ecn, pacing, timestamps, byte_counting, quick] = flags;
+        EndpointConfig {
+            initial_window: f64::from(iw),
+            rwnd,
+            dupack_threshold,
+            clock_granularity: tick,
+            rto_floor: floor,
+            rto_ceiling: RTO_CEILING,
+            delayed_acks: delay.map(Duration::from_millis),
+            ecn,
+            pacing,
+            timestamps,
+            byte_counting,
+            quick_acks: if quick { 16 } else { 0 },
+            ..EndpointConfig::default()
+        }
+    });
     let rate = || prop_oneof![2 => Just(0.0), 3 => 0.0..0.1f64, 3 => 0.1..0.7f64, 1 => Just(1.0)];
     let rates = (rate(), rate(), rate(), rate(), rate(), 0.0..1e6f64);
     (any::<u64>(), 1u64..300, config, rates).prop_map(|(seed, packets, config, r)| Chaos {
@@ -99,21 +93,24 @@ fn any_value(setting: &Setting, stream: &mut Stream) -> Value {
     };
     match (setting.doc.kind, setting.value) {
         (_, value) if lot > 0.8 => value,
-        (Kind::Bool, _) => Value::Bool(lot < 0.4),
-        (Kind::Number { least, most }, Value::Number(x)) => Value::Number(pick(least, most, x)),
-        (Kind::Positive { most } | Kind::PositiveOrWord { most, .. }, Value::Number(x)) => {
-            Value::Number(pick(most * 1e-9, most, x))
+        (ValueKind::Bool, _) => Value::Bool(lot < 0.4),
+        (ValueKind::Number { least, most }, Value::Number(x)) => {
+            Value::Number(pick(least, most, x))
         }
-        (Kind::Integer { least, most }, value) => {
+        (
+            ValueKind::Positive { most } | ValueKind::PositiveOrWord { most, .. },
+            Value::Number(x),
+        ) => Value::Number(pick(most * 1e-9, most, x)),
+        (ValueKind::Integer { least, most }, value) => {
             let x = if let Value::Integer(x) = value { x as f64 } else { least as f64 };
             Value::Integer(pick(least as f64, most as f64, x) as u64)
         }
-        (Kind::Time { least, most }, value) => {
+        (ValueKind::Time { least, most }, value) => {
             let x = if let Value::Time(x) = value { x } else { Duration::from_millis(100) };
             let seconds = pick(least.as_secs_f64(), most.as_secs_f64(), x.as_secs_f64());
             Value::Time(Duration::from_secs_f64(seconds).max(least).min(most))
         }
-        (Kind::Word(words) | Kind::PositiveOrWord { words, .. }, _) => {
+        (ValueKind::Word(words) | ValueKind::PositiveOrWord { words, .. }, _) => {
             Value::Word(words[(lot * 1e6) as usize % words.len()])
         }
         (_, value) => value,
@@ -156,7 +153,7 @@ fn any_composition(stream: &mut Stream) -> Protocol {
     }
 }
 
-/// What an outside observer of sender and receiver knows.
+/// The knowledge of an outside observer of sender and receiver.
 #[derive(Default)]
 struct Mirror {
     /// Every packet ever sent with its transmissions, and every packet that has ever arrived.
@@ -166,7 +163,7 @@ struct Mirror {
     arrivals: u64,
     /// The highest cumulative acknowledgment that reached the sender.
     una: u64,
-    /// What the sender was told had arrived, by SACK blocks or by the triggering packet.
+    /// Packets reported to the sender as arrived, by SACK blocks or by the triggering packet.
     reported: BTreeSet<u64>,
 }
 

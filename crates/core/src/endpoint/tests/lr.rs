@@ -1,11 +1,19 @@
 //! The schemes of the loss-resilience paper (lr2008 sections 3.2, 4, 5 and 8.1).
 
 use super::*;
+use crate::part::Value;
 
 const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
 fn threshold(packets: f64, dupack_threshold: u32) -> EndpointConfig {
     EndpointConfig { dupack_threshold, ..window(packets) }
+}
+
+/// A row of the table with a parameter of its recovery.
+fn with(name: &str, key: &str, value: Value) -> Protocol {
+    let mut protocol = *protocols::find(name).expect("a row of the table");
+    assert!(protocol.set("", key, value), "{name} has {key}");
+    protocol
 }
 
 #[test]
@@ -46,8 +54,8 @@ fn a_partial_acknowledgment_keeps_the_inflation_by_what_is_still_stored() {
 
 #[test]
 fn without_partial_deflation_a_new_ack_resets_the_send_out_window() {
-    let config = EndpointConfig { partial_deflation: false, ..window(8.0) };
-    let mut line = Timeline::new("lr-xcp", &config);
+    let protocol = with("lr-xcp", "partial_deflation", Value::Bool(false));
+    let mut line = Timeline::of(&protocol, &window(8.0));
     line.at(0, Start, EIGHT);
     line.all_at(100, &[(1, &[8]), (2, &[9]), (3, &[0, 10])]);
     line.all_at(100, &[(5, &[11]), (6, &[12]), (7, &[13])]);
@@ -107,9 +115,9 @@ fn any_acknowledgment_postpones_the_recovery_timer_of_lr_and_none_that_of_xcp() 
 fn the_retransmission_timer_repairs_a_lost_retransmission() {
     for (factor, due) in [(1.5, 1600), (2.0, 2100), (3.0, 3100)] {
         for name in ["lr-xcp", "lr-xcp-pa", "lr-xtcp", "lr-xtcp-pa"] {
-            let config =
-                EndpointConfig { retransmission_timeout_factor: factor, rwnd: 16, ..window(4.0) };
-            let mut line = Timeline::new(name, &config);
+            let protocol = with(name, "retransmission_timeout_factor", Value::Number(factor));
+            let config = EndpointConfig { rwnd: 16, ..window(4.0) };
+            let mut line = Timeline::of(&protocol, &config);
             // XTCP grows on duplicates and is therefore held at the receiver window.
             line.at(0, Start, &[0, 1, 2, 3]);
             for (time, seq) in [(100, 1), (100, 2), (100, 3)] {
@@ -181,8 +189,8 @@ fn an_echo_of_what_was_sent_twice_leaves_no_inflation_behind() {
 
 #[test]
 fn a_sender_that_sees_no_echo_keeps_the_inflation_of_what_was_sent_twice() {
-    let config = EndpointConfig { old_duplicates: OldDuplicates::Count, ..window(4.0) };
-    let mut line = Timeline::new("lr-xcp", &config);
+    let protocol = with("lr-xcp", "old_duplicates", Value::Word("count"));
+    let mut line = Timeline::of(&protocol, &window(4.0));
     line.at(0, Start, &[0, 1, 2, 3]);
     line.all_at(100, &[(1, &[4]), (2, &[5]), (3, &[0, 6])]);
     line.at(110, ArrivesLate(0), &[7]);
@@ -317,8 +325,8 @@ fn the_loss_monitoring_window_follows_a_long_window_around() {
 
 #[test]
 fn the_literal_guard_allows_one_retransmission_of_a_window() {
-    let config = EndpointConfig { loss_monitor_guard: true, ..threshold(8.0, 1) };
-    let mut line = Timeline::new("lr-lmxcp", &config);
+    let protocol = with("lr-lmxcp", "loss_monitor_guard", Value::Bool(true));
+    let mut line = Timeline::of(&protocol, &threshold(8.0, 1));
     line.at(0, Start, EIGHT);
     // 0 and 2 are lost. After the retransmission of 0, whose W was 1, packets up to number
     // 1 + 8 count for nothing. The second 0 is packet 9, and 8 is packet 10.

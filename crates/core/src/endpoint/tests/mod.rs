@@ -24,14 +24,14 @@ mod rack;
 mod tcp;
 mod xcp;
 
-use super::{EndpointConfig, OldDuplicates, Receiver, Sender};
+use super::{EndpointConfig, Receiver, Sender};
 use crate::packet::{CongestionHeader, Flags, Packet, PacketKind};
 use crate::protocols::{self, Protocol};
 use crate::units::{Duration, Time};
 
 use Event::*;
 
-/// What happens at one instant.
+/// An event at one instant.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     /// The application offers data without end.

@@ -262,8 +262,8 @@ fn a_reset_goes_back_to_the_first_missing_packet() {
 #[test]
 fn the_timeout_doubles_until_something_arrives() {
     // Recovery by packet number sends probes instead, and bulk repeat does not double the timeout
-    // where losses are errors: see their own timelines. A controller that paces sends the second packet
-    // later.
+    // where losses are errors: see their own timelines. A controller that paces sends the second
+    // packet later.
     let doubles = |p: &&Protocol| {
         !p.window.paces()
             && !matches!(

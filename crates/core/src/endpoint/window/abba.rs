@@ -21,13 +21,13 @@
 //!
 //! Readings and deviations:
 //! - The text changes from week to week. The one of 7 September 2026 has no line: it adds 2 ms of
-//!   queue a round trip while the RTT is within 2 ms of its floor, and goes back to slow start where
-//!   no queue returns. The later one is implemented.
+//!   queue a round trip while the RTT is within 2 ms of its floor, and goes back to slow start
+//!   where no queue returns. The later one is implemented.
 //! - A note in the draft says that the growth of a round trip may surpass the decrease that an ECN
 //!   mark costs with ABE. quicly bounds the gain by beta^(-2/3) - 1 as long as cwnd is below
 //!   high_cwnd / beta, and has a `gain` of 3/5: `abba.yield_cap`, `abba.gain`.
-//! - What RTT a congestion event is told with counts to recovery where its packet was sent before the
-//!   event: what was sent later meets a queue that drains.
+//! - What RTT a congestion event is told with counts to recovery where its packet was sent before
+//!   the event: what was sent later meets a queue that drains.
 //! - A timeout discards the line, and the slow start after it has none.
 //! - Nothing is restored after spurious losses, as in this crate's CUBIC.
 
@@ -38,7 +38,7 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttFloor;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::parameter;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// The controller whose growth ABBA speeds up.
@@ -81,15 +81,23 @@ impl AbbaConfig {
     };
 }
 
-const SHARE: Kind = Kind::Positive { most: 1.0 };
-const SPAN: Kind = Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
+const SHARE: ValueKind = ValueKind::Positive { most: 1.0 };
+const SPAN: ValueKind =
+    ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
 parameters_of_cubic!(
     AbbaConfig,
     [cubic.],
     [("abba", "parameters of abba")],
     [
-        parameter!("abba", base, base, Kind::Word(AbbaBase::WORDS), "", "the controller that it speeds up"),
+        parameter!(
+            "abba",
+            base,
+            base,
+            ValueKind::Word(AbbaBase::WORDS),
+            "",
+            "the controller that it speeds up"
+        ),
         parameter!(
             "abba",
             gain,
@@ -111,7 +119,7 @@ parameters_of_cubic!(
             "abba",
             yield_cap,
             yield_cap,
-            Kind::Bool,
+            ValueKind::Bool,
             "",
             "bound the gain to beta^(-2/3) - 1 below high_cwnd / beta, as quicly does"
         ),
@@ -149,7 +157,7 @@ macro_rules! base {
 struct Model {
     /// When the event was noticed.
     at: Time,
-    /// What it left of the window.
+    /// The share of the window that it left.
     beta: f64,
     /// Was it a loss? Then the RTT of the high point is the least until recovery ends.
     by_loss: bool,
@@ -249,8 +257,8 @@ impl Abba {
         Abba { config, base, floor, latest, model: None }
     }
 
-    /// Takes the RTT sample of an acknowledgment, if it has one. Of duplicates few do; theirs differ
-    /// from the last.
+    /// Takes the RTT sample of an acknowledgment, if it has one. Of duplicates few do; theirs
+    /// differ from the last.
     fn sample(&mut self, ack: &AckEvent) {
         let rtt = ack.path.rtt;
         if !rtt.is_zero() && (ack.newly_acked > 0 || rtt != self.latest) {
@@ -260,7 +268,7 @@ impl Abba {
         }
     }
 
-    /// What acceleration makes of a window of `cwnd` packets.
+    /// The window that acceleration makes of `cwnd` packets.
     fn accelerated(&mut self, ack: &AckEvent, cwnd: f64) -> f64 {
         let floor = self.floor.get();
         let Some(model) = &mut self.model else { return cwnd };
@@ -475,7 +483,8 @@ mod tests {
             line(controller.model.as_ref().unwrap(), 2.0 / 9.0, 760.0 / 9.0);
             let before = controller.cwnd();
             assert!(before - 70.0 < 0.02, "CUBIC's alone: {before}");
-            // At 90 packets the line has 20 + 760/9 = 104.44 ms. 102 ms are 79 packets: 2/3 x 11/90.
+            // At 90 packets the line has 20 + 760/9 = 104.44 ms. 102 ms are 79 packets: 2/3 x
+            // 11/90.
             match &mut controller.base {
                 Base::Cubic(cubic) => cubic.raise(90.0),
                 Base::Cuback(cuback) => cuback.raise(90.0),

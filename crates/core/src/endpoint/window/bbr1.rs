@@ -1,5 +1,6 @@
-//! BBR, version 1 (Cardwell et al., ACM Queue 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00;
-//! Linux tcp_bbr.c, which is meant where they differ).
+//! BBR, version 1 (Cardwell et al., ACM Queue 14(5), 2016;
+//! draft-cardwell-iccrg-bbr-congestion-control-00; Linux tcp_bbr.c, which is meant where they
+//! differ).
 //!
 //! The path is known by two numbers that cannot be seen at the same time: the largest delivery rate
 //! of ten round trips and the smallest round-trip time of ten seconds. Packets are paced at that
@@ -28,12 +29,13 @@
 //! - Left out: the long-term rate for policers (lt_bw), and the rule that an RTT with a delayed ACK
 //!   does not replace an old RTprop.
 //! - extra_acked is the maximum over ten round trips; Linux keeps two windows of five.
-//! - Recovery lasts until all is acknowledged that had been sent when it began, as in Linux, although
-//!   RFC 9002 finds the losses. A timeout in Linux' sense (the search for bandwidth counts as begun
-//!   anew) is persistent congestion.
-//! - With 5 and 10 % of random losses goodput is 3 and 8 % below that of Linux; at 0 and 1 % it is the
-//!   same. Linux stays in one recovery while it knows of other losses; here another begins, with
-//!   another round trip of conserved packets. Staying in it left 2 % at both (docs/validation.md).
+//! - Recovery lasts until all is acknowledged that had been sent when it began, as in Linux,
+//!   although RFC 9002 finds the losses. A timeout in Linux' sense (the search for bandwidth counts
+//!   as begun anew) is persistent congestion.
+//! - With 5 and 10 % of random losses goodput is 3 and 8 % below that of Linux; at 0 and 1 % it is
+//!   the same. Linux stays in one recovery while it knows of other losses; here another begins,
+//!   with another round trip of conserved packets. Staying in it left 2 % at both
+//!   (docs/validation.md).
 //! - ECN marks are not answered, as in Linux.
 
 use super::bbr::WindowedMax;
@@ -112,7 +114,7 @@ pub struct Bbr1 {
     probe_rtt_round_done: bool,
     idle_restart: bool,
 
-    /// What had been sent when the first loss of a recovery was found: its end.
+    /// The packets sent when the first loss of a recovery was found: its end.
     recovery_end: Option<u64>,
     packet_conservation: bool,
     /// One past the highest packet sent, as far as it was told.
@@ -124,7 +126,8 @@ impl Part for Bbr1 {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "bbr1",
-            what: "a pace and a window from the largest delivery rate and the smallest RTT, whatever is lost",
+            what: "a pace and a window from the largest delivery rate and the smallest RTT, \
+                whatever is lost",
             source: "draft-cardwell-iccrg-bbr-congestion-control-00",
         },
         config: Plain,

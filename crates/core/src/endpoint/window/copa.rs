@@ -16,8 +16,8 @@
 //! ```
 //!
 //! If the queue has not been nearly empty (dq < 10 % of RTTmax - RTTmin, RTTmax of four RTTs) for
-//! five round trips, somebody fills it: in this competitive mode 1 / delta grows by one per
-//! round trip without loss and is halved by a loss, as cwnd of AIMD; never below 2. Else losses change
+//! five round trips, somebody fills it: in this competitive mode 1 / delta grows by one per round
+//! trip without loss and is halved by a loss, as cwnd of AIMD; never below 2. Else losses change
 //! nothing, and delta is 1/2.
 //!
 //! Readings and deviations:
@@ -34,7 +34,7 @@ use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// How long RTTmin is remembered (section 2.1).
@@ -67,9 +67,9 @@ impl CopaConfig {
 
 crate::parameters! {
     CopaConfig in "copa", "parameters of copa";
-    delta: Kind::Positive { most: 10.0 }, "per packet",
+    delta: ValueKind::Positive { most: 10.0 }, "per packet",
         "1 / delta packets wait in the queue on average";
-    competitive: Kind::Bool, "", "compete with flows that fill the queue";
+    competitive: ValueKind::Bool, "", "compete with flows that fill the queue";
 }
 
 /// The state of Copa.
@@ -108,7 +108,8 @@ impl Part for Copa {
     const FORMS: &'static [Form<CopaConfig>] = &[Form {
         words: Words {
             name: "copa",
-            what: "a rate of 1 / (delta queueing delay); as aggressive as TCP where others fill the queue",
+            what: "a rate of 1 / (delta queueing delay); as aggressive as TCP where others fill \
+                the queue",
             source: "Arun and Balakrishnan 2018 section 2",
         },
         config: CopaConfig::DEFAULT,

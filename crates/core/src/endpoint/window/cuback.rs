@@ -50,7 +50,7 @@ pub struct Cuback {
     start_up: StartUp,
 }
 
-/// What is fixed from one congestion event to the next.
+/// The values that are fixed from one congestion event to the next.
 #[derive(Debug, Clone, Copy)]
 struct Curves {
     w_max: f64,
@@ -94,7 +94,8 @@ impl Part for Cuback {
     const FORMS: &'static [Form<CubicConfig>] = &[Form {
         words: Words {
             name: "cuback",
-            what: "as cubic, but its clock is what is acknowledged, at the rate before the last decrease",
+            what: "as cubic, but its clock is what is acknowledged, at the rate before the last \
+                decrease",
             source: "draft-kazuho-ccwg-cuback-00 section 3",
         },
         config: CubicConfig::DEFAULT,
@@ -125,8 +126,8 @@ impl Cuback {
         self.cwnd = self.cwnd.max(cwnd);
     }
 
-    /// A stretch of congestion avoidance begins at cwnd, from a window of `cwnd_prior` before, of which
-    /// `delivered` arrived in a round trip.
+    /// A stretch of congestion avoidance begins at cwnd, from a window of `cwnd_prior` before, of
+    /// which `delivered` arrived in a round trip.
     fn begin(&mut self, cwnd_prior: f64, delivered: f64, path: &Path) {
         let rtt = if path.srtt.is_zero() { path.rtt } else { path.srtt };
         self.curves = Some(Curves {
@@ -163,7 +164,7 @@ impl Controller for Cuback {
     fn on_ack(&mut self, ack: &AckEvent) {
         let opening = Opening { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh };
         match self.start_up.on_ack(ack, opening) {
-            Step::Law => {}
+            Step::Continue => {}
             Step::Done => return,
             Step::Found { full_bdp } => {
                 // draft-kazuho-ccwg-rapid-start: where slow start would have got to.
@@ -297,8 +298,8 @@ mod tests {
 
     #[test]
     fn growth_is_bounded_by_half_of_the_window() {
-        // Bandwidth 1 packet a second, K = cbrt(300 / 0.4) = 9.09 s: all 300 packets cost 9, so that
-        // each costs its least, two: 700 acknowledgments are 350 packets more.
+        // Bandwidth 1 packet a second, K = cbrt(300 / 0.4) = 9.09 s: all 300 packets cost 9, so
+        // that each costs its least, two: 700 acknowledgments are 350 packets more.
         let mut controller = controller(1000.0);
         controller.on_congestion(&CongestionEvent::certain(path(1000.0, 1_000_000)));
         assert_eq!(controller.cwnd(), 700.0);

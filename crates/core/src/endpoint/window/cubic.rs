@@ -54,7 +54,8 @@ impl CubicConfig {
     }
 }
 
-/// Writes the parameters of a controller that has those of CUBIC among its own: `[cubic.]` says where.
+/// Writes the parameters of a controller that has those of CUBIC among its own: `[cubic.]` says
+/// where.
 macro_rules! parameters_of_cubic {
     ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
         crate::endpoint::window::start_up::parameters_with_start_up!(
@@ -64,12 +65,13 @@ macro_rules! parameters_of_cubic {
             [
                 $($key,)*
                 crate::parameter!(
-                    "cubic", reno_alpha, $($at.)* reno_alpha, crate::part::Kind::Bool, "",
-                    "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has none"
+                    "cubic", reno_alpha, $($at.)* reno_alpha, crate::part::ValueKind::Bool, "",
+                    "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has \
+                     none"
                 ),
                 crate::parameter!(
                     "cubic", beta_ecn, $($at.)* beta_ecn,
-                    crate::part::Kind::Number { least: 0.1, most: 0.99 }, "",
+                    crate::part::ValueKind::Number { least: 0.1, most: 0.99 }, "",
                     "what an ECN mark leaves of the window; 0.85 for ABE (RFC 8511)",
                     absent = "as on a loss"
                 ),
@@ -87,8 +89,8 @@ pub struct Cubic {
     config: CubicConfig,
     cwnd: f64,
     ssthresh: f64,
-    /// Where the window was before the latest congestion event, lowered by fast convergence; 0 after
-    /// a timeout.
+    /// Where the window was before the latest congestion event, lowered by fast convergence; 0
+    /// after a timeout.
     w_max: f64,
     /// cwnd before the latest congestion event (RFC 9438: cwnd_prior).
     cwnd_prior: f64,
@@ -129,7 +131,8 @@ impl Part for Cubic {
         Form {
             words: Words {
                 name: "cubic-rapid-start",
-                what: "as cubic, but it opens three times as wide a round trip until a queue builds",
+                what: "as cubic, but it opens three times as wide a round trip until a queue \
+                    builds",
                 source: "draft-kazuho-ccwg-rapid-start",
             },
             config: CubicConfig::starting(StartUpConfig::RAPID_START),
@@ -195,7 +198,7 @@ impl Controller for Cubic {
     fn on_ack(&mut self, ack: &AckEvent) {
         let opening = Opening { cwnd: &mut self.cwnd, ssthresh: &mut self.ssthresh };
         match self.start_up.on_ack(ack, opening) {
-            Step::Law => {}
+            Step::Continue => {}
             Step::Done => return,
             Step::Found { full_bdp } => {
                 // draft-kazuho-ccwg-rapid-start: where slow start would have got to.

@@ -56,7 +56,7 @@ pub struct PhaseCut {
 pub struct Estcp {
     pub(super) cwnd: f64,
     ssthresh: f64,
-    signal: Signal,
+    signal: PhaseSignal,
     /// Losses of packets before this one belong to a window that has been cut.
     cut_until: u64,
     /// When a loss last cut the window.
@@ -89,8 +89,8 @@ impl ControllerPart for Estcp {
 }
 
 impl Estcp {
-    /// At work with that window, for a controller that is helped by traffic controllers: in slow start, or in
-    /// congestion avoidance.
+    /// At work with that window, for a controller that is helped by traffic controllers: in slow
+    /// start, or in congestion avoidance.
     pub(super) fn at(cwnd: f64, is_opening: bool) -> Self {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         let ssthresh = if is_opening { f64::INFINITY } else { cwnd };
@@ -101,7 +101,7 @@ impl Estcp {
         Estcp {
             cwnd: endpoint.initial_window,
             ssthresh: f64::INFINITY,
-            signal: Signal::new(config),
+            signal: PhaseSignal::new(config),
             cut_until: 0,
             loss_cut: None,
             cuts: Vec::new(),
@@ -171,9 +171,9 @@ impl Controller for Estcp {
     }
 }
 
-/// What a flow has heard from traffic controllers.
+/// The signals that a flow has received from traffic controllers.
 #[derive(Debug, Clone)]
-struct Signal {
+struct PhaseSignal {
     config: EstcpConfig,
     /// The phase, or its parity; none before a controller was heard.
     phase: Option<u64>,
@@ -192,9 +192,9 @@ struct Marks {
     before: Option<f64>,
 }
 
-impl Signal {
+impl PhaseSignal {
     fn new(config: EstcpConfig) -> Self {
-        Signal { config, phase: None, g: None, newest: 0, marks: Marks::default() }
+        PhaseSignal { config, phase: None, g: None, newest: 0, marks: Marks::default() }
     }
 
     /// Reads the echo of packet `packet_seq`. If it tells of a shift, g of the phase that ended.

@@ -1,13 +1,13 @@
-//! A window that never moves: the sender that RFC 9743 section 7.6 and RFC 2914 section 3.2 warn of,
-//! as a competitor for others.
+//! A window that never moves: the sender that RFC 9743 section 7.6 and RFC 2914 section 3.2 warn
+//! of, as a competitor for others.
 //!
-//! Losses, marks and timeouts change nothing about the window; recovery sends again what is missing,
-//! so that the connection is reliable. It answers ECN only in that it may negotiate it: marks have
-//! no effect.
+//! Losses, marks and timeouts change nothing about the window; recovery sends again what is
+//! missing, so that the connection is reliable. It answers ECN only in that it may negotiate it:
+//! marks have no effect.
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
 /// The window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,7 +18,7 @@ pub struct FixedConfig {
 
 crate::parameters! {
     FixedConfig in "fixed_window", "parameters of fixed-window";
-    window: Kind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd, whatever happens";
+    window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd, whatever happens";
 }
 
 /// Its state is none.

@@ -1,4 +1,5 @@
-//! HighSpeed TCP (RFC 3649): Reno whose increase grows, and whose decrease shrinks, with the window.
+//! HighSpeed TCP (RFC 3649): Reno whose increase grows, and whose decrease shrinks, with the
+//! window.
 //!
 //! Reno holds a window of w packets only where fewer than 1.5 packets in w^2 are lost; a window of
 //! 83 000 packets takes less than one loss in 4.6 billion packets. HighSpeed TCP asks for less
@@ -24,7 +25,7 @@
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
 /// Parameters of HighSpeed TCP.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,10 +60,14 @@ impl HighspeedConfig {
 
 crate::parameters! {
     HighspeedConfig in "highspeed", "parameters of highspeed";
-    low_window: Kind::Number { least: 1.0, most: 1e9 }, "packets", "up to this window it is Reno";
-    high_window: Kind::Number { least: 1.0, most: 1e9 }, "packets", "the window at the loss rate high_p";
-    high_p: Kind::Positive { most: 1.0 }, "", "the loss rate at which it has the window high_window";
-    high_decrease: Kind::Positive { most: 0.5 }, "", "share of high_window that a congestion takes";
+    low_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
+        "up to this window it is Reno";
+    high_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
+        "the window at the loss rate high_p";
+    high_p: ValueKind::Positive { most: 1.0 }, "",
+        "the loss rate at which it has the window high_window";
+    high_decrease: ValueKind::Positive { most: 0.5 }, "",
+        "share of high_window that a congestion takes";
     @check(config) {
         if config.low_window >= config.high_window {
             return Err(format!(
@@ -98,8 +103,8 @@ impl Part for Highspeed {
     const FORMS: &'static [Form<HighspeedConfig>] = &[Form {
         words: Words {
             name: "highspeed",
-            what: "as reno up to 38 packets; beyond, the larger the window, the more it adds and the \
-                   less it gives up",
+            what: "as reno up to 38 packets; beyond, the larger the window, the more it adds and \
+                   the less it gives up",
             source: "RFC 3649 section 5",
         },
         config: HighspeedConfig::DEFAULT,
@@ -141,7 +146,7 @@ impl Highspeed {
         (1.44 * libm::exp(self.power * l) * 2.0 * b / (2.0 - b)).max(1.0)
     }
 
-    /// What a decrease leaves of a window of `w` packets.
+    /// The share of a window of `w` packets that a decrease leaves.
     fn beta(&self, w: f64) -> f64 {
         1.0 - self.b(libm::log(w.max(self.low_window) / self.low_window))
     }
@@ -235,9 +240,10 @@ mod tests {
         controller.ssthresh = 10.0;
         let ack =
             AckEvent { newly_acked: 1, growth: 1.0, cwnd_limited: true, ..AckEvent::default() };
-        // l = ln(1000/38) = 3.2702, span = ln(83000/38) = 7.6890, b = 1/2 - 0.4 x 0.42530 = 0.32988;
-        // S = 7.6890 / ln(10^-7 / 0.00099723) = 7.6890 / -9.2076 = -0.83508, p(1000) =
-        // 0.00099723 x exp(-3.2702 / 0.83508) = 1.98651e-5; a = 19.8651 x 0.65976 / 1.67012 = 7.8474.
+        // l = ln(1000/38) = 3.2702, span = ln(83000/38) = 7.6890, b = 1/2 - 0.4 x 0.42530 =
+        // 0.32988; S = 7.6890 / ln(10^-7 / 0.00099723) = 7.6890 / -9.2076 = -0.83508, p(1000) =
+        // 0.00099723 x exp(-3.2702 / 0.83508) = 1.98651e-5; a = 19.8651 x 0.65976 / 1.67012 =
+        // 7.8474.
         controller.on_ack(&ack);
         assert!((controller.cwnd() - 1_000.007_847_4).abs() < 1e-7, "{}", controller.cwnd());
         let path = Path { in_flight: 1000.0, ..Path::default() };

@@ -31,7 +31,7 @@
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// The most that one acknowledgment adds, packets (Linux, tcp_hybla.c).
@@ -52,7 +52,7 @@ impl HyblaConfig {
 
 crate::parameters! {
     HyblaConfig in "hybla", "parameters of hybla";
-    rtt0: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) }, "",
+    rtt0: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) }, "",
         "round-trip time of the connection to equal";
 }
 

@@ -1,8 +1,8 @@
 //! Axis 1: how the congestion window grows and shrinks.
 //!
-//! A controller owns `cwnd` and what it needs to move it. It hears of everything that recovery,
-//! discrimination and feedback learn, each time as one event; what is lost and what to send next is
-//! the business of recovery. A controller is a [`Controller`] and, if it is one of this crate's, a
+//! A controller owns `cwnd` and the state that it needs to move it. It receives everything that
+//! recovery, discrimination and feedback learn, each as one event. Recovery decides what is lost
+//! and what to send next. A controller is a [`Controller`] and, if it is one of this crate's, a
 //! [`ControllerPart`] in the list below; one of another crate comes in by a [`MakeController`].
 
 mod abba;
@@ -52,154 +52,95 @@ use super::estimator::{BandwidthKind, Counting, LostPacket, RateSample};
 use super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use super::feedback::FeedbackConfig;
 use crate::packet::Packet;
-use crate::part::{CustomPart, Part, axis};
+use crate::part::{CustomPart, Part, axis, behaviour};
 use crate::rng::Stream;
 use crate::units::Time;
 
-/// A congestion controller at work. All but three of its methods do nothing unless a controller says otherwise.
-pub trait Controller: Debug + Send + Sync {
-    /// The congestion window, packets; at least 1.
-    fn cwnd(&self) -> f64;
-    /// The slow start threshold, packets; infinite where the controller has none.
-    fn ssthresh(&self) -> f64 {
-        f64::INFINITY
+behaviour! {
+    /// A congestion controller at work. All but three of its methods do nothing by default.
+    pub trait Controller: Debug + Send + Sync {
+        /// The congestion window, packets; at least 1.
+        @forward(inline)
+        fn cwnd(&self) -> f64;
+        /// The slow start threshold, packets; infinite if the controller has none.
+        fn ssthresh(&self) -> f64 = f64::INFINITY;
+        /// The pacing rate, packets per second, of a controller that sets it itself.
+        @forward(inline)
+        fn pacing_rate(&self) -> Option<f64> = None;
+        /// The controller's phase in a word of its own text, in lower case, for logs. `None` where
+        /// cwnd compared with ssthresh says it: slow start below, congestion avoidance from there
+        /// on.
+        fn phase(&self) -> Option<&'static str> = None;
+        /// An acknowledgment arrived.
+        @forward(inline) @boxed(inline(never))
+        fn on_ack(&mut self, ack: &AckEvent);
+        /// A loss or an ECN mark means congestion, with some probability. Called before
+        /// [`Controller::on_ack`] for the same acknowledgment.
+        fn on_congestion(&mut self, event: &CongestionEvent);
+        /// A loss, found by acknowledgments or a timeout, certainly does not mean congestion.
+        fn on_error_loss(&mut self, path: &Path) = ();
+        /// The connection starts again. By default as after congestion, from the restart window.
+        fn on_reset(&mut self, event: &ResetEvent);
+        /// A transmission was found lost. Called where recovery counts by packet number, whatever
+        /// discrimination says of the loss.
+        fn on_lost(&mut self, packet: &LostPacket, now: Time) = ();
+        /// All losses since the last reduction turned out to be spurious: what they changed may be
+        /// undone.
+        fn on_spurious_losses(&mut self) = ();
+        /// An acknowledgment gave a delivery-rate sample, before [`Controller::on_ack`]. Called
+        /// where recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`]. Returns
+        /// whether packets sent from now on count as limited by the application, because the
+        /// controller itself holds them back.
+        @boxed(inline(never))
+        fn on_rate_sample(&mut self, sample: &RateSample) -> bool = false;
+        /// A packet is about to leave after the application let the connection run empty. Called
+        /// where delivery rates are sampled.
+        fn on_restart_from_idle(&mut self, now: Time) = ();
+        /// A data packet is about to leave, its congestion header stamped: the controller writes
+        /// what it has to tell the receiver. `limited` says whether cwnd is what keeps the sender
+        /// from sending more. Called where [`ControllerPart::ANNOUNCES`], and for every controller
+        /// of another crate.
+        fn announce(&mut self, packet: &mut Packet, limited: bool) = ();
+        /// The shifts of phase that the controller heard of, in order; empty without ESTCP.
+        fn phase_cuts(&self) -> &[PhaseCut] = &[];
     }
-    /// The pace, packets per second, of a controller that sets it itself.
-    fn pacing_rate(&self) -> Option<f64> {
-        None
-    }
-    /// What the controller is doing, for logs: a word of its own text, in lower case. `None` where cwnd
-    /// beside ssthresh says it: slow start below, congestion avoidance from there on.
-    fn phase(&self) -> Option<&'static str> {
-        None
-    }
-    /// An acknowledgment arrived.
-    fn on_ack(&mut self, ack: &AckEvent);
-    /// Congestion was noticed through a loss or an ECN mark, with some probability; before
-    /// [`Controller::on_ack`] for the same acknowledgment.
-    fn on_congestion(&mut self, event: &CongestionEvent);
-    /// A loss was noticed, by acknowledgments or a timeout, that is certainly no congestion.
-    fn on_error_loss(&mut self, _path: &Path) {}
-    /// The connection starts again. By default as after congestion, from the restart window.
-    fn on_reset(&mut self, event: &ResetEvent);
-    /// A transmission was found lost. Told where recovery counts by packet number, whatever
-    /// discrimination says of the loss.
-    fn on_lost(&mut self, _packet: &LostPacket, _now: Time) {}
-    /// All losses since the last reduction were none: what they changed may be undone.
-    fn on_spurious_losses(&mut self) {}
-    /// An acknowledgment gave a delivery-rate sample, before [`Controller::on_ack`]. Told
-    /// where recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`]. Returns whether what is
-    /// sent from now on is to count as limited by the application, because the controller itself holds it
-    /// back.
-    fn on_rate_sample(&mut self, _sample: &RateSample) -> bool {
-        false
-    }
-    /// A packet is about to leave after the application let the connection run empty. Told where
-    /// delivery rates are sampled.
-    fn on_restart_from_idle(&mut self, _now: Time) {}
-    /// A data packet is about to leave, its congestion header stamped: what the controller itself has to
-    /// tell the receiver. `limited` says whether cwnd is what keeps the sender from sending more.
-    /// Told where [`ControllerPart::ANNOUNCES`], and to every controller of another crate.
-    fn announce(&mut self, _packet: &mut Packet, _limited: bool) {}
-    /// The shifts of phase that the controller heard of, in order; none but with ESTCP.
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        &[]
-    }
+    impl for CheckedController, by checked;
+    impl for Window, by cached;
 }
 
-/// What is boxed is large: a copy of it in every dispatch would slow down all the others.
-impl<T: Controller + ?Sized> Controller for Box<T> {
-    fn cwnd(&self) -> f64 {
-        (**self).cwnd()
-    }
-    fn ssthresh(&self) -> f64 {
-        (**self).ssthresh()
-    }
-    fn pacing_rate(&self) -> Option<f64> {
-        (**self).pacing_rate()
-    }
-    fn phase(&self) -> Option<&'static str> {
-        (**self).phase()
-    }
-    #[inline(never)]
-    fn on_ack(&mut self, ack: &AckEvent) {
-        (**self).on_ack(ack);
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        (**self).on_congestion(event);
-    }
-    fn on_error_loss(&mut self, path: &Path) {
-        (**self).on_error_loss(path);
-    }
-    fn on_reset(&mut self, event: &ResetEvent) {
-        (**self).on_reset(event);
-    }
-    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        (**self).on_lost(packet, now);
-    }
-    fn on_spurious_losses(&mut self) {
-        (**self).on_spurious_losses();
-    }
-    #[inline(never)]
-    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        (**self).on_rate_sample(sample)
-    }
-    fn on_restart_from_idle(&mut self, now: Time) {
-        (**self).on_restart_from_idle(now);
-    }
-    fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        (**self).announce(packet, limited);
-    }
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        (**self).phase_cuts()
-    }
-}
-
-/// What a controller is made from.
+/// The arguments from which a controller is made.
 #[derive(Debug)]
 pub struct ControllerSetup<'a> {
-    /// What packets carry and acknowledgments echo beside it.
+    /// The feedback that packets carry and acknowledgments echo.
     pub feedback: &'a FeedbackConfig,
-    /// What the two ends are told.
+    /// The parameters of the two ends.
     pub endpoint: &'a EndpointConfig,
-    /// For controllers that flip coins.
+    /// Random numbers for controllers that draw.
     pub stream: Stream,
 }
 
-/// A congestion controller of this crate: what must be known of it before there is a connection.
+/// A congestion controller of this crate, with the facts about it that hold before there is a
+/// connection.
 pub trait ControllerPart: Part + Controller + Sized {
-    /// Does it set the pace itself?
+    /// True if it sets the pacing rate itself.
     const PACES: bool = false;
-    /// Does it go by delivery-rate samples? Then it also [needs](Part::NEEDS) transmission numbers.
+    /// True if it uses delivery-rate samples. Then it also [needs](Part::NEEDS) transmission
+    /// numbers.
     const SAMPLES_RATE: bool = false;
-    /// Does it answer ECN marks as losses (RFC 3168), where ECN is negotiated?
+    /// True if it answers ECN marks as losses (RFC 3168), where ECN is negotiated.
     const ANSWERS_ECN: bool = true;
-    /// Does it scale its decrease by the probability that a loss was congestion? If not, only
-    /// discrimination that never doubts goes with it.
+    /// True if it scales its decrease by the probability that a loss was congestion. If not, only a
+    /// discriminator that never doubts goes with it.
     const HEEDS_VERDICTS: bool = true;
-    /// Does it have something to tell the receiver ([`Controller::announce`])?
+    /// True if it has something to tell the receiver ([`Controller::announce`]).
     const ANNOUNCES: bool = false;
 
-    /// The bandwidth estimate that it, or the discrimination beside it, goes by.
+    /// The bandwidth estimate that it, or the discriminator beside it, uses.
     fn bandwidth(_config: &Self::Config) -> Option<(BandwidthKind, Counting)> {
         None
     }
     /// The state at the start of a connection.
     fn new(config: &Self::Config, setup: ControllerSetup<'_>) -> Self;
-}
-
-impl<L: ControllerPart> ControllerPart for Box<L> {
-    const PACES: bool = L::PACES;
-    const SAMPLES_RATE: bool = L::SAMPLES_RATE;
-    const ANSWERS_ECN: bool = L::ANSWERS_ECN;
-    const HEEDS_VERDICTS: bool = L::HEEDS_VERDICTS;
-    const ANNOUNCES: bool = L::ANNOUNCES;
-    fn bandwidth(config: &L::Config) -> Option<(BandwidthKind, Counting)> {
-        L::bandwidth(config)
-    }
-    fn new(config: &L::Config, setup: ControllerSetup<'_>) -> Self {
-        Box::new(L::new(config, setup))
-    }
 }
 
 /// Makes the states of a congestion controller that another crate gives.
@@ -220,11 +161,12 @@ pub trait MakeController: CustomPart {
     }
 }
 
-/// The largest window that is taken from a controller of another crate, packets.
+/// The largest window that a controller of another crate may return, packets.
 const LARGEST_WINDOW: f64 = (1_u64 << 32) as f64;
 
-/// A congestion controller of another crate, its answers kept within what a sender can use: a window that is
-/// no number, below one packet or beyond 2^32 counts as one packet or 2^32, and is counted.
+/// A congestion controller of another crate, with its answers kept in the range that a sender can
+/// use. An invalid window (not a number, below one packet or beyond 2^32) becomes one packet or
+/// 2^32, and is counted.
 #[derive(Debug)]
 pub struct CheckedController {
     controller: Box<dyn Controller>,
@@ -234,12 +176,12 @@ pub struct CheckedController {
 
 impl CheckedController {
     fn new(controller: Box<dyn Controller>) -> Self {
-        let mut outsider = CheckedController { controller, cwnd: 1.0, refused: 0 };
-        outsider.look();
-        outsider
+        let mut checked = CheckedController { controller, cwnd: 1.0, refused: 0 };
+        checked.look();
+        checked
     }
 
-    /// Reads the window after the controller has heard something.
+    /// Reads the window after an event.
     fn look(&mut self) {
         let cwnd = self.controller.cwnd();
         let good = (1.0..=LARGEST_WINDOW).contains(&cwnd);
@@ -255,61 +197,33 @@ impl CheckedController {
     }
 }
 
-impl Controller for CheckedController {
-    fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    fn ssthresh(&self) -> f64 {
-        let ssthresh = self.controller.ssthresh();
+/// Forwards a call to a controller of another crate, and reads its window after each call that may
+/// move it.
+macro_rules! checked {
+    (&$self:ident.cwnd()) => {
+        $self.cwnd
+    };
+    (&$self:ident.ssthresh()) => {{
+        let ssthresh = $self.controller.ssthresh();
         if ssthresh.is_nan() { f64::INFINITY } else { ssthresh }
-    }
-    fn pacing_rate(&self) -> Option<f64> {
-        // A rate that is none is no limit, as with controllers that set no pace.
-        self.controller.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
-    }
-    fn phase(&self) -> Option<&'static str> {
-        self.controller.phase()
-    }
-    fn on_ack(&mut self, ack: &AckEvent) {
-        self.controller.on_ack(ack);
-        self.look();
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        self.controller.on_congestion(event);
-        self.look();
-    }
-    fn on_error_loss(&mut self, path: &Path) {
-        self.controller.on_error_loss(path);
-        self.look();
-    }
-    fn on_reset(&mut self, event: &ResetEvent) {
-        self.controller.on_reset(event);
-        self.look();
-    }
-    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        self.controller.on_lost(packet, now);
-        self.look();
-    }
-    fn on_spurious_losses(&mut self) {
-        self.controller.on_spurious_losses();
-        self.look();
-    }
-    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        let limited = self.controller.on_rate_sample(sample);
-        self.look();
-        limited
-    }
-    fn on_restart_from_idle(&mut self, now: Time) {
-        self.controller.on_restart_from_idle(now);
-        self.look();
-    }
-    fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        self.controller.announce(packet, limited);
-    }
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        self.controller.phase_cuts()
-    }
+    }};
+    // An invalid rate is no limit, as with controllers that set no pace.
+    (&$self:ident.pacing_rate()) => {
+        $self.controller.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
+    };
+    (&$self:ident.$method:ident()) => {
+        $self.controller.$method()
+    };
+    (&mut $self:ident.announce($($argument:ident),*)) => {
+        $self.controller.announce($($argument),*)
+    };
+    (&mut $self:ident.$method:ident($($argument:ident),*)) => {{
+        let answer = $self.controller.$method($($argument),*);
+        $self.look();
+        answer
+    }};
 }
+use checked;
 
 axis! {
     $ each each_config;
@@ -319,59 +233,73 @@ axis! {
     state ControllerState;
     @make ControllerPart(ControllerSetup<'_>);
     @custom dyn MakeController => Box<CheckedController> =
-        |maker: &dyn MakeController, setup: ControllerSetup<'_>| Box::new(CheckedController::new(maker.make(setup)));
+        |maker: &dyn MakeController, setup: ControllerSetup<'_>| {
+            Box::new(CheckedController::new(maker.make(setup)))
+        };
     Reno: reno::Reno,
-    Cubic: Box<cubic::Cubic>,
-    Dctcp: Box<dctcp::Dctcp>,
-    Bbr: Box<bbr::Bbr>,
+    Cubic: cubic::Cubic => Box,
+    Dctcp: dctcp::Dctcp => Box,
+    Bbr: bbr::Bbr => Box,
     Westwood: westwood::Westwood,
-    Veno: Box<veno::Veno>,
-    Estcp: Box<estcp::Estcp>,
-    NewJersey: Box<new_jersey::NewJersey>,
+    Veno: veno::Veno => Box,
+    Estcp: estcp::Estcp => Box,
+    NewJersey: new_jersey::NewJersey => Box,
     Xcp: xcp::Xcp,
     XcpR: xcp_r::XcpR,
-    Xtcp: Box<xtcp::Xtcp>,
-    Hybla: Box<hybla::Hybla>,
-    Vegas: Box<vegas::Vegas>,
-    Copa: Box<copa::Copa>,
-    Prague: Box<prague::Prague>,
-    Bbr1: Box<bbr1::Bbr1>,
-    Highspeed: Box<highspeed::Highspeed>,
-    Cuback: Box<cuback::Cuback>,
-    Abba: Box<abba::Abba>,
-    Upwind: Box<upwind::Upwind>,
+    Xtcp: xtcp::Xtcp => Box,
+    Hybla: hybla::Hybla => Box,
+    Vegas: vegas::Vegas => Box,
+    Copa: copa::Copa => Box,
+    Prague: prague::Prague => Box,
+    Bbr1: bbr1::Bbr1 => Box,
+    Highspeed: highspeed::Highspeed => Box,
+    Cuback: cuback::Cuback => Box,
+    Abba: abba::Abba => Box,
+    Upwind: upwind::Upwind => Box,
     Fixed: fixed::Fixed,
 }
 
 impl ControllerConfig {
-    /// Does it set the pace itself?
+    /// True if it sets the pacing rate itself.
     pub fn paces(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::PACES, custom(controller) => controller.paces())
+        each_config!(self, C(_) => <C as ControllerPart>::PACES, custom(maker) => maker.paces())
     }
-    /// Does it go by delivery-rate samples?
+    /// True if it uses delivery-rate samples.
     pub fn samples_rate(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::SAMPLES_RATE, custom(controller) => controller.samples_rate())
+        each_config!(
+            self,
+            C(_) => <C as ControllerPart>::SAMPLES_RATE,
+            custom(maker) => maker.samples_rate()
+        )
     }
-    /// Does it answer ECN marks as losses, where ECN is negotiated?
+    /// True if it answers ECN marks as losses, where ECN is negotiated.
     pub fn answers_ecn(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::ANSWERS_ECN, custom(controller) => controller.answers_ecn())
+        each_config!(
+            self,
+            C(_) => <C as ControllerPart>::ANSWERS_ECN,
+            custom(maker) => maker.answers_ecn()
+        )
     }
-    /// Does it scale its decrease by the probability that a loss was congestion?
+    /// True if it scales its decrease by the probability that a loss was congestion.
     pub fn heeds_verdicts(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::HEEDS_VERDICTS, custom(_law) => true)
+        each_config!(self, C(_) => <C as ControllerPart>::HEEDS_VERDICTS, custom(_maker) => true)
     }
-    /// Does it have something to tell the receiver?
+    /// True if it has something to tell the receiver.
     pub fn announces(&self) -> bool {
-        each_config!(self, L(_) => <L as ControllerPart>::ANNOUNCES, custom(_law) => true)
+        each_config!(self, C(_) => <C as ControllerPart>::ANNOUNCES, custom(_maker) => true)
     }
-    /// The bandwidth estimate that it, or the discrimination beside it, goes by.
+    /// The bandwidth estimate that it, or the discriminator beside it, uses.
     pub fn bandwidth(&self) -> Option<(BandwidthKind, Counting)> {
-        each_config!(self, L(config) => <L as ControllerPart>::bandwidth(config), custom(_law) => None)
+        each_config!(
+            self,
+            C(config) => <C as ControllerPart>::bandwidth(config),
+            custom(_maker) => None
+        )
     }
 }
 
-/// A congestion controller at work, and its window at hand: who asks for cwnd, several times for each packet, does
-/// not ask the controller.
+/// A congestion controller at work with its window cached: cwnd is read several times for each
+/// packet.
 #[derive(Debug)]
 pub struct Window {
     cwnd: f64,
@@ -390,69 +318,33 @@ impl Window {
         &self.controller
     }
 
-    /// How often a controller of another crate gave a window that is none.
+    /// The number of invalid windows that a controller of another crate returned.
     pub fn refused_windows(&self) -> u64 {
         match &self.controller {
-            ControllerState::Custom(outsider) => outsider.refused,
+            ControllerState::Custom(checked) => checked.refused,
             _ => 0,
         }
     }
 }
 
-/// Tells the controller something, and then looks at its window.
-macro_rules! tell {
-    ($window:expr, $controller:ident => $call:expr) => {{
-        let (answer, cwnd) = each!(&mut $window.controller, $controller => ($call, $controller.cwnd()));
-        $window.cwnd = cwnd;
+/// Forwards a call to the controller, and reads its window after each call that may move it.
+macro_rules! cached {
+    (&$self:ident.cwnd()) => {
+        $self.cwnd
+    };
+    (&$self:ident.$method:ident()) => {
+        each!(&$self.controller, controller => controller.$method())
+    };
+    // It moves no window.
+    (&mut $self:ident.announce($($argument:ident),*)) => {
+        each!(&mut $self.controller, controller => controller.announce($($argument),*))
+    };
+    (&mut $self:ident.$method:ident($($argument:ident),*)) => {{
+        let (answer, cwnd) = each!(&mut $self.controller, controller => {
+            (controller.$method($($argument),*), controller.cwnd())
+        });
+        $self.cwnd = cwnd;
         answer
     }};
 }
-
-impl Controller for Window {
-    #[inline]
-    fn cwnd(&self) -> f64 {
-        self.cwnd
-    }
-    fn ssthresh(&self) -> f64 {
-        each!(&self.controller, controller => controller.ssthresh())
-    }
-    #[inline]
-    fn pacing_rate(&self) -> Option<f64> {
-        each!(&self.controller, controller => controller.pacing_rate())
-    }
-    fn phase(&self) -> Option<&'static str> {
-        each!(&self.controller, controller => controller.phase())
-    }
-    #[inline]
-    fn on_ack(&mut self, ack: &AckEvent) {
-        tell!(self, controller => controller.on_ack(ack));
-    }
-    fn on_congestion(&mut self, event: &CongestionEvent) {
-        tell!(self, controller => controller.on_congestion(event));
-    }
-    fn on_error_loss(&mut self, path: &Path) {
-        tell!(self, controller => controller.on_error_loss(path));
-    }
-    fn on_reset(&mut self, event: &ResetEvent) {
-        tell!(self, controller => controller.on_reset(event));
-    }
-    fn on_lost(&mut self, packet: &LostPacket, now: Time) {
-        tell!(self, controller => controller.on_lost(packet, now));
-    }
-    fn on_spurious_losses(&mut self) {
-        tell!(self, controller => controller.on_spurious_losses());
-    }
-    fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        tell!(self, controller => controller.on_rate_sample(sample))
-    }
-    fn on_restart_from_idle(&mut self, now: Time) {
-        tell!(self, controller => controller.on_restart_from_idle(now));
-    }
-    /// It moves no window.
-    fn announce(&mut self, packet: &mut Packet, limited: bool) {
-        each!(&mut self.controller, controller => controller.announce(packet, limited));
-    }
-    fn phase_cuts(&self) -> &[PhaseCut] {
-        each!(&self.controller, controller => controller.phase_cuts())
-    }
-}
+use cached;

@@ -18,9 +18,9 @@
 //! as said, a warning without a loss changes nothing. In Xu et al. 2004 a marked acknowledgment
 //! alone calls for rate control: `new_jersey.on_warning = true` does that, once per RTT.
 //!
-//! RTTmin is Westwood's, to which estcp2010 likens New Jersey. The module of TCP-Jersey for ns-3 takes
-//! the latest RTT instead, which keeps the queue: `new_jersey.rtt = "latest"`. The paper of 2005 was
-//! not at hand.
+//! RTTmin is Westwood's, to which estcp2010 likens New Jersey. The module of TCP-Jersey for ns-3
+//! takes the latest RTT instead, which keeps the queue: `new_jersey.rtt = "latest"`. The paper of
+//! 2005 was not at hand.
 //!
 //! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
 //! latest sample. A window is never raised by rate control.
@@ -30,7 +30,7 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{ArrivalCounter, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::packet::{CongestionHeader, Flags};
-use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::{Probability, Time};
 
 /// The parameters of TCP New Jersey.
@@ -75,8 +75,8 @@ pub struct NewJersey {
 
 crate::parameters! {
     NewJerseyConfig in "new_jersey", "parameters of new-jersey";
-    on_warning: Kind::Bool, "", "does a warning without a loss set the window?";
-    rtt: Kind::Word(JerseyRtt::WORDS), "", "RTT that the optimal window fills";
+    on_warning: ValueKind::Bool, "", "does a warning without a loss set the window?";
+    rtt: ValueKind::Word(JerseyRtt::WORDS), "", "RTT that the optimal window fills";
 }
 
 impl Part for NewJersey {

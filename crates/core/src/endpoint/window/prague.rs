@@ -31,7 +31,7 @@ use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
-use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// g, the weight of a new sample (section 2.3.2 of the draft; RFC 8257 section 4.2).
@@ -54,7 +54,7 @@ impl PragueConfig {
 
 crate::parameters! {
     PragueConfig in "prague", "parameters of prague";
-    rtt_virt: Kind::Time { least: Duration::ZERO, most: Duration::from_secs(10) }, "",
+    rtt_virt: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(10) }, "",
         "a shorter round trip counts as this one";
 }
 
@@ -81,7 +81,8 @@ impl Part for Prague {
     const FORMS: &'static [Form<PragueConfig>] = &[Form {
         words: Words {
             name: "prague",
-            what: "down by half of the average share of marks, up on every ACK without one; paced; for L4S",
+            what: "down by half of the average share of marks, up on every ACK without one; paced; \
+                for L4S",
             source: "draft-briscoe-iccrg-prague-congestion-control-04 section 2",
         },
         config: PragueConfig::DEFAULT,

@@ -1,17 +1,17 @@
 //! AIMD(1, 1/2) with slow start (RFC 5681).
 //!
-//! One packet more per acknowledgment in slow start, one per window after it; half of what is
-//! in flight after congestion. Where growth goes by bytes (RFC 3465), an acknowledgment counts
-//! for as many packets as it acknowledges. Growth stops while the application or the receiver, and not
+//! One packet more per acknowledgment in slow start, one per window after it; half of what is in
+//! flight after congestion. Where growth goes by bytes (RFC 3465), an acknowledgment counts for as
+//! many packets as it acknowledges. Growth stops while the application or the receiver, and not
 //! cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
 
 use super::start_up::{Opening, StartUp, Step, parameters_with_start_up};
 use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 
-/// What a congestion leaves of the window.
+/// The share of the window that a congestion event leaves.
 const BETA: f64 = 0.5;
 
 /// Parameters of Reno's window.
@@ -38,7 +38,7 @@ parameters_with_start_up!(
         "reno",
         beta_ecn,
         beta_ecn,
-        Kind::Number { least: 0.1, most: 0.99 },
+        ValueKind::Number { least: 0.1, most: 0.99 },
         "",
         "what an ECN mark leaves of the window; 0.8 for ABE (RFC 8511)",
         absent = "as on a loss"
@@ -50,7 +50,7 @@ parameters_with_start_up!(
 pub struct Reno {
     pub(super) cwnd: f64,
     ssthresh: f64,
-    /// What few have.
+    /// State that few connections need.
     extras: Option<Box<Extras>>,
 }
 
@@ -75,8 +75,8 @@ pub(super) fn grown(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
     ssthresh + (grown - ssthresh) / ssthresh
 }
 
-/// The same where congestion avoidance goes by something else than acknowledgments: what slow start has
-/// no room for does not count.
+/// The same where congestion avoidance goes by something else than acknowledgments: what slow start
+/// has no room for does not count.
 #[inline]
 pub(super) fn opened(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
     if growth <= 1.0 { cwnd + growth } else { (cwnd + growth).min(ssthresh) }
@@ -109,7 +109,8 @@ impl Reno {
         Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, extras: None }
     }
 
-    /// At work with that window, in congestion avoidance, for a controller that heeds marks as this one does.
+    /// At work with that window, in congestion avoidance, for a controller that heeds marks as this
+    /// one does.
     pub(super) fn at(cwnd: f64) -> Self {
         Reno { cwnd, ssthresh: cwnd, extras: None }
     }

@@ -27,7 +27,7 @@
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Duration;
 
 /// The window when slow start ends, as a share of what it was (section III-C of the paper).
@@ -49,7 +49,7 @@ impl VegasConfig {
     pub const DEFAULT: VegasConfig = VegasConfig { alpha: 2.0, beta: 4.0, gamma: 1.0 };
 }
 
-const PACKETS: Kind = Kind::Number { least: 0.0, most: 1e6 };
+const PACKETS: ValueKind = ValueKind::Number { least: 0.0, most: 1e6 };
 
 crate::parameters! {
     VegasConfig in "vegas", "parameters of vegas";

@@ -18,8 +18,9 @@
 //! section 2.2), Westwood+ and Linux assign without the condition; here a loss never raises cwnd.
 //! The two differ only where the window is still below the pipe, in slow start after a timeout:
 //! there `ssthresh` is raised and the window stays. At 1 and 2 % random loss, where it could
-//! matter, goodput is the same within 3 % (docs/validation.md). A timeout sets ssthresh each time, also where Reno keeps
-//! it because the timer expires again: the papers' algorithm has no condition.
+//! matter, goodput is the same within 3 % (docs/validation.md). A timeout sets ssthresh each time,
+//! also where Reno keeps it because the timer expires again: the papers' algorithm has no
+//! condition.
 //!
 //! Losses that discrimination takes for errors set ssthresh alone (tcpwbr2003 section III C,
 //! intelligent window adjustment).
@@ -28,7 +29,7 @@ use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{BandwidthKind, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use crate::part::{Ability, Form, Kind, Part, Words};
+use crate::part::{Ability, Form, Part, ValueKind, Words};
 
 /// Parameters of the Westwood windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,8 +49,8 @@ pub struct Westwood {
 
 crate::parameters! {
     WestwoodConfig in "westwood", "of westwood and its kin";
-    estimator: Kind::Word(BandwidthKind::WORDS), "", "which rate estimate";
-    counting: Kind::Word(Counting::WORDS), "",
+    estimator: ValueKind::Word(BandwidthKind::WORDS), "", "which rate estimate";
+    counting: ValueKind::Word(Counting::WORDS), "",
         "what ACKs count for: each packet once, or as in Casetti 2001 and Linux";
 }
 
@@ -84,7 +85,8 @@ impl Part for Westwood {
             BandwidthKind::Ere,
             Words {
                 name: "westwood (ere)",
-                what: "as reno, but to rate times RTTmin on congestion; samples adapt to congestion",
+                what: "as reno, but to rate times RTTmin on congestion; samples adapt to \
+                    congestion",
                 source: "tcpwbr2003 section II",
             },
         ),
@@ -92,7 +94,8 @@ impl Part for Westwood {
             BandwidthKind::PerRtt,
             Words {
                 name: "westwood+",
-                what: "as reno, but to bandwidth times RTTmin on congestion; one bandwidth sample per RTT",
+                what: "as reno, but to bandwidth times RTTmin on congestion; one bandwidth sample \
+                    per RTT",
                 source: "Grieco and Mascolo 2004 section 2",
             },
         ),

@@ -17,7 +17,7 @@ use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
 
-/// What tells the two senders apart.
+/// The difference between the two senders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XcpConfig {
     /// Does the feedback on duplicate acknowledgments count?
@@ -78,7 +78,8 @@ impl ControllerPart for Xcp {
 }
 
 impl Xcp {
-    /// At work with that window, for a controller that is helped by XCP routers; packets have that size.
+    /// At work with that window, for a controller that is helped by XCP routers; packets have that
+    /// size.
     pub(super) fn at(cwnd: f64, packet_size: u32) -> Self {
         Xcp { cwnd, packet_size: packet_size.into(), heeds_duplicates: true }
     }
@@ -101,7 +102,7 @@ impl Controller for Xcp {
             return;
         }
         let change = feedback * ack.path.srtt.as_secs_f64() / self.packet_size;
-        // What cwnd does not limit would grow without end on bandwidth nobody uses.
+        // A window that does not limit the sender would grow without bound on unused bandwidth.
         if change < 0.0 || ack.cwnd_limited {
             self.cwnd = (self.cwnd + change).max(1.0);
         }

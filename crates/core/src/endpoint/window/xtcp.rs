@@ -14,7 +14,7 @@ use crate::packet::Flags;
 use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
 use crate::units::Time;
 
-/// What tells the two variants apart.
+/// The difference between the two variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XtcpConfig {
     /// Artificial back-off where TCP would time out (lr2008 section 8.1).
@@ -58,7 +58,8 @@ impl Part for Xtcp {
         Form {
             words: Words {
                 name: "xtcp+friend",
-                what: "xtcp, but down to one packet where TCP would time out, until that window is through",
+                what: "xtcp, but down to one packet where TCP would time out, until that window is \
+                    through",
                 source: "lr2008 section 8.1",
             },
             config: XtcpConfig { tcp_friendly: true },

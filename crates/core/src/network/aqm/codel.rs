@@ -16,10 +16,10 @@
 //! Linux. Marks instead of drops (section 3.1 leaves them to others) are as Linux has them: a mark
 //! counts as a drop, and the packet passes.
 
-use super::{Aqm, AqmPart, Backlog, Leaving, QueueSetup, Verdict};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
-use crate::part::{Advice, Form, Kind, Part, Words};
+use crate::part::{Advice, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
 /// Parameters of CoDel.
@@ -59,26 +59,26 @@ impl Default for CodelConfig {
     }
 }
 
-/// What is asked of `interval`, for all that are built on CoDel.
+/// The range of `interval`, for all AQMs that build on CoDel.
 pub(super) const INTERVAL_ADVICE: Advice = Advice {
     least: 0.001,
     most: 10.0,
     why: "it should be about the longest usual RTT (RFC 8289 section 4.3)",
 };
 /// The range of times of AQM.
-pub(super) const TIMES: Kind =
-    Kind::Time { least: Duration::from_micros(1), most: Duration::from_secs(100) };
+pub(super) const TIMES: ValueKind =
+    ValueKind::Time { least: Duration::from_micros(1), most: Duration::from_secs(100) };
 
 parameters! {
     CodelConfig in "", "parameters of codel";
     target: TIMES, "", "least waiting time that is acceptable for an interval";
     interval: TIMES, "", "how long it may be exceeded, about the longest usual RTT",
         advice = INTERVAL_ADVICE;
-    ecn: Kind::Bool, "", "mark instead of dropping where ECN is negotiated";
+    ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";
     @check(codel) { codel.check_times() }
 }
 
-/// What follows from the drop before, once the next packet is known.
+/// The consequence of the drop before, once the next packet is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Nothing,
@@ -145,11 +145,11 @@ impl Codel {
 
     /// Judges a packet that came at `arrived` and leaves at `now`, `bytes` being left behind it.
     /// Section 5.5: dequeue.
-    pub fn judge(&mut self, now: Time, arrived: Time, bytes: u64, packet: &Packet) -> Verdict {
+    pub fn judge(&mut self, now: Time, arrived: Time, bytes: u64, packet: &Packet) -> QueueAction {
         self.largest = self.largest.max(packet.size);
         let ok_to_drop = self.ok_to_drop(now, arrived, bytes);
         match std::mem::replace(&mut self.pending, Pending::Nothing) {
-            Pending::Entered => return Verdict::Pass,
+            Pending::Entered => return QueueAction::Pass,
             Pending::Dropped if ok_to_drop => {
                 self.drop_next = self.control_law(self.drop_next, self.count);
             }
@@ -163,15 +163,15 @@ impl Codel {
                 self.count = self.count.saturating_add(1);
                 if marks {
                     self.drop_next = self.control_law(self.drop_next, self.count);
-                    return Verdict::Mark;
+                    return QueueAction::Mark;
                 }
                 self.pending = Pending::Dropped;
-                return Verdict::Drop;
+                return QueueAction::Drop;
             }
-            return Verdict::Pass;
+            return QueueAction::Pass;
         }
         if !ok_to_drop {
-            return Verdict::Pass;
+            return QueueAction::Pass;
         }
         self.dropping = true;
         // If it was dropping until a short while ago, it goes on about where it was: section 5.5.
@@ -181,10 +181,10 @@ impl Codel {
         self.drop_next = self.control_law(now, self.count);
         self.last_count = self.count;
         if marks {
-            return Verdict::Mark;
+            return QueueAction::Mark;
         }
         self.pending = Pending::Entered;
-        Verdict::Drop
+        QueueAction::Drop
     }
 }
 
@@ -193,7 +193,8 @@ impl Part for Codel {
     const FORMS: &'static [Form<CodelConfig>] = &[Form {
         words: Words {
             name: "codel",
-            what: "drops from the head while the least waiting time of an interval is above a target",
+            what: "drops from the head while the least waiting time of an interval is above a \
+                target",
             source: "RFC 8289",
         },
         config: CodelConfig::RFC8289,
@@ -207,19 +208,22 @@ impl Aqm for Codel {
         leaving: Leaving,
         queue: &Backlog<'_>,
         packet: &Packet,
-    ) -> Verdict {
+    ) -> QueueAction {
         self.judge(now, leaving.arrived, queue.bytes, packet)
     }
 }
 
 impl AqmPart for Codel {
-    fn new(config: CodelConfig, _: &QueueSetup<'_>) -> Self {
-        Codel::with(config)
+    fn new(config: &CodelConfig, _: &QueueSetup<'_>) -> Self {
+        Codel::with(*config)
     }
     fn marks(config: &CodelConfig) -> bool {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]
@@ -232,7 +236,7 @@ mod tests {
 
     /// The verdict on a packet of 1000 bytes that leaves at `at` and has waited for `waited`, both
     /// in milliseconds, with 10 more packets behind it.
-    fn leave(codel: &mut Codel, at: u64, waited: u64) -> Verdict {
+    fn leave(codel: &mut Codel, at: u64, waited: u64) -> QueueAction {
         let packet = Packet { size: 1000, ..Packet::default() };
         codel.judge(ms(at), ms(at - waited), 10_000, &packet)
     }
@@ -245,7 +249,7 @@ mod tests {
         let mut drops = Vec::new();
         let mut at = 1000;
         while at < 1500 {
-            if leave(&mut codel, at, 20) == Verdict::Drop {
+            if leave(&mut codel, at, 20) == QueueAction::Drop {
                 // The packet behind it leaves at the same instant.
                 drops.push(at);
             } else {
@@ -257,7 +261,7 @@ mod tests {
         // next whole millisecond.
         assert_eq!(drops, [1100, 1200, 1271, 1329, 1379, 1424, 1464]);
         // One that has waited for less ends it.
-        assert_eq!(leave(&mut codel, 1500, 4), Verdict::Pass);
+        assert_eq!(leave(&mut codel, 1500, 4), QueueAction::Pass);
         assert!(!codel.is_dropping());
     }
 
@@ -270,7 +274,7 @@ mod tests {
             let mut until = |codel: &mut Codel, at: &mut u64, until: u64| {
                 while *at < until {
                     match leave(codel, *at, 20) {
-                        Verdict::Drop => drops.push(*at),
+                        QueueAction::Drop => drops.push(*at),
                         _ => *at += 1,
                     }
                 }
@@ -294,7 +298,7 @@ mod tests {
         let mut codel = Codel::with(CodelConfig::RFC8289);
         let packet = Packet { size: 1000, ..Packet::default() };
         for at in 1000..2000 {
-            assert_eq!(codel.judge(ms(at), ms(at - 50), 1000, &packet), Verdict::Pass);
+            assert_eq!(codel.judge(ms(at), ms(at - 50), 1000, &packet), QueueAction::Pass);
         }
     }
 
@@ -303,13 +307,13 @@ mod tests {
         let mut codel = Codel::with(CodelConfig { ecn: true, ..CodelConfig::RFC8289 });
         let packet = Packet { size: 1000, flags: Flags::ECN_CAPABLE, ..Packet::default() };
         let judge = |at: u64| codel.judge(ms(at), ms(at - 20), 10_000, &packet);
-        let fates: Vec<Verdict> = (1000..1300).map(judge).collect();
-        let marked: Vec<usize> = (0..300).filter(|i| fates[*i] == Verdict::Mark).collect();
+        let fates: Vec<QueueAction> = (1000..1300).map(judge).collect();
+        let marked: Vec<usize> = (0..300).filter(|i| fates[*i] == QueueAction::Mark).collect();
         // As above: 1100, 1200, 1270.7 ms.
         assert_eq!(marked, [100, 200, 271]);
-        assert!(!fates.contains(&Verdict::Drop));
-        // What does not speak ECN is dropped.
+        assert!(!fates.contains(&QueueAction::Drop));
+        // Packets without ECN are dropped.
         let mut codel = Codel::with(CodelConfig { ecn: true, ..CodelConfig::RFC8289 });
-        assert!((1000..1101).any(|at| leave(&mut codel, at, 20) == Verdict::Drop));
+        assert!((1000..1101).any(|at| leave(&mut codel, at, 20) == QueueAction::Drop));
     }
 }

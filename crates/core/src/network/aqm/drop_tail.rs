@@ -22,7 +22,7 @@ impl Part for DropTail {
 impl Aqm for DropTail {}
 
 impl AqmPart for DropTail {
-    fn new(_: Plain, _: &QueueSetup<'_>) -> Self {
+    fn new(_: &Plain, _: &QueueSetup<'_>) -> Self {
         DropTail
     }
     const ACTS_ON_DEPARTURE: bool = false;

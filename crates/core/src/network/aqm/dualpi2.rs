@@ -24,10 +24,10 @@
 //! both. While nothing waits and p' is zero, updates that would change nothing are not made.
 
 use super::codel::TIMES;
-use super::{Aqm, AqmPart, Backlog, Leaving, QueueSetup, Verdict};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Flags, Label, Packet};
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 use crate::{parameters, words};
 
@@ -37,7 +37,7 @@ const C: usize = 0;
 const L: usize = 1;
 /// A.1: p_Lmax.
 const P_L_MAX: f64 = 1.0;
-/// What a turn of C is long: section 4.2.2 leaves it open; a packet of usual size.
+/// The length of a turn of C, which section 4.2.2 leaves open: a packet of usual size.
 const C_QUANTUM: u64 = 1500;
 
 /// Which lane sends next.
@@ -98,18 +98,21 @@ parameters! {
     DualPi2Config in "", "parameters of dualpi2";
     target: TIMES, "", "waiting time of classic traffic aimed at";
     rtt_max: TIMES, "", "the largest RTT expected";
-    coupling: Kind::Number { least: 0.01, most: 100.0 }, "", "k, marks of L4S over those of the square root";
-    min_threshold: Kind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+    coupling: ValueKind::Number { least: 0.01, most: 100.0 }, "",
+        "k, marks of L4S over those of the square root";
+    min_threshold: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "waiting time of L4S at which marks begin";
-    range: Kind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+    range: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "and how much longer everything is marked; 0 for a step";
-    threshold_packets: Kind::Integer { least: 0, most: 1_000_000 }, "packets",
+    threshold_packets: ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
         "L4S left behind that are too few to mark";
-    scheduler: Kind::Word(DualScheduler::WORDS), "", "which lane sends next";
-    classic_weight: Kind::Integer { least: 1, most: 1000 }, "",
-        "bytes of L4S for each byte of classic traffic", when = |dual| dual.scheduler == DualScheduler::Wrr;
-    shift: Kind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
-        "how much longer L4S counts as waiting", when = |dual| dual.scheduler == DualScheduler::TsFifo;
+    scheduler: ValueKind::Word(DualScheduler::WORDS), "", "which lane sends next";
+    classic_weight: ValueKind::Integer { least: 1, most: 1000 }, "",
+        "bytes of L4S for each byte of classic \
+         traffic", when = |dual| dual.scheduler == DualScheduler::Wrr;
+    shift: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+        "how much longer L4S counts as \
+         waiting", when = |dual| dual.scheduler == DualScheduler::TsFifo;
 }
 
 /// The state of DualPI2.
@@ -120,7 +123,7 @@ pub struct DualPi2 {
     base: f64,
     /// prevq.
     previous: Duration,
-    /// What [`DualPi2::recurs`] has added up, for each lane.
+    /// The sums of [`DualPi2::recurs`], for each lane.
     counts: [f64; 2],
     turns: RoundRobin,
     update_due: Time,
@@ -195,31 +198,35 @@ impl DualPi2 {
         self.previous = current;
     }
 
-    fn judge_l4s(&mut self, waited: Duration, packets_left: usize) -> Verdict {
+    fn judge_l4s(&mut self, waited: Duration, packets_left: usize) -> QueueAction {
         let (classic, coupled) = (self.classic_probability(), self.coupled_probability());
         if coupled < P_L_MAX {
             let long = packets_left > self.config.threshold_packets as usize;
             let native = if long { self.ramp(waited) } else { 0.0 };
-            return if self.recurs(L, native.max(coupled)) { Verdict::Mark } else { Verdict::Pass };
+            return if self.recurs(L, native.max(coupled)) {
+                QueueAction::Mark
+            } else {
+                QueueAction::Pass
+            };
         }
         // A.2: overload is kept down by drops, as in C.
         if self.recurs(L, classic) {
-            Verdict::Drop
+            QueueAction::Drop
         } else if self.recurs(L, coupled) {
-            Verdict::Mark
+            QueueAction::Mark
         } else {
-            Verdict::Pass
+            QueueAction::Pass
         }
     }
 
-    fn judge_classic(&mut self, packet: &Packet) -> Verdict {
+    fn judge_classic(&mut self, packet: &Packet) -> QueueAction {
         let classic = self.classic_probability();
         if !self.recurs(C, classic) {
-            return Verdict::Pass;
+            return QueueAction::Pass;
         }
         let p_c_max = (1.0 / (self.config.coupling * self.config.coupling)).min(1.0);
         let marks = packet.flags.contains(Flags::ECN_CAPABLE) && classic < p_c_max;
-        if marks { Verdict::Mark } else { Verdict::Drop }
+        if marks { QueueAction::Mark } else { QueueAction::Drop }
     }
 }
 
@@ -237,7 +244,7 @@ impl Part for DualPi2 {
 }
 
 impl Aqm for DualPi2 {
-    fn on_enqueue(&mut self, now: Time, _: &Backlog<'_>, _: &Packet) -> Verdict {
+    fn on_enqueue(&mut self, now: Time, _: &Backlog<'_>, _: &Packet) -> QueueAction {
         if self.asleep {
             self.asleep = false;
             let interval = self.interval();
@@ -246,7 +253,7 @@ impl Aqm for DualPi2 {
                 self.update_due += interval.saturating_mul(missed + 1);
             }
         }
-        Verdict::Pass
+        QueueAction::Pass
     }
 
     fn on_dequeue(
@@ -255,13 +262,13 @@ impl Aqm for DualPi2 {
         Leaving { arrived, lane }: Leaving,
         queue: &Backlog<'_>,
         packet: &Packet,
-    ) -> Verdict {
+    ) -> QueueAction {
         let verdict = if lane == L {
             self.judge_l4s(now.since(arrived), queue.lanes[L].packets)
         } else {
             self.judge_classic(packet)
         };
-        if verdict != Verdict::Drop {
+        if verdict != QueueAction::Drop {
             self.turns.charge(lane, packet.size);
         }
         verdict
@@ -302,13 +309,16 @@ impl Aqm for DualPi2 {
 }
 
 impl AqmPart for DualPi2 {
-    fn new(config: DualPi2Config, _: &QueueSetup<'_>) -> Self {
-        DualPi2::with(config)
+    fn new(config: &DualPi2Config, _: &QueueSetup<'_>) -> Self {
+        DualPi2::with(*config)
     }
     fn marks(_: &DualPi2Config) -> bool {
         true
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]
@@ -371,18 +381,18 @@ mod tests {
         dual.base = 0.1;
         let plain = Packet { size: 1000, ..Packet::default() };
         let capable = Packet { flags: Flags::ECN_CAPABLE, ..plain.clone() };
-        let count = |verdicts: Vec<Verdict>, of| verdicts.iter().filter(|v| **v == of).count();
+        let count = |verdicts: Vec<QueueAction>, of| verdicts.iter().filter(|v| **v == of).count();
         // A queue of L4S that does not wait: 0.2 of 1000; classic: 0.01 of them.
         let l4s = (0..1000).map(|_| dual.judge_l4s(Duration::ZERO, 5)).collect();
-        assert!(count(l4s, Verdict::Mark).abs_diff(200) <= 1);
+        assert!(count(l4s, QueueAction::Mark).abs_diff(200) <= 1);
         let classic = (0..1000).map(|_| dual.judge_classic(&plain)).collect();
-        assert!(count(classic, Verdict::Drop).abs_diff(10) <= 1);
+        assert!(count(classic, QueueAction::Drop).abs_diff(10) <= 1);
         let classic = (0..1000).map(|_| dual.judge_classic(&capable)).collect();
-        assert!(count(classic, Verdict::Mark).abs_diff(10) <= 1);
+        assert!(count(classic, QueueAction::Mark).abs_diff(10) <= 1);
         // The ramp where it is more; not for the last packet but one.
-        assert_eq!(dual.judge_l4s(ms(2), 2), Verdict::Mark);
+        assert_eq!(dual.judge_l4s(ms(2), 2), QueueAction::Mark);
         dual.counts[L] = 0.0;
-        assert_eq!(dual.judge_l4s(ms(2), 1), Verdict::Pass);
+        assert_eq!(dual.judge_l4s(ms(2), 1), QueueAction::Pass);
     }
 
     #[test]
@@ -391,11 +401,11 @@ mod tests {
         let mut dual = DualPi2::with(DualPi2Config::RFC9332);
         dual.base = 0.6;
         let l4s: Vec<_> = (0..1000).map(|_| dual.judge_l4s(Duration::ZERO, 5)).collect();
-        assert!(l4s.contains(&Verdict::Drop));
+        assert!(l4s.contains(&QueueAction::Drop));
         let capable = Packet { size: 1000, flags: Flags::ECN_CAPABLE, ..Packet::default() };
         let classic: Vec<_> = (0..1000).map(|_| dual.judge_classic(&capable)).collect();
-        assert!(!classic.contains(&Verdict::Mark));
-        let dropped = classic.iter().filter(|v| **v == Verdict::Drop).count();
+        assert!(!classic.contains(&QueueAction::Mark));
+        let dropped = classic.iter().filter(|v| **v == QueueAction::Drop).count();
         assert!(dropped.abs_diff(360) <= 1, "{dropped}");
     }
 

@@ -20,11 +20,11 @@
 use std::collections::BTreeMap;
 
 use super::codel::{Codel, CodelConfig, INTERVAL_ADVICE, TIMES};
-use super::{Aqm, AqmPart, Backlog, Eviction, Leaving, QueueSetup, Verdict};
+use super::{Aqm, AqmPart, Backlog, Eviction, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Label, Packet};
 use crate::parameter;
-use crate::part::{Form, Kind, Parameter, Parameters, Part, Words};
+use crate::part::{Form, Parameter, Parameters, Part, ValueKind, Words};
 use crate::units::Time;
 
 /// Section 4.1: the most packets dropped at once.
@@ -83,7 +83,7 @@ impl Parameters for FqCodelConfig {
             "",
             ecn,
             codel.ecn,
-            Kind::Bool,
+            ValueKind::Bool,
             "",
             "mark instead of dropping where ECN is negotiated"
         ),
@@ -91,7 +91,7 @@ impl Parameters for FqCodelConfig {
             "",
             flows,
             flows,
-            Kind::Integer { least: 1, most: 65_536 },
+            ValueKind::Integer { least: 1, most: 65_536 },
             "",
             "queues that flows are hashed into"
         ),
@@ -99,7 +99,7 @@ impl Parameters for FqCodelConfig {
             "",
             quantum,
             quantum,
-            Kind::Integer { least: 1, most: 1 << 20 },
+            ValueKind::Integer { least: 1, most: 1 << 20 },
             "bytes",
             "what a queue may send a turn"
         ),
@@ -107,7 +107,7 @@ impl Parameters for FqCodelConfig {
             "",
             memory_limit,
             memory_limit,
-            Kind::Bytes { most: 1e15 },
+            ValueKind::Bytes { most: 1e15 },
             "",
             "what may wait in all queues together, beside the queue of the link"
         ),
@@ -160,9 +160,9 @@ impl Aqm for FqCodel {
         Leaving { arrived, lane }: Leaving,
         queue: &Backlog<'_>,
         packet: &Packet,
-    ) -> Verdict {
+    ) -> QueueAction {
         let verdict = self.codels[lane].judge(now, arrived, queue.lanes[lane].bytes, packet);
-        if verdict != Verdict::Drop {
+        if verdict != QueueAction::Drop {
             self.turns.charge(lane, packet.size);
         }
         verdict
@@ -200,15 +200,18 @@ impl Aqm for FqCodel {
 }
 
 impl AqmPart for FqCodel {
-    fn new(config: FqCodelConfig, place: &QueueSetup<'_>) -> Self {
-        let salt = (place.stream("fq-codel").uniform() * (1_u64 << 53) as f64) as u64;
+    fn new(config: &FqCodelConfig, setup: &QueueSetup<'_>) -> Self {
+        let salt = (setup.stream("fq-codel").uniform() * (1_u64 << 53) as f64) as u64;
         let (lane_of, codels) = (BTreeMap::new(), Vec::new());
-        FqCodel { config, salt, lane_of, codels, turns: RoundRobin::lists() }
+        FqCodel { config: *config, salt, lane_of, codels, turns: RoundRobin::lists() }
     }
     fn marks(config: &FqCodelConfig) -> bool {
         config.codel.ecn
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux, and RFC 8290 section 5.2.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(10240));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

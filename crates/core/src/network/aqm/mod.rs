@@ -1,12 +1,12 @@
-//! Queue management: which packets a queue drops or marks, and in which order it sends the rest.
+//! AQMs: which packets a queue drops or marks, and in which order it sends the rest.
 //!
-//! An AQM is one file here: a state machine that implements [`Aqm`], its
-//! parameters, and how it describes itself ([`Part`]). It is asked when a packet
-//! arrives and again when it would leave, and answers with a [`Verdict`]; it may have timers. A
-//! line in the list below makes it a choice of scenario files.
+//! An AQM is one file here: a state machine that implements [`Aqm`], its parameters, and its
+//! description ([`Part`]). It is called when a packet arrives and again when it would leave, and
+//! returns a [`QueueAction`]; it may have timers. A line in the list below makes it available to
+//! scenario files.
 //!
-//! The queue may be split into lanes, FIFO queues of their own, if the AQM says so: it names
-//! the lane of each arrival, and which lane is served next.
+//! An AQM may split its queue into lanes, FIFO queues of their own: it names the lane of each
+//! arrival, and the lane that is served next.
 
 mod codel;
 mod drop_tail;
@@ -22,11 +22,11 @@ pub use fq_codel::{FqCodel, FqCodelConfig};
 pub use pie::{Pie, PieConfig};
 pub use red::{Red, RedConfig};
 
-use std::fmt;
+use std::fmt::Debug;
 
 use super::QueueLimit;
 use crate::packet::{Label, Packet};
-use crate::part::{CustomPart, Part, Plain, axis};
+use crate::part::{AnyPart, CustomPart, Part, Plain, axis, behaviour};
 use crate::rng::Stream;
 use crate::units::{Rate, Time};
 
@@ -36,23 +36,35 @@ axis! {
     config AqmConfig;
     /// The state of a queue's management.
     state AqmState;
-    @make Placed(&QueueSetup<'_>);
+    @make AqmPart(&QueueSetup<'_>);
     @custom dyn MakeAqm => Box<dyn Aqm + Send + Sync> =
-        |maker: &dyn MakeAqm, place: &QueueSetup<'_>| maker.make(place);
+        |maker: &dyn MakeAqm, setup: &QueueSetup<'_>| maker.make(setup);
     DropTail: DropTail,
-    Red: Box<Red>,
-    Codel: Box<Codel>,
-    FqCodel: Box<FqCodel>,
-    Pie: Box<Pie>,
-    DualPi2: Box<DualPi2>,
+    Red: Red => Box,
+    Codel: Codel => Box,
+    FqCodel: FqCodel => Box,
+    Pie: Pie => Box,
+    DualPi2: DualPi2 => Box,
 }
 
 impl AqmConfig {
-    /// Does it mark packets?
+    /// True if it can be told to mark packets, by a parameter `ecn`.
+    pub fn has_ecn_parameter(&self) -> bool {
+        self.settings().iter().any(|setting| setting.doc.key == "ecn")
+    }
+    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    pub fn default_limit(&self) -> Option<QueueLimit> {
+        each_kind!(self, P(_) => <P as AqmPart>::DEFAULT_LIMIT, custom(_) => None)
+    }
+    /// True if it aims at a standing queue far below the limit.
+    pub fn keeps_queue_short(&self) -> bool {
+        each_kind!(self, P(_) => <P as AqmPart>::KEEPS_QUEUE_SHORT, custom(_) => false)
+    }
+    /// True if it marks packets.
     pub fn marks(&self) -> bool {
         each_kind!(self, P(config) => <P as AqmPart>::marks(config), custom(aqm) => aqm.marks())
     }
-    /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
+    /// True if packets must be held until they leave. If not, a [`super::FifoLink`] will do.
     pub fn acts_on_departure(&self) -> bool {
         each_kind!(
             self,
@@ -62,49 +74,38 @@ impl AqmConfig {
     }
 }
 
-/// A part that is made at a place.
-trait Placed: Part {
-    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
-}
-
-impl<P: AqmPart> Placed for P {
-    fn new(config: &P::Config, place: &QueueSetup<'_>) -> Self {
-        <P as AqmPart>::new(*config, place)
-    }
-}
-
 impl Default for AqmConfig {
-    /// Drop what does not fit.
+    /// DropTail.
     fn default() -> Self {
         AqmConfig::DropTail(Plain)
     }
 }
 
-/// What is to become of a packet.
+/// The action of an AQM on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum QueueAction {
     /// Let it pass.
     Pass,
-    /// Let it pass with a congestion mark. Where the transport does not understand ECN
+    /// Let it pass with a congestion mark. If the transport does not understand ECN
     /// ([`Flags::ECN_CAPABLE`](crate::packet::Flags::ECN_CAPABLE)) it is dropped instead.
     Mark,
     /// Drop it.
     Drop,
 }
 
-/// A queue, as what manages it and what writes into its packets see it.
+/// A queue, as its AQM and its router see it.
 #[derive(Debug, Clone, Copy)]
 pub struct Backlog<'a> {
     /// Packets waiting, the one in transmission not counted.
     pub packets: usize,
     /// Their bytes on the wire.
     pub bytes: u64,
-    /// How much may wait.
+    /// Its capacity.
     pub limit: QueueLimit,
-    /// Since when the wire has had nothing to do; `None` while it has.
+    /// The time since when the wire is idle; `None` while it is busy.
     pub idle_since: Option<Time>,
-    /// Since when this queue has had nothing to do, waiting or on the wire; `None` while it has.
-    /// Other than `idle_since` where classes share a wire.
+    /// The time since when this queue has had no packet, waiting or on the wire; `None` while it
+    /// has one. Differs from `idle_since` if classes share a wire.
     pub empty_since: Option<Time>,
     /// The lanes that have been used so far. Empty on a link that holds no packets.
     pub lanes: &'a [Lane],
@@ -127,7 +128,7 @@ pub struct Lane {
     pub packets: usize,
     /// Their bytes.
     pub bytes: u64,
-    /// When its first packet came, and that one's bytes.
+    /// The arrival time and the bytes of its first packet.
     pub head: Option<(Time, u32)>,
 }
 
@@ -143,149 +144,77 @@ pub struct Eviction {
 /// A packet that would leave a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaving {
-    /// When it came.
+    /// The time of its arrival.
     pub arrived: Time,
     /// Its lane.
     pub lane: usize,
 }
 
-/// The state machine of an AQM. By default it does nothing: DropTail.
-pub trait Aqm: fmt::Debug {
-    /// A packet arrives and finds `queue`. What passes here is still dropped if it does not fit.
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        let _ = (now, queue, packet);
-        Verdict::Pass
+behaviour! {
+    /// An AQM at work. By default it does nothing: DropTail.
+    pub trait Aqm: Debug {
+        /// A packet arrives and finds `queue`. A packet that passes is still dropped if it does not
+        /// fit.
+        fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> QueueAction =
+            QueueAction::Pass;
+        /// A packet would leave; `queue` is the queue without it. After a drop this is called for
+        /// the next packet at once.
+        fn on_dequeue(
+            &mut self,
+            now: Time,
+            leaving: Leaving,
+            queue: &Backlog<'_>,
+            packet: &Packet,
+        ) -> QueueAction = QueueAction::Pass;
+        /// When [`Aqm::on_timer`] must be called next.
+        fn next_timer(&self) -> Time = Time::NEVER;
+        /// An interval ends.
+        fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
+        /// The wire has another rate from now on, and the queue may count on `share` of it; all
+        /// that was due by `now` has been done.
+        fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) = ();
+        /// The lane that an arriving packet joins if it is let in, from 0; at most one more than
+        /// there are.
+        fn lane(&mut self, label: Label, packet: &Packet) -> usize = 0;
+        /// The lane whose first packet is to leave next; something waits in `queue`. Called again
+        /// if that packet is dropped.
+        fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize = 0;
+        /// The packets to drop from `queue`, which exceeds its limit since the latest arrival
+        /// joined. Called only for AQMs that [make room](Aqm::makes_room).
+        fn evict(&mut self, queue: &Backlog<'_>) -> Eviction = Eviction { lane: 0, packets: 1 };
+        /// True if an arrival that does not fit is let in at the cost of others.
+        fn makes_room(&self) -> bool = false;
+        /// The most bytes that may wait, beside the limit of the queue.
+        fn memory_limit(&self) -> u64 = u64::MAX;
     }
-
-    /// A packet would leave; `queue` is what it leaves behind. After a drop the next packet is
-    /// asked about at once.
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        let _ = (now, leaving, queue, packet);
-        Verdict::Pass
-    }
-
-    /// When [`Aqm::on_timer`] must be called next.
-    fn next_timer(&self) -> Time {
-        Time::NEVER
-    }
-
-    /// An interval ends.
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        let _ = (now, queue);
-    }
-
-    /// The wire has another rate from now on, and the queue may count on `share` of it; all that was
-    /// due by `now` has been done.
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        let _ = (now, wire, share);
-    }
-
-    /// The lane that an arriving packet joins if it is let in, from 0; at most one more than there
-    /// are.
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        let _ = (label, packet);
-        0
-    }
-
-    /// The lane whose first packet is to leave next; something waits in `queue`. Called again if
-    /// that packet is dropped.
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        let _ = (now, queue);
-        0
-    }
-
-    /// `queue` holds more than it may now that the latest arrival has joined: what goes. Asked only
-    /// of AQMs that [make room](Aqm::makes_room).
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        let _ = queue;
-        Eviction { lane: 0, packets: 1 }
-    }
-
-    /// Is an arrival that does not fit let in at the cost of others?
-    fn makes_room(&self) -> bool {
-        false
-    }
-
-    /// The most bytes that may wait, beside the limit of the queue.
-    fn memory_limit(&self) -> u64 {
-        u64::MAX
-    }
+    impl for AqmState, by each;
 }
 
-/// An AQM as a part: how it is made, and what must be known of it before.
-pub trait AqmPart: Part + Aqm {
-    /// The AQM of an empty queue.
-    fn new(config: Self::Config, place: &QueueSetup<'_>) -> Self;
+/// An AQM of this crate, with the facts about it that hold before it is made.
+pub trait AqmPart: Part + Aqm + Sized {
+    /// The state before an empty queue.
+    fn new(config: &Self::Config, setup: &QueueSetup<'_>) -> Self;
 
-    /// Does it mark packets, with these parameters?
+    /// True if it marks packets, with these parameters.
     fn marks(_config: &Self::Config) -> bool {
         false
     }
 
-    /// Does it act when packets leave, or on timers, or keep lanes? If not, and only then, a
-    /// [`super::FifoLink`] may ask it, which only calls [`Aqm::on_enqueue`].
+    /// True if it acts when packets leave, or on timers, or keeps lanes. If not, and only then, a
+    /// [`super::FifoLink`] may use it, which only calls [`Aqm::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
+
+    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    const DEFAULT_LIMIT: Option<QueueLimit> = None;
+
+    /// True if it aims at a standing queue far below the limit.
+    const KEEPS_QUEUE_SHORT: bool = false;
 }
 
-impl<P: AqmPart> AqmPart for Box<P> {
-    fn new(config: P::Config, place: &QueueSetup<'_>) -> Self {
-        Box::new(P::new(config, place))
-    }
-    fn marks(config: &P::Config) -> bool {
-        P::marks(config)
-    }
-    const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
-}
-
-impl<M: Aqm + ?Sized> Aqm for Box<M> {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        (**self).on_enqueue(now, queue, packet)
-    }
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        (**self).on_dequeue(now, leaving, queue, packet)
-    }
-    fn next_timer(&self) -> Time {
-        (**self).next_timer()
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        (**self).on_timer(now, queue);
-    }
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        (**self).on_rate(now, wire, share);
-    }
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        (**self).lane(label, packet)
-    }
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        (**self).next_lane(now, queue)
-    }
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        (**self).evict(queue)
-    }
-    fn makes_room(&self) -> bool {
-        (**self).makes_room()
-    }
-    fn memory_limit(&self) -> u64 {
-        (**self).memory_limit()
-    }
-}
-
-/// What makes an AQM from another crate: [`AqmConfig::Custom`].
+/// Makes the states of an AQM from another crate: [`AqmConfig::Custom`].
 pub trait MakeAqm: CustomPart {
-    /// The AQM of an empty queue.
-    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
+    /// The state before an empty queue.
+    fn make(&self, setup: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
     /// See [`AqmPart::marks`].
     fn marks(&self) -> bool {
         false
@@ -296,14 +225,14 @@ pub trait MakeAqm: CustomPart {
     }
 }
 
-/// Where a queue is.
+/// The arguments from which the AQM and the router of a queue are made.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueSetup<'a> {
     /// The rate of the wire, or its mean.
     pub wire: Rate,
-    /// What of it the queue may count on beside other classes.
+    /// The part of it that the queue may count on beside other classes.
     pub share: Rate,
-    /// How much may wait.
+    /// The capacity of the queue.
     pub limit: QueueLimit,
     /// The seed of the run.
     pub seed: u64,
@@ -312,48 +241,8 @@ pub struct QueueSetup<'a> {
 }
 
 impl QueueSetup<'_> {
-    /// The random numbers of what is called `kind` here.
+    /// The random numbers of the part named `kind` of this queue.
     pub fn stream(&self, kind: &str) -> Stream {
         Stream::new(self.seed, kind, self.name)
-    }
-}
-
-/// Asks whichever AQM it is.
-impl Aqm for AqmState {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
-        each!(self, aqm => aqm.on_enqueue(now, queue, packet))
-    }
-    fn on_dequeue(
-        &mut self,
-        now: Time,
-        leaving: Leaving,
-        queue: &Backlog<'_>,
-        packet: &Packet,
-    ) -> Verdict {
-        each!(self, aqm => aqm.on_dequeue(now, leaving, queue, packet))
-    }
-    fn next_timer(&self) -> Time {
-        each!(self, aqm => aqm.next_timer())
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        each!(self, aqm => aqm.on_timer(now, queue));
-    }
-    fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
-        each!(self, aqm => aqm.on_rate(now, wire, share));
-    }
-    fn lane(&mut self, label: Label, packet: &Packet) -> usize {
-        each!(self, aqm => aqm.lane(label, packet))
-    }
-    fn next_lane(&mut self, now: Time, queue: &Backlog<'_>) -> usize {
-        each!(self, aqm => aqm.next_lane(now, queue))
-    }
-    fn evict(&mut self, queue: &Backlog<'_>) -> Eviction {
-        each!(self, aqm => aqm.evict(queue))
-    }
-    fn makes_room(&self) -> bool {
-        each!(self, aqm => aqm.makes_room())
-    }
-    fn memory_limit(&self) -> u64 {
-        each!(self, aqm => aqm.memory_limit())
     }
 }

@@ -20,10 +20,10 @@
 //! would change nothing are not made; they go on in their rhythm.
 
 use super::codel::TIMES;
-use super::{Aqm, AqmPart, Backlog, Leaving, QueueSetup, Verdict};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
@@ -72,14 +72,16 @@ parameters! {
     PieConfig in "", "parameters of pie";
     target: TIMES, "", "waiting time aimed at";
     t_update: TIMES, "", "time between updates of the probability";
-    max_burst: Kind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+    max_burst: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "how long a burst may last without a drop";
-    alpha: Kind::Number { least: 0.0, most: 1000.0 }, "Hz", "gain of the distance from the target";
-    beta: Kind::Number { least: 0.0, most: 1000.0 }, "Hz", "gain of the change of waiting time";
-    mean_packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes",
+    alpha: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
+        "gain of the distance from the target";
+    beta: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
+        "gain of the change of waiting time";
+    mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "two packets of it may always wait";
-    ecn: Kind::Bool, "", "mark instead of dropping where ECN is negotiated";
-    mark_threshold: Kind::Number { least: 0.0, most: 1.0 }, "",
+    ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";
+    mark_threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
         "probability from which what speaks ECN is dropped too", when = |pie| pie.ecn;
 }
 
@@ -180,7 +182,7 @@ impl Part for Pie {
 }
 
 impl Aqm for Pie {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> QueueAction {
         if self.asleep {
             self.asleep = false;
             let interval = self.config.t_update;
@@ -190,17 +192,27 @@ impl Aqm for Pie {
             }
         }
         if !self.drops_early(queue.bytes) {
-            return Verdict::Pass;
+            return QueueAction::Pass;
         }
         let PieConfig { ecn, mark_threshold, .. } = self.config;
         let marks = ecn && packet.flags.contains(Flags::ECN_CAPABLE);
         // Section 5.1.
-        if marks && self.probability <= mark_threshold { Verdict::Mark } else { Verdict::Drop }
+        if marks && self.probability <= mark_threshold {
+            QueueAction::Mark
+        } else {
+            QueueAction::Drop
+        }
     }
 
-    fn on_dequeue(&mut self, now: Time, leaving: Leaving, _: &Backlog<'_>, _: &Packet) -> Verdict {
+    fn on_dequeue(
+        &mut self,
+        now: Time,
+        leaving: Leaving,
+        _: &Backlog<'_>,
+        _: &Packet,
+    ) -> QueueAction {
         self.delay = now.since(leaving.arrived);
-        Verdict::Pass
+        QueueAction::Pass
     }
 
     fn next_timer(&self) -> Time {
@@ -219,13 +231,16 @@ impl Aqm for Pie {
 }
 
 impl AqmPart for Pie {
-    fn new(config: PieConfig, place: &QueueSetup<'_>) -> Self {
-        Pie::with(config, place.stream("pie"))
+    fn new(config: &PieConfig, setup: &QueueSetup<'_>) -> Self {
+        Pie::with(*config, setup.stream("pie"))
     }
     fn marks(config: &PieConfig) -> bool {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]
@@ -292,7 +307,7 @@ mod tests {
         // The worst there is, all the time: ten updates of 15 ms use 150 ms up.
         for update in 1..=20 {
             let now = Time::ZERO + ms(15 * update);
-            if pie.on_enqueue(now, &queue(100), &packet) == Verdict::Pass {
+            if pie.on_enqueue(now, &queue(100), &packet) == QueueAction::Pass {
                 passed += 1;
             }
             pie.delay = ms(1000);
@@ -325,17 +340,17 @@ mod tests {
         let mut pie = pie(config);
         pie.delay_old = ms(100);
         let capable = Packet { size: 1000, flags: Flags::ECN_CAPABLE, ..Packet::default() };
-        let mut fates = |probability: f64, packet: &Packet| -> Vec<Verdict> {
+        let mut fates = |probability: f64, packet: &Packet| -> Vec<QueueAction> {
             pie.probability = probability;
             (0..1000).map(|_| pie.on_enqueue(Time::ZERO, &queue(100), packet)).collect()
         };
         let marked = fates(0.1, &capable);
-        let share = marked.iter().filter(|fate| **fate == Verdict::Mark).count();
+        let share = marked.iter().filter(|fate| **fate == QueueAction::Mark).count();
         // 100 of 1000; five standard deviations of sqrt(1000 x 0.1 x 0.9) = 9.5.
-        assert!(share.abs_diff(100) < 48 && !marked.contains(&Verdict::Drop), "{share}");
-        assert!(!fates(0.11, &capable).contains(&Verdict::Mark));
+        assert!(share.abs_diff(100) < 48 && !marked.contains(&QueueAction::Drop), "{share}");
+        assert!(!fates(0.11, &capable).contains(&QueueAction::Mark));
         let plain = Packet { size: 1000, ..Packet::default() };
-        assert!(!fates(0.1, &plain).contains(&Verdict::Mark));
+        assert!(!fates(0.1, &plain).contains(&QueueAction::Mark));
     }
 
     #[test]

@@ -10,10 +10,10 @@
 //! p_a  = p_b / (1 - count p_b)
 //! ```
 
-use super::{Aqm, AqmPart, Backlog, QueueSetup, Verdict};
+use super::{Aqm, AqmPart, Backlog, QueueAction, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Rate, Time};
 
@@ -59,15 +59,17 @@ impl Default for RedConfig {
 
 parameters! {
     RedConfig in "", "parameters of red";
-    min_threshold: Kind::Number { least: 0.0, most: 1e9 }, "packets",
+    min_threshold: ValueKind::Number { least: 0.0, most: 1e9 }, "packets",
         "average queue from which red drops";
-    max_threshold: Kind::Number { least: 0.0, most: 1e9 }, "packets",
+    max_threshold: ValueKind::Number { least: 0.0, most: 1e9 }, "packets",
         "average queue of max_probability";
-    weight: Kind::Number { least: 1e-12, most: 1.0 }, "", "weight of a new sample in the average";
-    max_probability: Kind::Number { least: 1e-12, most: 1.0 }, "", "probability at max_threshold";
-    gentle: Kind::Bool, "", "rise to 1 between max_threshold and twice that";
-    ecn: Kind::Bool, "", "mark instead of dropping where ECN is negotiated";
-    mean_packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes",
+    weight: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
+        "weight of a new sample in the average";
+    max_probability: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
+        "probability at max_threshold";
+    gentle: ValueKind::Bool, "", "rise to 1 between max_threshold and twice that";
+    ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";
+    mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "ages the average of an idle queue";
     @check(red) {
         if red.max_threshold <= red.min_threshold {
@@ -119,7 +121,7 @@ impl Red {
 
     /// Judges a packet that arrives when `waiting` packets wait. `idle` is how long the link
     /// had been idle, in transmission times of a typical packet, or `None` if it is busy.
-    pub fn judge(&mut self, waiting: usize, idle: Option<f64>, ecn_capable: bool) -> Verdict {
+    pub fn judge(&mut self, waiting: usize, idle: Option<f64>, ecn_capable: bool) -> QueueAction {
         let RedConfig {
             min_threshold, max_threshold, weight, max_probability, gentle, ecn, ..
         } = self.spec;
@@ -131,14 +133,14 @@ impl Red {
         let average = self.average;
         let drop_rate = if average < min_threshold {
             self.count = None;
-            return Verdict::Pass;
+            return QueueAction::Pass;
         } else if average < max_threshold {
             max_probability * (average - min_threshold) / (max_threshold - min_threshold)
         } else if gentle && average < 2.0 * max_threshold {
             max_probability + (1.0 - max_probability) * (average - max_threshold) / max_threshold
         } else {
             self.count = Some(0);
-            return Verdict::Drop;
+            return QueueAction::Drop;
         };
         let count = self.count.map_or(0, |count| count + 1);
         let spread = drop_rate / (1.0 - f64::from(count) * drop_rate);
@@ -146,16 +148,16 @@ impl Red {
         let due = !(0.0..1.0).contains(&spread);
         if due || self.stream.chance(Probability::new(spread).unwrap_or(Probability::ONE)) {
             self.count = Some(0);
-            if ecn && ecn_capable { Verdict::Mark } else { Verdict::Drop }
+            if ecn && ecn_capable { QueueAction::Mark } else { QueueAction::Drop }
         } else {
             self.count = Some(count);
-            Verdict::Pass
+            QueueAction::Pass
         }
     }
 }
 
 impl Aqm for Red {
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> Verdict {
+    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> QueueAction {
         // How many typical packets could have left during a pause.
         let idle = queue.empty_since.map(|since| match self.typical.as_secs_f64() {
             0.0 => 0.0,
@@ -170,14 +172,15 @@ impl Aqm for Red {
 }
 
 impl AqmPart for Red {
-    fn new(config: RedConfig, place: &QueueSetup<'_>) -> Self {
-        let typical = place.wire.transmission_time(config.mean_packet_size);
-        Red::with_stream(config, place.stream("red"), typical)
+    fn new(config: &RedConfig, setup: &QueueSetup<'_>) -> Self {
+        let typical = setup.wire.transmission_time(config.mean_packet_size);
+        Red::with_stream(*config, setup.stream("red"), typical)
     }
     fn marks(config: &RedConfig) -> bool {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = false;
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]
@@ -191,7 +194,7 @@ mod tests {
     #[test]
     fn the_average_follows_its_equations() {
         let mut red = red(RedConfig { weight: 0.5, min_threshold: 100.0, ..RedConfig::default() });
-        assert_eq!(red.judge(8, None, false), Verdict::Pass);
+        assert_eq!(red.judge(8, None, false), QueueAction::Pass);
         assert_eq!(red.average(), 4.0); // 0 + 0.5 (8 - 0)
         red.judge(8, None, false);
         assert_eq!(red.average(), 6.0); // 4 + 0.5 (8 - 4)
@@ -205,21 +208,21 @@ mod tests {
         // with p_a = 0.05 / (1 - 0.05 k) = 1 / (20 - k), so that the gaps are uniform on 1..=19
         // (Floyd and Jacobson, section 7): mean 10 packets.
         let mut red = red(RedConfig { weight: 1.0, ..RedConfig::default() });
-        let fates: Vec<Verdict> = (0..100_000).map(|_| red.judge(10, None, false)).collect();
-        let dropped = fates.iter().filter(|v| **v == Verdict::Drop).count() as f64;
+        let fates: Vec<QueueAction> = (0..100_000).map(|_| red.judge(10, None, false)).collect();
+        let dropped = fates.iter().filter(|v| **v == QueueAction::Drop).count() as f64;
         assert!((100_000.0 / dropped - 10.0).abs() < 0.2, "one in {}", 100_000.0 / dropped);
-        let longest = fates.split(|v| *v == Verdict::Drop).map(<[_]>::len).max().unwrap();
+        let longest = fates.split(|v| *v == QueueAction::Drop).map(<[_]>::len).max().unwrap();
         assert!(longest <= 20, "{longest}");
     }
 
     #[test]
     fn beyond_the_thresholds() {
         let mut hard = red(RedConfig { weight: 1.0, gentle: false, ..RedConfig::default() });
-        assert_eq!(hard.judge(15, None, true), Verdict::Drop);
+        assert_eq!(hard.judge(15, None, true), QueueAction::Drop);
         let mut gentle = red(RedConfig { weight: 1.0, ecn: true, ..RedConfig::default() });
-        assert_eq!(gentle.judge(30, None, true), Verdict::Drop);
+        assert_eq!(gentle.judge(30, None, true), QueueAction::Drop);
         let fates: Vec<_> = (0..1000).map(|_| gentle.judge(20, None, true)).collect();
-        assert!(fates.contains(&Verdict::Mark) && fates.contains(&Verdict::Pass));
-        assert!(!fates.contains(&Verdict::Drop), "early drops become marks");
+        assert!(fates.contains(&QueueAction::Mark) && fates.contains(&QueueAction::Pass));
+        assert!(!fates.contains(&QueueAction::Drop), "early drops become marks");
     }
 }

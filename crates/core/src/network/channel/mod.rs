@@ -1,30 +1,53 @@
 //! Channels: which packets a wire destroys.
+//!
+//! A channel is a state machine that implements [`Channel`]; a [`ChannelConfig`] makes it. One from
+//! another crate comes in by a [`MakeChannel`].
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt;
+mod bursts;
+mod gilbert_elliott;
+mod independent;
 
-use super::{ChainClock, ChannelConfig};
+use std::fmt::Debug;
+
 use crate::packet::{Label, Packet};
-use crate::part::CustomPart;
+use crate::part::{Custom, CustomPart, behaviour};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
-/// The state of a channel. A destroyed packet still takes its time on the wire.
-#[derive(Debug)]
-pub struct ChannelState {
-    law: Law,
-    stream: Stream,
+use bursts::Bursts;
+use gilbert_elliott::GilbertElliott;
+use independent::{BitErrors, Clean, PacketLoss};
+
+behaviour! {
+    /// A channel at work. A destroyed packet still takes its time on the wire.
+    pub trait Channel: Debug {
+        /// Is this packet, whose last bit leaves the queue at `now`, destroyed on the wire? Packets
+        /// must be asked for in the order in which they cross. `stream` has the random numbers of
+        /// the channel.
+        fn destroys(
+            &mut self,
+            now: Time,
+            label: Label,
+            packet: &Packet,
+            stream: &mut Stream,
+        ) -> bool;
+        /// Is a packet destroyed that a link layer sends again and whose last bit leaves at `at`,
+        /// which may lie ahead of what is asked for next? A chain in time is in the state of that
+        /// instant. A channel that goes by packets counts this as the next, although others may be
+        /// sent before. The random numbers of `again` decide where the state does not.
+        fn destroys_again(
+            &mut self,
+            at: Time,
+            label: Label,
+            packet: &Packet,
+            stream: &mut Stream,
+            again: &mut Stream,
+        ) -> bool = self.destroys(at, label, packet, again);
+    }
+    impl for ChannelState, by each;
 }
 
-/// A channel from another crate.
-pub trait Channel: fmt::Debug {
-    /// As [`ChannelState::destroys`], with random numbers of the channel's own. Where a link layer sends
-    /// packets again, each attempt is asked for at its own instant, which may lie ahead of what is
-    /// asked for next.
-    fn destroys(&mut self, now: Time, label: Label, packet: &Packet, stream: &mut Stream) -> bool;
-}
-
-/// What makes a channel from another crate: [`ChannelConfig::Custom`].
+/// Makes the states of a channel that another crate gives: [`ChannelConfig::Custom`].
 pub trait MakeChannel: CustomPart {
     /// The channel before its first packet.
     fn make(&self) -> Box<dyn Channel + Send + Sync>;
@@ -33,150 +56,109 @@ pub trait MakeChannel: CustomPart {
     fn loss_rate(&self, size: u32) -> f64;
 }
 
-#[derive(Debug)]
-enum Law {
+/// The losses of a wire, with their parameters.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum ChannelConfig {
+    /// Nothing.
+    #[default]
     Clean,
+    /// Each packet is lost with this probability, independently.
     PacketLoss(Probability),
-    BitErrors { ln_survival_per_bit: f64 },
-    Bursts { event: Probability, length: u32, per_flow: bool, left: HashMap<u32, u32> },
-    GilbertElliott { clock: Clock, bad: bool, loss: [Probability; 2] },
+    /// Each bit is inverted with this probability, independently: a packet of n bits is lost
+    /// with probability 1 - (1 - ber)^n.
+    BitErrors(Probability),
+    /// Loss events that destroy several consecutive packets each (lr2008 section 7.4).
+    Bursts {
+        /// Probability that a packet outside a burst begins one. The loss rate the paper plots
+        /// is `event` times `length`.
+        event: Probability,
+        /// Packets destroyed by one event, at least 1.
+        length: u32,
+        /// Are the consecutive packets those of one flow, or any packets of the link?
+        per_flow: bool,
+    },
+    /// From another crate.
+    Custom(Custom<dyn MakeChannel>),
+    /// The Gilbert-Elliott chain of a good and a bad state.
+    GilbertElliott {
+        /// The clock of the chain.
+        clock: ChainClock,
+        /// Loss probability of a packet in the good state.
+        loss_good: Probability,
+        /// Loss probability of a packet in the bad state.
+        loss_bad: Probability,
+    },
+}
+
+/// The clock of a two-state chain.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ChainClock {
+    /// One step a packet, as netem's `gemodel p r`.
+    Packets {
+        /// Probability of good to bad at each packet.
+        to_bad: Probability,
+        /// Probability of bad to good at each packet.
+        to_good: Probability,
+    },
+    /// Exponential sojourns in virtual time.
+    Time {
+        /// Mean time in the good state, positive.
+        mean_good: Duration,
+        /// Mean time in the bad state, positive.
+        mean_bad: Duration,
+    },
+}
+
+/// The state of a channel.
+#[derive(Debug)]
+pub enum ChannelState {
+    /// See [`ChannelConfig::Clean`].
+    Clean(Clean),
+    /// See [`ChannelConfig::PacketLoss`].
+    PacketLoss(PacketLoss),
+    /// See [`ChannelConfig::BitErrors`].
+    BitErrors(BitErrors),
+    /// See [`ChannelConfig::Bursts`].
+    Bursts(Bursts),
+    /// See [`ChannelConfig::GilbertElliott`].
+    GilbertElliott(GilbertElliott),
+    /// From another crate.
     Custom(Box<dyn Channel + Send + Sync>),
 }
 
-#[derive(Debug, Clone)]
-enum Clock {
-    /// Probability of leaving the good and the bad state at each packet.
-    Packets([Probability; 2]),
-    /// Mean sojourns, the end of the present one, and the ends of those after it as far as they are
-    /// known.
-    Time { mean: [Duration; 2], until: Time, ahead: VecDeque<Time> },
-}
-
-impl Law {
-    fn new(spec: &ChannelConfig, stream: &mut Stream) -> Self {
-        match *spec {
-            ChannelConfig::Clean => Law::Clean,
-            ChannelConfig::Custom(custom) => Law::Custom(custom.0.make()),
-            ChannelConfig::PacketLoss(p) => Law::PacketLoss(p),
-            ChannelConfig::BitErrors(ber) => {
-                Law::BitErrors { ln_survival_per_bit: libm::log1p(-ber.get()) }
-            }
-            ChannelConfig::Bursts { event, length, per_flow } => {
-                Law::Bursts { event, length, per_flow, left: HashMap::new() }
-            }
-            ChannelConfig::GilbertElliott { clock, loss_good, loss_bad } => {
-                let clock = match clock {
-                    ChainClock::Packets { to_bad, to_good } => Clock::Packets([to_bad, to_good]),
-                    ChainClock::Time { mean_good, mean_bad } => Clock::Time {
-                        mean: [mean_good, mean_bad],
-                        until: Time::ZERO + stream.exponential(mean_good),
-                        ahead: VecDeque::new(),
-                    },
-                };
-                Law::GilbertElliott { clock, bad: false, loss: [loss_good, loss_bad] }
-            }
+/// Forwards a call to the channel.
+macro_rules! each {
+    (&mut $self:ident.$method:ident($($argument:ident),*)) => {
+        match $self {
+            ChannelState::Clean(channel) => channel.$method($($argument),*),
+            ChannelState::PacketLoss(channel) => channel.$method($($argument),*),
+            ChannelState::BitErrors(channel) => channel.$method($($argument),*),
+            ChannelState::Bursts(channel) => channel.$method($($argument),*),
+            ChannelState::GilbertElliott(channel) => channel.$method($($argument),*),
+            ChannelState::Custom(channel) => channel.$method($($argument),*),
         }
-    }
+    };
 }
-
-impl ChannelState {
-    /// The channel described by `spec`, drawing from `stream`.
-    pub fn new(spec: &ChannelConfig, mut stream: Stream) -> Self {
-        ChannelState { law: Law::new(spec, &mut stream), stream }
-    }
-
-    /// Destroys as `spec` says from now on, with the random numbers that come next.
-    pub fn become_as(&mut self, spec: &ChannelConfig) {
-        self.law = Law::new(spec, &mut self.stream);
-    }
-
-    /// Does this channel never destroy anything?
-    pub fn is_clean(&self) -> bool {
-        matches!(self.law, Law::Clean)
-    }
-
-    /// Is this packet, whose last bit leaves the queue at `now`, destroyed on the wire? Packets
-    /// must be asked for in the order in which they cross.
-    pub fn destroys(&mut self, now: Time, label: Label, packet: &Packet) -> bool {
-        self.law.destroys(now, label, packet, &mut self.stream)
-    }
-
-    /// Is a packet destroyed that is sent again and whose last bit leaves at `at`, which lies ahead? A
-    /// chain in time is in the state of that instant. What goes by packets counts this as the next,
-    /// although others may be sent before. `stream` decides where the state does not.
-    pub(super) fn destroys_again(
-        &mut self,
-        at: Time,
-        label: Label,
-        packet: &Packet,
-        stream: &mut Stream,
-    ) -> bool {
-        let Law::GilbertElliott { clock: Clock::Time { mean, until, ahead }, bad, loss } =
-            &mut self.law
-        else {
-            return self.law.destroys(at, label, packet, stream);
-        };
-        let (mut then, mut end) = (*bad, *until);
-        for index in 0.. {
-            if end > at {
-                break;
-            }
-            then = !then;
-            if index == ahead.len() {
-                ahead.push_back(end + self.stream.exponential(mean[usize::from(then)]));
-            }
-            end = ahead[index];
-        }
-        stream.chance(loss[usize::from(then)])
-    }
-}
-
-impl Law {
-    fn destroys(&mut self, now: Time, label: Label, packet: &Packet, stream: &mut Stream) -> bool {
-        match self {
-            Law::Clean => false,
-            Law::Custom(channel) => channel.destroys(now, label, packet, stream),
-            Law::PacketLoss(p) => stream.chance(*p),
-            Law::BitErrors { ln_survival_per_bit } => {
-                // 1 - (1 - ber)^bits, by logarithms so that a small ber keeps its digits.
-                let bits = f64::from(packet.size) * 8.0;
-                let loss = -libm::expm1(bits * *ln_survival_per_bit);
-                Probability::new(loss).is_some_and(|loss| stream.chance(loss))
-            }
-            Law::Bursts { event, length, per_flow, left } => {
-                let flow = if *per_flow { label.flow } else { 0 };
-                let mut rest = left.get(&flow).copied().unwrap_or(0);
-                if rest == 0 && stream.chance(*event) {
-                    rest = *length;
-                }
-                // Only flows within a burst are kept: there may be millions of others.
-                match rest {
-                    0 => {}
-                    1 => drop(left.remove(&flow)),
-                    more => drop(left.insert(flow, more - 1)),
-                }
-                rest > 0
-            }
-            Law::GilbertElliott { clock, bad, loss } => {
-                match clock {
-                    // netem moves the chain first and then asks the new state.
-                    Clock::Packets(leave) => *bad ^= stream.chance(leave[usize::from(*bad)]),
-                    Clock::Time { mean, until, ahead } => {
-                        while *until <= now {
-                            *bad = !*bad;
-                            let next = ahead.pop_front();
-                            let drawn = || *until + stream.exponential(mean[usize::from(*bad)]);
-                            *until = next.unwrap_or_else(drawn);
-                        }
-                    }
-                }
-                stream.chance(loss[usize::from(*bad)])
-            }
-        }
-    }
-}
+use each;
 
 impl ChannelConfig {
+    /// The channel before its first packet; it may draw from `stream` when it begins.
+    pub fn make(&self, stream: &mut Stream) -> ChannelState {
+        match *self {
+            ChannelConfig::Clean => ChannelState::Clean(Clean),
+            ChannelConfig::PacketLoss(p) => ChannelState::PacketLoss(PacketLoss(p)),
+            ChannelConfig::BitErrors(ber) => ChannelState::BitErrors(BitErrors::new(ber)),
+            ChannelConfig::Bursts { event, length, per_flow } => {
+                ChannelState::Bursts(Bursts::new(event, length, per_flow))
+            }
+            ChannelConfig::GilbertElliott { clock, loss_good, loss_bad } => {
+                let loss = [loss_good, loss_bad];
+                ChannelState::GilbertElliott(GilbertElliott::new(clock, loss, stream))
+            }
+            ChannelConfig::Custom(custom) => ChannelState::Custom(custom.0.make()),
+        }
+    }
+
     /// The fraction of packets of `size` bytes that the channel destroys in the long run.
     pub fn loss_rate(&self, size: u32) -> f64 {
         // The share of time or packets of two alternating states with these mean stays.
@@ -206,6 +188,41 @@ impl ChannelConfig {
     }
 }
 
+/// The losses on a wire: a channel with its random numbers.
+#[derive(Debug)]
+pub struct Losses {
+    channel: ChannelState,
+    stream: Stream,
+}
+
+impl Losses {
+    /// Losses by the channel that `config` describes, which draws from `stream`.
+    pub fn new(config: &ChannelConfig, mut stream: Stream) -> Self {
+        Losses { channel: config.make(&mut stream), stream }
+    }
+
+    /// Destroys as `config` says from now on, with the random numbers that come next.
+    pub fn become_as(&mut self, config: &ChannelConfig) {
+        self.channel = config.make(&mut self.stream);
+    }
+
+    /// See [`Channel::destroys`].
+    pub fn destroys(&mut self, now: Time, label: Label, packet: &Packet) -> bool {
+        self.channel.destroys(now, label, packet, &mut self.stream)
+    }
+
+    /// See [`Channel::destroys_again`].
+    pub(super) fn destroys_again(
+        &mut self,
+        at: Time,
+        label: Label,
+        packet: &Packet,
+        again: &mut Stream,
+    ) -> bool {
+        self.channel.destroys_again(at, label, packet, &mut self.stream, again)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,7 +233,7 @@ mod tests {
 
     /// Which of `n` packets, one per millisecond, taking turns between two flows, are destroyed.
     fn fates(spec: &ChannelConfig, n: u32) -> Vec<bool> {
-        let mut channel = ChannelState::new(spec, Stream::new(1, "channel", "test"));
+        let mut channel = Losses::new(spec, Stream::new(1, "channel", "test"));
         (0..n)
             .map(|i| {
                 let packet = Packet { size: 1000, ..Packet::default() };
@@ -229,28 +246,6 @@ mod tests {
 
     fn share(fates: &[bool]) -> f64 {
         fates.iter().filter(|lost| **lost).count() as f64 / fates.len() as f64
-    }
-
-    #[test]
-    fn flows_outside_of_bursts_are_not_kept() {
-        let spec = ChannelConfig::Bursts {
-            event: Probability::new(0.5).unwrap(),
-            length: 2,
-            per_flow: true,
-        };
-        let mut channel = ChannelState::new(&spec, Stream::new(1, "channel", "test"));
-        let packet = Packet { size: 1000, ..Packet::default() };
-        let mut destroys = |flow| channel.destroys(Time::ZERO, Label { flow, class: 0 }, &packet);
-        // Those that are hit by a first packet are hit by the second; no burst is left then.
-        let hit: Vec<bool> = (0..1000).map(&mut destroys).collect();
-        assert!(hit.contains(&true) && hit.contains(&false));
-        for (flow, was_hit) in (0..).zip(&hit) {
-            if *was_hit {
-                assert!(destroys(flow));
-            }
-        }
-        let Law::Bursts { left, .. } = &channel.law else { panic!() };
-        assert!(left.is_empty(), "{left:?}");
     }
 
     #[test]
@@ -319,7 +314,7 @@ mod tests {
         };
         let spec = ChannelConfig::GilbertElliott { clock, loss_good: p(0.0), loss_bad: p(1.0) };
         let plain = fates(&spec, 10_000);
-        let mut channel = ChannelState::new(&spec, Stream::new(1, "channel", "test"));
+        let mut channel = Losses::new(&spec, Stream::new(1, "channel", "test"));
         let mut stream = Stream::new(1, "arq", "test");
         let packet = Packet { size: 1000, ..Packet::default() };
         let at = |ms: usize| Time::ZERO + Duration::from_millis(ms as u64);

@@ -1,15 +1,16 @@
-//! Link-layer retransmission: what the channel corrupts is sent again.
+//! Link-layer retransmission of packets that the channel corrupts.
 //!
-//! The far end asks for a frame again, and `delay` after it has left the sending end tries once more,
-//! up to so many times in all. With independent losses of probability p and n attempts p^n are lost for
-//! good, and a frame needs k attempts with probability (1 - p) p^(k - 1): it comes (k - 1) times the
-//! delay and its transmission later.
+//! The far end asks for a frame again, and `delay` after it has left the sending end tries once
+//! more, up to so many times in all. With independent losses of probability p and n attempts p^n
+//! are lost for good, and a frame needs k attempts with probability (1 - p) p^(k - 1): it comes (k
+//! - 1) times the delay and its transmission later.
 //!
-//! With air time, a retransmission takes its place on the wire as soon as it is due, in the midst of
-//! what is being sent (as synchronous HARQ does, whose retransmissions have their slots); what is
-//! interrupted goes on after it. Retransmissions do not interrupt each other.
+//! With air time, a retransmission takes its place on the wire as soon as it is due, in the midst
+//! of what is being sent (as synchronous HARQ does, whose retransmissions have their slots); what
+//! is interrupted goes on after it. Retransmissions do not interrupt each other.
 //!
-//! In order, the far end keeps what comes after a missing frame until this has arrived or is given up.
+//! In order, the far end keeps what comes after a missing frame until this has arrived or is given
+//! up.
 
 use crate::rng::Stream;
 use crate::units::Duration;
@@ -17,13 +18,13 @@ use crate::units::Duration;
 /// Link-layer retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArqConfig {
-    /// How often a frame is sent at most, the first time counted; at least 1.
+    /// The most transmissions of a frame, the first one included; at least 1.
     pub attempts: u32,
     /// Time from the end of an attempt that failed until the next is due.
     pub delay: Duration,
-    /// Does the far end hold back what comes after a missing frame?
+    /// True if the far end holds back the frames after a missing one.
     pub in_order: bool,
-    /// Do retransmissions take time on the wire?
+    /// True if retransmissions take time on the wire.
     pub air_time: bool,
 }
 
@@ -46,8 +47,8 @@ impl ArqConfig {
     }
 }
 
-/// The retransmission of a link. Its draws are its own, so that the first attempts fare as all would
-/// without it.
+/// The retransmission of a link. Its draws are its own, so that the first attempts fare as all
+/// would without it.
 #[derive(Debug)]
 pub(in crate::network) struct Arq {
     pub(in crate::network) spec: ArqConfig,

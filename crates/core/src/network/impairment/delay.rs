@@ -1,4 +1,4 @@
-//! Propagation delays that change: a schedule, or a trace of what was measured.
+//! Propagation delays that change: a schedule, or a measured trace.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ pub type DelaySteps = Steps<Duration>;
 /// A propagation delay that changes, as where satellites pass the connection on to each other.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChangingDelay {
-    /// The delay of what leaves the wire from an instant on.
+    /// The delay of packets that leave the wire from an instant on.
     pub steps: Arc<DelaySteps>,
-    /// Does what takes a route that has got shorter wait for what is still on the longer one? A real
-    /// change of routes lets it overtake.
+    /// Does what takes a route that has got shorter wait for what is still on the longer one? A
+    /// real change of routes lets it overtake.
     pub in_order: bool,
 }
 
 impl ChangingDelay {
-    /// Do packets arrive in the order in which they leave?
+    /// True if packets arrive in the order in which they leave.
     pub(super) fn keeps_order(&self) -> bool {
         self.in_order || self.steps.never_falls()
     }
@@ -45,13 +45,13 @@ impl DelaySteps {
         self.entries().map(|(_, delay)| delay).min().unwrap_or(Duration::ZERO)
     }
 
-    /// The delays in a text of one time and one delay a line, both in milliseconds. As in a trace of
-    /// rates the time of the last line is the period: there it starts over with the first, and the
-    /// delay of the last line holds for no time. Lines without anything at the end do no harm.
+    /// The delays in a text of one time and one delay a line, both in milliseconds. As in a trace
+    /// of rates the time of the last line is the period: there it starts over with the first, and
+    /// the delay of the last line holds for no time. Lines without anything at the end do no harm.
     ///
     /// # Errors
-    /// As [`Steps::new`], or if a line is not two numbers, a delay is longer than a day, or there is
-    /// no second line.
+    /// As [`Steps::new`], or if a line is not two numbers, a delay is longer than a day, or there
+    /// is no second line.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         let mut steps = Vec::new();
         for (index, line) in text.trim_ascii_end().lines().enumerate() {
@@ -85,7 +85,7 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = text.parse::<f64>().ok().filter(|ms| plain && ms.is_finite());
     let shown = || text.chars().take(40).map(printable).collect::<String>();
-    let ms = number.ok_or_else(|| format!("`{}` is no number of milliseconds", shown()))?;
+    let ms = number.ok_or_else(|| format!("`{}` is not a number of milliseconds", shown()))?;
     let longest = Steps::<Duration>::LONGEST.as_secs_f64() * 1e3;
     if ms > longest {
         return Err(format!("{} ms is more than 100 days", shown()));
@@ -130,8 +130,8 @@ mod tests {
         assert!(reason("0 20").contains("two lines at least"));
         assert!(reason("0 20\n150").starts_with("line 2: `150` is not a time and a delay"));
         assert!(reason("0 20\n150 3 4").contains("line 2"));
-        assert!(reason("0 20\n150 -3").contains("`-3` is no number"));
-        assert!(reason("0 nan\n1 2").contains("`nan` is no number"));
+        assert!(reason("0 20\n150 -3").contains("`-3` is not a number"));
+        assert!(reason("0 nan\n1 2").contains("`nan` is not a number"));
         assert!(reason("0 1e300\n1 2").contains("line 1"));
         assert!(reason("0 99999999999999\n1 2").contains("more than 100 days"));
         assert!(reason("0 100000000\n1 2").contains("longer than a day"));

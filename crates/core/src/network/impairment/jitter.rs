@@ -1,11 +1,11 @@
-//! Jitter: a delay at random for each packet, beyond that of the link.
+//! Jitter: a random delay for each packet, beyond that of the link.
 //!
-//! It only adds: the delay of the link is the least there is, as that of a real path is, whose jitter
-//! comes from waiting. (netem's goes to both sides: its `delay 20ms 5ms` is a delay of 15 ms and
-//! jitter of 10 ms here.)
+//! It only adds: the delay of the link is the least there is, as that of a real path is, whose
+//! jitter comes from waiting. (netem's goes to both sides: its `delay 20ms 5ms` is a delay of 15 ms
+//! and jitter of 10 ms here.)
 //!
-//! Correlated draws are those of a Gaussian process, put through the distribution, so that jitter has
-//! the distribution asked for whatever the correlation is; that of netem gets narrower.
+//! Correlated draws are those of a Gaussian process, put through the distribution, so that jitter
+//! has the distribution asked for whatever the correlation is; that of netem gets narrower.
 //!
 //! ```text
 //! z <- c z + sqrt(1 - c^2) n     jitter = F^-1(Phi(z))
@@ -146,7 +146,8 @@ fn normal_share(z: f64) -> f64 {
 }
 
 impl Distribution {
-    /// What a share u of all draws is below; 0 to less than 1. Not for a normal one.
+    /// The value below which a share u of all draws lies; u is 0 to less than 1. Not for a normal
+    /// distribution.
     fn quantile(self, u: f64) -> Duration {
         match self {
             Distribution::Uniform { most } => most.mul_f64(u),

@@ -1,19 +1,19 @@
-//! What a path does to packets besides losing them: delays that change, jitter, reordering, outages,
+//! Impairments of a link besides losses: delays that change, jitter, reordering, outages,
 //! link-layer retransmission.
 //!
-//! All of it is known when a packet leaves the wire, so that a link stays arithmetic: a packet is at
-//! the far end at
+//! All of them are known when a packet leaves the wire, so that a link stays arithmetic: a packet
+//! reaches the far end at
 //!
 //! ```text
-//! u = max(end + what keeps order, u of the packet before)
-//! arrival = u + what may reorder
+//! u = max(end + delays in order, u of the packet before)
+//! arrival = u + delays that may reorder
 //! ```
 //!
-//! after its last bit has left at `end`. Each element is of the one kind or of the other, as its
-//! `in_order` says. What keeps order holds a packet back until the one before has arrived, as a queue
-//! or a link layer that delivers in sequence does; what may reorder lets packets overtake, as paths
-//! of different lengths do. The delay of a path that changes is read when the last bit leaves: a
-//! packet takes the route that there is when it sets out.
+//! after its last bit has left at `end`. The `in_order` of each element says which of the two it
+//! is. A delay in order holds a packet back until the one before has arrived, as a queue or a link
+//! layer that delivers in sequence does; the others let packets overtake, as paths of different
+//! lengths do. A delay that changes is read when the last bit leaves: a packet keeps the route on
+//! which it sets out.
 
 mod arq;
 mod delay;
@@ -32,35 +32,35 @@ pub use outage::{During, OutageConfig, Outages};
 pub use reorder::{Lateness, ReorderConfig};
 pub use steps::Steps;
 
-use super::channel::ChannelState;
+use super::channel::Losses;
 use crate::packet::{Label, Packet};
 use crate::rng::Stream;
 use crate::units::{Duration, Time};
 use jitter::Jitter;
 use reorder::Reorder;
 
-/// What a link does to packets besides queueing, carrying and losing them; by default nothing.
+/// The impairments of a link besides losses; none by default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impairments {
     /// A delay that changes, in place of the link's own.
     pub delay: Option<ChangingDelay>,
-    /// A delay at random for each packet, beyond the link's own.
+    /// A random delay for each packet, beyond the link's own.
     pub jitter: Option<JitterConfig>,
     /// Packets that take longer.
     pub reorder: Option<ReorderConfig>,
     /// Times without a signal.
     pub outages: Option<OutageConfig>,
-    /// Retransmission of what the channel corrupts.
+    /// Retransmission of packets that the channel corrupts.
     pub arq: Option<ArqConfig>,
 }
 
 impl Impairments {
-    /// Are there none?
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         *self == Impairments::default()
     }
 
-    /// Do packets arrive in the order in which they leave?
+    /// True if packets arrive in the order in which they leave.
     pub fn keep_order(&self) -> bool {
         self.delay.as_ref().is_none_or(ChangingDelay::keeps_order)
             && self.jitter.as_ref().is_none_or(|jitter| jitter.in_order)
@@ -68,21 +68,21 @@ impl Impairments {
             && self.arq.as_ref().is_none_or(|arq| arq.in_order)
     }
 
-    /// What of a loss of share `p` retransmission leaves, as far as attempts fail independently.
+    /// The share of losses that retransmission leaves of `p`, if attempts fail independently.
     pub fn residual_loss(&self, p: f64) -> f64 {
         libm::pow(p, self.arq.map_or(1, |arq| arq.attempts).into())
     }
 
-    /// Are all values such as they can be?
+    /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// What is wrong, as a sentence without a capital or a full stop.
+    /// The first error, as a sentence without a capital or a full stop.
     pub fn validate(&self) -> Result<(), String> {
         self.jitter.as_ref().map_or(Ok(()), JitterConfig::validate)?;
         self.arq.as_ref().map_or(Ok(()), ArqConfig::validate)
     }
 
-    /// How often delays and outages change within a run of that length, at most.
+    /// The most changes of delays and outages within a run of that length.
     pub fn changes(&self, duration: Duration) -> u64 {
         let delay = self.delay.as_ref().map_or(0, |delay| delay.steps.changes(duration));
         let outages = self.outages.as_ref().map_or(0, |outages| outages.when.changes(duration));
@@ -90,14 +90,14 @@ impl Impairments {
     }
 }
 
-/// The way from the end of the wire to the far end, where more than a constant delay is in it.
+/// The way from the end of the wire to the far end, if it is more than a constant delay.
 #[derive(Debug)]
 pub(super) struct Way {
     delay: Option<ChangingDelay>,
     jitter: Option<Jitter>,
     reorder: Option<Reorder>,
     pub(super) arq: Option<Arq>,
-    /// Outages in which what is sent is destroyed.
+    /// Outages that destroy the packets on the wire.
     deaf: Option<Arc<Outages>>,
     /// u of the latest packet.
     last: Time,
@@ -106,7 +106,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// That way, if there is more to it than a constant delay.
+    /// That way, if it is more than a constant delay.
     pub(super) fn new(spec: &Impairments, seed: u64, name: &str) -> Option<Self> {
         let way = Way::of(spec, seed, name);
         let Way { delay, jitter, reorder, arq, deaf, .. } = &way;
@@ -129,19 +129,19 @@ impl Way {
         }
     }
 
-    /// The least delay there can be, where `usual` is that of the link.
+    /// The lower bound of the delay; `usual` is that of the link.
     pub(super) fn least_delay(&self, usual: Duration) -> Duration {
         self.delay.as_ref().map_or(usual, |delay| delay.steps.least())
     }
 
-    /// Is all destroyed that the wire sends at some time from `start` to before `end`?
+    /// True if an outage from `start` to before `end` destroys the packets on the wire.
     pub(super) fn is_deaf(&self, start: Time, end: Time) -> bool {
         self.deaf.as_ref().is_some_and(|outages| outages.overlap(start, end))
     }
 
-    /// When a packet is at the far end that is on the wire from `start` to `end` and whose last
-    /// attempt ends at `heard`; packets must be asked for in the order in which they leave. `usual` is
-    /// the delay of the link.
+    /// The arrival at the far end of a packet that is on the wire from `start` to `end` and whose
+    /// last attempt ends at `heard`. Packets must be asked for in the order in which they leave.
+    /// `usual` is the delay of the link.
     pub(super) fn arrival(&mut self, start: Time, end: Time, heard: Time, usual: Duration) -> Time {
         let (mut in_order, mut free) = (Duration::ZERO, Duration::ZERO);
         let mut add = |extra: Duration, keeps_order: bool| {
@@ -165,7 +165,7 @@ impl Way {
         self.last + free
     }
 
-    /// Do packets arrive in the order in which they leave?
+    /// True if packets arrive in the order in which they leave.
     pub(super) fn keeps_order(&self) -> bool {
         self.set.is_none()
             && self.delay.as_ref().is_none_or(ChangingDelay::keeps_order)
@@ -174,12 +174,12 @@ impl Way {
             && self.arq.as_ref().is_none_or(|arq| arq.spec.in_order)
     }
 
-    /// Another delay of the link from now on, whatever it was: another route.
+    /// Sets another delay of the link from now on: another route.
     pub(super) fn set_delay(&mut self, delay: Duration) {
         self.set = Some(delay);
     }
 
-    /// How often a packet is sent at most.
+    /// The most transmissions of a packet.
     pub(super) fn attempts(&self) -> u32 {
         self.arq.as_ref().map_or(1, |arq| arq.spec.attempts)
     }
@@ -189,15 +189,15 @@ impl Way {
         self.arq.as_ref().map_or(Duration::ZERO, |arq| arq.spec.delay)
     }
 
-    /// Do attempts after the first take time on the wire?
+    /// True if attempts after the first take time on the wire.
     pub(super) fn takes_air_time(&self) -> bool {
         self.arq.as_ref().is_some_and(|arq| arq.spec.air_time)
     }
 
-    /// Is a packet destroyed that is sent again from `start` to `end`?
+    /// True if a packet that is sent again from `start` to `end` is destroyed.
     pub(super) fn destroys(
         &mut self,
-        channel: Option<&mut ChannelState>,
+        channel: Option<&mut Losses>,
         (start, end): (Time, Time),
         label: Label,
         packet: &Packet,

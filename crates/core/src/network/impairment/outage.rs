@@ -6,23 +6,23 @@ use super::Steps;
 use crate::network::TraceError;
 use crate::units::{Duration, Time};
 
-/// When a link has no signal, and what becomes of packets then.
+/// Outages of a link, and their effect on packets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OutageConfig {
-    /// When.
+    /// The times of the outages.
     pub when: Arc<Outages>,
-    /// What becomes of packets.
+    /// The effect on packets.
     pub during: During,
 }
 
-/// What becomes of packets while a link has no signal.
+/// The effect of an outage on packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum During {
-    /// The sending end knows: nothing is sent. Packets wait in the queue, and a packet that is being
-    /// sent goes on where it was interrupted.
+    /// The sending end knows: nothing is sent. Packets wait in the queue, and a packet that is
+    /// being sent goes on where it was interrupted.
     #[default]
     Hold,
-    /// It does not know: what is on the wire at some time of the outage is destroyed.
+    /// It does not notice: packets on the wire at some time of the outage are destroyed.
     Drop,
 }
 
@@ -34,8 +34,8 @@ impl Outages {
     /// Outages at these instants and of these lengths, and over again after `repeat`.
     ///
     /// # Errors
-    /// If there are none, one has no length, begins before the one before has ended or ends after 100
-    /// days, or all is repeated before the last has ended, after 100 days, or without any time
+    /// If there are none, one has no length, begins before the one before has ended or ends after
+    /// 100 days, or all is repeated before the last has ended, after 100 days, or without any time
     /// between.
     pub fn new(
         list: &[(Duration, Duration)],
@@ -85,12 +85,12 @@ impl Outages {
         Ok(Outages(Steps::new(steps, repeat)?))
     }
 
-    /// Is there an outage at that instant, and until when is that so at least?
+    /// Whether there is an outage at that instant, and until when that holds at least.
     pub fn segment(&self, time: Time) -> (bool, Time) {
         self.0.segment(time)
     }
 
-    /// Is there an outage at some time from `start` to before `end`, or at `start`?
+    /// True if there is an outage at some time from `start` to before `end`, or at `start`.
     pub fn overlap(&self, start: Time, end: Time) -> bool {
         let mut at = start;
         loop {
@@ -102,7 +102,7 @@ impl Outages {
         }
     }
 
-    /// How often it changes in so much time, at most.
+    /// The most changes within that time.
     pub fn changes(&self, duration: Duration) -> u64 {
         self.0.changes(duration)
     }

@@ -6,16 +6,16 @@ use crate::units::{Duration, Probability};
 /// Packets at random take longer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReorderConfig {
-    /// The share of packets that do.
+    /// The share of packets that take longer.
     pub share: Probability,
-    /// How much longer.
+    /// The additional time.
     pub by: Lateness,
 }
 
-/// How late a packet is.
+/// The lateness of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lateness {
-    /// By so much time.
+    /// A time.
     Time(Duration),
     /// By half a packet more than so many like it take on the wire: where these follow at once, so
     /// many overtake it.

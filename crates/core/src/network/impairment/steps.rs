@@ -103,7 +103,7 @@ impl<T: Copy> Steps<T> {
         rest.zip(ends).map(|((from, value), end)| (*value, end - *from))
     }
 
-    /// How often the value changes in so much time, at most.
+    /// The most changes of the value within that time.
     pub fn changes(&self, duration: Duration) -> u64 {
         let entries = self.from.len() as u64;
         match self.repeat {
@@ -114,14 +114,14 @@ impl<T: Copy> Steps<T> {
 }
 
 impl<T: Copy + PartialOrd> Steps<T> {
-    /// Does no value follow upon a larger one?
+    /// True if no value follows a larger one.
     pub fn never_falls(&self) -> bool {
         let wraps = self.repeat.is_none() || self.values[0] >= self.values[self.values.len() - 1];
         wraps && self.values.windows(2).all(|pair| pair[1] >= pair[0])
     }
 }
 
-/// Its size; a million steps would be no help.
+/// Shows its size; a million steps would be unreadable.
 impl<T> std::fmt::Debug for Steps<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Steps({} entries", self.from.len())?;

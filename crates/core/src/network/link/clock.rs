@@ -1,9 +1,9 @@
-//! A wire whose rate changes, or that is silent at times: when a packet has left.
+//! A wire whose rate changes, or that is silent at times.
 //!
-//! A packet is sent at the rate of each instant. With bits b to send from t on, where the rate is r
-//! until u, it has left at t + b / r if that is not after u; else r (u - t) bits have, and the rest is
-//! sent from u on. In an outage nothing is, so that what is being sent waits for its end, and so it
-//! does for retransmissions, which have their slots.
+//! A packet is sent at the rate of each instant. With b bits to send from t on, and a rate of r
+//! until u, it has left at t + b / r if that is not after u; else r (u - t) bits have left, and the
+//! rest is sent from u on. In an outage nothing is sent: a packet in transmission waits for its
+//! end, as it waits for retransmissions, which have their slots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::network::Outages;
 use crate::network::rate_trace::RateSteps;
 use crate::units::{Rate, Time};
 
-/// The wire's rate at every instant, none in outages, and how much of it has been used.
+/// The rate of the wire at every instant, zero in outages, and how much of it has been used.
 #[derive(Debug)]
 pub(super) struct Clock {
     rates: Rates,
     outages: Option<Arc<Outages>>,
-    /// When retransmissions take the wire: from when until when, apart from each other.
+    /// The slots of retransmissions on the wire, from and until, apart from each other.
     slots: BTreeMap<Time, Time>,
-    /// What time counts, and what was sent in it, bits times [`PS_PER_S`].
+    /// The time that counts, and the bits sent in it, times [`PS_PER_S`].
     counted: (Time, Time),
     carried: u128,
 }
@@ -34,7 +34,7 @@ enum Rates {
 const PS_PER_S: u128 = 1_000_000_000_000;
 
 impl Clock {
-    /// A wire of so many bits per second, at least one.
+    /// A wire of that many bits per second, at least one.
     pub(super) fn constant(bps: u64) -> Self {
         Clock::new(Rates::Constant(bps))
     }
@@ -57,7 +57,7 @@ impl Clock {
         self.outages = Some(outages);
     }
 
-    /// Another rate of a wire whose rate does not change by itself. Returns whether it is one.
+    /// Sets another rate. Returns false for a wire whose rate changes by itself.
     pub(super) fn set_rate(&mut self, bps: u64) -> bool {
         match &mut self.rates {
             Rates::Constant(old) => *old = bps,
@@ -74,12 +74,12 @@ impl Clock {
         }
     }
 
-    /// Counts only what is sent from `from` to `until`.
+    /// Counts only bits sent from `from` to `until`.
     pub(super) fn count_between(&mut self, from: Time, until: Time) {
         self.counted = (from, until);
     }
 
-    /// The first instant from `time` on that is in no outage and not a retransmission's.
+    /// The first instant from `time` on outside of outages and of slots of retransmissions.
     pub(super) fn free(&self, mut time: Time) -> Time {
         loop {
             let up = self.up(time);
@@ -91,7 +91,7 @@ impl Clock {
         }
     }
 
-    /// The first instant from `time` on that is in no outage.
+    /// The first instant from `time` on outside of outages.
     fn up(&self, mut time: Time) -> Time {
         let Some(outages) = &self.outages else { return time };
         while let (true, until) = outages.segment(time) {
@@ -103,7 +103,7 @@ impl Clock {
         time
     }
 
-    /// Bits per second from that instant on, which is in no outage, and until when it is that.
+    /// Bits per second from that instant on, which is outside of outages, and until when they hold.
     fn segment(&self, time: Time) -> (u128, Time) {
         let (bps, until) = match &self.rates {
             Rates::Constant(bps) => (*bps, Time::NEVER),
@@ -116,7 +116,8 @@ impl Clock {
         (bps.into(), until.min(outage))
     }
 
-    /// Sends a packet that can start at `start`, no earlier than any before: when it has left.
+    /// Sends a packet that can start at `start`, not earlier than any before; returns when it has
+    /// left.
     pub(super) fn send(&mut self, start: Time, size: u32) -> Time {
         while let Some(first) = self.slots.first_entry()
             && *first.get() <= start
@@ -128,8 +129,8 @@ impl Clock {
         end
     }
 
-    /// Sends a packet again that is due at `due`, after what is sent again then already: when it has
-    /// left.
+    /// Sends a packet again that is due at `due`, after the retransmissions that are due then
+    /// already; returns when it has left.
     pub(super) fn send_again(&mut self, due: Time, size: u32) -> Time {
         let mut start = self.free(due);
         let end = loop {
@@ -142,7 +143,7 @@ impl Clock {
                 }
             }
         };
-        // Slots that touch are one, and nobody asks for those after the end of the run.
+        // Slots that touch are one; those after the end of the run are not needed.
         if start < self.counted.1 {
             let until = self.slots.remove(&end).unwrap_or(end);
             let before = self.slots.range_mut(..=start).next_back();
@@ -154,13 +155,13 @@ impl Clock {
         end
     }
 
-    /// When a packet has left that is sent beside all others from `start` on.
+    /// The time at which a packet has left that is sent beside all others from `start` on.
     pub(super) fn send_beside(&self, start: Time, size: u32) -> Time {
         self.walk(start, size, false).0
     }
 
-    /// When a packet has left that starts at `start`, and what of it counts; around retransmissions
-    /// where these come first.
+    /// The time at which a packet has left that starts at `start`, and the bits of it that count;
+    /// around retransmissions if these come first.
     fn walk(&self, start: Time, size: u32, yields: bool) -> (Time, u128) {
         let free = |time| if yields { self.free(time) } else { self.up(time) };
         let mut left = u128::from(size) * 8 * PS_PER_S;
@@ -173,7 +174,7 @@ impl Clock {
             }
             let lasts = u64::try_from(left / bps).unwrap_or(u64::MAX);
             let end = Time::from_ps(now.as_ps().saturating_add(lasts));
-            // What happens after the end of the run is nobody's concern, and may be a lot.
+            // Changes after the end of the run do not matter, and may be many.
             if end <= until || now >= self.counted.1 {
                 return (end, carried + overlap(self.counted, now, end) * bps);
             }
@@ -183,7 +184,7 @@ impl Clock {
         }
     }
 
-    /// What was sent over what could have been, in the time that counts.
+    /// Bits sent over the bits that could have been sent, in the time that counts.
     pub(super) fn utilization(&self) -> f64 {
         let (from, end) = self.counted;
         let (mut now, mut capacity) = (self.up(from), 0);

@@ -1,4 +1,4 @@
-//! The link that is arithmetic: what leaves when is known when it comes.
+//! The link that is arithmetic: the departure of a packet is known when it arrives.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -13,8 +13,8 @@ use crate::network::{ChannelConfig, Impairments, QueueConfig, QueueLimit};
 use crate::packet::{Label, Packet};
 use crate::units::{Duration, Rate, Time};
 
-/// A link whose departures follow from its arrivals: its AQM and its router, if any,
-/// act when packets come and never after.
+/// A link whose departures follow from its arrivals: its AQM and its router, if any, act only when
+/// packets arrive.
 #[derive(Debug)]
 pub struct FifoLink {
     pub(super) wire: Wire,
@@ -22,13 +22,13 @@ pub struct FifoLink {
     waiting_packets: u32,
     /// The longest queue that an arrival found or made, packets.
     longest_queue: u32,
-    /// Made when the first packet waits: on most links of a large topology none ever does.
+    /// Made when the first packet waits: on most links of a large topology no packet ever does.
     waiting: Option<Box<Waiting>>,
-    /// Unless there is neither.
+    /// `None` without AQM and router.
     managed: Option<Box<Managed>>,
 }
 
-/// A [`QueueLimit`] in a word, never zero so that an enum around it takes no more.
+/// A [`QueueLimit`] in a word, never zero so that an `Option` of it takes no more.
 #[derive(Debug, Clone, Copy)]
 struct Limit(NonZeroU64);
 
@@ -39,7 +39,7 @@ impl Limit {
     fn new(limit: QueueLimit) -> Self {
         Limit(match limit {
             QueueLimit::Packets(packets) => Self::PACKETS | u64::from(packets),
-            // Half the bytes that an integer can count are no limit either.
+            // Half of the bytes that an integer can count are as good as no limit.
             QueueLimit::Bytes(bytes) => Self::BYTES | bytes.min(Self::BYTES.get() - 1),
         })
     }
@@ -53,10 +53,10 @@ impl Limit {
     }
 }
 
-/// Room for so many packets is kept when none waits any longer.
+/// The capacity, in packets, that is kept when no packet waits any longer.
 const ROOM_KEPT: usize = 4;
 
-/// The packets that wait.
+/// The waiting packets.
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: u64,
@@ -64,19 +64,19 @@ struct Waiting {
     starts: VecDeque<(Time, u32)>,
 }
 
-/// What looks at arrivals.
+/// The AQM and the router.
 #[derive(Debug)]
 struct Managed {
     aqm: AqmState,
     router: RouterState,
     /// Packets marked so far.
     marked: u64,
-    /// The rate that they know.
+    /// The rate that they were told.
     told: Rate,
 }
 
 impl Managed {
-    /// Tells of a rate that has changed by a schedule.
+    /// Tells them of a rate that has changed by a schedule.
     fn hear_of(&mut self, now: Time, rate: Rate) {
         if self.told != rate {
             self.told = rate;
@@ -87,7 +87,7 @@ impl Managed {
 }
 
 impl FifoLink {
-    /// Is such a link exact for this queue? It is unless something acts on departures, or on
+    /// True if such a link is exact for this queue: no part of it acts on departures, and it has no
     /// classes.
     pub fn will_do(queue: &QueueConfig) -> bool {
         let waits = queue.aqm.acts_on_departure() || queue.router.acts_on_departure();
@@ -108,10 +108,10 @@ impl FifoLink {
     ) -> Self {
         assert!(Self::will_do(queue), "this queue needs a QueuedLink");
         let told = rate.told();
-        let place = QueueSetup { wire: told, share: told, limit: queue.limit, seed, name };
+        let setup = QueueSetup { wire: told, share: told, limit: queue.limit, seed, name };
         let plain = QueueConfig { limit: queue.limit, ..QueueConfig::default() };
         let managed = (*queue != plain).then(|| {
-            let (aqm, router) = (queue.aqm.make(&place), queue.router.make(&place));
+            let (aqm, router) = (queue.aqm.make(&setup), queue.router.make(&setup));
             Box::new(Managed { aqm, router, marked: 0, told })
         });
         let mut link = FifoLink {
@@ -147,7 +147,7 @@ impl FifoLink {
         }
         let start = self.wire.busy_until.max(now);
         if start == now {
-            // Whatever waited has started by now.
+            // All packets that waited have started by now.
             if self.waiting_packets > 0 {
                 self.clear();
             }
@@ -159,13 +159,14 @@ impl FifoLink {
         Some(Departure { start, end, arrival: end + self.wire.delay, destroyed: false })
     }
 
-    /// How long the wire takes for packets of so many bytes in all that have
+    /// The time that the wire takes for packets of that many bytes in all that have
     /// [passed](FifoLink::pass).
     pub fn passing_time(&self, bytes: u64) -> Duration {
         Duration::from_ps(self.wire.plain_byte_time.into()).saturating_mul(bytes)
     }
 
-    /// A packet of `size` bytes that will start at `start` joins what waits at `now`, if it fits.
+    /// A packet of `size` bytes that will start at `start` joins the packets that wait at `now`, if
+    /// it fits.
     #[inline(always)]
     fn join(&mut self, now: Time, start: Time, size: u32) -> bool {
         self.expire(now);
@@ -187,7 +188,7 @@ impl FifoLink {
         self.pass(now, packet.size).or_else(|| self.examine(now, label, packet))
     }
 
-    /// As [`FifoLink::offer`], for what does not [pass](FifoLink::pass).
+    /// As [`FifoLink::offer`], for a packet that does not [pass](FifoLink::pass).
     fn examine(&mut self, now: Time, label: Label, packet: &mut Packet) -> Option<Departure> {
         self.expire(now);
         self.wire.look(now);
@@ -254,7 +255,7 @@ impl FifoLink {
         self.longest_queue as usize
     }
 
-    /// Forgets what waited.
+    /// Forgets the packets that have started.
     fn clear(&mut self) {
         self.waiting_packets = 0;
         if let Some(waiting) = &mut self.waiting {

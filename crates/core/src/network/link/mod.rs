@@ -1,33 +1,33 @@
 //! A queue, a wire and a channel as arithmetic over logical time.
 //!
-//! [`FifoLink`] knows at arrival when a packet will leave, since nothing that happens later can
-//! change it: one call a packet, no event. [`QueuedLink`] holds packets until they leave, for
+//! [`FifoLink`] knows at arrival when a packet will leave, since no later event can change it: one
+//! call per packet, no event. [`QueuedLink`] holds packets until they leave, for
 //! routers whose feedback depends on the moment of departure and for classes. Both agree on every
-//! time where both apply; [`Link`] is either, the cheaper one where it will do.
+//! time if both apply; [`Link`] is the cheaper of the two that will do.
 //!
-//! Whoever drives a link needs a clock, virtual or real, and keeps the packets: the link knows them
-//! by handles of any type `T`, so that a simulator may keep them in a slab and an emulator beside
-//! the bytes that they stand for. There are three calls.
+//! The caller has the clock, virtual or real, and keeps the packets: the link knows them by handles
+//! of any type `T`, so that a simulator may keep them in a slab and an emulator beside their bytes.
+//! There are three calls.
 //!
 //! 1. [`Link::offer`] when a packet reaches the queue.
-//! 2. [`Link::next_event`] says when [`Link::advance`] has something to do, if nothing is offered
-//!    before.
-//! 3. [`Link::advance`], until it returns nothing more. It may be called late: what it does happens
-//!    at the instant at which it was due. It must be called before an offer, and by
-//!    [`Link::latest_advance`], so that no packet is at the far end before it is told of.
+//! 2. [`Link::next_event`] returns the time at which [`Link::advance`] has something to do, if no
+//!    packet is offered before.
+//! 3. [`Link::advance`], until it returns nothing more. It may be called late: everything that it
+//!    does happens at the instant at which it was due. It must be called before an offer, and by
+//!    [`Link::latest_advance`], so that no packet reaches the far end before its fate is returned.
 //!
-//! Both tell by a [`Fate`] what has become of a packet: dropped, or sent, with the instant at which
-//! its last bit reaches the far end. That instant lies ahead; to wait for it is the caller's part.
+//! `offer` and `advance` return the [`Fate`] of a packet: dropped, or sent, with the instant at
+//! which its last bit reaches the far end. That instant lies ahead; the caller waits for it.
 //!
 //! ```
-//! use windward_core::network::{ChannelSpec, Fate, Link, QueueSpec};
+//! use windward_core::network::{ChannelConfig, Fate, Link, QueueConfig};
 //! use windward_core::packet::{Label, Packet};
 //! use windward_core::units::{Duration, Rate, Time};
 //!
 //! // 8 Mbit/s, a byte a microsecond; 20 ms; the packets in a list, their places as handles.
 //! let rate = Rate::from_bps(8_000_000).unwrap();
-//! let (delay, queue) = (Duration::from_millis(20), QueueSpec::default());
-//! let mut link = Link::new(&rate.into(), delay, &queue, &ChannelSpec::Clean, 1, "out");
+//! let (delay, queue) = (Duration::from_millis(20), QueueConfig::default());
+//! let mut link = Link::new(&rate.into(), delay, &queue, &ChannelConfig::Clean, 1, "out");
 //! let mut packets = vec![Packet { size: 1000, ..Packet::default() }; 2];
 //! let mut fates = Vec::new();
 //! for handle in 0..2 {
@@ -52,7 +52,7 @@ mod wire;
 pub use fifo::FifoLink;
 pub use queued::{ClassConfig, QueuedLink};
 
-use super::aqm::Verdict;
+use super::aqm::QueueAction;
 use super::notifier::Notifier;
 use super::rate_trace::LinkRate;
 use super::{ChannelConfig, Impairments, QueueConfig, QueueLimit};
@@ -73,46 +73,46 @@ pub struct Departure {
     pub destroyed: bool,
 }
 
-/// What has become of a packet on a link.
+/// The fate of a packet on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate<T> {
     /// The queue has dropped it, on arrival or later.
     Dropped {
         /// The packet.
         handle: T,
-        /// When it came.
+        /// The time of its arrival.
         arrived: Time,
-        /// When it was dropped.
+        /// The time of the drop.
         at: Time,
     },
     /// It leaves.
     Sent {
         /// The packet.
         handle: T,
-        /// When it came.
+        /// The time of its arrival.
         arrived: Time,
         /// Its way across the wire.
         departure: Departure,
     },
 }
 
-/// Where the packets are that the handles of a link stand for.
+/// The packets of a link by their handles.
 pub trait Packets<T> {
-    /// The packet that `handle` stands for.
+    /// The packet with that handle.
     fn packet(&mut self, handle: &T) -> &mut Packet;
 }
 
-/// Packets in a list, their places as handles.
+/// Packets in a list, with their indices as handles.
 ///
 /// # Panics
-/// As a list does, if there is no such place.
+/// If the index is out of range.
 impl Packets<usize> for [Packet] {
     fn packet(&mut self, handle: &usize) -> &mut Packet {
         &mut self[*handle]
     }
 }
 
-/// A link in the cheaper form that is exact. See the [module](self) for how it is driven.
+/// A link in the cheaper form that is exact. See the [module](self) for its use.
 #[derive(Debug)]
 pub enum Link<T> {
     /// Arithmetic: every packet's fate is known when it is offered.
@@ -139,8 +139,8 @@ impl<T> Link<T> {
     }
 
     /// A packet reaches the queue at `now`, which must not be earlier than at any call before, and
-    /// up to which the link must have been [advanced](Link::advance). Returns what becomes of it if that is known at once; else it waits, and
-    /// [`Link::next_event`] has changed.
+    /// up to which the link must have been [advanced](Link::advance). Returns its fate if that is
+    /// known at once; else it waits, and [`Link::next_event`] has changed.
     #[inline]
     pub fn offer(
         &mut self,
@@ -158,8 +158,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// When [`Link::advance`] has something to do; never, if only an offer can change anything. May
-    /// lie in the past just after an offer, which means at once.
+    /// The time at which [`Link::advance`] has something to do; never, if only an offer can change
+    /// anything. A time in the past, just after an offer, means at once.
     #[inline]
     pub fn next_event(&self) -> Time {
         match self {
@@ -168,8 +168,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Until when [`Link::advance`] may be put off, if nothing is offered before: later, a packet
-    /// would be told of after it had reached the far end.
+    /// The time until which [`Link::advance`] may be put off, if no packet is offered before:
+    /// later, the fate of a packet would be returned after it had reached the far end.
     #[inline]
     pub fn latest_advance(&self) -> Time {
         match self {
@@ -178,8 +178,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Does what was due by `now`, each thing at its own instant, up to and including the first
-    /// that decides what becomes of a packet, and tells that; to be called until it returns `None`.
+    /// Does everything that was due by `now`, each at its own instant, until the fate of a packet
+    /// is decided, and returns that. Call it until it returns `None`.
     #[inline]
     pub fn advance(
         &mut self,
@@ -200,8 +200,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Bytes of packets whose departure is known that are not on the wire yet at `now`. Where the
-    /// rate is that of a trace, a packet in transmission counts as sent.
+    /// Bytes of packets whose departure is known that are not on the wire yet at `now`. If the rate
+    /// is that of a trace, a packet in transmission counts as sent.
     pub fn unsent_bytes(&mut self, now: Time) -> u64 {
         match self {
             Link::Fifo(link) => link.unsent_bytes(now),
@@ -209,7 +209,7 @@ impl<T> Link<T> {
         }
     }
 
-    /// When each of the packets came that were offered and whose [`Fate`] is not known yet.
+    /// The arrival times of the packets that were offered and whose [`Fate`] is not known yet.
     pub fn arrival_times(&self) -> impl Iterator<Item = Time> {
         let queued = match self {
             Link::Fifo(_) => None,
@@ -218,8 +218,8 @@ impl<T> Link<T> {
         queued.into_iter().flatten()
     }
 
-    /// Gives it these impairments; before the first packet. `seed` and `name` are those that the link
-    /// was made with. Where the rate is that of a trace, which is silent by itself, outages that hold
+    /// Gives it these impairments, before the first packet. `seed` and `name` are those of
+    /// [`Link::new`]. If the rate is that of a trace, which has its own silences, outages that hold
     /// packets have no effect.
     pub fn impair(&mut self, impairments: &Impairments, seed: u64, name: &str) {
         match self {
@@ -228,8 +228,8 @@ impl<T> Link<T> {
         }
     }
 
-    /// Do packets reach the far end in the order in which they leave the wire? If not, an arrival of
-    /// a [`Departure`] may lie before one that was told earlier.
+    /// True if packets reach the far end in the order in which they leave the wire. If not, the
+    /// arrival of a [`Departure`] may lie before one that was returned earlier.
     pub fn keeps_order(&self) -> bool {
         self.wire().keeps_order()
     }
@@ -242,12 +242,12 @@ impl<T> Link<T> {
         }
     }
 
-    /// The notifier at the far end, once the latest packet that departed has got there.
+    /// The notifier at the far end, after the latest packet that departed has arrived there.
     pub fn notifier(&mut self) -> Option<&mut Notifier> {
         self.wire_mut().notifier()
     }
 
-    /// Is there a notifier at the far end?
+    /// True if there is a notifier at the far end.
     #[inline]
     pub fn has_notifier(&self) -> bool {
         self.wire().has_notifier()
@@ -269,18 +269,18 @@ impl<T> Link<T> {
         }
     }
 
-    /// Makes [`Link::changing_utilization`] cover the time after `from` and up to `until`, which is the
-    /// end of the run: what a schedule would change after it is not looked at.
+    /// Makes [`Link::changing_utilization`] cover the time after `from` and up to `until`, which is
+    /// the end of the run: later changes of a schedule are ignored.
     pub fn count_between(&mut self, from: Time, until: Time) {
         self.wire_mut().count_between(from, until);
     }
 
-    /// Bytes carried over the bytes that could have been; `None` if the rate is always the same.
+    /// Bytes carried over the bytes that could have been carried; `None` if the rate is constant.
     pub fn changing_utilization(&self) -> Option<f64> {
         self.wire().utilization()
     }
 
-    /// How long the wire takes for packets of so many bytes in all that have
+    /// The time that the wire takes for packets of that many bytes in all that have
     /// [passed](FifoLink::pass).
     pub fn passing_time(&self, bytes: u64) -> Duration {
         match self {
@@ -304,18 +304,19 @@ impl<T> Link<T> {
     }
 }
 
-/// Does a packet pass with this verdict? Marks and counts it where the verdict says so.
+/// Carries out an action of an AQM: marks and counts the packet if it says so. Returns whether the
+/// packet passes.
 #[inline]
-fn passes(verdict: Verdict, packet: &mut Packet, marked: &mut u64) -> bool {
+fn passes(verdict: QueueAction, packet: &mut Packet, marked: &mut u64) -> bool {
     match verdict {
-        Verdict::Pass => true,
-        Verdict::Mark if packet.flags.contains(Flags::ECN_CAPABLE) => {
+        QueueAction::Pass => true,
+        QueueAction::Mark if packet.flags.contains(Flags::ECN_CAPABLE) => {
             packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
             *marked += 1;
             true
         }
-        // RFC 3168 section 5: what would be marked and cannot be is dropped.
-        Verdict::Mark | Verdict::Drop => false,
+        // RFC 3168 section 5: a packet that would be marked and cannot be is dropped.
+        QueueAction::Mark | QueueAction::Drop => false,
     }
 }
 
@@ -398,7 +399,7 @@ mod tests {
         ]
     }
 
-    /// What becomes of packets of these sizes, each so many microseconds after the one before.
+    /// The fates of packets of these sizes, each that many microseconds after the one before.
     fn fates(
         mut link: Link<usize>,
         impairments: &Impairments,
@@ -430,8 +431,8 @@ mod tests {
     }
 
     proptest! {
-        /// Arithmetic and a link that holds its packets agree, whatever happens on the way; the wire
-        /// does one thing at a time, nobody is there too early, and order is kept where it is
+        /// Arithmetic and a link that holds its packets agree, whatever happens on the way; the
+        /// wire does one thing at a time, nobody is there too early, and order is kept where it is
         /// promised.
         #[test]
         fn both_kinds_of_link_agree(
@@ -446,7 +447,8 @@ mod tests {
             } else {
                 AqmConfig::default()
             };
-            let queue = QueueConfig { limit: QueueLimit::Packets(8), aqm, ..QueueConfig::default() };
+            let limit = QueueLimit::Packets(8);
+            let queue = QueueConfig { limit, aqm, ..QueueConfig::default() };
             let channel = ChannelConfig::PacketLoss(Probability::new(loss).unwrap());
             let fifo = FifoLink::new(&rate, ms(10), &queue, &channel, 1, "test");
             let queued = QueuedLink::new(&rate, ms(10), &queue, &channel, 1, "test");

@@ -12,8 +12,8 @@ use crate::network::{ChannelConfig, QueueConfig, QueueLimit};
 use crate::packet::{Label, Packet};
 use crate::units::{Duration, Rate, Time};
 
-/// A link that holds packets until they leave, for AQMs and routers that act at that
-/// moment, and for classes. `T` stands for a packet outside.
+/// A link that holds packets until they leave, for AQMs and routers that act at that moment, and
+/// for classes. `T` is the handle of a packet.
 ///
 /// It may keep a queue for each class of protocols, so that no class can crowd another out
 /// (estcp2010, "Implementation of ESTCP"), and serves them by deficit round robin.
@@ -24,37 +24,36 @@ pub struct QueuedLink<T> {
     queues: Vec<Queue<T>>,
     /// The queue of each [`RouterKind`].
     queue_of: [u8; RouterKind::ALL.len()],
-    /// Whose turn it is among several.
+    /// The turns of several queues.
     turns: RoundRobin,
-    /// Packets in all queues, and the most that there were.
+    /// Packets in all queues, and the most so far.
     waiting: usize,
     pub(super) longest_queue: usize,
     /// Packets marked so far.
     pub(super) marked: u64,
-    /// Up to when all that was due has been done.
+    /// The instant up to which all that was due has been done.
     now: Time,
-    /// When the next interval of a router or an AQM ends.
+    /// The end of the next interval of a router or an AQM.
     timer: Time,
-    /// Packets that made room for others, with the queue they were in.
+    /// Packets that made room for others, with their queue.
     evicted: VecDeque<(Waiting<T>, usize)>,
-    /// The rate that AQMs and routers know.
+    /// The rate that AQMs and routers were told.
     told: Rate,
 }
 
 /// The queue of a class of protocols on a link, and its share of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassConfig {
-    /// The protocols that ask for this router; datagrams and plain TCP ask for none. What no class
-    /// is made for joins the first.
+    /// The protocols that ask for this router; datagrams and plain TCP ask for none. Packets
+    /// without a class join the first.
     pub kind: RouterKind,
-    /// Its share of the wire while all classes have something to send, beside those of the others;
-    /// positive.
+    /// Its weight in the sharing of the wire while all classes have packets; positive.
     pub weight: f64,
     /// Its limit, AQM and router; without classes of its own.
     pub queue: QueueConfig,
 }
 
-/// Deficit round robin: bytes that the class of least weight may send a turn. One packet of usual
+/// Deficit round robin: bytes that the class of least weight may send per turn. One packet of usual
 /// size suffices for constant work per packet (Shreedhar and Varghese 1995, section 3).
 const LEAST_QUANTUM: f64 = 1500.0;
 
@@ -75,28 +74,28 @@ struct Queue<T> {
     router: RouterState,
     /// Its weight beside other classes.
     weight: f64,
-    /// Is there AQM at all, and does it make room? Known, for most need not be asked.
+    /// Whether there is an AQM, and whether it makes room; cached, since most need not be asked.
     is_managed: bool,
     makes_room: bool,
-    /// What waits in each lane, and what the AQM sees of it.
+    /// The packets in each lane, and the lanes as the AQM sees them.
     waiting: Vec<VecDeque<Waiting<T>>>,
     lanes: Vec<Lane>,
     packets: usize,
     bytes: u64,
-    /// When the wire was free after its latest packet.
+    /// The time at which the wire was free after its latest packet.
     sent_until: Time,
 }
 
 impl<T> Queue<T> {
-    fn new(spec: &QueueConfig, weight: f64, place: &QueueSetup<'_>) -> Self {
-        let aqm = spec.aqm.make(place);
+    fn new(spec: &QueueConfig, weight: f64, setup: &QueueSetup<'_>) -> Self {
+        let aqm = spec.aqm.make(setup);
         Queue {
             limit: spec.limit,
             weight,
             is_managed: !matches!(aqm, AqmState::DropTail(_)),
             makes_room: aqm.makes_room(),
             aqm,
-            router: spec.router.make(place),
+            router: spec.router.make(setup),
             waiting: vec![VecDeque::new()],
             lanes: vec![Lane::default()],
             packets: 0,
@@ -106,7 +105,7 @@ impl<T> Queue<T> {
     }
 
     fn push(&mut self, lane: usize, waiting: Waiting<T>) {
-        // One more than there are at most, as the AQM must see to.
+        // At most one more than there are, as the AQM must ensure.
         let lane = lane.min(self.lanes.len());
         if lane == self.lanes.len() {
             self.lanes.push(Lane::default());
@@ -133,8 +132,8 @@ impl<T> Queue<T> {
         Some(first)
     }
 
-    /// The size of the packet that leaves next, as far as it is known without asking the queue
-    /// management: with several lanes, of the largest that may.
+    /// The size of the packet that leaves next, as far as it is known without asking the
+    /// AQM: with several lanes, of the largest that may.
     fn head(&self) -> Option<u32> {
         self.lanes.iter().filter_map(|lane| lane.head).map(|(_, size)| size).max()
     }
@@ -158,7 +157,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// What the AQM and the router see, beside both.
+    /// The queue as the AQM and the router see it, beside both.
     fn parts(
         &mut self,
         now: Time,
@@ -172,7 +171,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// What of the wire a class of this weight may count on, where the weights add up to `sum`.
+/// The share of the wire that a class of this weight may count on; the weights add up to `sum`.
 fn share(wire: Rate, weight: f64, sum: f64) -> Rate {
     Rate::from_bps((wire.as_bps() as f64 * weight / sum) as u64).unwrap_or(wire)
 }
@@ -192,16 +191,16 @@ impl<T> QueuedLink<T> {
         let weights = || queue.classes.iter().map(|class| class.weight);
         let (sum, least) = (weights().sum::<f64>(), weights().fold(f64::INFINITY, f64::min));
         let queues = if queue.classes.is_empty() {
-            let place = QueueSetup { wire, share: wire, limit: queue.limit, seed, name };
-            vec![Queue::new(queue, 1.0, &place)]
+            let setup = QueueSetup { wire, share: wire, limit: queue.limit, seed, name };
+            vec![Queue::new(queue, 1.0, &setup)]
         } else {
             let class = |(index, class): (u8, &ClassConfig)| {
                 queue_of[class.kind as usize] = index;
                 let share = share(wire, class.weight, sum);
                 let name = format!("{name}/{}", class.kind.name());
                 let limit = class.queue.limit;
-                let place = QueueSetup { wire, share, limit, seed, name: &name };
-                Queue::new(&class.queue, class.weight, &place)
+                let setup = QueueSetup { wire, share, limit, seed, name: &name };
+                Queue::new(&class.queue, class.weight, &setup)
             };
             (0..).zip(&queue.classes).map(class).collect()
         };
@@ -237,7 +236,7 @@ impl<T> QueuedLink<T> {
         true
     }
 
-    /// AQMs and routers hear of another rate.
+    /// Tells AQMs and routers of another rate.
     #[cold]
     fn tell(&mut self, now: Time, rate: Rate) {
         self.told = rate;
@@ -249,9 +248,9 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Before anything happens at `now`: AQMs and routers hear of a rate that has changed
-    /// by a schedule, and an idle wire of an outage. That they hear of it only when there is something
-    /// to do makes no difference to them, and saves an event for each change.
+    /// Before anything happens at `now`: tells AQMs and routers of a rate that has changed by a
+    /// schedule, and an idle wire of an outage. To tell them only when there is something to do
+    /// makes no difference to them, and saves an event for each change.
     #[inline]
     fn look(&mut self, now: Time) {
         if self.wire.has_clock() {
@@ -274,21 +273,21 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Gives the link another delay, for what leaves the wire from now on: another route, so that
-    /// packets may overtake those that are under way.
+    /// Gives the link another delay for packets that leave the wire from now on: another route, so
+    /// that packets may overtake those that are under way.
     pub fn set_delay(&mut self, delay: Duration) {
         self.wire.set_delay(delay);
     }
 
     /// Gives the wire another channel, for the packets whose transmission has not begun; a notifier
     /// that knows the channel knows the new one. Random numbers go on where they were; `seed` and
-    /// `name` are those that the link was made with.
+    /// `name` are those of [`QueuedLink::new`].
     pub fn set_channel(&mut self, channel: &ChannelConfig, seed: u64, name: &str) {
         self.wire.set_channel(channel, seed, name);
     }
 
     fn queue_of(&self, label: Label) -> usize {
-        // A class that is no router kind cannot be.
+        // Every class is a kind of router.
         usize::from(self.queue_of.get(usize::from(label.class)).copied().unwrap_or(0))
     }
 
@@ -357,21 +356,21 @@ impl<T> QueuedLink<T> {
         None
     }
 
-    /// When [`QueuedLink::advance`] has something to do.
+    /// The time at which [`QueuedLink::advance`] has something to do.
     #[inline]
     pub fn next_event(&self) -> Time {
         self.next_service().min(self.timer)
     }
 
-    /// Until when [`QueuedLink::advance`] may be put off: what leaves first would be told of after it
-    /// had reached the far end.
+    /// The time until which [`QueuedLink::advance`] may be put off: later, the fate of the first
+    /// packet would be returned after it had reached the far end.
     #[inline]
     pub fn latest_advance(&self) -> Time {
         self.next_service() + self.wire.delay
     }
 
-    /// Does what was due by `now`, each thing at its own instant, up to and including the first
-    /// that decides what becomes of a packet, and tells that.
+    /// Does everything that was due by `now`, each at its own instant, until the fate of a packet
+    /// is decided, and returns that.
     pub fn advance(
         &mut self,
         now: Time,
@@ -395,7 +394,8 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// When the wire can take the next waiting packet, or a packet that made room is to be told of.
+    /// The time at which the wire can take the next waiting packet, or at which the fate of a
+    /// packet that made room is due.
     #[inline]
     fn next_service(&self) -> Time {
         if !self.evicted.is_empty() {
@@ -419,14 +419,14 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Lets the intervals of routers and AQM that are due end. One that does not move
-    /// on by that has no further ones until a packet comes or goes.
+    /// Ends the intervals of routers and AQMs that are due. A part that does not move on then has
+    /// no further ones until a packet comes or goes.
     fn end_intervals(&mut self, now: Time) {
         self.look(now);
         let idle_since = self.idle_since(now);
         for queue in &mut self.queues {
             let (backlog, aqm, router) = queue.parts(now, idle_since);
-            // One that sleeps keeps the rhythm of its intervals.
+            // A part that sleeps keeps the rhythm of its intervals.
             if router.next_timer() <= now {
                 router.on_timer(now, &backlog);
             }
@@ -440,8 +440,8 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Puts the next waiting packet on the wire, if one waits and the wire is free, or tells of one
-    /// that is dropped.
+    /// Puts the next waiting packet on the wire, if one waits and the wire is free, or returns the
+    /// fate of one that is dropped.
     fn serve(&mut self, now: Time, packets: &mut (impl Packets<T> + ?Sized)) -> Option<Fate<T>> {
         if let Some((Waiting { handle, arrived, .. }, index)) = self.evicted.pop_front() {
             let (backlog, _, router) = self.queues[index].parts(now, None);
@@ -483,14 +483,14 @@ impl<T> QueuedLink<T> {
         self.waiting
     }
 
-    /// When each of the packets came that have not been told of yet.
+    /// The arrival times of the packets whose fate has not been returned yet.
     pub fn arrival_times(&self) -> impl Iterator<Item = Time> {
         let waiting = self.queues.iter().flat_map(|queue| queue.waiting.iter().flatten());
         let evicted = self.evicted.iter().map(|(waiting, _)| waiting);
         waiting.chain(evicted).map(|waiting| waiting.arrived)
     }
 
-    /// The value that the router sends out now, if it is one number: ESTCP's g, seconds.
+    /// The value that the router signals now, if it is one number: ESTCP's g, seconds.
     pub fn signal(&self) -> Option<f64> {
         self.queues.iter().find_map(|queue| queue.router.signal())
     }
@@ -592,8 +592,8 @@ mod tests {
 
     #[test]
     fn what_is_in_transmission_keeps_its_rate() {
-        // A byte a microsecond. Of three packets of 1000 bytes the first ends after 1 ms; at half and
-        // then a quarter of the rate the others take 4 ms each.
+        // A byte a microsecond. Of three packets of 1000 bytes the first ends after 1 ms; at half
+        // and then a quarter of the rate the others take 4 ms each.
         let ms = |ms: f64| Time::ZERO + Duration::from_secs_f64(ms / 1e3);
         let bps = |bps| Rate::from_bps(bps).unwrap();
         for slow in [2_000_000, 1_999_999] {
@@ -658,8 +658,9 @@ mod tests {
 
     #[test]
     fn what_is_done_late_happens_when_it_was_due() {
-        // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when the
-        // one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms away.
+        // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when
+        // the one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms
+        // away.
         let rate = Rate::from_bps(8_000_000).unwrap().into();
         let (delay, clean) = (Duration::from_millis(5), ChannelConfig::Clean);
         let spec = queue(100, RouterConfig::Xcp(XcpRouterConfig::default()));
@@ -685,7 +686,7 @@ mod tests {
         assert_eq!(starts, [(0, ms(0)), (1, ms(1)), (2, ms(2)), (3, ms(3)), (4, ms(10))]);
     }
 
-    /// What a sender of forged headers may write.
+    /// A header that a forger may write.
     fn forged() -> impl Strategy<Value = CongestionHeader> {
         let any = proptest::num::f64::ANY;
         prop_oneof![
@@ -704,8 +705,8 @@ mod tests {
         ]
     }
 
-    /// What a router makes of honest packets beside as many forged ones: each as it was in the end, and
-    /// whether it was dropped. Thrice what the wire carries comes, so that the queue overflows.
+    /// What a router makes of honest packets beside as many forged ones: each as it was in the end,
+    /// and whether it was dropped. Thrice what the wire carries comes, so that the queue overflows.
     fn beside(
         kind: RouterKind,
         forged: &[CongestionHeader],
@@ -771,7 +772,7 @@ mod tests {
         assert_eq!(fill(&mut link, RouterKind::Any), 100);
         assert_eq!(fill(&mut link, RouterKind::Estcp), 100);
         assert_eq!(link.traffic_controller().unwrap().phases().len(), 0);
-        // What has no class of its own joins the first.
+        // Packets without a class of their own join the first.
         assert_eq!(fill(&mut link, RouterKind::Xtcp), 0);
     }
 

@@ -3,7 +3,7 @@
 use super::Departure;
 use super::clock::Clock;
 use crate::network::ChannelConfig;
-use crate::network::channel::ChannelState;
+use crate::network::channel::Losses;
 use crate::network::impairment::{During, Impairments, Way};
 use crate::network::notifier::Notifier;
 use crate::network::rate_trace::{LinkRate, TraceWire};
@@ -11,37 +11,37 @@ use crate::packet::{Label, Packet};
 use crate::rng::Stream;
 use crate::units::{Duration, Rate, Time};
 
-/// The wire and its channel: when a packet that starts now arrives, and whether intact.
+/// The wire and its channel: the arrival of a packet that starts now, and whether it is intact.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) busy_until: Time,
     pub(super) delay: Duration,
-    /// Nothing if the byte time and the delay say all.
+    /// `None` if byte time and delay describe the wire.
     special: Option<Box<Special>>,
-    /// Picoseconds that a byte takes, if that is a whole number of so many bits, else 0. A packet of
-    /// any size does not overflow a product of 64 bits.
+    /// Picoseconds of a byte, if that is a whole number of 32 bits, else 0: the product with the
+    /// size of any packet fits in 64 bits.
     byte_time: u32,
-    /// The same where nothing else decides when a packet arrives, else 0.
+    /// The same if nothing else affects the arrival of a packet, else 0.
     pub(super) plain_byte_time: u32,
 }
 
-/// What most wires have not.
+/// Features that most wires do not have.
 #[derive(Debug, Default)]
 struct Special {
-    /// The rate, where there is no byte time.
+    /// The rate, if there is no byte time.
     rate: Option<Rate>,
     trace: Option<TraceWire>,
-    /// The rate, where it is scheduled or there are outages in which nothing is sent.
+    /// The rate, if it is scheduled or there are outages in which nothing is sent.
     clock: Option<Box<Clock>>,
-    channel: Option<ChannelState>,
+    channel: Option<Losses>,
     notifier: Option<Notifier>,
-    /// The way to the far end, where it is more than a delay.
+    /// The way to the far end, if it is more than a delay.
     way: Option<Box<Way>>,
     /// The rate before a change, of a packet that ends at that instant.
     earlier: Option<(Time, Pace)>,
 }
 
-/// Picoseconds a byte, or the rate where they are no whole number of so many bits.
+/// Picoseconds of a byte, or the rate if they are not a whole number of 32 bits.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
     byte_time: u32,
@@ -86,7 +86,7 @@ impl Wire {
         }
         if *channel != ChannelConfig::Clean {
             let stream = Stream::new(seed, "channel", name);
-            wire.special().channel = Some(ChannelState::new(channel, stream));
+            wire.special().channel = Some(Losses::new(channel, stream));
         }
         wire
     }
@@ -120,7 +120,8 @@ impl Wire {
         self.special().clock.get_or_insert_with(|| Box::new(Clock::constant(bps)))
     }
 
-    /// Takes note of what keeps the wire from sending at `now`, if it is idle then. Does anything?
+    /// Notes an outage that keeps the wire from sending at `now`, if it is idle then; returns
+    /// whether there is one.
     pub(super) fn look(&mut self, now: Time) -> bool {
         if self.busy_until <= now
             && let Some(Special { clock: Some(clock), .. }) = self.special.as_deref()
@@ -139,7 +140,7 @@ impl Wire {
         self.special.as_ref()?.clock.as_ref()?.scheduled_rate(now)
     }
 
-    /// Sets the plain byte time; `elsewhere` something decides too.
+    /// Sets the plain byte time; with `elsewhere`, something else affects the arrival too.
     pub(super) fn find_plain_byte_time(&mut self, elsewhere: bool) {
         let plain = self.special.is_none() && !elsewhere;
         self.plain_byte_time = if plain { self.byte_time } else { 0 };
@@ -183,7 +184,7 @@ impl Wire {
             (None, None, Some(rate)) => start + rate.transmission_time(packet.size),
             (None, None, None) => start + usual,
         };
-        // The channel is asked whatever an outage does, so that it draws the same numbers.
+        // The channel is asked even in an outage, so that it draws the same numbers.
         let corrupted =
             channel.as_mut().is_some_and(|channel| channel.destroys(end, label, packet));
         let mut destroyed = corrupted || way.as_ref().is_some_and(|way| way.is_deaf(start, end));
@@ -204,8 +205,8 @@ impl Wire {
         }
         self.busy_until = clock.as_ref().map_or(end, |clock| clock.free(end));
         if let Some(notifier) = notifier {
-            // The far end's business. Packets get there in this order, so that nothing else can
-            // come between.
+            // The notifier acts at the far end. Packets arrive there in this order, so that nothing
+            // can come between.
             notifier.on_packet(packet, destroyed);
         }
         let arrival = match way {
@@ -215,7 +216,7 @@ impl Wire {
         Departure { start, end, arrival, destroyed }
     }
 
-    /// Of what was handed to it, bytes that are not on the wire yet at `now`; `None` if the rate
+    /// Bytes of the packets given to it that are not on the wire yet at `now`; `None` if the rate
     /// varies.
     pub(super) fn unsent_bytes(&self, now: Time) -> Option<u64> {
         let left = self.busy_until.max(now).since(now);
@@ -229,7 +230,7 @@ impl Wire {
         })
     }
 
-    /// The rate of what was handed to it last.
+    /// The rate of the packet given to it last.
     fn pace_under_way(&self) -> Pace {
         let Some(special) = &self.special else {
             return Pace { byte_time: self.byte_time, rate: None };
@@ -244,20 +245,20 @@ impl Wire {
         self.special.as_ref().is_some_and(|special| special.trace.is_some())
     }
 
-    /// Does the wire have a rate by schedule, times of silence or slots set aside?
+    /// True if the wire has a scheduled rate, outages or slots for retransmissions.
     #[inline]
     pub(super) fn has_clock(&self) -> bool {
         self.special.as_ref().is_some_and(|special| special.clock.is_some())
     }
 
-    /// Do packets reach the far end in the order in which they leave?
+    /// True if packets reach the far end in the order in which they leave.
     pub(super) fn keeps_order(&self) -> bool {
         let way = self.special.as_ref().and_then(|special| special.way.as_ref());
         way.is_none_or(|way| way.keeps_order())
     }
 
-    /// Another rate for what is sent from `now` on. Returns whether that can be: a trace or a schedule
-    /// stays.
+    /// Sets another rate for packets sent from `now` on. Returns false for a trace or a schedule,
+    /// which stays.
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
         if self.is_traced() {
             return false;
@@ -277,7 +278,7 @@ impl Wire {
         true
     }
 
-    /// Another delay for what leaves from now on.
+    /// Sets another delay for packets that leave from now on.
     pub(super) fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
         let usual = Impairments::default();
@@ -285,7 +286,7 @@ impl Wire {
         way.set_delay(delay);
     }
 
-    /// Another channel for what is sent from now on.
+    /// Sets another channel for packets sent from now on.
     pub(super) fn set_channel(&mut self, spec: &ChannelConfig, seed: u64, name: &str) {
         let has_one = self.special.as_ref().is_some_and(|special| special.channel.is_some());
         if !has_one && *spec == ChannelConfig::Clean {
@@ -293,7 +294,7 @@ impl Wire {
         }
         let special = self.special();
         let channel = special.channel.get_or_insert_with(|| {
-            ChannelState::new(&ChannelConfig::Clean, Stream::new(seed, "channel", name))
+            Losses::new(&ChannelConfig::Clean, Stream::new(seed, "channel", name))
         });
         channel.become_as(spec);
         if let Some(notifier) = &mut special.notifier {

@@ -17,7 +17,7 @@ use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
 /// Parameters of the congestion warning.
@@ -37,9 +37,9 @@ impl Default for CongestionWarningConfig {
 
 parameters! {
     CongestionWarningConfig in "", "parameters of cw";
-    threshold: Kind::Number { least: 0.0, most: 1.0 }, "of the limit",
+    threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "of the limit",
         "average queue from which packets are marked";
-    sample_weight: Kind::Number { least: 1e-12, most: 1.0 }, "",
+    sample_weight: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
         "weight of a new sample in the average";
 }
 
@@ -69,8 +69,8 @@ impl Router for CongestionWarning {
 }
 
 impl RouterPart for CongestionWarning {
-    fn new(config: CongestionWarningConfig, _: &QueueSetup<'_>) -> Self {
-        CongestionWarning::with(config)
+    fn new(config: &CongestionWarningConfig, _: &QueueSetup<'_>) -> Self {
+        CongestionWarning::with(*config)
     }
     /// Its average is kept by a [`crate::network::QueuedLink`] although the marks are made on
     /// arrival.

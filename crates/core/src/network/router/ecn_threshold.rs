@@ -8,7 +8,7 @@ use super::{Router, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
 /// The threshold K.
@@ -28,7 +28,7 @@ impl Default for EcnThreshold {
 
 parameters! {
     EcnThreshold in "", "parameters of ecn-threshold";
-    threshold: Kind::Integer { least: 0, most: 1_000_000_000 }, "packets",
+    threshold: ValueKind::Integer { least: 0, most: 1_000_000_000 }, "packets",
         "mark what finds more of them waiting";
 }
 
@@ -52,8 +52,8 @@ impl Router for EcnThreshold {
 }
 
 impl RouterPart for EcnThreshold {
-    fn new(config: EcnThreshold, _: &QueueSetup<'_>) -> Self {
-        config
+    fn new(config: &EcnThreshold, _: &QueueSetup<'_>) -> Self {
+        *config
     }
     const MARKS: bool = true;
     const ACTS_ON_DEPARTURE: bool = false;

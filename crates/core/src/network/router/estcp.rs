@@ -40,7 +40,7 @@ use crate::network::QueueLimit;
 use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameters;
-use crate::part::{Form, Kind, ParameterValue, Part, Value, Words};
+use crate::part::{Form, ParameterValue, Part, Value, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
@@ -51,8 +51,8 @@ const P_RANGE: (f64, f64) = (0.01, 0.99);
 /// g never falls below this, seconds: a thousand million packets a second.
 const LEAST_G: f64 = 1e-9;
 
-/// The latest phases that are remembered at least: those of a week, of 5 s each. Of twice as many the
-/// older half is forgotten, since a queue of a packet or two can end a phase with each packet.
+/// The latest phases that are remembered at least: those of a week, of 5 s each. Of twice as many
+/// the older half is forgotten, since a queue of a packet or two can end a phase with each packet.
 const REMEMBERED: usize = 1 << 17;
 
 /// f, the one-to-one mapping between g and the marking probability. The paper gives none; this one
@@ -122,12 +122,12 @@ impl ParameterValue for Gamma {
 
 parameters! {
     EstcpRouterConfig in "", "parameters of estcp";
-    target: Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
+    target: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
         "D, the length of a phase";
-    gamma: Kind::PositiveOrWord { most: 1e6, words: &["one-flow", "adaptive"] }, "",
+    gamma: ValueKind::PositiveOrWord { most: 1e6, words: &["one-flow", "adaptive"] }, "",
         "gain per packet; one-flow is 1/(2B)";
-    initial_g: Kind::Number { least: 1e-9, most: 1e6 }, "seconds", "g of the first phase";
-    mean_packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes",
+    initial_g: ValueKind::Number { least: 1e-9, most: 1e6 }, "seconds", "g of the first phase";
+    mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "of a packet of a queue limited in bytes";
 }
 
@@ -151,7 +151,7 @@ impl Part for TrafficController {
 impl Router for TrafficController {
     #[inline]
     fn on_enqueue(&mut self, _: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        // What finds the wire free does not queue.
+        // A packet that finds the wire free does not queue.
         if queue.idle_since.is_none() {
             self.note(queue.packets + 1, queue.bytes + u64::from(packet.size));
         }
@@ -174,8 +174,8 @@ impl Router for TrafficController {
 }
 
 impl RouterPart for TrafficController {
-    fn new(config: EstcpRouterConfig, place: &QueueSetup<'_>) -> Self {
-        TrafficController::with_marks(config, place.limit, place.stream("estcp"))
+    fn new(config: &EstcpRouterConfig, setup: &QueueSetup<'_>) -> Self {
+        TrafficController::with_marks(*config, setup.limit, setup.stream("estcp"))
     }
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {
@@ -204,7 +204,7 @@ impl EstcpRouterConfig {
 
 /// A phase that has ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Phase {
+pub struct EstcpPhase {
     /// The shift that began it.
     pub start: Time,
     /// The shift that ended it.
@@ -234,7 +234,7 @@ pub struct TrafficController {
     /// The queue in this phase, in the unit of the limit.
     shortest: u64,
     longest: u64,
-    ended: Vec<Phase>,
+    ended: Vec<EstcpPhase>,
 }
 
 impl TrafficController {
@@ -267,7 +267,7 @@ impl TrafficController {
     }
 
     /// The phases that have ended, in order: the latest 131,072 at least.
-    pub fn phases(&self) -> &[Phase] {
+    pub fn phases(&self) -> &[EstcpPhase] {
         &self.ended
     }
 
@@ -321,7 +321,7 @@ impl TrafficController {
             if self.ended.len() == 2 * REMEMBERED {
                 self.ended.drain(..REMEMBERED);
             }
-            self.ended.push(Phase { start, end: now, g: self.g, queue });
+            self.ended.push(EstcpPhase { start, end: now, g: self.g, queue });
             let (length, target) = (now.since(start).as_secs_f64(), self.spec.target.as_secs_f64());
             self.g = match self.gamma {
                 Some(gamma) => (self.g + gamma * (target - length)).max(self.g / 2.0),
@@ -347,7 +347,7 @@ impl TrafficController {
                     *age = own;
                     *filled = longest;
                 }
-                // What a header from outside brings may be anything.
+                // A header from outside may have any value.
                 *phase = phase.saturating_add(self.phase);
             }
             CongestionHeader::EstcpBits { bits } if self.congested => {
@@ -423,7 +423,10 @@ mod tests {
         let (_, g) = field(&mut controller, ms(12_000), 10);
         assert!((g - 0.020).abs() < 1e-12, "{g}");
         let phases = controller.phases();
-        assert_eq!(phases[0], Phase { start: ms(1000), end: ms(4000), g: 0.02, queue: (0.0, 1.0) });
+        assert_eq!(
+            phases[0],
+            EstcpPhase { start: ms(1000), end: ms(4000), g: 0.02, queue: (0.0, 1.0) }
+        );
         assert_eq!(phases.len(), 2);
     }
 

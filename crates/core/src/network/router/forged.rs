@@ -1,17 +1,18 @@
-//! A router that lies (RFC 9743 section 7.6): whatever its queue is like, what it writes is the same.
+//! A router that lies (RFC 9743 section 7.6): whatever its queue is like, what it writes is the
+//! same.
 //!
 //! XCP's demand becomes the same grant in every packet; marks, ECN's and XTCP's congestion flag,
-//! are on every packet that can carry them, on none (those of routers before it are erased), or
-//! as others left them. A router behind it that is honest lowers grants and adds marks as it should.
+//! are on every packet that can carry them, on none (those of routers before it are erased), or as
+//! others left them. A router behind it that is honest lowers grants and adds marks as it should.
 
 use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::parameters;
-use crate::part::{Form, Kind, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
-/// What a router that lies writes.
+/// The forgery that a router writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForgedMarksConfig {
     /// Delta_Throughput of every XCP packet, bytes per second; below zero takes away.
@@ -35,9 +36,9 @@ crate::words!(ForgedMarks { None = "none", All = "all", Others = "others" });
 
 parameters! {
     ForgedMarksConfig in "", "parameters of forged";
-    grant: Kind::Number { least: -1e12, most: 1e12 }, "bytes per second",
+    grant: ValueKind::Number { least: -1e12, most: 1e12 }, "bytes per second",
         "what every XCP packet is granted";
-    marks: Kind::Word(ForgedMarks::WORDS), "",
+    marks: ValueKind::Word(ForgedMarks::WORDS), "",
         "packets with ECN and XTCP marks: none, all that can carry one, or those of others";
 }
 
@@ -87,8 +88,8 @@ impl Router for ForgingRouter {
 }
 
 impl RouterPart for ForgingRouter {
-    fn new(config: ForgedMarksConfig, _: &QueueSetup<'_>) -> Self {
-        ForgingRouter(config)
+    fn new(config: &ForgedMarksConfig, _: &QueueSetup<'_>) -> Self {
+        ForgingRouter(*config)
     }
     const MARKS: bool = true;
     const ACTS_ON_DEPARTURE: bool = true;

@@ -1,8 +1,7 @@
-//! Router halves of explicit feedback: what a router counts and writes into packets.
+//! Router halves of explicit feedback: a router counts packets and writes into them.
 //!
-//! A router is one file here: a state machine that implements [`Router`], its parameters, and how
-//! it describes itself ([`Part`]). A line in the list below makes it a choice of
-//! scenario files.
+//! A router is one file here: a state machine that implements [`Router`], its parameters, and its
+//! description ([`Part`]). A line in the list below makes it available to scenario files.
 
 mod congestion_warning;
 mod ecn_threshold;
@@ -14,17 +13,17 @@ mod xtcp;
 
 pub use congestion_warning::{CongestionWarning, CongestionWarningConfig};
 pub use ecn_threshold::EcnThreshold;
-pub use estcp::{EstcpRouterConfig, Gamma, Phase, TrafficController};
+pub use estcp::{EstcpPhase, EstcpRouterConfig, Gamma, TrafficController};
 pub use forged::{ForgedMarks, ForgedMarksConfig, ForgingRouter};
 pub use none::NoRouter;
 pub use xcp::{XcpRouter, XcpRouterConfig};
 pub use xtcp::CongestionCounter;
 
-use std::fmt;
+use std::fmt::Debug;
 
 use super::aqm::{Backlog, QueueSetup};
 use crate::packet::Packet;
-use crate::part::{CustomPart, Part, Plain, axis};
+use crate::part::{CustomPart, Part, Plain, axis, behaviour};
 use crate::units::{Rate, Time};
 
 axis! {
@@ -33,24 +32,24 @@ axis! {
     config RouterConfig;
     /// The state of a router.
     state RouterState;
-    @make Placed(&QueueSetup<'_>);
+    @make RouterPart(&QueueSetup<'_>);
     @custom dyn MakeRouter => Box<dyn Router + Send + Sync> =
-        |maker: &dyn MakeRouter, place: &QueueSetup<'_>| maker.make(place);
+        |maker: &dyn MakeRouter, setup: &QueueSetup<'_>| maker.make(setup);
     None: NoRouter,
-    Xcp: Box<XcpRouter>,
+    Xcp: XcpRouter => Box,
     Xtcp: CongestionCounter,
     EcnThreshold: EcnThreshold,
-    Estcp: Box<TrafficController>,
-    Warning: Box<CongestionWarning>,
+    Estcp: TrafficController => Box,
+    Warning: CongestionWarning => Box,
     Forged: ForgingRouter,
 }
 
 impl RouterConfig {
-    /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
+    /// True if it marks packets by ECN (RFC 3168), as any transport with ECN understands.
     pub fn marks(&self) -> bool {
         each_kind!(self, P(_) => <P as RouterPart>::MARKS, custom(router) => router.marks())
     }
-    /// Must packets be held until they leave? If not, a [`super::FifoLink`] will do.
+    /// True if packets must be held until they leave. If not, a [`super::FifoLink`] will do.
     pub fn acts_on_departure(&self) -> bool {
         each_kind!(
             self,
@@ -58,34 +57,27 @@ impl RouterConfig {
             custom(router) => router.acts_on_departure()
         )
     }
-    /// Does it give the feedback that protocols asking for `kind` need?
+    /// True if it gives the feedback that protocols asking for `kind` need.
     pub fn serves(&self, kind: RouterKind) -> bool {
-        each_kind!(self, P(_) => <P as RouterPart>::serves(kind), custom(router) => router.serves(kind))
-    }
-}
-
-/// A part that is made at a place.
-trait Placed: Part {
-    fn new(config: &Self::Config, place: &QueueSetup<'_>) -> Self;
-}
-
-impl<P: RouterPart> Placed for P {
-    fn new(config: &P::Config, place: &QueueSetup<'_>) -> Self {
-        <P as RouterPart>::new(*config, place)
+        each_kind!(
+            self,
+            P(_) => <P as RouterPart>::serves(kind),
+            custom(router) => router.serves(kind)
+        )
     }
 }
 
 impl Default for RouterConfig {
-    /// Writes nothing.
+    /// A router that writes nothing.
     fn default() -> Self {
         RouterConfig::None(Plain)
     }
 }
 
-/// What a protocol asks of the routers on its path.
+/// The feedback that a protocol asks of the routers on its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouterKind {
-    /// Nothing: any queue will do.
+    /// No feedback: any queue will do.
     Any,
     /// XCP (Katabi et al. 2002; draft-falk-xcp-spec-03).
     Xcp,
@@ -131,122 +123,61 @@ impl RouterKind {
     }
 }
 
-/// The state machine of a router. By default it does nothing. Marks are counted by the link: what
-/// may mark says whether it has.
-pub trait Router: fmt::Debug {
-    /// A packet arrives and finds `queue`, whether or not that takes it. Returns whether it was
-    /// marked.
-    fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        let _ = (now, queue, packet);
-        false
+behaviour! {
+    /// A router at work. By default it does nothing. The link counts marks: a method that may mark
+    /// returns whether it has.
+    pub trait Router: Debug {
+        /// A packet arrives and finds `queue`, which may drop it. Returns whether it was marked.
+        @forward(inline)
+        fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool =
+            false;
+        /// A packet joins `queue`, which is as it found it. Returns whether it was marked.
+        @forward(inline)
+        fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool =
+            false;
+        /// A packet is dropped, on arrival or from `queue`, in which it is not.
+        fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) = ();
+        /// A packet leaves; `queue` is the queue without it. Returns whether it was marked.
+        @forward(inline)
+        fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool =
+            false;
+        /// When [`Router::on_timer`] must be called next.
+        @forward(inline)
+        fn next_timer(&self) -> Time = Time::NEVER;
+        /// An interval ends.
+        fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
+        /// The queue may count on `share` of the wire from now on; all that was due by `now` has
+        /// been done.
+        fn on_rate(&mut self, now: Time, share: Rate) = ();
+        /// The value that it signals now, if that is one number.
+        fn signal(&self) -> Option<f64> = None;
+        /// The traffic controller, if this is the router of ESTCP.
+        fn traffic_controller(&self) -> Option<&TrafficController> = None;
     }
-
-    /// A packet joins `queue`, which is as it found it. Returns whether it was marked.
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        let _ = (now, queue, packet);
-        false
-    }
-
-    /// A packet is dropped, on arrival or from `queue`, in which it is not.
-    fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) {
-        let _ = (now, queue, packet);
-    }
-
-    /// A packet leaves; `queue` is what it leaves behind. Returns whether it was marked.
-    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        let _ = (now, queue, packet);
-        false
-    }
-
-    /// When [`Router::on_timer`] must be called next.
-    fn next_timer(&self) -> Time {
-        Time::NEVER
-    }
-
-    /// An interval ends.
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        let _ = (now, queue);
-    }
-
-    /// What the queue may count on of the wire is `share` from now on; all that was due by `now` has
-    /// been done.
-    fn on_rate(&mut self, now: Time, share: Rate) {
-        let _ = (now, share);
-    }
-
-    /// The value that it sends out now, if that is one number.
-    fn signal(&self) -> Option<f64> {
-        None
-    }
-
-    /// The traffic controller of ESTCP, if it is that.
-    fn traffic_controller(&self) -> Option<&TrafficController> {
-        None
-    }
+    impl for RouterState, by each;
 }
 
-/// A router as a part: how it is made, and what must be known of it before.
-pub trait RouterPart: Part + Router {
+/// A router of this crate, with the facts about it that hold before it is made.
+pub trait RouterPart: Part + Router + Sized {
     /// The router before it has seen any traffic.
-    fn new(config: Self::Config, place: &QueueSetup<'_>) -> Self;
-    /// Does it mark packets by ECN (RFC 3168), as any transport that speaks it understands?
+    fn new(config: &Self::Config, setup: &QueueSetup<'_>) -> Self;
+    /// True if it marks packets by ECN (RFC 3168), as any transport with ECN understands.
     const MARKS: bool = false;
-    /// Does it act when packets leave, or on drops or timers? If not, and only then, a
-    /// [`super::FifoLink`] may ask it, which only calls [`Router::on_enqueue`], and not for a
+    /// True if it acts when packets leave, or on drops or timers. If not, and only then, a
+    /// [`super::FifoLink`] may use it, which only calls [`Router::on_enqueue`], and not for a
     /// packet that finds the wire free.
     const ACTS_ON_DEPARTURE: bool;
-    /// Does it give the feedback that protocols asking for `kind` need? Those that ask for marks
-    /// or for nothing live with any.
+    /// True if it gives the feedback that protocols asking for `kind` need. Those that ask for
+    /// marks or for nothing work with any router.
     fn serves(kind: RouterKind) -> bool {
         matches!(kind, RouterKind::Any | RouterKind::EcnThreshold)
     }
 }
 
-impl<P: RouterPart> RouterPart for Box<P> {
-    fn new(config: P::Config, place: &QueueSetup<'_>) -> Self {
-        Box::new(P::new(config, place))
-    }
-    const MARKS: bool = P::MARKS;
-    const ACTS_ON_DEPARTURE: bool = P::ACTS_ON_DEPARTURE;
-    fn serves(kind: RouterKind) -> bool {
-        P::serves(kind)
-    }
-}
-
-impl<F: Router + ?Sized> Router for Box<F> {
-    fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        (**self).on_arrival(now, queue, packet)
-    }
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        (**self).on_enqueue(now, queue, packet)
-    }
-    fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) {
-        (**self).on_drop(now, queue, packet);
-    }
-    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        (**self).on_departure(now, queue, packet)
-    }
-    fn next_timer(&self) -> Time {
-        (**self).next_timer()
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        (**self).on_timer(now, queue);
-    }
-    fn on_rate(&mut self, now: Time, share: Rate) {
-        (**self).on_rate(now, share);
-    }
-    fn signal(&self) -> Option<f64> {
-        (**self).signal()
-    }
-    fn traffic_controller(&self) -> Option<&TrafficController> {
-        (**self).traffic_controller()
-    }
-}
-
-/// What makes a router from another crate: [`RouterConfig::Custom`].
+/// Makes the states of a router from another crate: [`RouterConfig::Custom`].
 pub trait MakeRouter: CustomPart {
     /// The router before it has seen any traffic.
-    fn make(&self, place: &QueueSetup<'_>) -> Box<dyn Router + Send + Sync>;
+    fn make(&self, setup: &QueueSetup<'_>) -> Box<dyn Router + Send + Sync>;
     /// See [`RouterPart::MARKS`].
     fn marks(&self) -> bool {
         false
@@ -259,40 +190,5 @@ pub trait MakeRouter: CustomPart {
     fn serves(&self, kind: RouterKind) -> bool {
         let _ = kind;
         true
-    }
-}
-
-/// Asks whichever router it is.
-impl Router for RouterState {
-    #[inline]
-    fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        each!(self, router => router.on_arrival(now, queue, packet))
-    }
-    #[inline]
-    fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        each!(self, router => router.on_enqueue(now, queue, packet))
-    }
-    fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) {
-        each!(self, router => router.on_drop(now, queue, packet));
-    }
-    #[inline]
-    fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool {
-        each!(self, router => router.on_departure(now, queue, packet))
-    }
-    #[inline]
-    fn next_timer(&self) -> Time {
-        each!(self, router => router.next_timer())
-    }
-    fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) {
-        each!(self, router => router.on_timer(now, queue));
-    }
-    fn on_rate(&mut self, now: Time, share: Rate) {
-        each!(self, router => router.on_rate(now, share));
-    }
-    fn signal(&self) -> Option<f64> {
-        each!(self, router => router.signal())
-    }
-    fn traffic_controller(&self) -> Option<&TrafficController> {
-        each!(self, router => router.traffic_controller())
     }
 }

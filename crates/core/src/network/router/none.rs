@@ -19,7 +19,7 @@ impl Part for NoRouter {
 impl Router for NoRouter {}
 
 impl RouterPart for NoRouter {
-    fn new(_: Plain, _: &QueueSetup<'_>) -> Self {
+    fn new(_: &Plain, _: &QueueSetup<'_>) -> Self {
         NoRouter
     }
     const ACTS_ON_DEPARTURE: bool = false;

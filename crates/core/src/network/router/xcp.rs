@@ -19,7 +19,7 @@ use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
 use crate::packet::{CongestionHeader, Packet};
 use crate::parameters;
-use crate::part::{Advice, Form, Kind, Part, Words};
+use crate::part::{Advice, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Rate, Time};
 
 /// Control interval before the first estimate, and after one without traffic (ns-2: 50 ms).
@@ -28,8 +28,8 @@ const INITIAL_INTERVAL: f64 = 0.05;
 const MAX_INTERVAL: f64 = 1.0;
 /// Shortest control interval (ns-2: 1 ms).
 const MIN_INTERVAL: f64 = 0.001;
-/// Shortest mean RTT, seconds, by which a queue is divided: a header from outside may tell less than
-/// any path has.
+/// Shortest mean RTT, seconds, by which a queue is divided: a header from outside may tell less
+/// than any path has.
 const LEAST_RTT: f64 = 1e-6;
 /// Shortest interval over which the minimum queue is taken (draft section 4.5).
 const MIN_QUEUE_INTERVAL: f64 = 0.002;
@@ -49,8 +49,8 @@ pub struct XcpRouterConfig {
     /// for ns-2 does, with 0.6 of the buffer. Without it a flow alone may be granted 0.4 of the
     /// bandwidth-delay product at once, and a burst of that size overflows a smaller buffer.
     pub increase_limit: Option<f64>,
-    /// Is a queue kept on purpose? lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an exponential
-    /// average of Q.
+    /// Is a queue kept on purpose? lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an
+    /// exponential average of Q.
     pub persistent: bool,
     /// gamma: the queue aimed at, packets; 10 in the paper.
     pub target_packets: f64,
@@ -90,21 +90,24 @@ const STABLE_ALPHA: f64 = std::f64::consts::PI / (4.0 * std::f64::consts::SQRT_2
 
 parameters! {
     XcpRouterConfig in "", "parameters of xcp";
-    alpha: Kind::Number { least: 0.0, most: 10.0 }, "", "share of the spare bandwidth given out",
+    alpha: ValueKind::Number { least: 0.0, most: 10.0 }, "",
+        "share of the spare bandwidth given out",
         advice = Advice {
             least: 0.0,
             most: STABLE_ALPHA,
-            why: "it may be unstable (Katabi 2002, theorem 1); lower it, with beta = alpha^2 sqrt 2",
+            why: "it may be unstable (Katabi 2002, theorem 1); lower it, with \
+                  beta = alpha^2 sqrt 2",
         };
-    beta: Kind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
-    shuffle: Kind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
-    increase_limit: Kind::Bytes { most: 1e18 }, "",
+    beta: ValueKind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
+    shuffle: ValueKind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
+    increase_limit: ValueKind::Bytes { most: 1e18 }, "",
         "most bytes windows grow by in an interval, less the queue", absent = "none";
-    target_packets: Kind::Number { least: 0.0, most: 1e9 }, "packets", "the queue aimed at",
+    target_packets: ValueKind::Number { least: 0.0, most: 1e9 }, "packets", "the queue aimed at",
         when = |xcp| xcp.persistent;
-    packet_size: Kind::Integer { least: 1, most: 1 << 20 }, "bytes", "of a packet of the target",
+    packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
+        "of a packet of the target",
         when = |xcp| xcp.persistent;
-    weight: Kind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
+    weight: ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
         when = |xcp| xcp.persistent;
 }
 
@@ -158,8 +161,8 @@ impl Router for XcpRouter {
 }
 
 impl RouterPart for XcpRouter {
-    fn new(config: XcpRouterConfig, place: &QueueSetup<'_>) -> Self {
-        XcpRouter::with_rate(config, place.share)
+    fn new(config: &XcpRouterConfig, setup: &QueueSetup<'_>) -> Self {
+        XcpRouter::with_rate(*config, setup.share)
     }
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {
@@ -191,7 +194,7 @@ pub struct XcpRouter {
     sum_inter_packet: f64,
     sum_rtt_inter_packet: f64,
 
-    // What the last control interval decided.
+    // Decisions of the last control interval.
     mean_rtt: f64,
     positive_scale: f64,
     negative_scale: f64,
@@ -293,8 +296,8 @@ impl XcpRouter {
         }
     }
 
-    /// When [`XcpRouter::end_intervals`] must be called next; never, if only an arrival or a departure
-    /// can change what it would do.
+    /// When [`XcpRouter::end_intervals`] must be called next; never, if only an arrival or a
+    /// departure can change what it would do.
     pub fn next_end(&self) -> Time {
         if self.asleep { Time::NEVER } else { self.control_due.min(self.queue_due) }
     }
@@ -589,7 +592,7 @@ mod tests {
             };
             let next = now + pause;
             let departs = queue > 0 && stream.uniform() < 0.5;
-            // What is due at the same instant comes after a departure and before an arrival.
+            // Timers at the same instant come after a departure and before an arrival.
             let due = |router: &XcpRouter| {
                 let timer = router.next_end();
                 (timer < next || (timer == next && !departs)).then_some(timer)

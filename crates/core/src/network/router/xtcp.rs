@@ -38,7 +38,7 @@ impl Router for CongestionCounter {
 }
 
 impl RouterPart for CongestionCounter {
-    fn new(_: Plain, _: &QueueSetup<'_>) -> Self {
+    fn new(_: &Plain, _: &QueueSetup<'_>) -> Self {
         CongestionCounter::default()
     }
     const ACTS_ON_DEPARTURE: bool = true;

@@ -1,4 +1,4 @@
-//! What a file may say and its author hardly means: warnings, for people to read.
+//! Warnings of settings that are allowed and rarely meant.
 
 use windward_core::endpoint::feedback::Granularity;
 use windward_core::endpoint::window::ControllerConfig;
@@ -6,7 +6,7 @@ use windward_core::network::{
     AqmConfig, ChannelConfig, EcnThreshold, EstcpRouterConfig, NotifierConfig, QueueConfig,
     RouterConfig, RouterKind,
 };
-use windward_core::part::{Setting, Value};
+use windward_core::part::{AnyPart, Setting, Value};
 use windward_core::units::Duration;
 
 use super::group::Group;
@@ -59,8 +59,8 @@ fn cut_short(group: &Group<'_>, end: Duration) -> Option<String> {
     })
 }
 
-/// Parameters that the flows give themselves and their protocol does not know. What `[endpoint]`
-/// says is for whom it concerns.
+/// Parameters of a group that its protocol does not have. Those of `[endpoint]` apply to the
+/// protocols that have them.
 fn without_effect(group: &Group<'_>) -> Option<String> {
     let (name, idle): (_, &dyn Fn(&str) -> bool) = match &group.traffic {
         Traffic::Transport { protocol, .. } => {
@@ -68,7 +68,7 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
         }
         Traffic::Stack { stack, .. } => (stack.facts().name, &|key| {
             let table = key.split('.').next().unwrap_or_default();
-            endpoint::keys().iter().any(|known| known.name == table)
+            endpoint::keys().keys.iter().any(|known| known.name == table)
                 && !stack::KEYS.contains(&table)
         }),
         Traffic::Datagrams { .. } => return None,
@@ -234,7 +234,7 @@ fn without_class(kind: RouterKind) -> Option<&'static str> {
     }
 }
 
-/// Datagrams that leave less than a tenth of a link crowd out whoever yields.
+/// Datagrams that leave less than a tenth of a link starve flows that yield.
 const FLOOD: f64 = 0.9;
 
 /// Flows that need a queue of their own, in one with others that fill it.

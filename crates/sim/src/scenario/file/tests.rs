@@ -9,7 +9,7 @@ use windward_core::network::{
     AqmConfig, ChainClock, ChannelConfig, Distribution, During, Gamma, Impairments, LinkRate,
     NotifierConfig, QueueLimit, RouterConfig, RouterKind, XcpRouterConfig,
 };
-use windward_core::part::Words;
+use windward_core::part::{AnyPart, Words};
 use windward_core::units::{Duration, Probability, Rate, Time};
 
 use super::{ScenarioError, ScenarioFile};
@@ -243,7 +243,7 @@ fn set_adds_one_more() {
     assert_eq!(scenario.flows.len(), before + 2);
     assert_eq!(scenario.flows[before].kind.traffic.protocol_name(), "newreno");
     let error = file.set("flows.+", "cubic").unwrap_err().to_string();
-    assert!(error.contains("one more of `flows` is a table"), "{error}");
+    assert!(error.contains("an element of `flows` must be a table"), "{error}");
     // What is unknown in it is found when the scenario is built.
     file.set("flows.+", "{ group = 'other', protcol = 'cubic' }").unwrap();
     assert!(file.build().unwrap_err().to_string().contains("protcol"));
@@ -316,7 +316,7 @@ fn keys_of_connections_for_all_flows_pass_over_datagrams() {
     let udp = DATAGRAMS.replacen("protocol = \"cubic\"", "cbr = { rate = \"1Mbit\" }", 1);
     let mut file = ScenarioFile::parse("s.toml", &udp).unwrap();
     let none = file.set("flows.*.protocol", "reno").unwrap_err().to_string();
-    assert!(none.contains("flows.*.protocol: no group is of connections"), "{none}");
+    assert!(none.contains("flows.*.protocol: all groups send datagrams"), "{none}");
 }
 
 #[test]
@@ -603,10 +603,14 @@ fn what_is_no_trace_says_where() {
         with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
     };
     for (test, bytes, expected) in [
-        ("word", b"1\n2\nthree\n" as &[u8], "cell.trace:3: `three` is no number of milliseconds"),
+        (
+            "word",
+            b"1\n2\nthree\n" as &[u8],
+            "cell.trace:3: `three` is not a number of milliseconds",
+        ),
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
-        ("empty", b"", "cell.trace: there is no opportunity at all"),
+        ("empty", b"", "cell.trace: the trace has no opportunity"),
         ("binary", b"\xff\xfe", "cell.trace is not a text"),
     ] {
         let message = of_file(test, bytes);
@@ -625,7 +629,7 @@ fn what_is_no_trace_says_where() {
     for (rate, expected) in [
         ("{ opportunities = [1, 5, 3] }", "opportunities[2] = 3: 3 ms is earlier than the 5 ms"),
         ("{ opportunities = [0] }", "opportunities[0] = 0: the last opportunity is at 0 ms"),
-        ("{ opportunities = [] }", "there is no opportunity at all"),
+        ("{ opportunities = [] }", "the trace has no opportunity"),
         ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: must be a whole number"),
         ("{ opportunities = [-1] }", "must lie between 0 and 8640000000"),
         ("{ opportunities = 5 }", "expected an array, found a number"),
@@ -786,7 +790,11 @@ fn what_is_no_schedule_says_where() {
         "rate.opportunities = [1, 2], outages = [{ at = '1s', length = '1s' }]",
         1,
     );
-    assert!(error(&silent).contains("a rate that is a trace says by itself"), "{}", error(&silent));
+    assert!(
+        error(&silent).contains("a rate that is a trace has its own times"),
+        "{}",
+        error(&silent)
+    );
     let taken = FIRST.replacen(
         "rate = \"5Mbit\"",
         "rate.opportunities = [1, 2], loss = 0.1, arq = { attempts = 2, delay = '5ms' }",
@@ -810,7 +818,7 @@ fn traces_of_delays_are_read_or_refused_with_the_line() {
     assert_eq!(link(&scenario, "bottleneck").delay, Duration::from_micros(40_250));
     for (test, bytes, expected) in [
         ("cut", b"0 20\n1000 30\n20" as &[u8], "path.txt:3: `20` is not a time and a delay"),
-        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is no number of milliseconds"),
+        ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is not a number of milliseconds"),
         ("back", b"0 20\n1000 5\n999 5\n", "path.txt:3:"),
         ("none", b"", "path.txt: there must be two lines"),
         ("binary", b"\xff\xfe", "path.txt is not a text"),
@@ -1060,7 +1068,15 @@ fn parameters_of_protocols_are_read_and_refused() {
     file.set("flows.*.new_jersey", r#"{ on_warning = true, rtt = "latest" }"#).unwrap();
     file.set("flows.*.estcp.prior", "10").unwrap();
     for (protocol, expected) in [
-        ("veno", vec!["veno.threshold = 5", "veno.rtt = latest", "veno.base_rtt = connection"]),
+        (
+            "veno",
+            vec![
+                "veno.threshold = 5",
+                "veno.rtt = latest",
+                "veno.base_rtt = connection",
+                ".partial_deflation = true",
+            ],
+        ),
         (
             "jtcp",
             vec![
@@ -1070,13 +1086,21 @@ fn parameters_of_protocols_are_read_and_refused() {
                 "start_up.max_rtt_thresh = 16ms",
                 "start_up.css_growth_divisor = 4",
                 "start_up.css_rounds = 5",
+                ".partial_deflation = true",
                 "jtcp.threshold = 1",
                 "jtcp.jitter = signed",
                 "jtcp.span = window",
                 "jtcp.timeouts = standard",
             ],
         ),
-        ("new-jersey", vec!["new_jersey.on_warning = true", "new_jersey.rtt = latest"]),
+        (
+            "new-jersey",
+            vec![
+                "new_jersey.on_warning = true",
+                "new_jersey.rtt = latest",
+                ".partial_deflation = true",
+            ],
+        ),
         ("estcp-ecn", vec!["estcp.prior = 10"]),
         ("vegas", vec!["vegas.alpha = 2", "vegas.beta = 4", "vegas.gamma = 1"]),
     ] {
@@ -1382,8 +1406,10 @@ fn parameters_of_westwood_reach_the_endpoints() {
             ("endpoint.westwood.estimator", "ere"),
             ("flows.lossy.westwood.counting", "acked-count"),
             ("endpoint.bulk_repeat", "{ maximum = 3, fixed_timeout = '1s' }"),
+            ("endpoint.partial_deflation", "false"),
             ("flows.lossy.bulk_repeat.repeat", "ack"),
             ("flows.lossy.rate_gap", "{ threshold = 0.5, reading = 'printed' }"),
+            ("flows.lossy.partial_deflation", "true"),
         ],
     );
     let (clean, lossy) = (&flow(&s, "clean-1").kind.traffic, &flow(&s, "lossy-1").kind.traffic);
@@ -1396,6 +1422,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
             "bulk_repeat.repeat = round",
             "bulk_repeat.fixed_timeout = 1s",
             "bulk_repeat.timeout_window = repeated",
+            ".partial_deflation = false",
             "spike.a = 0.4",
             "spike.b = 0.05",
             "spike.tick = 0s",
@@ -1409,6 +1436,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
         "westwood.counting = acked-count",
         "bulk_repeat.maximum = 3",
         "bulk_repeat.repeat = ack",
+        ".partial_deflation = true",
         "rate_gap.threshold = 0.5",
         "rate_gap.reading = printed",
     ] {
@@ -1468,8 +1496,8 @@ fn compositions_that_cannot_work_are_refused_with_a_reason() {
         (r#"{ window = "cubic", recovery = 3 }"#, "expected a string"),
         (r#"{ window = "cubic", loss = 3 }"#, "unknown key"),
         (r#"{ base = "cubik" }"#, "did you mean `cubic`?"),
-        (r#"{ base = "cubic", recovery = "newreno", name = "sack" }"#, "that of a row"),
-        (r#"{ base = "cubic", recovery = "newreno", name = "cubic" }"#, "that of a row"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "sack" }"#, "belongs to a row"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "cubic" }"#, "belongs to a row"),
         (r#"{ base = "cubic", name = "" }"#, "1 to 64 characters"),
         (r#"{ base = "bbr", discrimination = "never" }"#, "does not ask discrimination `never`"),
         (r#"{ window = "xcp-r" }"#, "feedback `xcp-r`"),

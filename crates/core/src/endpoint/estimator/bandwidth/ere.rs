@@ -78,7 +78,7 @@ impl Ere {
         self.latest = Some(now);
         self.arrivals.push_back((now, self.total));
         self.forget_before(now, sample.rtt.max(since_last));
-        // What is kept begins where the last RTT did.
+        // The samples kept begin where the last RTT did.
         let interval = interval(sample, self.rate_since(now, 0)).max(since_last);
         self.reached = self.reach(now, interval);
         let rate = self.rate_since(now, self.reached);

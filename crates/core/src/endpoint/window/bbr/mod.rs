@@ -214,7 +214,8 @@ impl Part for Bbr {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "bbr",
-            what: "a pace and a window from the largest delivery rate and the smallest RTT seen lately",
+            what: "a pace and a window from the largest delivery rate and the smallest RTT seen \
+                lately",
             source: "draft-ietf-ccwg-bbr-06",
         },
         config: Plain,

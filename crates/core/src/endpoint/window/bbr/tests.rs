@@ -28,7 +28,7 @@ fn bbr(window: &Window) -> &Bbr {
     bbr
 }
 
-/// What BBR was at the beginning of each of its states, and when.
+/// The values of BBR at the beginning of each of its states, with the time.
 fn states(path: &mut TestPath, passed: Duration) -> Vec<(Time, Bbr)> {
     let mut log: Vec<(Time, Bbr)> = vec![(path.now, bbr(path.sender.window()).clone())];
     path.run(passed, |now, window| {

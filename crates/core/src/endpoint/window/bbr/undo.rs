@@ -1,8 +1,8 @@
-//! Losses that were none (section "Updating the Model Upon Detecting a Spurious Loss Recovery").
+//! Spurious losses (section "Updating the Model Upon Detecting a Spurious Loss Recovery").
 
 use super::{Bbr, State};
 
-/// What a loss episode may have changed for the worse.
+/// The values that a loss episode may have reduced.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Undo {
     /// The state that losses ended, if they did.

@@ -63,7 +63,7 @@ impl Hystart {
         }
     }
 
-    /// What became of it, and whether it is over.
+    /// Takes in an acknowledgment; returns the step, and whether the start-up is over.
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: &mut Opening<'_>) -> (Step, bool) {
         if ack.allows_growth() {
             let growth = ack.growth.min(self.limit);

@@ -1,9 +1,9 @@
-//! How a window opens before anything is known of the path: the choice of controllers that begin with slow
-//! start (`start_up.kind`).
+//! How a window opens before anything is known of the path: the choice of controllers that begin
+//! with slow start (`start_up.kind`).
 //!
 //! A start-up ends with the first congestion, with the first timeout or by itself; from then on the
-//! controller goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no state:
-//! the controller does it.
+//! controller goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no
+//! state: the controller does it.
 
 mod hystart;
 mod rapid_start;
@@ -21,8 +21,8 @@ pub enum StartUpKind {
     SlowStart,
     /// HyStart++ (RFC 9406): slow start that is left when the RTT rises.
     Hystart,
-    /// Rapid Start (draft-kazuho-ccwg-rapid-start): three times the window while no queue builds, and
-    /// a first recovery that finds the path's own window.
+    /// Rapid Start (draft-kazuho-ccwg-rapid-start): three times the window while no queue builds,
+    /// and a first recovery that finds the path's own window.
     RapidStart,
 }
 
@@ -90,7 +90,7 @@ macro_rules! parameters_with_start_up {
                 $($key,)*
                 $crate::parameter!(
                     "start_up", kind, $($at.)* start_up.kind,
-                    $crate::part::Kind::Word($crate::endpoint::window::StartUpKind::WORDS), "",
+                    $crate::part::ValueKind::Word($crate::endpoint::window::StartUpKind::WORDS), "",
                     "until the first congestion"
                 ),
                 $crate::parameter!(
@@ -107,13 +107,13 @@ macro_rules! parameters_with_start_up {
                 ),
                 $crate::parameter!(
                     "start_up", css_growth_divisor, $($at.)* start_up.css_growth_divisor,
-                    $crate::part::Kind::Number { least: 1.0, most: 1000.0 }, "",
+                    $crate::part::ValueKind::Number { least: 1.0, most: 1000.0 }, "",
                     "hystart++: how much slower growth is in conservative slow start",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
                 $crate::parameter!(
                     "start_up", css_rounds, $($at.)* start_up.css_rounds,
-                    $crate::part::Kind::Integer { least: 1, most: 1000 }, "round trips",
+                    $crate::part::ValueKind::Integer { least: 1, most: 1000 }, "round trips",
                     "hystart++: how long conservative slow start lasts",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
@@ -126,26 +126,26 @@ macro_rules! parameters_with_start_up {
 }
 pub(super) use parameters_with_start_up;
 
-/// What thresholds on RTTs may be.
-pub(super) const THRESH: crate::part::Kind =
-    crate::part::Kind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
+/// The range of thresholds on RTTs.
+pub(super) const THRESH: crate::part::ValueKind =
+    crate::part::ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
 /// The start-up of one connection; empty once it is over, and where there is slow start alone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct StartUp(Option<Box<State>>);
+pub(super) struct StartUp(Option<Box<StartUpState>>);
 
 #[derive(Debug, Clone)]
-enum State {
+enum StartUpState {
     Hystart(Hystart),
     RapidStart(RapidStart),
 }
 
-/// What a start-up made of an acknowledgment.
+/// The step of a start-up on an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// Nothing: the controller goes on as it does.
-    Law,
-    /// All there was to do.
+    /// No step: the controller goes on as usual.
+    Continue,
+    /// The whole response: the controller does nothing.
     Done,
     /// It has come to its end with the window that the path holds, queue included, packets.
     Found { full_bdp: f64 },
@@ -162,10 +162,10 @@ impl StartUp {
         StartUp(match config.kind {
             StartUpKind::SlowStart => None,
             StartUpKind::Hystart => {
-                Some(Box::new(State::Hystart(Hystart::new(config, endpoint.pacing))))
+                Some(Box::new(StartUpState::Hystart(Hystart::new(config, endpoint.pacing))))
             }
             StartUpKind::RapidStart => {
-                Some(Box::new(State::RapidStart(RapidStart::new(endpoint.initial_window))))
+                Some(Box::new(StartUpState::RapidStart(RapidStart::new(endpoint.initial_window))))
             }
         })
     }
@@ -173,15 +173,15 @@ impl StartUp {
     /// An acknowledgment arrived; before the controller itself grows on it.
     #[inline]
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: Opening<'_>) -> Step {
-        if self.0.is_none() { Step::Law } else { self.open(ack, window) }
+        if self.0.is_none() { Step::Continue } else { self.open(ack, window) }
     }
 
     #[inline(never)]
     fn open(&mut self, ack: &AckEvent, mut window: Opening<'_>) -> Step {
-        let Some(state) = &mut self.0 else { return Step::Law };
+        let Some(state) = &mut self.0 else { return Step::Continue };
         let (step, over) = match &mut **state {
-            State::Hystart(hystart) => hystart.on_ack(ack, &mut window),
-            State::RapidStart(rapid) => rapid.on_ack(ack, &mut window),
+            StartUpState::Hystart(hystart) => hystart.on_ack(ack, &mut window),
+            StartUpState::RapidStart(rapid) => rapid.on_ack(ack, &mut window),
         };
         if over {
             self.0 = None;
@@ -189,15 +189,15 @@ impl StartUp {
         step
     }
 
-    /// Congestion was noticed, of which the controller keeps `beta`: the window to go on with, where the
-    /// start-up answers in its place.
+    /// Congestion was noticed, of which the controller keeps `beta`: the window to go on with,
+    /// where the start-up answers in its place.
     pub(super) fn on_congestion(
         &mut self,
         event: &CongestionEvent,
         beta: f64,
         cwnd: f64,
     ) -> Option<f64> {
-        if let Some(State::RapidStart(rapid)) = self.0.as_deref_mut()
+        if let Some(StartUpState::RapidStart(rapid)) = self.0.as_deref_mut()
             && let Some(cwnd) = rapid.on_congestion(event, beta, cwnd)
         {
             return Some(cwnd);
@@ -215,8 +215,8 @@ impl StartUp {
     #[inline]
     pub(super) fn pacing_rate(&self, cwnd: f64) -> Option<f64> {
         match self.0.as_deref()? {
-            State::Hystart(_) => None,
-            State::RapidStart(rapid) => rapid.pacing_rate(cwnd),
+            StartUpState::Hystart(_) => None,
+            StartUpState::RapidStart(rapid) => rapid.pacing_rate(cwnd),
         }
     }
 }

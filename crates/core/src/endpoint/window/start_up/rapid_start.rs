@@ -38,25 +38,25 @@ const RISE: Duration = Duration::from_millis(4);
 #[derive(Debug, Clone)]
 pub(super) struct RapidStart {
     initial_window: f64,
-    phase: Phase,
+    phase: RapidStartPhase,
 }
 
 #[derive(Debug, Clone)]
-enum Phase {
+enum RapidStartPhase {
     Probing { floor: RttFloor, srtt: Duration },
     Recovery { since: Time, beta: f64, least: f64 },
 }
 
 impl RapidStart {
     pub(super) fn new(initial_window: f64) -> Self {
-        let phase = Phase::Probing { floor: RttFloor::default(), srtt: Duration::ZERO };
+        let phase = RapidStartPhase::Probing { floor: RttFloor::default(), srtt: Duration::ZERO };
         RapidStart { initial_window, phase }
     }
 
-    /// What became of it, and whether it is over.
+    /// Takes in an acknowledgment; returns the step, and whether the start-up is over.
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: &mut Opening<'_>) -> (Step, bool) {
         match &mut self.phase {
-            Phase::Probing { floor, srtt } => {
+            RapidStartPhase::Probing { floor, srtt } => {
                 *srtt = ack.path.srtt;
                 let min_rtt = ack.path.min_rtt;
                 if ack.newly_acked > 0 && !ack.path.rtt.is_zero() {
@@ -69,10 +69,10 @@ impl RapidStart {
                 }
                 (Step::Done, false)
             }
-            Phase::Recovery { since, beta, .. } if ack.sent > *since => {
+            RapidStartPhase::Recovery { since, beta, .. } if ack.sent > *since => {
                 (Step::Found { full_bdp: *window.cwnd / *beta }, true)
             }
-            Phase::Recovery { beta, least, .. } => {
+            RapidStartPhase::Recovery { beta, least, .. } => {
                 let ack_factor = K * (1.0 - *beta);
                 let gone =
                     ack_factor * ack.delivered as f64 + (*beta + ack_factor) * ack.lost as f64;
@@ -90,19 +90,22 @@ impl RapidStart {
         beta: f64,
         cwnd: f64,
     ) -> Option<f64> {
-        if let Phase::Recovery { .. } = self.phase {
+        if let RapidStartPhase::Recovery { .. } = self.phase {
             return None;
         }
         let beta = event.kept(beta);
         let silenced = (cwnd * (beta + K * (1.0 - beta))).max(2.0);
         let least = (beta * cwnd / 3.0).max(beta * self.initial_window).max(2.0);
-        self.phase = Phase::Recovery { since: event.path.now, beta, least: least.min(silenced) };
+        self.phase =
+            RapidStartPhase::Recovery { since: event.path.now, beta, least: least.min(silenced) };
         Some(silenced)
     }
 
     pub(super) fn pacing_rate(&self, cwnd: f64) -> Option<f64> {
         match self.phase {
-            Phase::Probing { srtt, .. } if !srtt.is_zero() => Some(cwnd / srtt.as_secs_f64()),
+            RapidStartPhase::Probing { srtt, .. } if !srtt.is_zero() => {
+                Some(cwnd / srtt.as_secs_f64())
+            }
             _ => None,
         }
     }

@@ -1,12 +1,12 @@
-//! What is done about others in the queue: a shadow, and the competitive mode.
+//! The response to other flows in the queue: a shadow window, and the competitive mode.
 
 use super::delay::Steps;
-use super::{LEAST, Mode, Upwind};
+use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::CongestionEvent;
 use crate::units::{Duration, Time};
 
-/// What a congestion leaves of the shadow, as of Reno's window.
+/// The share of the shadow that a congestion event leaves, as of Reno's window.
 pub(super) const BETA: f64 = 0.5;
 /// From this probability on a congestion is one.
 const LIKELY: f64 = 0.25;
@@ -28,23 +28,24 @@ const LOOK: u64 = 3;
 /// A window that much larger than before is to have brought this share of it.
 const MORE: f64 = 1.2;
 const BROUGHT: f64 = 0.03;
-/// Yield: after so many seconds or round trips, where there was a congestion in the last one, and in
-/// any case; for so many round trips; with this share of the pipe, and of the shadow at least.
+/// Yield: after so many seconds or round trips, where there was a congestion in the last one, and
+/// in any case; for so many round trips; with this share of the pipe, and of the shadow at least.
 const AFTER_CUT: (f64, f64) = (10.0, 50.0);
 const AFTER: (f64, f64) = (20.0, 60.0);
 const YIELD_ROUNDS: u64 = 5;
 const YIELDED: (f64, f64) = (0.9, 0.4);
 
-/// A delay that falls to that share of its peak within so many round trips, while the window does not
-/// shrink, and has not come back to the second share after so many, is that of somebody who had a loss.
+/// A delay that falls to that share of its peak within so many round trips, while the window does
+/// not shrink, and has not come back to the second share after so many, is that of somebody who had
+/// a loss.
 const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
 /// A window that has not shrunk is that share of what it was at least.
 const NOT_SHRUNK: f64 = 0.9;
 /// A cut can be undone for so many round trips.
 const UNDONE: u64 = 4;
-/// So many round trips before its peak it was that share of it at least: a loss is what a queue comes to
-/// slowly, and not what another start-up comes to.
+/// So many round trips before its peak it was that share of it at least: a loss is what a queue
+/// comes to slowly, and not what another start-up comes to.
 const SLOWLY: (usize, f64) = (10, 0.5);
 /// A peak is a queue of that share of the least RTT at least, and that many deviations of noise.
 const PEAK: (f64, f64) = (0.1, 5.0);
@@ -59,7 +60,7 @@ struct Peak {
     round: u64,
 }
 
-/// What is known of others in the queue.
+/// The evidence of other flows in the queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Others {
     /// The window of a NewReno in this one's place.
@@ -85,7 +86,8 @@ pub(super) struct Others {
     /// The shadow before the last cut, and until when others were known.
     before_cut: Option<(f64, Time)>,
     peak: Peak,
-    /// The window of the last three round trips, the latest first: what the delay is now was made by them.
+    /// The window of the last three round trips, the latest first: what the delay is now was made
+    /// by them.
     windows: [f64; 3],
     /// The delays of the last round trips, in a ring.
     delays: [f64; SLOWLY.0],
@@ -128,7 +130,8 @@ impl Upwind {
         self.cwnd >= self.others.shadow
     }
 
-    /// Has somebody else given way to a loss? Then the queue overflows, though this window lost nothing.
+    /// Has somebody else given way to a loss? Then the queue overflows, though this window lost
+    /// nothing.
     pub(super) fn watch_falls(&mut self, now: Time) {
         let (delay, round) = (self.queue.delay(), self.rounds.count);
         let least = (PEAK.0 * self.queue.floor()).max(PEAK.1 * self.queue.deviation());
@@ -163,18 +166,18 @@ impl Upwind {
         let (now, acked) = (sample.now, sample.newly_acked as f64);
         let is_known = self.overflows(now) || self.room.is_short(now);
         let others = &mut self.others;
-        if is_known || self.mode == Mode::Delay {
+        if is_known || self.mode == UpwindMode::Delay {
             others.shadow += self.config.growth * acked / others.shadow;
         } else {
             // A queue that never overflows is that of others who go by delay.
             others.shadow = (others.shadow - FADES * acked).max(LEAST);
         }
         match self.mode {
-            Mode::StartUp => {}
-            Mode::Delay => self.watch(now, is_over),
-            Mode::Competitive => self.keep_up(now, acked, is_over),
-            Mode::Yield => self.hold_back(now),
-            Mode::Guided => self.others.shadow = self.cwnd,
+            UpwindMode::StartUp => {}
+            UpwindMode::Delay => self.watch(now, is_over),
+            UpwindMode::Competitive => self.keep_up(now, acked, is_over),
+            UpwindMode::Yield => self.hold_back(now),
+            UpwindMode::Guided => self.others.shadow = self.cwnd,
         }
     }
 
@@ -196,7 +199,7 @@ impl Upwind {
 
     /// Begins the competitive mode.
     pub(super) fn enter(&mut self, now: Time) {
-        self.mode = Mode::Competitive;
+        self.mode = UpwindMode::Competitive;
         self.others.entered = self.rounds.count;
         self.others.has_risen = false;
         self.others.yielded = now;
@@ -241,7 +244,7 @@ impl Upwind {
         let due = after.0.max(after.1 * self.queue.srtt());
         if self.config.yields && has_risen && now.since(yielded).as_secs_f64() > due {
             // Without what is this one's of the queue: does it empty?
-            self.mode = Mode::Yield;
+            self.mode = UpwindMode::Yield;
             self.others.entered = count;
             let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
             self.cwnd = pipe.max(YIELDED.1 * self.others.shadow).min(self.cwnd);
@@ -261,8 +264,8 @@ impl Upwind {
 
     /// Back to the delay mode.
     pub(super) fn leave(&mut self, now: Time) {
-        let top = if self.mode == Mode::Yield { self.others.shadow } else { self.cwnd };
-        self.mode = Mode::Delay;
+        let top = if self.mode == UpwindMode::Yield { self.others.shadow } else { self.cwnd };
+        self.mode = UpwindMode::Delay;
         self.steps = Steps::new(self.cwnd, false);
         let others = &mut self.others;
         others.top = top.max(self.cwnd);
@@ -310,11 +313,11 @@ impl Upwind {
         self.others.shadow = (shadow * event.kept(BETA)).max(LEAST);
         self.others.cut = Some(self.rounds.count);
         match self.mode {
-            Mode::Competitive => {
+            UpwindMode::Competitive => {
                 self.cwnd = (self.cwnd - (shadow - self.others.shadow)).max(self.others.shadow);
             }
-            Mode::Delay if is_likely => self.on_congested_loss(),
-            Mode::Guided => self.on_guided_congestion(event),
+            UpwindMode::Delay if is_likely => self.on_congested_loss(),
+            UpwindMode::Guided => self.on_guided_congestion(event),
             _ => {}
         }
     }

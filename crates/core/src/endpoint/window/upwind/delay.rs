@@ -8,7 +8,7 @@ use crate::units::Time;
 const STEADY_ROUNDS: u32 = 3;
 /// A window that much larger than the one that growth is measured from is to bring something.
 const MORE: f64 = 1.15;
-/// What it is to bring at least of the rate.
+/// The least share of the rate that it must bring.
 const BROUGHT: f64 = 1.05;
 /// Losses of a round trip below that are nothing to give a window back for.
 const FEW_LOST: f64 = 0.02;
@@ -18,7 +18,7 @@ const HOLD: (u64, u64) = (8, 64);
 const JUMP: f64 = 5.0;
 /// A delay within that share of what it was has stayed as it is.
 const SAME: f64 = 0.2;
-/// What is left of the window when that has to show.
+/// The share of the window that is left when that must show.
 const SHRUNK: f64 = 0.7;
 
 /// How the window moves.
@@ -30,7 +30,8 @@ pub(super) struct Steps {
     steady: u32,
     /// The window when the round trip began.
     began: f64,
-    /// Delivered when the window was made that of the pipe: what is sent before so many are says nothing of it.
+    /// Delivered when the window was made that of the pipe: what is sent before so many are says
+    /// nothing of it.
     settled: u64,
 }
 
@@ -39,8 +40,8 @@ impl Steps {
         Steps { velocity: 1.0, is_up, steady: 0, began: cwnd, settled: 0 }
     }
 
-    /// From a window that is not that of the queue of now: the delay of packets that were sent before so many were
-    /// delivered is no reason to shrink.
+    /// From a window that is not that of the queue of now: the delay of packets that were sent
+    /// before so many were delivered is no reason to shrink.
     pub(super) fn settling(cwnd: f64, delivered: u64) -> Self {
         Steps { settled: delivered, ..Steps::new(cwnd, true) }
     }
@@ -51,7 +52,7 @@ impl Steps {
     }
 }
 
-/// What more in flight brought.
+/// The gain from more packets in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gain {
     /// The window a round trip ago: the rate of now is of that.
@@ -112,8 +113,8 @@ impl Upwind {
         };
     }
 
-    /// Did what more was in flight arrive? Where a queue is too short to tell by delay, or a policer
-    /// drops, it does not.
+    /// Did what more was in flight arrive? Where a queue is too short to tell by delay, or a
+    /// policer drops, it does not.
     fn judge_gain(&mut self) {
         let window = std::mem::replace(&mut self.gain.before, self.cwnd);
         let rate = self.rounds.rate;
@@ -142,7 +143,8 @@ impl Upwind {
         }
     }
 
-    /// A delay that stays as it is while the window shrinks is no queue: the path has become longer.
+    /// A delay that stays as it is while the window shrinks is no queue: the path has become
+    /// longer.
     pub(super) fn judge_path(&mut self, now: Time) {
         let delay = self.queue.delay();
         match self.jump {

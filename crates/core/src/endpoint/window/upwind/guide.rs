@@ -8,13 +8,14 @@
 //! | an ECN mark (RFC 3168) | Reno | the same |
 //! | an echo of a mark of its own, where feedback is `l4s` (RFC 9332) | Prague | the same |
 //!
-//! A flag or a mark is congestion now, wherever it comes from, and ends what XCP or ESTCP grant. A router
-//! that grants is no use where another queue on the way is shorter of room: XCP and ESTCP are put aside if a round
-//! trip loses 10 points more than the least lossy one, by congestion as likely as not to be one, or if more than half
-//! of the window waits in queues for ten round trips; for 20 s at first, and twice as long each time. That bounds
-//! what a forged header does, together with the bound of every window, twice what was delivered.
+//! A flag or a mark is congestion now, wherever it comes from, and ends what XCP or ESTCP grant. A
+//! router that grants is no use where another queue on the way is shorter of room: XCP and ESTCP
+//! are put aside if a round trip loses 10 points more than the least lossy one, by congestion as
+//! likely as not to be one, or if more than half of the window waits in queues for ten round trips;
+//! for 20 s at first, and twice as long each time. That bounds what a forged header does, together
+//! with the bound of every window, twice what was delivered.
 
-use super::{LEAST, Mode, Upwind};
+use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
 use crate::endpoint::feedback::{ESTCP_UNWRITTEN, FeedbackConfig, stamp_xcp};
@@ -26,15 +27,15 @@ use crate::units::{Duration, Time};
 
 /// Round trips without a word after which a router that writes into every packet has gone.
 const SILENT: u64 = 4;
-/// Packets and share of the window, and round trips: so much in queues for so long, and what is granted
-/// is not what limits.
+/// Packets and share of the window, and round trips: so much in queues for so long, and what is
+/// granted is not what limits.
 const WAITS: (f64, f64, u32) = (20.0, 0.5, 10);
 /// Without a further flag or mark for so long, and with that many times the queue, it has gone.
 const PATIENCE: (Duration, f64) = (Duration::from_secs(20), 1.5);
 /// For how long a router's word is not taken, the first time and at most.
 const ASIDE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(600));
 
-/// What was heard.
+/// The kind of help that was heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Help {
     Xcp,
@@ -46,7 +47,7 @@ pub(super) enum Help {
 
 /// The controller of what was heard.
 #[derive(Debug, Clone)]
-enum Law {
+enum HelpedController {
     Xcp(Xcp),
     Phase(Box<Estcp>),
     Flag(Xtcp),
@@ -56,39 +57,39 @@ enum Law {
 
 /// Does it to whichever controller it is.
 macro_rules! each {
-    ($of:expr, $law:ident => $does:expr) => {
+    ($of:expr, $controller:ident => $does:expr) => {
         match $of {
-            Law::Xcp($law) => $does,
-            Law::Phase($law) => $does,
-            Law::Flag($law) => $does,
-            Law::Mark($law) => $does,
-            Law::EachMark($law) => $does,
+            HelpedController::Xcp($controller) => $does,
+            HelpedController::Phase($controller) => $does,
+            HelpedController::Flag($controller) => $does,
+            HelpedController::Mark($controller) => $does,
+            HelpedController::EachMark($controller) => $does,
         }
     };
 }
 
-impl Law {
+impl HelpedController {
     fn new(help: Help, cwnd: f64, is_opening: bool, packet_size: u32) -> Self {
         match help {
-            Help::Xcp => Law::Xcp(Xcp::at(cwnd, packet_size)),
-            Help::Phase => Law::Phase(Box::new(Estcp::at(cwnd, is_opening))),
-            Help::Flag => Law::Flag(Xtcp::at(cwnd)),
-            Help::Mark => Law::Mark(Reno::at(cwnd)),
-            Help::EachMark => Law::EachMark(Prague::at(cwnd)),
+            Help::Xcp => HelpedController::Xcp(Xcp::at(cwnd, packet_size)),
+            Help::Phase => HelpedController::Phase(Box::new(Estcp::at(cwnd, is_opening))),
+            Help::Flag => HelpedController::Flag(Xtcp::at(cwnd)),
+            Help::Mark => HelpedController::Mark(Reno::at(cwnd)),
+            Help::EachMark => HelpedController::EachMark(Prague::at(cwnd)),
         }
     }
     fn help(&self) -> Help {
         match self {
-            Law::Xcp(_) => Help::Xcp,
-            Law::Phase(_) => Help::Phase,
-            Law::Flag(_) => Help::Flag,
-            Law::Mark(_) => Help::Mark,
-            Law::EachMark(_) => Help::EachMark,
+            HelpedController::Xcp(_) => Help::Xcp,
+            HelpedController::Phase(_) => Help::Phase,
+            HelpedController::Flag(_) => Help::Flag,
+            HelpedController::Mark(_) => Help::Mark,
+            HelpedController::EachMark(_) => Help::EachMark,
         }
     }
 }
 
-/// What routers told, and the controller that goes by it.
+/// The help of routers, and the controller that uses it.
 #[derive(Debug, Clone)]
 pub(super) struct Guide {
     packet_size: u32,
@@ -96,7 +97,7 @@ pub(super) struct Guide {
     each_mark: bool,
     /// May packets carry headers for routers?
     asks: bool,
-    law: Option<Law>,
+    controller: Option<HelpedController>,
     /// When it was heard last, and in which round trip; how long packets waited then.
     heard: (Time, u64),
     waited: f64,
@@ -113,7 +114,7 @@ impl Guide {
             packet_size: endpoint.packet_size,
             each_mark: matches!(feedback, FeedbackConfig::L4s(_) | FeedbackConfig::ExactEcn(_)),
             asks: matches!(feedback, FeedbackConfig::Help(_)),
-            law: None,
+            controller: None,
             heard: (Time::ZERO, 0),
             waited: 0.0,
             waiting: 0,
@@ -122,7 +123,7 @@ impl Guide {
         }
     }
 
-    /// What an acknowledgment says that routers wrote.
+    /// The help that an acknowledgment reports.
     fn heard_in(&self, ack: &AckEvent) -> Option<Help> {
         if ack.flags.contains(Flags::CONGESTION) {
             return Some(Help::Flag);
@@ -131,7 +132,7 @@ impl Guide {
             return Some(Help::EachMark);
         }
         match ack.header {
-            // What nobody cut down comes back as it was demanded.
+            // A demand that no router reduced comes back as it was.
             CongestionHeader::XcpReverse { feedback } if feedback < f64::MAX / 2.0 => {
                 Some(Help::Xcp)
             }
@@ -148,7 +149,7 @@ impl Guide {
 
     /// Begins anew with the connection.
     pub(super) fn reset(&mut self) {
-        self.law = None;
+        self.controller = None;
     }
 }
 
@@ -165,16 +166,16 @@ impl Upwind {
         if let Some(help) = self.guide.heard_in(ack) {
             self.hear(help, ack.path.now);
         }
-        if self.guide.law.is_none() {
+        if self.guide.controller.is_none() {
             return;
         }
         let most = self.most();
-        if let Some(law) = &mut self.guide.law {
-            each!(law, law => {
-                law.on_ack(ack);
-                // What the bound of every window takes is given back.
-                law.cwnd = law.cwnd.min(most);
-                self.cwnd = law.cwnd.max(LEAST);
+        if let Some(controller) = &mut self.guide.controller {
+            each!(controller, controller => {
+                controller.on_ack(ack);
+                // The upper bound of every window applies to it too.
+                controller.cwnd = controller.cwnd.min(most);
+                self.cwnd = controller.cwnd.max(LEAST);
             });
         }
     }
@@ -184,7 +185,7 @@ impl Upwind {
         if self.queue.srtt() == 0.0 {
             return;
         }
-        let current = self.guide.law.as_ref().map(Law::help);
+        let current = self.guide.controller.as_ref().map(HelpedController::help);
         if current != Some(help) {
             // Grants say nothing of the queue that flags or marks.
             let tells_less = help.is_steady() && current.is_some_and(|help| !help.is_steady());
@@ -192,14 +193,15 @@ impl Upwind {
             if tells_less || is_aside {
                 return;
             }
-            let is_opening = self.mode == Mode::StartUp;
+            let is_opening = self.mode == UpwindMode::StartUp;
             if is_opening {
                 self.queue.settle();
             }
-            let law = Law::new(help, self.cwnd, is_opening, self.guide.packet_size);
-            self.guide.law = Some(law);
+            let controller =
+                HelpedController::new(help, self.cwnd, is_opening, self.guide.packet_size);
+            self.guide.controller = Some(controller);
             self.guide.waiting = 0;
-            self.mode = Mode::Guided;
+            self.mode = UpwindMode::Guided;
         }
         self.guide.heard = (now, self.rounds.count);
         self.guide.waited = self.queue.delay();
@@ -207,7 +209,7 @@ impl Upwind {
 
     /// At the end of a round trip: does the guide still help?
     pub(super) fn judge_guide(&mut self, now: Time) {
-        let Some(help) = self.guide.law.as_ref().map(Law::help) else { return };
+        let Some(help) = self.guide.controller.as_ref().map(HelpedController::help) else { return };
         let (heard_at, heard_in) = self.guide.heard;
         let is_over = if help.is_steady() {
             let waits = self.backlog() > (WAITS.1 * self.cwnd).max(WAITS.0);
@@ -218,7 +220,8 @@ impl Upwind {
             }
             limits_nothing || self.rounds.count > heard_in + SILENT
         } else {
-            // A queue that tells at some length does so at one half as long again, if it still does.
+            // A queue that tells at some length does so at one half as long again, if it still
+            // does.
             let waits_longer = self.queue.delay() >= PATIENCE.1 * self.guide.waited;
             waits_longer && now.since(heard_at) >= PATIENCE.0
         };
@@ -229,24 +232,27 @@ impl Upwind {
 
     /// The window is its own again.
     fn take_back(&mut self, now: Time) {
-        self.guide.law = None;
+        self.guide.controller = None;
         self.leave(now);
     }
 
     /// A loss or a mark that is congestion as likely as that, while routers help.
     pub(super) fn on_guided_congestion(&mut self, event: &CongestionEvent) {
         let is_flood = self.is_flood(event);
-        match &mut self.guide.law {
-            Some(Law::Xcp(_) | Law::Phase(_)) if is_flood => {
+        match &mut self.guide.controller {
+            Some(HelpedController::Xcp(_) | HelpedController::Phase(_)) if is_flood => {
                 self.guide.put_aside(event.path.now);
                 self.take_back(event.path.now);
                 self.on_congested_loss();
             }
             // Routers say so: by what they grant, by a shift of phase, by the flag.
-            Some(Law::Xcp(_) | Law::Phase(_) | Law::Flag(_)) | None => {}
-            Some(law) => each!(law, law => {
-                law.on_congestion(event);
-                self.cwnd = law.cwnd.max(LEAST);
+            Some(
+                HelpedController::Xcp(_) | HelpedController::Phase(_) | HelpedController::Flag(_),
+            )
+            | None => {}
+            Some(controller) => each!(controller, controller => {
+                controller.on_congestion(event);
+                self.cwnd = controller.cwnd.max(LEAST);
             }),
         }
     }
@@ -257,13 +263,13 @@ impl Upwind {
         self.on_guided_congestion(event);
     }
 
-    /// What a packet asks of routers.
+    /// Writes the request of a packet to routers.
     pub(super) fn ask(&self, packet: &mut Packet, limited: bool) {
         if !self.guide.asks {
             return;
         }
-        match &self.guide.law {
-            Some(Law::Xcp(_)) => {
+        match &self.guide.controller {
+            Some(HelpedController::Xcp(_)) => {
                 let srtt = Duration::from_secs_f64(self.queue.srtt());
                 stamp_xcp(packet, srtt, self.cwnd);
                 if let CongestionHeader::Xcp { delta, .. } = &mut packet.header
@@ -272,7 +278,7 @@ impl Upwind {
                     *delta = 0.0;
                 }
             }
-            Some(Law::Phase(_)) => packet.header = ESTCP_UNWRITTEN,
+            Some(HelpedController::Phase(_)) => packet.header = ESTCP_UNWRITTEN,
             _ => {}
         }
     }

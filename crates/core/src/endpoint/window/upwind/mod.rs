@@ -1,8 +1,9 @@
 //! Upwind: a window for paths that lose packets and routers that do not help.
 //!
-//! Alone it goes by delay, as Copa (Arun and Balakrishnan, NSDI 2018), with two packets in the queue,
-//! and losses change nothing. Where others fill the queue, a shadow window is the least that it has:
-//! that of a NewReno in its place, which a loss cuts as far as it is congestion, says discrimination.
+//! Alone it goes by delay, as Copa (Arun and Balakrishnan, NSDI 2018), with two packets in the
+//! queue, and losses change nothing. Where others fill the queue, a shadow window is the least that
+//! it has: that of a NewReno in its place, which a loss cuts as far as it is congestion, says
+//! discrimination.
 //!
 //! ```text
 //! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences but for outliers
@@ -42,10 +43,12 @@
 //! guided       by routers that help: the controller of what they say is the window (`guide.rs`)
 //! ```
 //!
-//! - Losses that were none give back what the last cut took of S, and others are known no longer than before.
-//! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is halved, by P.
-//! - Two flows that compete with each other and nobody else would never know: so S needs overflows to
-//!   grow by, which flows that go by delay do not make.
+//! - Losses that were none give back what the last cut took of S, and others are known no longer
+//!   than before.
+//! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is
+//!   halved, by P.
+//! - Two flows that compete with each other and nobody else would never know: so S needs overflows
+//!   to grow by, which flows that go by delay do not make.
 
 mod compete;
 mod delay;
@@ -61,7 +64,7 @@ use crate::endpoint::estimator::{LostPacket, RateSample};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::endpoint::feedback::FeedbackConfig;
 use crate::packet::Packet;
-use crate::part::{Ability, Form, Kind, Need, Part, Words};
+use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::Time;
 
 use compete::Others;
@@ -84,7 +87,8 @@ pub struct UpwindConfig {
     pub competitive: bool,
     /// Is a window given back that brought nothing but losses?
     pub gain_test: bool,
-    /// By how many standard deviations of noise is a mean too long before it is a queue? 0 to 10; 2.
+    /// By how many standard deviations of noise is a mean too long before it is a queue? 0 to 10;
+    /// 2.
     pub noise: f64,
     /// Is a delay that stays as the window shrinks a longer path?
     pub longer_path: bool,
@@ -96,7 +100,7 @@ pub struct UpwindConfig {
     pub yields: bool,
     /// Does it try out whether the queue has room, where packets are lost?
     pub room: bool,
-    /// What the shadow grows by in a round trip, packets. Above 0, up to 100; 1, as NewReno does.
+    /// The growth of the shadow in a round trip, packets. Above 0, up to 100; 1, as NewReno does.
     pub growth: f64,
 }
 
@@ -118,20 +122,25 @@ impl UpwindConfig {
 
 crate::parameters! {
     UpwindConfig in "upwind", "parameters of upwind";
-    delta: Kind::Positive { most: 10.0 }, "per packet", "1 / delta packets wait in the queue on average";
-    competitive: Kind::Bool, "", "keep a share beside flows that fill the queue";
-    gain_test: Kind::Bool, "", "give back a window that brought nothing but losses";
-    noise: Kind::Number { least: 0.0, most: 10.0 }, "standard deviations", "what of a delay may be noise";
-    longer_path: Kind::Bool, "", "take a delay that stays as the window shrinks for a longer path";
-    flood: Kind::Bool, "", "halve in delay mode where ten points more are lost than the path loses";
-    falls: Kind::Bool, "", "take a delay that falls without its doing for somebody's loss";
-    yields: Kind::Bool, "", "hold back now and then, to see whether others are there";
-    room: Kind::Bool, "", "try out whether the queue has room, where packets are lost";
-    growth: Kind::Positive { most: 100.0 }, "packets per round trip", "what the shadow grows by";
+    delta: ValueKind::Positive { most: 10.0 }, "per packet",
+        "1 / delta packets wait in the queue on average";
+    competitive: ValueKind::Bool, "", "keep a share beside flows that fill the queue";
+    gain_test: ValueKind::Bool, "", "give back a window that brought nothing but losses";
+    noise: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations",
+        "what of a delay may be noise";
+    longer_path: ValueKind::Bool, "",
+        "take a delay that stays as the window shrinks for a longer path";
+    flood: ValueKind::Bool, "",
+        "halve in delay mode where ten points more are lost than the path loses";
+    falls: ValueKind::Bool, "", "take a delay that falls without its doing for somebody's loss";
+    yields: ValueKind::Bool, "", "hold back now and then, to see whether others are there";
+    room: ValueKind::Bool, "", "try out whether the queue has room, where packets are lost";
+    growth: ValueKind::Positive { most: 100.0 }, "packets per round trip",
+        "what the shadow grows by";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum UpwindMode {
     StartUp,
     /// The window goes by delay.
     Delay,
@@ -147,7 +156,7 @@ enum Mode {
 #[derive(Debug, Clone)]
 pub struct Upwind {
     config: UpwindConfig,
-    mode: Mode,
+    mode: UpwindMode,
     cwnd: f64,
     queue: Queue,
     rounds: Rounds,
@@ -191,7 +200,7 @@ impl Upwind {
         let cwnd = endpoint.initial_window.max(LEAST);
         Upwind {
             config,
-            mode: Mode::StartUp,
+            mode: UpwindMode::StartUp,
             cwnd,
             queue: Queue::new(config.noise),
             rounds: Rounds::default(),
@@ -217,7 +226,7 @@ impl Upwind {
 
     /// Does it do as a NewReno, since the queue is too short to tell anything?
     fn is_in_short_queue(&self, now: Time) -> bool {
-        self.mode == Mode::Competitive && self.room.is_short(now)
+        self.mode == UpwindMode::Competitive && self.room.is_short(now)
     }
 
     /// b: own packets in the queue.
@@ -234,17 +243,18 @@ impl Controller for Upwind {
     }
     fn pacing_rate(&self) -> Option<f64> {
         let srtt = self.queue.srtt();
-        let gain = if self.mode == Mode::StartUp { 1.5 } else { 1.25 };
-        // An RTT that was no queue's, of a link that was dead or a clock that stepped, holds nothing up.
+        let gain = if self.mode == UpwindMode::StartUp { 1.5 } else { 1.25 };
+        // An RTT that was no queue's, of a link that was dead or a clock that stepped, holds
+        // nothing up.
         (srtt > 0.0).then(|| (gain * self.cwnd / srtt).max(self.rounds.bandwidth()))
     }
     fn phase(&self) -> Option<&'static str> {
         Some(match self.mode {
-            Mode::StartUp => "start_up",
-            Mode::Delay => "delay",
-            Mode::Competitive => "competitive",
-            Mode::Yield => "yield",
-            Mode::Guided => "guided",
+            UpwindMode::StartUp => "start_up",
+            UpwindMode::Delay => "delay",
+            UpwindMode::Competitive => "competitive",
+            UpwindMode::Yield => "yield",
+            UpwindMode::Guided => "guided",
         })
     }
 
@@ -262,7 +272,7 @@ impl Controller for Upwind {
         }
         self.queue.on_sample(sample);
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
-        if is_over && self.mode != Mode::StartUp {
+        if is_over && self.mode != UpwindMode::StartUp {
             if self.config.longer_path {
                 self.judge_path(sample.now);
             }
@@ -277,13 +287,13 @@ impl Controller for Upwind {
         let is_short = self.backlog() < self.aim(sample.now);
         self.others.see(is_over, self.queue.is_nearly_empty(), is_short);
         match self.mode {
-            Mode::StartUp => self.start_up(sample, is_over),
-            Mode::Delay => self.step(sample, is_over),
-            Mode::Competitive if self.is_in_short_queue(sample.now) => {}
-            Mode::Competitive if self.is_above_shadow() => self.step(sample, is_over),
-            Mode::Competitive | Mode::Yield | Mode::Guided => {}
+            UpwindMode::StartUp => self.start_up(sample, is_over),
+            UpwindMode::Delay => self.step(sample, is_over),
+            UpwindMode::Competitive if self.is_in_short_queue(sample.now) => {}
+            UpwindMode::Competitive if self.is_above_shadow() => self.step(sample, is_over),
+            UpwindMode::Competitive | UpwindMode::Yield | UpwindMode::Guided => {}
         }
-        if self.mode != Mode::StartUp {
+        if self.mode != UpwindMode::StartUp {
             if self.config.competitive {
                 self.compete(sample, is_over);
             }
@@ -298,7 +308,7 @@ impl Controller for Upwind {
             self.on_mark(event);
         } else if self.is_in_short_queue(event.path.now) {
             self.on_loss_in_short_queue(event.path.now);
-        } else if self.mode != Mode::StartUp {
+        } else if self.mode != UpwindMode::StartUp {
             self.on_loss(event);
         }
     }
@@ -317,7 +327,7 @@ impl Controller for Upwind {
         let half = 0.5 * self.cwnd;
         self.cwnd = event.window_after(self.cwnd).max(LEAST);
         self.shrink_shadow(event.kept(0.5));
-        self.mode = Mode::StartUp;
+        self.mode = UpwindMode::StartUp;
         self.full = Full::upto(self.others.shadow().max(half));
         self.guide.reset();
     }

@@ -1,17 +1,20 @@
-//! What round-trip times say of the queue.
+//! The queue, as round-trip times show it.
 
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
-/// How long the least RTT is remembered, and how long the least mean; no less than so many round trips.
+/// How long the least RTT is remembered, and how long the least mean; no less than so many round
+/// trips.
 const FLOOR_SPAN: Duration = Duration::from_secs(600);
 const BASE_SPAN: Duration = Duration::from_secs(30);
 const BASE_ROUNDS: u64 = 40;
-/// A least mean above the least RTT by more than [`RANGE`] and so many deviations is that of a queue.
+/// A least mean above the least RTT by more than [`RANGE`] and so many deviations is that of a
+/// queue.
 const ABOVE: f64 = 5.0;
 /// The shortest block of samples whose mean is taken.
 const BLOCK: usize = 4;
-/// A bend counts for so many of the deviation, to which a sixteenth of the least RTT is added, at most.
+/// A bend counts for so many of the deviation, to which a sixteenth of the least RTT is added, at
+/// most.
 const OUTLIER: f64 = 4.0;
 /// RTTs that differ by that share of the least are those of different queues.
 const RANGE: f64 = 0.1;
@@ -30,7 +33,8 @@ pub(super) struct Queue {
     half: Least<f64>,
     swing: Greatest<f64>,
     block: Block,
-    /// The least mean of a block of late, and of a round trip, four of them, of all that is remembered.
+    /// The least mean of a block of late, and of a round trip, four of them, of all that is
+    /// remembered.
     recent: Least<f64>,
     base: Least<f64>,
     /// The last four means of blocks, the latest first.
@@ -67,9 +71,10 @@ impl Queue {
         if is_whole || self.base.get().is_none() {
             let mean = self.block.sum / self.block.samples as f64;
             let [first, second, third, _] = self.means.unwrap_or([mean; 4]);
-            // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times that.
+            // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times
+            // that.
             let bend = (mean - 2.0 * first + second).abs() / 1.954;
-            // What bends much more than noise did so far is none.
+            // A bend much larger than the noise so far is not noise.
             let most = OUTLIER * (self.deviation + self.floor() / 16.0);
             self.deviation += (bend.min(most) - self.deviation) / 16.0;
             let means = [mean, first, second, third];
@@ -114,7 +119,8 @@ impl Queue {
     pub(super) fn deviation(&self) -> f64 {
         self.deviation
     }
-    /// How long they wait at the least right now, and their RTT: sooner known, and more prone to noise.
+    /// How long they wait at the least right now, and their RTT: sooner known, and more prone to
+    /// noise.
     pub(super) fn now(&self) -> (f64, f64) {
         let standing = self.eighth.get().unwrap_or(0.0);
         (standing - self.floor(), standing)
@@ -168,8 +174,8 @@ mod tests {
 
     #[test]
     fn noise_is_no_queue_and_a_trend_no_noise() {
-        // 0 to 20 ms at random: a mean of 20 has a deviation of 20 / sqrt(12) / sqrt(20) = 1.3 ms, and
-        // the least of a thousand of them is 3 or so below the rest.
+        // 0 to 20 ms at random: a mean of 20 has a deviation of 20 / sqrt(12) / sqrt(20) = 1.3 ms,
+        // and the least of a thousand of them is 3 or so below the rest.
         let mut stream = Stream::new(1, "test", "noise");
         let seen: Vec<_> = (0..50)
             .map(|_| fed(5000, |_| 80.0 + 20.0 * stream.uniform()))

@@ -1,16 +1,18 @@
-//! Has the queue room? Where it holds hardly a packet, neither its delay nor the level at which packets are lost
-//! says anything: what a shared queue of that kind drops looks like what a link corrupts.
+//! Has the queue room? Where it holds hardly a packet, neither its delay nor the level at which
+//! packets are lost says anything: what a shared queue of that kind drops looks like what a link
+//! corrupts.
 //!
-//! So where packets are lost it is tried out: a queue that takes [`ENOUGH`] own packets overflows at more than
-//! those, and what is lost before is corruption. One that does not take them, though the window grows for it, is
-//! taken for a short one for a while, and the window is that of a NewReno to which each loss is congestion.
+//! So where packets are lost it is tried out: a queue that takes [`ENOUGH`] own packets overflows
+//! at more than those, and what is lost before is corruption. One that does not take them, though
+//! the window grows for it, is taken for a short one for a while, and the window is that of a
+//! NewReno to which each loss is congestion.
 
 use super::compete::BETA;
-use super::{LEAST, Mode, Upwind};
+use super::{LEAST, Upwind, UpwindMode};
 use crate::units::{Duration, Time};
 
-/// Own packets that a queue with room takes, how many are tried, and how long that is remembered, of so many round
-/// trips at least.
+/// Own packets that a queue with room takes, how many are tried, and how long that is remembered,
+/// of so many round trips at least.
 const ENOUGH: f64 = 8.0;
 const TRIED: f64 = 10.0;
 const REMEMBERED: (Duration, u64) = (Duration::from_secs(30), 100);
@@ -22,7 +24,7 @@ const GROWTH: f64 = 1.1;
 /// How long a queue is a short one: the first time, and at most, doubled each time.
 const SHORT: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(80));
 
-/// What is known of the room in the queue.
+/// An estimate of the room in the queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     /// Until then it has room.
@@ -66,7 +68,10 @@ impl Upwind {
             }
             let rounds = Duration::from_secs_f64(self.queue.srtt()).saturating_mul(REMEMBERED.1);
             self.room = Room { until: now + REMEMBERED.0.max(rounds), ..Room::unknown() };
-        } else if self.mode == Mode::Delay && now >= self.room.until && self.rounds.lost > LOSSY {
+        } else if self.mode == UpwindMode::Delay
+            && now >= self.room.until
+            && self.rounds.lost > LOSSY
+        {
             if self.rounds.rate > GROWTH * self.room.rate {
                 self.room.rate = self.rounds.rate;
                 self.room.asked = self.room.asked.max(1);

@@ -3,7 +3,7 @@
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
-/// What was delivered and lost, round trip by round trip.
+/// Packets delivered and lost, round trip by round trip.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
     /// How many are over.
@@ -68,7 +68,8 @@ impl Rounds {
     pub(super) fn bandwidth(&self) -> f64 {
         self.bandwidth.get().unwrap_or(0.0)
     }
-    /// The least share of packets that a round trip of the last sixty lost: that of the path itself.
+    /// The least share of packets that a round trip of the last sixty lost: that of the path
+    /// itself.
     pub(super) fn least_lost(&self) -> f64 {
         self.least_lost.get().unwrap_or(0.0)
     }

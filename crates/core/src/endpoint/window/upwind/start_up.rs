@@ -2,11 +2,11 @@
 
 use super::compete::Others;
 use super::delay::Steps;
-use super::{Mode, Upwind};
+use super::{Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 
-/// A round trip that brings less than that of the rate before brings nothing new; so many of them, and
-/// the pipe is full.
+/// A round trip that brings less than that of the rate before brings nothing new; so many of them,
+/// and the pipe is full.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// One of them will do where so much more is lost than the path itself loses.
@@ -21,7 +21,8 @@ const QUEUE: (f64, f64) = (0.1, 0.05);
 pub(super) struct Full {
     rate: f64,
     rounds: u32,
-    /// What the window opens to at most: no limit for the first time, and later as much as NewReno's ssthresh.
+    /// What the window opens to at most: no limit for the first time, and later as much as
+    /// NewReno's ssthresh.
     most: f64,
 }
 
@@ -54,7 +55,7 @@ impl Upwind {
         let queues = self.cwnd * delay / standing > self.target().max(QUEUE.0 * self.cwnd)
             && delay > QUEUE.1 * self.queue.floor();
         if self.full.rounds >= FULL_ROUNDS || floods || queues || self.cwnd >= self.full.most {
-            self.mode = Mode::Delay;
+            self.mode = UpwindMode::Delay;
             self.queue.settle();
             let pipe = self.rounds.bandwidth() * self.queue.floor() + 1.0;
             self.cwnd = self.cwnd.min(pipe);

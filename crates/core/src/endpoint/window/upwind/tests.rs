@@ -36,7 +36,7 @@ fn sample(now: u64, rtt: u64) -> RateSample {
 fn upwind() -> Upwind {
     let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
     let mut controller = Upwind::of(UpwindConfig::DEFAULT, &config, &FeedbackConfig::Help(Plain));
-    controller.mode = Mode::Delay;
+    controller.mode = UpwindMode::Delay;
     controller.queue.on_sample(&sample(100, 90));
     for now in 100..400 {
         controller.queue.on_sample(&sample(now, 80));
@@ -57,7 +57,8 @@ fn the_window_moves_towards_two_packets_in_the_queue() {
     let mut controller = upwind();
     controller.step(&sample(400, 80), false);
     assert!((controller.cwnd() - 80.025).abs() < 1e-9, "{}", controller.cwnd());
-    // 20 ms of queue for long: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a round trip.
+    // 20 ms of queue for long: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a round
+    // trip.
     let mut controller = upwind();
     for now in 400..2400 {
         controller.queue.on_sample(&sample(now, 100));
@@ -85,7 +86,7 @@ fn the_delay_of_what_was_sent_before_start_up_ended_shrinks_nothing() {
 fn start_up_does_not_grow_while_a_fifth_is_lost() {
     let started = |lost: u64| {
         let mut controller = upwind();
-        controller.mode = Mode::StartUp;
+        controller.mode = UpwindMode::StartUp;
         // A round trip without a loss, and one in which 30 arrive so far.
         controller.rounds.on_sample(&sample(480, 80), 0.08);
         (0..lost).for_each(|_| controller.rounds.on_lost());
@@ -93,7 +94,8 @@ fn start_up_does_not_grow_while_a_fifth_is_lost() {
         controller.cwnd()
     };
     assert_eq!(started(0), 81.0);
-    // 7 of 37 are less than 20 %; 9 of 39 are 23 %, and fewer than ten say nothing; 10 of 40 are 25 %.
+    // 7 of 37 are less than 20 %; 9 of 39 are 23 %, and fewer than ten say nothing; 10 of 40 are 25
+    // %.
     assert_eq!((started(7), started(9), started(10)), (81.0, 81.0, 80.0));
 }
 
@@ -105,7 +107,7 @@ fn losses_change_nothing_in_delay_mode_but_the_shadow() {
     assert!(controller.is_above_shadow());
     // 80 x 1/2, and then by half of a half: 30.
     controller.on_congestion(&congestion(480, 0.5, false));
-    controller.mode = Mode::Competitive;
+    controller.mode = UpwindMode::Competitive;
     controller.cwnd = 30.0;
     assert!(controller.is_above_shadow());
     controller.cwnd = 29.9;
@@ -208,7 +210,7 @@ fn a_queue_that_takes_eight_packets_has_room() {
         controller.queue.on_sample(&sample(now, 80));
     }
     lossy(&mut controller, 800, 20);
-    assert_eq!((controller.aim(at(2400)), controller.mode), (2.0, Mode::Delay));
+    assert_eq!((controller.aim(at(2400)), controller.mode), (2.0, UpwindMode::Delay));
     lossy(&mut controller, 31_000, 1);
     assert_eq!(controller.aim(at(31_000)), 10.0);
 }
@@ -221,12 +223,12 @@ fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
         controller.rounds.rate *= 1.11;
         lossy(&mut controller, 400, 1);
     }
-    assert_eq!((controller.aim(at(400)), controller.mode), (10.0, Mode::Delay));
+    assert_eq!((controller.aim(at(400)), controller.mode), (10.0, UpwindMode::Delay));
     let mut controller = upwind();
     lossy(&mut controller, 400, 9);
-    assert_eq!((controller.cwnd(), controller.mode), (80.0, Mode::Delay));
+    assert_eq!((controller.cwnd(), controller.mode), (80.0, UpwindMode::Delay));
     lossy(&mut controller, 1120, 1);
-    assert_eq!((controller.cwnd(), controller.mode), (40.0, Mode::Competitive));
+    assert_eq!((controller.cwnd(), controller.mode), (40.0, UpwindMode::Competitive));
     // Corruption or not, and once in a window.
     let path = Path { now: at(1200), ..Path::default() };
     controller.on_error_loss(&path);
@@ -245,9 +247,9 @@ fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
     // After 20 s the queue is empty, and others are no more.
     controller.rounds.count += 5;
     controller.compete(&sample(21_100, 80), true);
-    assert_eq!(controller.mode, Mode::Competitive);
+    assert_eq!(controller.mode, UpwindMode::Competitive);
     controller.compete(&sample(21_200, 80), true);
-    assert_eq!(controller.mode, Mode::Delay);
+    assert_eq!(controller.mode, UpwindMode::Delay);
     // The next time it is 40 s, from the tenth of these round trips on.
     lossy(&mut controller, 21_200, 10);
     assert!(controller.is_in_short_queue(at(61_900)) && !controller.is_in_short_queue(at(61_920)));
@@ -296,7 +298,7 @@ fn what_xcp_grants_is_the_window_and_losses_are_none() {
     for round in 0..6 {
         controller.rounds.count += 1;
         controller.judge_guide(at(500 + 80 * round));
-        assert_eq!(controller.mode == Mode::Guided, round < 4, "{round}");
+        assert_eq!(controller.mode == UpwindMode::Guided, round < 4, "{round}");
     }
     assert_eq!(controller.cwnd(), 82.0);
 }
@@ -317,14 +319,14 @@ fn what_is_granted_without_end_is_bounded_by_what_arrives() {
         }
         controller.rounds.count += 1;
         controller.on_ack(&ack(680 + 180 * round, granted(1e12), Flags::NONE));
-        assert!(controller.mode == Mode::Guided || round >= 10, "{round}");
+        assert!(controller.mode == UpwindMode::Guided || round >= 10, "{round}");
         controller.judge_guide(at(680 + 180 * round));
     }
-    assert_eq!(controller.mode, Mode::Delay);
+    assert_eq!(controller.mode, UpwindMode::Delay);
     controller.on_ack(&ack(2700, granted(1e12), Flags::NONE));
-    assert_eq!(controller.mode, Mode::Delay, "for 20 s");
+    assert_eq!(controller.mode, UpwindMode::Delay, "for 20 s");
     controller.on_ack(&ack(23_000, granted(1e12), Flags::NONE));
-    assert_eq!(controller.mode, Mode::Guided);
+    assert_eq!(controller.mode, UpwindMode::Guided);
 }
 
 #[test]
@@ -345,9 +347,9 @@ fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_
         assert_eq!(controller.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
         // There was no queue when it told, so that any is longer: 20 s.
         controller.judge_guide(at(20_300));
-        assert_eq!(controller.mode, Mode::Guided);
+        assert_eq!(controller.mode, UpwindMode::Guided);
         controller.judge_guide(at(20_500));
-        assert_eq!(controller.mode, Mode::Delay);
+        assert_eq!(controller.mode, UpwindMode::Delay);
     }
 }
 
@@ -355,8 +357,8 @@ fn composed() -> Protocol {
     *protocols::find("upwind").expect("a row of the table")
 }
 
-/// A path of 1000 packets a second and 80 ms that loses that share: packets delivered in 20 s from the
-/// 20th on, the mean and the greatest queue.
+/// A path of 1000 packets a second and 80 ms that loses that share: packets delivered in 20 s from
+/// the 20th on, the mean and the greatest queue.
 fn alone(loss: f64) -> (u64, f64, usize) {
     let mut path = TestPath::of(&composed(), 2.0, 1000, Duration::from_millis(80));
     path.loss = Probability::new(loss).unwrap();

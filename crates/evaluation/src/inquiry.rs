@@ -1,0 +1,471 @@
+//! Questions to subjects, the experiments that they need, and the answers.
+
+use windward_core::protocols::Protocol;
+use windward_experiments::LabError;
+use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
+use windward_experiments::experiment::{Effort, Experiment, Subject, is_taken, same_name};
+use windward_report::lead::GaveUp;
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::stack::Stacks;
+
+use crate::suite::{Criterion, Known, Suite};
+
+/// How a subject answers what is asked of it.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub enum Answer {
+    /// The numbers say that it meets it.
+    Meets,
+    /// There is no such scenario with the subject.
+    NotApplicable,
+    /// Nothing is measured yet.
+    ToCome,
+    /// The numbers do not say, with all runs that were allowed.
+    Undecided,
+    /// They say that it does not.
+    DoesNot,
+}
+
+impl Answer {
+    /// Those that an evaluation ends with, in the order in which they are counted.
+    pub const ALL: [Answer; 4] =
+        [Answer::Meets, Answer::DoesNot, Answer::Undecided, Answer::NotApplicable];
+
+    /// A word or two.
+    pub fn words(self) -> &'static str {
+        match self {
+            Answer::Meets => "meets",
+            Answer::DoesNot => "does not",
+            Answer::Undecided => "undecided",
+            Answer::NotApplicable => "not applicable",
+            Answer::ToCome => "to come",
+        }
+    }
+
+    fn of(claim: &ClaimResult) -> Self {
+        match claim.verdict {
+            _ if !claim.is_judged() => Answer::ToCome,
+            Verdict::Held | Verdict::Tie => Answer::Meets,
+            Verdict::NotHeld => Answer::DoesNot,
+            Verdict::Inconclusive => Answer::Undecided,
+        }
+    }
+
+    /// That of several things asked together: all must be met, and what is not applicable does not
+    /// count where something else is.
+    pub(crate) fn together(answers: impl IntoIterator<Item = Answer>) -> Option<Self> {
+        let rank = |answer: &Answer| match answer {
+            Answer::NotApplicable => 0,
+            Answer::Meets => 1,
+            Answer::ToCome => 2,
+            Answer::Undecided => 3,
+            Answer::DoesNot => 4,
+        };
+        answers.into_iter().max_by_key(rank)
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.words())
+    }
+}
+
+/// A suite, its subjects, and the flows beside them.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The suite.
+    pub suite: Suite,
+    /// Controllers that are evaluated.
+    pub subjects: Vec<Subject>,
+    /// Controllers beside them, instead of those that the suite names.
+    pub against: Option<Vec<Subject>>,
+    /// Criteria, experiments or claims to restrict it to; empty for all.
+    pub only: Vec<String>,
+    /// Stacks that subjects may name beside protocols.
+    pub stacks: Stacks,
+}
+
+impl Question {
+    /// Everything that a suite asks, of these.
+    pub fn new(suite: Suite, subjects: Vec<Subject>) -> Self {
+        Question { suite, subjects, against: None, only: Vec::new(), stacks: Stacks::none() }
+    }
+}
+
+/// A question with what is to be run for it.
+#[derive(Debug, Clone)]
+pub struct Inquiry {
+    /// The question.
+    pub question: Question,
+    /// Experiments to run.
+    pub experiments: Vec<Experiment>,
+    /// Claims, in the order of the experiments.
+    pub(crate) asked: Vec<AskedOfAll>,
+}
+
+/// One thing that is asked of all subjects.
+#[derive(Debug, Clone)]
+pub(crate) struct AskedOfAll {
+    criterion: String,
+    pub(crate) id: String,
+    claim: String,
+    expected: String,
+    experiment: String,
+    /// Subjects without such a scenario, with the reason.
+    impossible: Vec<(String, String)>,
+}
+
+/// Answers of all subjects, in words and numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// Names of the subjects, the columns.
+    pub subjects: Vec<String>,
+    /// The rows: a criterion each, with what is asked for it.
+    pub criteria: Vec<CriterionAnswers>,
+    /// Known results that were measured again.
+    pub known: Vec<KnownAnswer>,
+    /// Runs in which connections of [stacks](windward_sim::stack) gave up, experiment by
+    /// experiment.
+    pub gave_up: Vec<GaveUp>,
+}
+
+/// A criterion, and what each subject made of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CriterionAnswers {
+    /// The criterion.
+    pub criterion: Criterion,
+    /// By subject; `None` where nothing was measured for it.
+    pub answers: Vec<Option<Answer>>,
+    /// Claims that belong to it.
+    pub asked: Vec<ClaimAnswers>,
+}
+
+/// One thing asked of all subjects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimAnswers {
+    /// The id of the claim in its file.
+    pub id: String,
+    /// Behaviour that meets it.
+    pub claim: String,
+    /// The bound in words.
+    pub expected: String,
+    /// The experiment.
+    pub experiment: String,
+    /// By subject.
+    pub answers: Vec<ClaimAnswer>,
+}
+
+/// How one subject answers one thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimAnswer {
+    /// The verdict.
+    pub answer: Answer,
+    /// The check that decides, or the one closest to its bound; empty without numbers.
+    pub check: String,
+    /// Its left side, in short, as `0.31`.
+    pub value: String,
+    /// Its bound or right side, as `>= 0.48`.
+    pub bound: String,
+    /// Both sides with the interval of their difference, or the reason why there are no numbers.
+    pub measured: String,
+    /// Runs of each cell that it took.
+    pub runs: usize,
+}
+
+/// Something that was known before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownAnswer {
+    /// The known result.
+    pub known: Known,
+    /// Answer.
+    pub answer: Answer,
+    /// The number.
+    pub measured: String,
+}
+
+impl KnownAnswer {
+    /// True if the answer agrees with the known result; `None` while it is open.
+    pub fn agrees(&self) -> Option<bool> {
+        match self.answer {
+            Answer::Meets => Some(self.known.holds),
+            Answer::DoesNot => Some(!self.known.holds),
+            _ => None,
+        }
+    }
+}
+
+impl Question {
+    /// Builds the experiments, and finds out what cannot be asked of which subject.
+    ///
+    /// # Errors
+    /// If a subject cannot be built at all, something named in `only` does not exist, or anything
+    /// in the suite is wrong.
+    pub fn inquire(self, effort: &Effort) -> Result<Inquiry, LabError> {
+        // No file has said it.
+        let fail = |message: String| LabError::Experiment {
+            file: "evaluate".to_owned(),
+            line: 0,
+            message,
+        };
+        if self.subjects.is_empty() {
+            return Err(fail("no subject is named".to_owned()));
+        }
+        for (i, subject) in self.subjects.iter().enumerate() {
+            let mut before = self.subjects[..i].iter();
+            if let Some(other) = before.find(|other| same_name(&other.name, &subject.name)) {
+                let twice = match other.name == subject.name {
+                    true => format!("the subject `{subject}` is named twice"),
+                    false => format!(
+                        "the subjects `{other}` and `{subject}` differ in upper and lower case only: \
+                         choose another name for one"
+                    ),
+                };
+                return Err(fail(twice));
+            }
+        }
+        let company = self.against.as_ref().unwrap_or(&self.suite.against);
+        let witnesses = self.suite.witnesses(&self.subjects, None)?;
+        let mut all =
+            self.subjects.iter().chain(&self.suite.standards).chain(company).chain(&witnesses);
+        let mut known: Vec<&Subject> = Vec::new();
+        all.try_for_each(|subject| {
+            if let Some(taken) = subject.name_taken(&self.stacks) {
+                return Err(fail(is_taken(taken)));
+            }
+            // One name stands for one thing, whatever parts it takes.
+            if let Some(other) = known.iter().find(|other| same_name(&other.name, &subject.name))
+                && (&other.name, &other.protocol, other.own.map(|own| own.source))
+                    != (&subject.name, &subject.protocol, subject.own.map(|own| own.source))
+            {
+                return Err(fail(format!(
+                    "`{subject}` stands for two things, {} and {}: choose another name for one",
+                    other.given, subject.given
+                )));
+            }
+            known.push(subject);
+            check(subject, &self.stacks)
+        })?;
+        let against = self.against.as_deref();
+        let experiments = self.suite.experiments(&self.subjects, against, &self.stacks, effort)?;
+        let mut inquiry = Inquiry { experiments: Vec::new(), asked: Vec::new(), question: self };
+        for experiment in inquiry.question.select(experiments)? {
+            inquiry.add(&experiment, effort)?;
+        }
+        Ok(inquiry)
+    }
+
+    /// Those that `only` names.
+    fn select(&self, mut experiments: Vec<Experiment>) -> Result<Vec<Experiment>, LabError> {
+        if self.only.is_empty() {
+            return Ok(experiments);
+        }
+        let names = |e: &Experiment| {
+            let asked = e.claims.iter().filter_map(|c| c.asked.as_ref());
+            let asked = asked.flat_map(|a| [a.of_all.clone(), a.criterion.clone()]);
+            asked.chain([e.id.clone()]).chain(e.caption.chapter.clone()).collect::<Vec<String>>()
+        };
+        for wanted in &self.only {
+            if !experiments.iter().any(|e| names(e).contains(wanted)) {
+                let all: Vec<String> = experiments.iter().flat_map(names).collect();
+                let near = windward_sim::suggest::near(wanted, all.iter().map(String::as_str));
+                let hint = match near {
+                    Some(near) => format!("; did you mean `{near}`?"),
+                    None => {
+                        let criteria = self.suite.criteria.iter().map(|c| &*c.id);
+                        let asked = criteria.filter(|id| all.iter().any(|name| name == id));
+                        let criteria = asked.collect::<Vec<_>>().join(", ");
+                        format!("; its criteria are {criteria}, and --list has their parts too")
+                    }
+                };
+                return Err(LabError::Experiment {
+                    file: self.suite.file.clone(),
+                    line: 0,
+                    message: format!("nothing of it is called `{wanted}`{hint}"),
+                });
+            }
+        }
+        experiments.retain(|e| names(e).iter().any(|name| self.only.contains(name)));
+        for experiment in &mut experiments {
+            let whole = [Some(&experiment.id), experiment.caption.chapter.as_ref()];
+            if whole.into_iter().flatten().any(|name| self.only.contains(name)) {
+                continue;
+            }
+            experiment.claims.retain(|claim| {
+                claim.asked.as_ref().is_some_and(|asked| {
+                    self.only.contains(&asked.of_all) || self.only.contains(&asked.criterion)
+                })
+            });
+        }
+        Ok(experiments)
+    }
+}
+
+impl Inquiry {
+    /// An experiment, without what is impossible for a subject.
+    fn add(&mut self, experiment: &Experiment, effort: &Effort) -> Result<(), LabError> {
+        let length = experiment.overridden(experiment.run_length(effort));
+        let mut experiment = experiment.without_impossible(&length, |e| 0..e.cells());
+        let skipped: Vec<(String, String)> = experiment
+            .axes
+            .iter()
+            .flat_map(|axis| &axis.skipped)
+            .map(|s| (s.label.clone(), s.reason.clone()))
+            .collect();
+        let reason = |name: &str| {
+            skipped.iter().find(|(label, _)| label == name).map(|(_, reason)| reason.clone())
+        };
+        for standard in &self.question.suite.standards {
+            if let Some(reason) = reason(&standard.name) {
+                return Err(LabError::Experiment {
+                    file: experiment.file.clone(),
+                    line: 0,
+                    message: format!(
+                        "there is no such scenario with the standard `{standard}`, which bounds are \
+                         relative to: {reason}"
+                    ),
+                });
+            }
+        }
+        for claim in &experiment.claims {
+            let Some(asked) = &claim.asked else { continue };
+            if self.asked.iter().any(|row| row.id == asked.of_all) {
+                continue;
+            }
+            let known = self.question.suite.known.iter().filter(|k| k.claim == asked.of_all);
+            let names = self.question.subjects.iter().map(|s| s.name.clone());
+            let names = names.chain(known.map(|k| k.subject.clone()));
+            self.asked.push(AskedOfAll {
+                criterion: asked.criterion.clone(),
+                id: asked.of_all.clone(),
+                claim: claim.claim.clone(),
+                expected: claim.expected.clone(),
+                experiment: experiment.id.clone(),
+                impossible: names.filter_map(|n| reason(&n).map(|why| (n, why))).collect(),
+            });
+        }
+        experiment.claims.retain(|claim| {
+            claim.asked.as_ref().is_none_or(|asked| reason(&asked.subject).is_none())
+        });
+        // Where nothing can be asked of anybody there is nothing to run.
+        if !experiment.claims.is_empty() {
+            self.experiments.push(experiment);
+        }
+        Ok(())
+    }
+
+    /// Claims of a criterion: id, experiment, and the behaviour that meets it.
+    pub fn asked_of(&self, criterion: &str) -> Vec<(String, String, String)> {
+        let of_it = self.asked.iter().filter(|row| row.criterion == criterion);
+        of_it.map(|row| (row.id.clone(), row.experiment.clone(), row.claim.clone())).collect()
+    }
+
+    /// Answers by the verdicts on claims.
+    pub(crate) fn answers(&self, claims: &[&ClaimResult], gave_up: &[GaveUp]) -> Evaluation {
+        let Question { suite, subjects, .. } = &self.question;
+        let subjects: Vec<String> = subjects.iter().map(|s| s.name.clone()).collect();
+        let answer = |row: &AskedOfAll, subject: &String| {
+            if let Some((_, reason)) = row.impossible.iter().find(|(name, _)| name == subject) {
+                return ClaimAnswer::without(Answer::NotApplicable, reason.clone());
+            }
+            let of_row = |claim: &&&ClaimResult| {
+                let asked = claim.asked.as_ref();
+                asked.is_some_and(|asked| asked.of_all == row.id && asked.subject == *subject)
+            };
+            let claim = claims.iter().find(of_row);
+            claim.map_or_else(
+                || ClaimAnswer::without(Answer::ToCome, String::new()),
+                |claim| ClaimAnswer::of(claim),
+            )
+        };
+        let row = |row: &AskedOfAll| ClaimAnswers {
+            id: row.id.clone(),
+            claim: row.claim.clone(),
+            expected: row.expected.clone(),
+            experiment: row.experiment.clone(),
+            answers: subjects.iter().map(|subject| answer(row, subject)).collect(),
+        };
+        let criterion = |criterion: &Criterion| {
+            let asked = self.asked.iter().filter(|row| row.criterion == criterion.id);
+            let asked: Vec<ClaimAnswers> = asked.map(row).collect();
+            let column = |at: usize| Answer::together(asked.iter().map(|a| a.answers[at].answer));
+            CriterionAnswers {
+                criterion: criterion.clone(),
+                answers: (0..subjects.len()).map(column).collect(),
+                asked,
+            }
+        };
+        let criteria: Vec<CriterionAnswers> = suite.criteria.iter().map(criterion).collect();
+        let known = suite.known.iter().filter_map(|known| {
+            let row = self.asked.iter().find(|row| row.id == known.claim)?;
+            let ClaimAnswer { answer, measured, .. } = answer(row, &known.subject);
+            Some(KnownAnswer { known: known.clone(), answer, measured })
+        });
+        Evaluation { known: known.collect(), subjects, criteria, gave_up: gave_up.to_vec() }
+    }
+}
+
+impl ClaimAnswer {
+    fn without(answer: Answer, measured: String) -> Self {
+        let (check, value, bound) = (String::new(), String::new(), String::new());
+        ClaimAnswer { answer, check, value, bound, measured, runs: 0 }
+    }
+
+    fn of(claim: &ClaimResult) -> Self {
+        let answer = Answer::of(claim);
+        let check = deciding(&claim.checks, claim.verdict);
+        ClaimAnswer {
+            answer,
+            check: check.map(|c| c.text.clone()).unwrap_or_default(),
+            value: check
+                .and_then(|c| c.left)
+                .map(|e| windward_experiments::claims::number(e.mean))
+                .unwrap_or_default(),
+            bound: check.map(bound).unwrap_or_default(),
+            measured: check.map(CheckResult::measured).unwrap_or_default(),
+            runs: check.map_or(0, |c| c.repetitions),
+        }
+    }
+}
+
+/// The check that decides: of those with the verdict of the whole the one that is furthest on the
+/// wrong side, or closest to it.
+fn deciding(checks: &[CheckResult], verdict: Verdict) -> Option<&CheckResult> {
+    let worst = |check: &&CheckResult| {
+        let (Some(left), Some(right)) = (check.left, check.right) else { return 0.0 };
+        let size = left.mean.abs().max(right.mean.abs()).max(f64::MIN_POSITIVE);
+        let apart = (left.mean - right.mean) / size;
+        // Below a bound from below is bad, and so is above one from above.
+        if check.text.contains(">") { apart } else { -apart }
+    };
+    let of_it = checks.iter().filter(|c| c.verdict == verdict);
+    let worst_of = of_it.min_by(|a, b| worst(a).total_cmp(&worst(b)));
+    worst_of.or(checks.first())
+}
+
+/// `>= 0.48`
+fn bound(check: &CheckResult) -> String {
+    let sign = [">=", "<=", ">", "<"].into_iter().find(|sign| check.text.contains(sign));
+    let right = check.right.map(|e| windward_experiments::claims::number(e.mean));
+    match (sign, right) {
+        (Some(sign), Some(right)) => format!("{sign} {right}"),
+        _ => String::new(),
+    }
+}
+
+/// Checks that flows of the subject can be built.
+fn check(subject: &Subject, stacks: &Stacks) -> Result<(), LabError> {
+    // All it needs of routers is there.
+    let text = "duration = \"1s\"\n[dumbbell]\nbottleneck = { rate = \"1Mbit\", delay = \"1ms\" }\n\
+                access = { rate = \"1Mbit\", delay = \"1ms\" }\n[[flows]]\ngroup = \"flow\"\n\
+                protocol = \"newreno\"\n";
+    let name = format!("subject {subject}");
+    let file = ScenarioFile::parse(&name, text).and_then(|file| {
+        let own: Vec<Protocol> = subject.own.into_iter().collect();
+        let mut file = file.with_stacks(stacks).with_protocols(&own);
+        file.set("flows.flow.protocol", &subject.protocol)?;
+        file.build()
+    });
+    file.map(drop).map_err(|error| LabError::Scenario { cell: None, error })
+}

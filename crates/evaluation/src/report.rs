@@ -1,0 +1,110 @@
+//! Runs what an inquiry asks, and leads its report.
+
+use std::path::Path;
+
+use windward_experiments::LabError;
+use windward_experiments::experiment::{Cast, Effort, Experiment};
+use windward_experiments::sweep::RunOptions;
+use windward_report::lead::{Found, Lead};
+use windward_report::{Group, ReportOptions, ReproductionSummary, reproduce};
+
+use crate::inquiry::{Evaluation, Inquiry, Question};
+use crate::words::played;
+use crate::{page, suites};
+
+/// An evaluation, and how it was come by.
+#[derive(Debug, Clone)]
+pub struct EvaluationSummary {
+    /// Answers.
+    pub evaluation: Evaluation,
+    /// Runs, pages, and every claim.
+    pub summary: ReproductionSummary,
+}
+
+impl Lead for Inquiry {
+    fn title(&self) -> &str {
+        &self.question.suite.title
+    }
+
+    fn name(&self) -> &str {
+        "Evaluation"
+    }
+
+    fn arrange<'a>(&'a self, groups: &mut [Group<'a>]) {
+        let chapters = &self.question.suite.chapters;
+        groups.sort_by_key(|g| chapters.iter().position(|c| c.key == g.key));
+        for group in groups {
+            if let Some(chapter) = chapters.iter().find(|c| c.key == group.key) {
+                group.title = &chapter.title;
+            }
+        }
+    }
+
+    fn front(&self, html: &mut String, found: &Found<'_>) -> Vec<(&'static str, String)> {
+        let evaluation = self.answers(&found.claims, found.gave_up);
+        page::front(html, self, &evaluation, found);
+        let json = format!("{:#}\n", evaluation.to_json(self, found.about));
+        let text = evaluation.to_markdown(self, found.about);
+        vec![("evaluation.json", json), ("evaluation.md", text)]
+    }
+
+    /// Only what was asked is shown.
+    fn keeps_earlier(&self) -> bool {
+        false
+    }
+
+    /// The words of a command line that asks the same of one experiment.
+    fn command(&self, experiment: &Experiment, effort: &Effort) -> String {
+        let Question { suite, subjects, against, .. } = &self.question;
+        let mut words = vec!["windward".to_owned(), "evaluate".to_owned()];
+        words.extend(subjects.iter().map(|s| s.given.clone()));
+        if let Some(against) = against {
+            let names: Vec<&str> = against.iter().map(|s| &*s.given).collect();
+            words.extend(["--against".to_owned(), names.join(",")]);
+        }
+        let known = suites::suite(&suite.id).is_some_and(|known| known == *suite);
+        let suite = if known { &suite.id } else { &suite.file };
+        words.extend(["--suite".to_owned(), suite.clone()]);
+        words.extend(["--only".to_owned(), experiment.id.clone()]);
+        if effort.is_full() {
+            words.push("--full".to_owned());
+        }
+        let words: Vec<_> = words.iter().map(|w| windward_sim::text::shell_word(w)).collect();
+        words.join(" ")
+    }
+
+    /// The file of an experiment with all in their parts, which `windward sweep` runs: what was
+    /// simulated, without what is asked. None if someone in it is code that no file can say.
+    fn scenario_text(&self, experiment: &Experiment) -> Option<String> {
+        let Question { suite, subjects, against, .. } = &self.question;
+        if subjects.iter().chain(against.iter().flatten()).any(|subject| subject.own.is_some()) {
+            return None;
+        }
+        let witnesses = suite.witnesses(subjects, None).ok()?;
+        let cast = Cast {
+            subjects: [subjects.as_slice(), &witnesses].concat(),
+            standards: suite.standards.clone(),
+            against: against.clone().unwrap_or_else(|| suite.against.clone()),
+        };
+        played(suite.text_of(&experiment.file)?, experiment, &cast)
+    }
+}
+
+/// Runs it and writes into `out_dir` what [`reproduce`] writes, with a first page that has the
+/// criteria down and the subjects across, and the same as `evaluation.md` and `evaluation.json`.
+///
+/// # Errors
+/// As [`reproduce`].
+pub fn evaluate(
+    inquiry: &Inquiry,
+    effort: &Effort,
+    options: &RunOptions<'_>,
+    report: &ReportOptions<'_>,
+    out_dir: &Path,
+) -> Result<EvaluationSummary, LabError> {
+    let report = ReportOptions { lead: inquiry, ..report.clone() };
+    let summary = reproduce(&inquiry.experiments, effort, options, &report, out_dir)?;
+    let claims: Vec<_> = summary.claims.iter().collect();
+    let evaluation = inquiry.answers(&claims, &summary.gave_up);
+    Ok(EvaluationSummary { evaluation, summary })
+}

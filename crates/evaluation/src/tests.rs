@@ -1,0 +1,379 @@
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use windward_experiments::LabError;
+use windward_experiments::experiment::{Effort, Experiment, Subject};
+use windward_experiments::sweep::simulate;
+use windward_experiments::testing::options;
+use windward_report::{ReportOptions, reproduce_with};
+use windward_sim::{Outcome, Scenario};
+
+use super::*;
+
+/// A suite of one experiment that takes milliseconds, whose text follows.
+const SUITE: &str = r#"
+[suite]
+id = "small"
+title = "A small suite"
+source = "Nobody's standard"
+standards = ["newreno"]
+against = ["cubic"]
+experiments = ["one.toml"]
+[[suite.chapters]]
+key = "all"
+title = "All of it"
+section = "1"
+[[suite.criteria]]
+id = "busy"
+section = "1.1"
+title = "Busy"
+asks = "Keeps the link busy."
+chapter = "all"
+general = true
+[[suite.criteria]]
+id = "talk"
+section = "1.2"
+title = "Talk"
+asks = "Nothing that can be measured."
+chapter = "all"
+discuss = "Say it."
+[[suite.known]]
+subject = "cubic"
+claim = "much"
+holds = true
+says = "It carries something"
+source = "Anybody"
+"#;
+
+const ONE: &str = r#"
+duration = "4s"
+seed = 1
+[[links]]
+name = "link"
+from = "a"
+to = "b"
+rate = "2Mbit"
+delay = "10ms"
+queue = "10p"
+router = "none"
+[[flows]]
+group = "flow"
+protocol = "newreno"
+from = "a"
+to = "b"
+[[flows]]
+group = "other"
+protocol = "newreno"
+from = "a"
+to = "b"
+[experiment]
+id = "one"
+title = "One"
+quick = { repetitions = 3, at_most = 4 }
+[[experiment.axes]]
+name = "controller"
+key = "flows.flow.protocol"
+values = "subjects"
+[[experiment.axes]]
+name = "beside"
+key = "flows.other.protocol"
+values = "against"
+[experiment.metrics]
+busy = "utilization(link)"
+[[experiment.plots]]
+kind = "dots"
+metrics = "busy"
+x = "controller"
+[[experiment.claims]]
+id = "much"
+criterion = "busy"
+claim = "Carries something."
+expected = "A tenth of the link."
+checks = ["busy[subject, *] >= 0.1"]
+[[experiment.claims]]
+id = "too-much"
+criterion = "busy"
+claim = "Carries more than there is."
+expected = "More than the link."
+checks = ["busy[subject, *] > 1.5"]
+[[experiment.claims]]
+id = "as-much"
+criterion = "busy"
+claim = "Carries as much as the standard."
+expected = "As much; half less is no difference."
+checks = ["busy[subject, *] >= min(busy[standards, *]) - 0.5"]
+"#;
+
+fn suite_of(suite: &str, one: &str) -> Result<Suite, LabError> {
+    Suite::parse("small/suite.toml", suite, &|from| match from {
+        "one.toml" => Ok(one.to_owned()),
+        other => panic!("no {other}"),
+    })
+}
+
+fn question(suite: Suite, names: &[&str]) -> Question {
+    let subjects = names.iter().map(|name| Subject::parse(name).unwrap()).collect();
+    Question::new(suite, subjects)
+}
+
+fn inquiry(names: &[&str]) -> Inquiry {
+    question(suite_of(SUITE, ONE).unwrap(), names).inquire(&Effort::Quick).unwrap()
+}
+
+fn answers_of(evaluation: &Evaluation, claim: &str) -> Vec<Answer> {
+    let all = evaluation.criteria.iter().flat_map(|c| &c.asked);
+    let claim = all.into_iter().find(|c| c.id == claim).unwrap();
+    claim.answers.iter().map(|a| a.answer).collect()
+}
+
+#[test]
+fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    // XCP has no use for a link whose router gives no feedback.
+    let inquiry = inquiry(&["cubic", "xcp", "own={ window = \"cubic\", recovery = \"newreno\" }"]);
+    let report = ReportOptions::default();
+    let summary =
+        evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
+    let evaluation = &summary.evaluation;
+    use Answer::{DoesNot, Meets, NotApplicable};
+    assert_eq!(answers_of(evaluation, "much"), [Meets, NotApplicable, Meets]);
+    assert_eq!(answers_of(evaluation, "too-much"), [DoesNot, NotApplicable, DoesNot]);
+    assert_eq!(answers_of(evaluation, "as-much"), [Meets, NotApplicable, Meets]);
+    let busy = &evaluation.criteria[0];
+    assert_eq!(busy.answers, [Some(DoesNot), Some(NotApplicable), Some(DoesNot)]);
+    assert!(busy.asked[0].answers[1].measured.contains("xcp"), "{:?}", busy.asked[0].answers[1]);
+    assert_eq!(evaluation.criteria[1].answers, [None; 3]);
+    assert_eq!(evaluation.general_use(0), Some(false));
+    assert_eq!(evaluation.general_use(1), None, "nothing of it could be asked");
+    assert_eq!(evaluation.known[0].agrees(), Some(true));
+
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let page = read("index.html");
+    for text in [
+        "A small suite",
+        "own-all.html#one",
+        "cubic: It carries something (Anybody). So it is here",
+        "<dt>1.2 Talk</dt><dd>Say it.</dd>",
+        "cubic meets 0 of 1 criteria. It does not meet 1.1 Busy.",
+    ] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    let markdown = read("evaluation.md");
+    assert!(markdown.contains("| 1.1 | Busy | does not:"), "{markdown}");
+    assert!(markdown.contains("| 1.2 | Talk | to discuss |"), "{markdown}");
+    assert!(!markdown.contains("gave up") && !page.contains("gave up"));
+    let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
+    assert_eq!(json["criteria"][0]["answers"][0]["answer"], "does not");
+    assert_eq!(json["known"][0]["agrees"], true);
+    // What was simulated stands beside the page and can be run by itself, without xcp.
+    let played = Experiment::parse("one.toml", &read("one.toml")).unwrap();
+    let labels: Vec<&str> = played.axes[0].points.iter().map(|p| &*p.label).collect();
+    assert_eq!(labels, ["cubic", "own", "newreno"]);
+    assert!(played.plan(&Effort::Quick).is_ok());
+}
+
+#[test]
+fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let inquiry = inquiry(&["vegas", "veno"]);
+    // Those of vegas with the first seed, and with the fourth, which no chart shows; and what two
+    // flows say in one run.
+    let failing = |scenario: &Scenario, cancel: &AtomicBool| -> Result<Outcome, LabError> {
+        let mut outcome = simulate(scenario, cancel)?;
+        for flow in &mut outcome.flows {
+            flow.failure = match (&*flow.protocol, scenario.seed) {
+                ("vegas", 1 | 4) => Some("it\nsaid <so>".to_owned()),
+                ("cubic", 2) => Some("it had enough".to_owned()),
+                _ => None,
+            };
+        }
+        Ok(outcome)
+    };
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let attempt = |runs: usize, resume: bool| {
+        let done = AtomicUsize::new(0);
+        let some = |scenario: &Scenario, cancel: &AtomicBool| {
+            if done.fetch_add(1, Ordering::Relaxed) == runs {
+                return Err(LabError::Cancelled);
+            }
+            failing(scenario, cancel)
+        };
+        let cancel = AtomicBool::new(false);
+        let report = ReportOptions { lead: &inquiry, resume, ..ReportOptions::default() };
+        let (all, effort) = (&inquiry.experiments, &Effort::Quick);
+        reproduce_with(all, effort, &options(2, &cancel), &report, dir.path(), &some)
+    };
+    let summary = attempt(usize::MAX, false).unwrap();
+    let claims: Vec<_> = summary.claims.iter().collect();
+    let evaluation = inquiry.answers(&claims, &summary.gave_up);
+    let short = evaluation.gave_up_in_short().unwrap();
+    assert_eq!(short, "Connections gave up: cubic, vegas.");
+    let markdown = read("evaluation.md");
+    let section = "\
+- cubic in one, 4 runs: it had enough
+  - vegas, cubic: 1 run
+  - veno, cubic: 1 run
+  - cubic, cubic: 1 run
+  - newreno, cubic: 1 run
+- vegas in one, 2 runs: it said <so>
+  - vegas, cubic: 2 runs
+";
+    assert!(markdown.contains(section), "{markdown}");
+    let page = read("index.html");
+    assert!(page.contains("<li>vegas in one, 2 runs: it said &lt;so&gt;\n<ul>"), "{page}");
+    let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
+    assert_eq!(json["gave_up"][4]["runs"], 2);
+    // Runs of an interrupted attempt are told of too, and tables know nothing of any of it.
+    let beyond = read("one-readings.csv");
+    attempt(summary.runs - 1, false).unwrap_err();
+    assert!(attempt(usize::MAX, true).unwrap().resumed > 0);
+    assert_eq!((read("evaluation.md"), read("one-readings.csv")), (markdown, beyond));
+}
+
+#[test]
+fn of_many_subjects_a_table_says_which_are_for_general_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let mut question = question(
+        suite_of(SUITE, ONE).unwrap(),
+        &["reno", "newreno", "sack", "cubic", "vegas", "veno", "xcp"],
+    );
+    question.only = vec!["much".to_owned()];
+    let inquiry = question.inquire(&Effort::Quick).unwrap();
+    let report = ReportOptions::default();
+    evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let markdown = read("evaluation.md");
+    for row in ["| veno | 1 | 0 | 0 | 0 | yes |", "| xcp | 0 | 0 | 0 | 1 | open |"] {
+        assert!(markdown.contains(row), "{markdown}");
+    }
+    let row =
+        "<tr><th scope=\"row\">veno</th><td>1</td><td>0</td><td>0</td><td>0</td><td>yes</td></tr>";
+    assert!(read("index.html").contains(row));
+}
+
+#[test]
+fn who_is_known_takes_part_where_it_would_show_and_is_asked_for_nothing_else() {
+    let inquiry = inquiry(&["vegas"]);
+    let asked = |name: &str| -> Vec<&str> {
+        let claims = inquiry.experiments.iter().flat_map(|e| &e.claims);
+        let of = claims.filter_map(|c| c.asked.as_ref()).filter(|a| a.subject == name);
+        of.map(|asked| &*asked.of_all).collect()
+    };
+    assert_eq!(asked("vegas"), ["much", "too-much", "as-much"]);
+    assert_eq!(asked("cubic"), ["much"]);
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let report = ReportOptions::default();
+    let summary =
+        evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
+    assert_eq!(summary.evaluation.subjects, ["vegas"]);
+    assert_eq!(summary.evaluation.known[0].agrees(), Some(true));
+    // Where that is not asked, it has no part.
+    let mut question = question(suite_of(SUITE, ONE).unwrap(), &["vegas"]);
+    question.only = vec!["as-much".to_owned()];
+    let inquiry = question.inquire(&Effort::Quick).unwrap();
+    assert!(inquiry.answers(&[], &[]).known.is_empty());
+}
+
+#[test]
+fn one_part_can_be_asked_alone() {
+    let mut question = question(suite_of(SUITE, ONE).unwrap(), &["cubic"]);
+    question.only = vec!["as-much".to_owned()];
+    let inquiry = question.clone().inquire(&Effort::Quick).unwrap();
+    assert_eq!(inquiry.experiments[0].claims.len(), 1);
+    question.only = vec!["as-mush".to_owned()];
+    let error = question.inquire(&Effort::Quick).unwrap_err().to_string();
+    assert!(error.contains("`as-mush`; did you mean `as-much`?"), "{error}");
+}
+
+#[test]
+fn subjects_that_cannot_be_are_refused_before_anything_runs() {
+    let refuse = |names: &[&str]| {
+        let question = question(suite_of(SUITE, ONE).unwrap(), names);
+        question.inquire(&Effort::Quick).unwrap_err().to_string()
+    };
+    assert!(refuse(&["qubic"]).contains("did you mean `cubic`"), "{}", refuse(&["qubic"]));
+    assert!(refuse(&["cubic", "cubic"]).contains("named twice"));
+    assert!(refuse(&["own={ window = \"cubic\" }", "Own={ window = \"reno\" }"]).contains("upper"));
+    assert!(refuse(&[]).contains("no subject"));
+    let subjects = vec![Subject::parse("own={ window = \"cubic\" }").unwrap()];
+    let against = Some(vec![Subject::parse("own={ window = \"reno\" }").unwrap()]);
+    let question = Question { against, ..Question::new(suite_of(SUITE, ONE).unwrap(), subjects) };
+    let said = question.inquire(&Effort::Quick).unwrap_err().to_string();
+    assert!(said.contains("stands for two things"), "{said}");
+    assert!(refuse(&["own={ window = \"x\" }"]).contains("window"));
+}
+
+#[test]
+fn suites_that_say_nothing_sensible_are_refused_with_the_place() {
+    let refuse = |suite: &str, one: &str| {
+        let suite = match suite_of(suite, one) {
+            Ok(suite) => suite,
+            Err(error) => return error.to_string(),
+        };
+        question(suite, &["cubic"]).inquire(&Effort::Quick).unwrap_err().to_string()
+    };
+    let no_standards = SUITE.replace("standards = [\"newreno\"]", "");
+    assert!(refuse(&no_standards, ONE).contains("needs `standards`"));
+    let unknown = ONE.replace("criterion = \"busy\"", "criterion = \"bosy\"");
+    assert!(
+        refuse(SUITE, &unknown).contains("did you mean `busy`?"),
+        "{}",
+        refuse(SUITE, &unknown)
+    );
+    let without = ONE.replacen("criterion = \"busy\"\n", "", 1);
+    assert!(refuse(SUITE, &without).contains("`criterion` is missing"));
+    let contradictory = ONE.replace(
+        "checks = [\"busy[subject, *] > 1.5\"]",
+        "checks = [\"busy[subject, *] > 1.5\", \"busy[subject, cubic] < 1\"]",
+    );
+    let error = refuse(SUITE, &contradictory);
+    assert!(error.contains("contradict each other"), "{error}");
+    let bare = ONE.replace("min(busy[standards, *])", "busy[standards, *]");
+    assert!(refuse(SUITE, &bare).contains("inside `min(..)`"), "{}", refuse(SUITE, &bare));
+    let chapter = SUITE.replace("chapter = \"all\"\ngeneral", "chapter = \"al\"\ngeneral");
+    let chapter = refuse(&chapter, ONE);
+    assert!(chapter.contains("chapter = \"al\": unknown chapter"), "{chapter}");
+    assert!(chapter.contains("did you mean `all`?"), "{chapter}");
+    assert!(refuse(ONE, ONE).contains("this is an experiment"));
+    // Outside of a suite nobody is a subject.
+    let error = Experiment::parse("one.toml", ONE).unwrap_err().to_string();
+    assert!(error.contains("windward evaluate"), "{error}");
+}
+
+#[test]
+fn the_suites_of_the_program_can_be_asked_of_every_standard() {
+    for suite in suites::suites().unwrap() {
+        for effort in [Effort::Quick, Effort::Full] {
+            let question = Question::new(suite.clone(), suite.standards.clone());
+            let inquiry = question.inquire(&effort).unwrap();
+            assert!(!inquiry.experiments.is_empty());
+            for experiment in &inquiry.experiments {
+                experiment.plan(&effort).unwrap();
+            }
+        }
+        // Each criterion is asked by something, or says what its author has to discuss; what is
+        // known is known of something that is asked.
+        let question = Question::new(suite.clone(), suite.standards.clone());
+        let inquiry = question.inquire(&Effort::Full).unwrap();
+        for criterion in &suite.criteria {
+            let asked = !inquiry.asked_of(&criterion.id).is_empty();
+            assert_ne!(asked, criterion.discuss.is_some(), "{}", criterion.id);
+        }
+        for known in &suite.known {
+            assert!(inquiry.asked.iter().any(|row| row.id == known.claim), "{}", known.claim);
+        }
+    }
+}
+
+#[test]
+fn answers_together_are_the_worst_of_what_applies() {
+    use Answer::{DoesNot, Meets, NotApplicable, Undecided};
+    assert_eq!(Answer::together([Meets, NotApplicable]), Some(Meets));
+    assert_eq!(Answer::together([Meets, Undecided]), Some(Undecided));
+    assert_eq!(Answer::together([DoesNot, Undecided, Meets]), Some(DoesNot));
+    assert_eq!(Answer::together([NotApplicable]), Some(NotApplicable));
+    assert_eq!(Answer::together([]), None);
+}

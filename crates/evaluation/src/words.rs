@@ -1,0 +1,458 @@
+//! An evaluation in words, as Markdown and as JSON; and the files of its experiments as they were run.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::ops::Range;
+
+use serde_json::{Value, json};
+use windward_experiments::experiment::{Cast, Experiment};
+use windward_report::Provenance;
+use windward_report::lead::GaveUp;
+use windward_sim::strict_toml::{Document, Field, Section};
+
+use crate::inquiry::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
+
+/// Remark on connections that gave up.
+pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed these connections in \
+                                  the middle of a run, and they sent nothing from there on: the numbers \
+                                  of these runs say little of a congestion controller.";
+
+/// The text of an experiment with the names of its controllers, and without claims.
+pub(crate) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option<String> {
+    let document = Document::parse(&experiment.file, text).ok()?;
+    let table = document.section().table("experiment")?;
+    let mut changes = claims(text, &document);
+    for (field, read) in table.get("axes")?.items().ok()?.iter().zip(&experiment.axes) {
+        let axis = field.section().ok()?;
+        let Some(values) = axis.get("values") else { continue };
+        let word = values.text().ok();
+        let Some(those) = word.and_then(|word| cast.of(word)) else { continue };
+        // Those that are impossible there are left out.
+        let those = those.iter().filter(|s| read.points.iter().any(|p| p.label == s.name));
+        // A string of JSON is one of TOML.
+        let quoted = |text: &str| json!(text).to_string();
+        let (values_of, labels): (Vec<_>, Vec<_>) = those
+            .map(|subject| match &subject.protocol {
+                table if table.starts_with('{') => (table.clone(), quoted(&subject.name)),
+                name => (quoted(name), quoted(&subject.name)),
+            })
+            .unzip();
+        let labels = format!("[{}]", labels.join(", "));
+        let mut list = format!("[{}]", values_of.join(", "));
+        match axis.get("labels") {
+            Some(field) => changes.push((field.range()?, labels)),
+            None => list += &format!("\nlabels = {labels}"),
+        }
+        changes.push((values.range()?, list));
+    }
+    changes.sort_by_key(|(range, _)| range.start);
+    let mut played = text.to_owned();
+    for (range, new) in changes.into_iter().rev() {
+        played.replace_range(range, &new);
+    }
+    Some(played)
+}
+
+/// The cuts that leave out the claims: of each `[[experiment.claims]]` all up to the next table.
+fn claims(text: &str, document: &Document) -> Vec<(Range<usize>, String)> {
+    let mut headers = Vec::new();
+    for (key, field) in document.section().entries() {
+        find_headers(text, key, &field, &mut headers);
+    }
+    headers.sort_by_key(|(at, _)| *at);
+    let ends = headers.iter().skip(1).map(|(at, _)| *at).chain([text.len()]);
+    let cuts = headers.iter().zip(ends).filter(|((_, path), _)| {
+        path == "experiment.claims" || path.starts_with("experiment.claims.")
+    });
+    cuts.map(|((at, _), end)| (*at..end, String::new())).collect()
+}
+
+/// Finds the headers of tables in a value, each with its dotted key. A header begins with the
+/// comments above it.
+fn find_headers(text: &str, path: &str, field: &Field<'_>, headers: &mut Vec<(usize, String)>) {
+    if !field.is_block() {
+        return;
+    }
+    if let Ok(items) = field.items() {
+        for item in &items {
+            find_headers(text, path, item, headers);
+        }
+        return;
+    }
+    let at = field.range().map_or(0, |range| range.start);
+    if text[at..].starts_with('[') {
+        let before = &text[..at];
+        let comments = before.lines().rev().take_while(|line| line.trim_start().starts_with('#'));
+        let length: usize = comments.map(|line| line.len() + 1).sum();
+        headers.push((at - length.min(at), path.to_owned()));
+    }
+    for (key, below) in field.section().iter().flat_map(Section::entries) {
+        find_headers(text, &format!("{path}.{key}"), &below, headers);
+    }
+}
+
+impl Evaluation {
+    /// Summary of the answers, one sentence for each subject.
+    pub fn summary(&self) -> Vec<String> {
+        (0..self.subjects.len()).map(|column| self.summary_of(column)).collect()
+    }
+
+    fn summary_of(&self, column: usize) -> String {
+        let name = &self.subjects[column];
+        let with = |answer: Answer| -> Vec<&CriterionAnswers> {
+            self.criteria.iter().filter(|c| c.answers[column] == Some(answer)).collect()
+        };
+        let list = |criteria: &[&CriterionAnswers]| {
+            let titles =
+                criteria.iter().map(|c| format!("{} {}", c.criterion.section, c.criterion.title));
+            titles.collect::<Vec<_>>().join("; ")
+        };
+        let measured = self.criteria.iter().filter(|c| c.answers[column].is_some()).count();
+        let (fails, open) = (with(Answer::DoesNot), with(Answer::Undecided));
+        let mut text = format!("{name} meets {} of {measured} criteria", with(Answer::Meets).len());
+        if !fails.is_empty() {
+            let _ = write!(text, ". It does not meet {}", list(&fails));
+        }
+        if !open.is_empty() {
+            let _ = write!(text, ". Undecided: {}", list(&open));
+        }
+        let not = with(Answer::NotApplicable);
+        if !not.is_empty() {
+            let _ = write!(text, ". Not applicable: {}", list(&not));
+        }
+        let to_come = with(Answer::ToCome).len();
+        if to_come > 0 {
+            let _ = write!(text, ". {to_come} are still to come");
+        }
+        text.push('.');
+        text.push_str(match self.general_use(column) {
+            Some(true) => " It meets every criterion for general use that was measured.",
+            Some(false) => " It does not meet every criterion for general use.",
+            None => "",
+        });
+        text
+    }
+
+    /// How many criteria the subject of that column answers so.
+    pub fn count(&self, column: usize, answer: Answer) -> usize {
+        self.criteria.iter().filter(|c| c.answers[column] == Some(answer)).count()
+    }
+
+    /// Does that subject meet all criteria for general use: `yes`, `open`, or `no: 5.1.2, 5.2.1`, those
+    /// that it does not.
+    pub(crate) fn general_use_in_short(&self, column: usize) -> String {
+        let fails = self
+            .criteria
+            .iter()
+            .filter(|c| c.criterion.general && c.answers[column] == Some(Answer::DoesNot));
+        let fails: Vec<&str> = fails.map(|c| &*c.criterion.section).collect();
+        match self.general_use(column) {
+            Some(true) => "yes".to_owned(),
+            Some(false) => format!("no: {}", fails.join(", ")),
+            None => "open".to_owned(),
+        }
+    }
+
+    /// True if there are so many subjects that a table replaces the sentences.
+    pub(crate) fn has_many_subjects(&self) -> bool {
+        self.subjects.len() > 6
+    }
+
+    /// Does the subject of that column meet all that is asked for general use? `None` while one of
+    /// these is open, or where none was asked.
+    pub fn general_use(&self, column: usize) -> Option<bool> {
+        let general = self.criteria.iter().filter(|c| c.criterion.general);
+        let answers: Vec<Answer> = general.filter_map(|c| c.answers[column]).collect();
+        if answers.contains(&Answer::DoesNot) {
+            return Some(false);
+        }
+        let open = |a: &Answer| matches!(a, Answer::Undecided | Answer::ToCome);
+        let none = answers.iter().all(|a| *a == Answer::NotApplicable);
+        (!none && !answers.iter().any(open)).then_some(true)
+    }
+
+    /// Whose connections gave up, in a sentence, if any did.
+    pub fn gave_up_in_short(&self) -> Option<String> {
+        let protocols: BTreeSet<&str> = self.gave_up.iter().map(|g| &*g.protocol).collect();
+        let names = protocols.into_iter().collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("Connections gave up: {names}."))
+    }
+
+    /// What gave up, by protocol, experiment and reason: a line, and one for each cell.
+    pub(crate) fn gave_up_by_reason(&self) -> impl Iterator<Item = (String, Vec<String>)> {
+        let alike = |a: &GaveUp, b: &GaveUp| {
+            (&a.experiment, &a.protocol, &a.reason) == (&b.experiment, &b.protocol, &b.reason)
+        };
+        self.gave_up.chunk_by(alike).map(|those| {
+            let GaveUp { protocol, experiment, reason, .. } = &those[0];
+            let runs = in_runs(those.iter().map(|g| g.runs).sum());
+            let cells = those.iter().map(|g| {
+                let reading = match g.reading.is_plain() {
+                    true => String::new(),
+                    false => format!("; {}", g.reading),
+                };
+                format!("{}{reading}: {}", g.cell, in_runs(g.runs))
+            });
+            // In one line, whatever a panic said.
+            let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+            (format!("{protocol} in {experiment}, {runs}: {reason}"), cells.collect())
+        })
+    }
+
+    /// As `evaluation.json`.
+    pub(crate) fn to_json(&self, inquiry: &Inquiry, about: &Provenance) -> Value {
+        let suite = &inquiry.question.suite;
+        let answer = |answer: Option<Answer>| answer.map(Answer::words);
+        let criteria = self.criteria.iter().map(|c| {
+            let asked = c.asked.iter().map(|claim| {
+                let answers = self.subjects.iter().zip(&claim.answers).map(|(subject, a)| {
+                    json!({
+                        "subject": subject,
+                        "answer": a.answer.words(),
+                        "check": a.check,
+                        "value": a.value,
+                        "bound": a.bound,
+                        "measured": a.measured,
+                        "runs": a.runs,
+                    })
+                });
+                json!({
+                    "id": claim.id,
+                    "claim": claim.claim,
+                    "expected": claim.expected,
+                    "experiment": claim.experiment,
+                    "answers": answers.collect::<Vec<_>>(),
+                })
+            });
+            let answers = self
+                .subjects
+                .iter()
+                .zip(&c.answers)
+                .map(|(subject, a)| json!({ "subject": subject, "answer": answer(*a) }));
+            json!({
+                "id": c.criterion.id,
+                "section": c.criterion.section,
+                "title": c.criterion.title,
+                "asks": c.criterion.asks,
+                "general_use": c.criterion.general,
+                "discuss": c.criterion.discuss,
+                "answers": answers.collect::<Vec<_>>(),
+                "claims": asked.collect::<Vec<_>>(),
+            })
+        });
+        let known = self.known.iter().map(|k| {
+            json!({
+                "subject": k.known.subject,
+                "says": k.known.says,
+                "source": k.known.source,
+                "claim": k.known.claim,
+                "answer": k.answer.words(),
+                "agrees": k.agrees(),
+                "measured": k.measured,
+            })
+        });
+        let gave_up = self.gave_up.iter().map(|g| {
+            json!({
+                "protocol": g.protocol,
+                "experiment": g.experiment,
+                "cell": g.cell,
+                "reading": g.reading.to_string(),
+                "runs": g.runs,
+                "reason": g.reason,
+            })
+        });
+        json!({
+            "suite": suite.id,
+            "title": suite.title,
+            "source": suite.source,
+            "subjects": self.subjects,
+            "standards": suite.standards.iter().map(|s| &*s.name).collect::<Vec<_>>(),
+            "summary": self.summary(),
+            "general_use": (0..self.subjects.len()).map(|c| self.general_use(c)).collect::<Vec<_>>(),
+            "criteria": criteria.collect::<Vec<_>>(),
+            "known": known.collect::<Vec<_>>(),
+            "gave_up": gave_up.collect::<Vec<_>>(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "date": about.date,
+            "commit": about.commit,
+            "machine": about.machine,
+            "command": about.command,
+        })
+    }
+
+    /// A row for each subject: how many criteria it meets, and whether that is enough for general use.
+    fn standings_in_markdown(&self, text: &mut String) {
+        text.push_str("| Controller |");
+        for answer in Answer::ALL {
+            let _ = write!(text, " {answer} |");
+        }
+        text.push_str(" all for general use |\n|---|--:|--:|--:|--:|---|\n");
+        for (column, subject) in self.subjects.iter().enumerate() {
+            let _ = write!(text, "| {} |", cell(subject));
+            for answer in Answer::ALL {
+                let _ = write!(text, " {} |", self.count(column, answer));
+            }
+            let _ = writeln!(text, " {} |", self.general_use_in_short(column));
+        }
+    }
+
+    /// A row for each criterion: section, title, and how each subject answers.
+    fn criteria_in_markdown(&self, text: &mut String) {
+        let _ = write!(text, "\n| Section | Criterion |");
+        for subject in &self.subjects {
+            let _ = write!(text, " {} |", cell(subject));
+        }
+        let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(self.subjects.len()));
+        for row in &self.criteria {
+            let _ = write!(text, "| {} | {} |", row.criterion.section, cell(&row.criterion.title));
+            for (column, answer) in row.answers.iter().enumerate() {
+                let _ = write!(text, " {} |", cell(&row.in_short(column, *answer)));
+            }
+            text.push('\n');
+        }
+    }
+
+    fn gave_up_in_markdown(&self, text: &mut String) {
+        if !self.gave_up.is_empty() {
+            let _ = writeln!(text, "\n## Connections that gave up\n\n{GAVE_UP}\n");
+            for (reason, cells) in self.gave_up_by_reason() {
+                let _ = writeln!(text, "- {reason}");
+                for cell in cells {
+                    let _ = writeln!(text, "  - {cell}");
+                }
+            }
+        }
+    }
+
+    /// Criterion by criterion what was asked, with the numbers of each subject.
+    fn asked_in_markdown(&self, text: &mut String) {
+        text.push_str("\n## What was asked\n");
+        for row in self.criteria.iter().filter(|row| !row.asked.is_empty()) {
+            let crate::suite::Criterion { section, title, asks, .. } = &row.criterion;
+            let _ = writeln!(text, "\n### {section} {title}\n\n{asks}\n");
+            for claim in &row.asked {
+                let _ = writeln!(
+                    text,
+                    "- **{}**: {} Met when: {}",
+                    claim.id, claim.claim, claim.expected
+                );
+                for (subject, answer) in self.subjects.iter().zip(&claim.answers) {
+                    let check = match answer.check.as_str() {
+                        "" => String::new(),
+                        check => format!(" `{check}`:"),
+                    };
+                    let _ = writeln!(
+                        text,
+                        "  - {subject}: {}.{check} {}",
+                        answer.answer, answer.measured
+                    );
+                }
+            }
+        }
+    }
+
+    /// Criteria for discussion, and known results.
+    fn rest_in_markdown(&self, text: &mut String) {
+        let discuss: Vec<_> =
+            self.criteria.iter().filter(|c| c.criterion.discuss.is_some()).collect();
+        if !discuss.is_empty() {
+            text.push_str("\n## What no measurement answers\n\n");
+            for row in discuss {
+                let _ = writeln!(
+                    text,
+                    "- {} {}: {}",
+                    row.criterion.section,
+                    row.criterion.title,
+                    row.criterion.discuss.as_deref().unwrap_or_default()
+                );
+            }
+        }
+        if !self.known.is_empty() {
+            text.push_str("\n## What was known\n\n");
+            for known in &self.known {
+                let _ = writeln!(text, "- {}", known.sentence());
+            }
+        }
+    }
+
+    /// As `evaluation.md`: what an author can put beside a draft.
+    pub(crate) fn to_markdown(&self, inquiry: &Inquiry, about: &Provenance) -> String {
+        let suite = &inquiry.question.suite;
+        let mut text = format!("# {}: {}\n\n", suite.title, self.subjects.join(", "));
+        let standards: Vec<&str> = suite.standards.iter().map(|s| &*s.name).collect();
+        let _ = writeln!(
+            text,
+            "After {}. Bounds without a number of their own are what {} do in the same place.\n",
+            suite.source,
+            standards.join(" and ")
+        );
+        if self.has_many_subjects() {
+            self.standings_in_markdown(&mut text);
+        } else {
+            for sentence in self.summary() {
+                let _ = writeln!(text, "- {sentence}");
+            }
+        }
+        self.criteria_in_markdown(&mut text);
+        self.gave_up_in_markdown(&mut text);
+        self.asked_in_markdown(&mut text);
+        self.rest_in_markdown(&mut text);
+        let _ = writeln!(
+            text,
+            "\nMade by windward {}{}: `{}`.",
+            env!("CARGO_PKG_VERSION"),
+            if about.date.is_empty() { String::new() } else { format!(", {}", about.date) },
+            about.command
+        );
+        text
+    }
+}
+
+impl CriterionAnswers {
+    /// `does not: 0.31 (>= 0.48)`, of the claim that decides.
+    pub(crate) fn in_short(&self, column: usize, answer: Option<Answer>) -> String {
+        let Some(answer) = answer else {
+            let discussed = self.criterion.discuss.is_some();
+            return if discussed { "to discuss".to_owned() } else { "not measured".to_owned() };
+        };
+        let met = self.asked.iter().filter(|c| c.answers[column].answer == Answer::Meets).count();
+        let of = self.asked.len();
+        let decides = self.asked.iter().find(|c| c.answers[column].answer == answer);
+        let number = decides.map(|c| &c.answers[column]).filter(|a| !a.value.is_empty());
+        match (answer, number) {
+            (Answer::Meets, _) if of > 1 => format!("{answer} all {met}"),
+            (Answer::Meets | Answer::NotApplicable | Answer::ToCome, None) => answer.to_string(),
+            (_, Some(number)) if of > 1 && answer != Answer::Meets => {
+                format!("{answer}: {} {} ({met} of {of} met)", number.value, number.bound)
+            }
+            (_, Some(number)) => format!("{answer}: {} {}", number.value, number.bound),
+            (_, None) => answer.to_string(),
+        }
+    }
+}
+
+impl KnownAnswer {
+    /// Sentence with the known result, its source, and whether it was measured again.
+    pub(crate) fn sentence(&self) -> String {
+        let here = match self.agrees() {
+            Some(true) => "So it is here",
+            Some(false) => "Not so here",
+            None => "Open here",
+        };
+        let number = match self.measured.as_str() {
+            "" => String::new(),
+            measured => format!(": {measured}"),
+        };
+        let known = &self.known;
+        format!("{}: {} ({}). {here}{number}.", known.subject, known.says, known.source)
+    }
+}
+
+fn in_runs(runs: usize) -> String {
+    format!("{runs} run{}", if runs == 1 { "" } else { "s" })
+}
+
+/// A text inside a table of Markdown.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}

@@ -1,0 +1,153 @@
+use windward_core::units::Duration;
+
+use super::*;
+use crate::experiment::Effort;
+
+#[test]
+fn every_experiment_reads_and_plans() {
+    let all = all().unwrap();
+    crate::claims::check_references(&all).unwrap();
+    for experiment in &all {
+        for effort in [Effort::Quick, Effort::Full] {
+            let plan = experiment.plan(&effort).unwrap();
+            assert_eq!(plan.scenarios.len(), plan.experiment.cells());
+        }
+        assert!(!experiment.caption.choices.is_empty(), "{}", experiment.id);
+        assert!(!experiment.plots.is_empty(), "{}", experiment.id);
+        if experiment.caption.paper.is_some() {
+            // Ten are enough for what neither claims anything nor is a figure of the paper.
+            let figure =
+                experiment.caption.figure.as_ref().is_some_and(|f| f.starts_with("Figure"));
+            let least = if figure || !experiment.claims.is_empty() { 30 } else { 10 };
+            assert!(experiment.full.repetitions >= least, "{}", experiment.id);
+        }
+    }
+}
+
+/// The order of predicted costs is near that of the events that runs take: what sweeps start first
+/// is among the most expensive.
+#[test]
+fn predicted_costs_are_in_the_order_of_measured_ones() {
+    let mut costs = Vec::new();
+    for experiment in all().unwrap() {
+        let plan = experiment.plan(&Effort::Quick).unwrap();
+        let last = plan.scenarios.len() - 1;
+        let cells = if last == 0 { vec![0] } else { vec![0, last] };
+        for cell in cells {
+            let mut scenario = plan.scenarios[cell].clone();
+            // The beginning will do: the rest costs in proportion, predicted and measured.
+            scenario.duration = scenario.duration.min(Duration::from_secs(5));
+            scenario.warmup = Duration::ZERO;
+            let outcome = windward_sim::run(&scenario);
+            costs.push((scenario.predicted_packet_hops(), outcome.packet_hops, outcome.events));
+        }
+    }
+    let rank = |cost: &dyn Fn(&(f64, u64, u64)) -> f64| {
+        ranks(&costs.iter().map(cost).collect::<Vec<f64>>())
+    };
+    let predicted = rank(&|c| c.0);
+    let hops = spearman(&predicted, &rank(&|c| c.1 as f64));
+    let events = spearman(&predicted, &rank(&|c| c.2 as f64));
+    // Measured: 0.78 and 0.67 here, 0.87 and 0.80 over whole runs of up to four cells of each
+    // experiment (quick). What is missing most is slow start over long paths and ACKs that get
+    // lost. Events are further off, since links with routers take more of them per packet-hop.
+    assert!(hops > 0.7, "{hops}");
+    assert!(events > 0.6, "{events}");
+}
+
+/// The place of each value among all, equal ones at the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let below = |x: f64| values.iter().filter(|y| **y < x).count() as f64;
+    let equal = |x: f64| values.iter().filter(|y| **y == x).count() as f64;
+    values.iter().map(|x| below(*x) + (equal(*x) - 1.0) / 2.0).collect()
+}
+
+/// The correlation of ranks.
+fn spearman(x: &[f64], y: &[f64]) -> f64 {
+    let mean = (x.len() as f64 - 1.0) / 2.0;
+    let product = |x: &[f64], y: &[f64]| -> f64 {
+        x.iter().zip(y).map(|(x, y)| (x - mean) * (y - mean)).sum()
+    };
+    product(x, y) / (product(x, x) * product(y, y)).sqrt()
+}
+
+#[test]
+fn every_experiment_stands_in_one_collection_and_has_a_name_of_its_own() {
+    let mut ids = Vec::new();
+    for collection in collections() {
+        for experiment in collection.experiments().unwrap() {
+            let found = collection_of(&experiment).unwrap();
+            assert_eq!(found.key, collection.key, "{}", experiment.file);
+            let prefix = format!("{}-", collection.key);
+            assert!(experiment.id.starts_with(&prefix), "{} in {}", experiment.id, collection.key);
+            ids.push(experiment.id);
+        }
+    }
+    let count = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+/// How many claims each paper makes, the letter they begin with, and those of the second edition.
+const CLAIMS: [(&str, char, u32, &[&str]); 5] = [
+    ("lr2008", 'L', 14, &["L4b"]),
+    ("xcpr2005", 'R', 6, &["R3b", "R6b"]),
+    ("estcp2010", 'S', 5, &[]),
+    ("eten2004", 'E', 7, &["E2b", "E8"]),
+    ("tcpwbr2003", 'W', 6, &["W7"]),
+];
+
+#[test]
+fn a_paper_with_experiments_has_checks_for_each_of_its_claims() {
+    let mut seen = 0;
+    for (paper, (key, letter, count, later)) in PAPERS.into_iter().zip(CLAIMS) {
+        assert_eq!(paper.key, key);
+        let experiments = paper.experiments().unwrap();
+        if experiments.is_empty() {
+            continue;
+        }
+        seen += 1;
+        let of_edition = |edition: u32| {
+            let claims = experiments.iter().flat_map(|e| &e.claims);
+            let ids = claims.filter(|c| c.edition == edition).map(|c| c.id.as_str());
+            ids.collect::<Vec<&str>>()
+        };
+        let mut ids = of_edition(1);
+        ids.sort_by_key(|id| id[1..].parse::<u32>().unwrap());
+        let expected: Vec<String> = (1..=count).map(|n| format!("{letter}{n}")).collect();
+        assert_eq!(ids, expected, "{key}");
+        let mut ids = of_edition(2);
+        ids.sort_unstable();
+        assert_eq!(ids, later, "{key}");
+    }
+    assert!(seen > 0);
+}
+
+fn ids(wanted: &[&str]) -> Vec<String> {
+    let wanted: Vec<String> = wanted.iter().map(|w| (*w).to_owned()).collect();
+    select(&wanted).unwrap().into_iter().map(|e| e.id).collect()
+}
+
+#[test]
+fn selection_brings_what_claims_refer_to() {
+    // L10 in Fig. 8 compares with Fig. 3.
+    assert_eq!(ids(&["lr2008-fig8"]), ["lr2008-fig3", "lr2008-fig8"]);
+    assert_eq!(ids(&["lr2008-fig2"]), ["lr2008-fig2"]);
+    assert_eq!(ids(&["L5"]), ["lr2008-fig4"]);
+    assert_eq!(ids(&["lr2008"]).len(), PAPERS[0].files.len());
+    let error = select(&["lr2008-fig33".to_owned()]).unwrap_err().to_string();
+    assert!(error.contains("did you mean `lr2008-fig3`?"), "{error}");
+}
+
+#[test]
+fn field_experiments_run_only_when_asked_for() {
+    let count = |collections: &[&Collection]| collections.iter().map(|c| c.files.len()).sum();
+    let papers: usize = count(&PAPERS);
+    assert_eq!(ids(&[]).len(), papers + count(&[MATRIX]));
+    assert_eq!(ids(&["all"]).len(), papers + count(&[MATRIX, FIELD, UPWIND]));
+    assert!(ids(&[]).iter().all(|id| !id.starts_with("field") && !id.starts_with("upwind")));
+    assert_eq!(ids(&["upwind"]).len(), UPWIND.files.len());
+    assert_eq!(ids(&["field"]).len(), FIELD.files.len());
+    assert_eq!(ids(&["field-geo"]), ["field-geo"]);
+}

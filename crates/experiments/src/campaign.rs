@@ -1,0 +1,862 @@
+//! A campaign: all runs that some experiments need, and the verdicts they lead to.
+//!
+//! First comes what charts and tables show, experiment after experiment. A claim is judged as soon
+//! as its cells are there. As long as one of its checks is open and none has failed, their cells
+//! are repeated up to the next look ([`Looks`]); then the same under each other reading, and under
+//! pairs of those that matter where the effort is full. What comes next depends on the numbers
+//! alone, never on the order in which runs end, so that any number of threads, and an interruption
+//! in between, give the same.
+//!
+//! One thread, the caller's, decides; the others simulate. They share a queue of jobs.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering as Memory};
+use std::sync::mpsc;
+
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{Outcome, Scenario};
+
+use crate::LabError;
+use crate::claims::{
+    self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, combine,
+};
+use crate::experiment::{Check, Deviation, Reading};
+use crate::expression::Cell;
+use crate::statistics::Looks;
+use crate::sweep::{Plan, Progress, Results, Run, RunOptions, simulate};
+
+mod cells;
+mod queue;
+
+use cells::Cells;
+use queue::{Closing, Finished, Job, Queue, Stage};
+
+/// Runs of a cell before a claim is judged, unless their number is fixed and smaller.
+const FIRST_LOOK: u32 = 4;
+
+/// A run that is done, as journals keep it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct RunRecord {
+    /// Index of the experiment.
+    pub experiment: usize,
+    /// How it was read.
+    pub reading: Deviation,
+    /// Which combination of the axes.
+    pub cell: usize,
+    /// Which repetition.
+    pub repetition: u32,
+    /// One value per metric.
+    pub metrics: Vec<f64>,
+    /// Everything that was measured, if charts or tables show this run or a connection in it gave
+    /// up.
+    pub outcome: Option<Outcome>,
+}
+
+/// News of a campaign that goes on.
+pub enum Event {
+    /// Everything that charts and tables show of an experiment is there.
+    Measured(usize, Box<Results>),
+    /// A claim has a verdict under one more reading: experiment, claim, what is known so far.
+    Judged(usize, usize, Box<ClaimResult>),
+}
+
+/// Receiver of the news and the runs of a campaign.
+pub trait Observer {
+    /// Something new is known.
+    fn event(&mut self, event: Event) -> Result<(), LabError>;
+    /// All news are delivered: time for work that takes long.
+    fn idle(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
+    /// A run is done, or was `known` to be and is used now.
+    fn record(&mut self, _run: &RunRecord, _known: bool) -> Result<(), LabError> {
+        Ok(())
+    }
+}
+
+/// Measures what charts and tables show, and judges nothing.
+pub fn measure(
+    mut plans: Vec<Plan>,
+    options: &RunOptions<'_>,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+) -> Result<Vec<Results>, LabError> {
+    struct Collect(Vec<Option<Results>>);
+    impl Observer for Collect {
+        fn event(&mut self, event: Event) -> Result<(), LabError> {
+            if let Event::Measured(index, results) = event {
+                self.0[index] = Some(*results);
+            }
+            Ok(())
+        }
+    }
+    for plan in &mut plans {
+        plan.experiment.claims.clear();
+    }
+    let mut collect = Collect(plans.iter().map(|_| None).collect());
+    run(&plans, options, Vec::new(), &mut collect, simulate)?;
+    Ok(collect.0.into_iter().flatten().collect())
+}
+
+impl Plan {
+    /// Runs them: what charts and tables show, no claims.
+    ///
+    /// # Errors
+    /// If it was cancelled, or the threads cannot be had.
+    pub fn run(self, options: &RunOptions<'_>) -> Result<Results, LabError> {
+        let results = measure(vec![self], options, &simulate)?;
+        // One plan in, one result out.
+        results.into_iter().next().ok_or(LabError::Cancelled)
+    }
+}
+
+/// Runs it. `known` are runs of an earlier attempt at the same. `simulate` runs one scenario, or
+/// gives up when it sees the flag. Returns the number of runs.
+pub fn run(
+    plans: &[Plan],
+    options: &RunOptions<'_>,
+    known: Vec<RunRecord>,
+    observer: &mut dyn Observer,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+) -> Result<usize, LabError> {
+    let queue = Queue::default();
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let (sender, done) = mpsc::channel();
+    std::thread::scope(|scope| {
+        // However this ends, the workers shall.
+        let _closing = Closing(&queue);
+        for _ in 0..threads {
+            let sender = sender.clone();
+            let queue = &queue;
+            let work = move || {
+                // A worker that panics takes the others along.
+                let _closing = Closing(queue);
+                while let Some(job) = queue.take() {
+                    let finished = job.run(plans, options.cancel, simulate);
+                    let ended = finished.is_err();
+                    if sender.send(finished).is_err() || ended {
+                        break;
+                    }
+                }
+            };
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
+            spawned.map_err(|e| LabError::Threads(e.to_string()))?;
+        }
+        drop(sender);
+        let ended = Campaign::new(plans, options, &queue, known, observer).conduct(&done);
+        if ended.is_err() {
+            // Nobody needs the runs under way, which may take minutes yet.
+            options.cancel.store(true, Memory::Relaxed);
+        }
+        ended
+    })
+}
+
+/// A claim under one reading.
+struct Question {
+    experiment: usize,
+    claim: usize,
+    reading: Deviation,
+    looks: Looks,
+    look: u32,
+    /// The checks that are looked at, each with what is known.
+    checks: Vec<(usize, Option<CheckResult>)>,
+    /// The checks that follow if none of these fails, group after group.
+    later: VecDeque<Vec<usize>>,
+    /// Runs that it waits for.
+    waiting: usize,
+}
+
+impl Question {
+    fn results(&self) -> Vec<CheckResult> {
+        self.checks.iter().filter_map(|(_, result)| result.clone()).collect()
+    }
+}
+
+/// A result that no more runs would change.
+fn is_decided(result: &CheckResult) -> bool {
+    result.verdict != Verdict::Inconclusive || result.difference.is_none()
+}
+
+/// A reading with the cells that it changes.
+type Changing = (Deviation, Vec<(usize, usize)>);
+
+/// State of a claim: what is known, and what is still to be asked.
+struct Case {
+    result: ClaimResult,
+    /// Other readings, each with one choice read otherwise, and the cells that it changes.
+    singles: Vec<Changing>,
+    /// Runs and work of their first looks, until they are asked for.
+    expected: (usize, f64),
+    /// Questions that are asked and open.
+    open: usize,
+    paired: bool,
+}
+
+/// A cell of an experiment as the plain reading has it.
+struct Plainly {
+    experiment: usize,
+    cell: usize,
+    file: ScenarioFile,
+}
+
+/// Experiment, reading, cell, repetition.
+type RunKey = (usize, Deviation, usize, u32);
+
+/// How much there is to do: runs, and packet-hops as predicted.
+#[derive(Default)]
+struct Work {
+    /// Runs that were asked for.
+    asked: (usize, f64),
+    done: (usize, f64),
+    /// First looks under other readings that are not asked for yet.
+    expected: (usize, f64),
+}
+
+impl Work {
+    fn progress(&self) -> Progress {
+        Progress {
+            done: self.done.0,
+            total: self.asked.0 + self.expected.0,
+            work: (self.done.1 / (self.asked.1 + self.expected.1)).clamp(0.0, 1.0),
+        }
+    }
+}
+
+/// Where runs are on their way from being asked for to being handled.
+struct Runs {
+    /// Runs of an earlier attempt that were not asked for yet.
+    known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
+    /// Jobs that the workers do not have yet.
+    asked: Vec<Job>,
+    /// How many the workers have, those included.
+    running: usize,
+    /// Runs that ended and are to be handled.
+    finished: VecDeque<Finished>,
+}
+
+/// The plain runs of an experiment, which charts and tables show.
+struct Shown {
+    to_come: usize,
+    runs: Vec<Option<Run>>,
+}
+
+impl Shown {
+    fn of(plan: &Plan) -> Self {
+        Shown { to_come: plan.runs(), runs: (0..plan.runs()).map(|_| None).collect() }
+    }
+
+    /// Takes all runs out once they are there.
+    fn complete(&mut self) -> Option<Vec<Run>> {
+        let ends = self.to_come == 0 && !self.runs.is_empty();
+        ends.then(|| std::mem::take(&mut self.runs).into_iter().flatten().collect())
+    }
+}
+
+struct Campaign<'a> {
+    plans: &'a [Plan],
+    options: &'a RunOptions<'a>,
+    queue: &'a Queue,
+    observer: &'a mut dyn Observer,
+    runs: Runs,
+    cells: Cells,
+    questions: Vec<Question>,
+    /// Questions by the runs that they wait for: cell and repetition.
+    waiters: HashMap<(usize, u32), Vec<usize>>,
+    /// By experiment and claim.
+    cases: HashMap<(usize, usize), Case>,
+    /// By experiment.
+    shown: Vec<Shown>,
+    work: Work,
+}
+
+impl<'a> Campaign<'a> {
+    fn new(
+        plans: &'a [Plan],
+        options: &'a RunOptions<'a>,
+        queue: &'a Queue,
+        known: Vec<RunRecord>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        let key = |r: RunRecord| {
+            ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome))
+        };
+        Campaign {
+            plans,
+            options,
+            queue,
+            observer,
+            runs: Runs {
+                known: known.into_iter().map(key).collect(),
+                asked: Vec::new(),
+                running: 0,
+                finished: VecDeque::new(),
+            },
+            cells: Cells::default(),
+            questions: Vec::new(),
+            waiters: HashMap::new(),
+            cases: HashMap::new(),
+            shown: plans.iter().map(Shown::of).collect(),
+            work: Work::default(),
+        }
+    }
+
+    /// Everything, to the end.
+    fn conduct(
+        mut self,
+        done: &mpsc::Receiver<Result<Finished, LabError>>,
+    ) -> Result<usize, LabError> {
+        self.open_cases()?;
+        let plans = self.plans;
+        for (e, plan) in plans.iter().enumerate() {
+            for cell in 0..plan.scenarios.len() {
+                let scenario = || Ok(plan.scenarios[cell].clone());
+                let id = self.cells.number(e, &Deviation::PLAIN, cell, scenario)?;
+                self.ask(id, plan.length.repetitions, (false, e))?;
+            }
+        }
+        for (e, plan) in plans.iter().enumerate() {
+            for c in 0..plan.experiment.claims.len() {
+                let all = (0..plan.experiment.claims[c].checks.len()).collect();
+                self.open_question(e, c, Deviation::PLAIN, &[all])?;
+            }
+        }
+        loop {
+            while let Some(run) = self.runs.finished.pop_front() {
+                self.take(run)?;
+            }
+            if self.runs.running == 0 {
+                break;
+            }
+            // All at once: a worker that is quick shall not begin with the cheapest.
+            self.queue.put(std::mem::take(&mut self.runs.asked));
+            let next = match done.try_recv() {
+                Ok(next) => next,
+                Err(mpsc::TryRecvError::Empty) => {
+                    self.observer.idle()?;
+                    // Without a worker left, one of them panicked; the scope hands that on.
+                    done.recv().unwrap_or(Err(LabError::Cancelled))
+                }
+                Err(mpsc::TryRecvError::Disconnected) => Err(LabError::Cancelled),
+            };
+            let run = match next {
+                Ok(run) => run,
+                Err(wrong) => {
+                    self.queue.close();
+                    self.options.cancel.store(true, Memory::Relaxed);
+                    // Runs that end nevertheless are kept.
+                    while let Ok(late) = done.recv() {
+                        late.map_or(Ok(()), |run| self.note(run, false))?;
+                    }
+                    return Err(wrong);
+                }
+            };
+            self.runs.running -= 1;
+            self.note(run, false)?;
+        }
+        Ok(self.work.done.0)
+    }
+
+    /// Tells of a run that ended, or was known to, and puts it where it is handled.
+    fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
+        let cell = &self.cells.all[run.cell];
+        let record = RunRecord {
+            experiment: cell.experiment,
+            reading: cell.reading.clone(),
+            cell: cell.cell,
+            repetition: run.repetition,
+            metrics: run.metrics,
+            outcome: run.outcome,
+        };
+        self.observer.record(&record, known)?;
+        let RunRecord { metrics, outcome, .. } = record;
+        self.runs.finished.push_back(Finished { metrics, outcome, ..run });
+        Ok(())
+    }
+
+    /// Asks for the first `runs` repetitions of a cell.
+    fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
+        let cell = &mut self.cells.all[id];
+        cell.rows.resize(cell.rows.len().max(runs as usize), None);
+        let asked = cell.asked;
+        cell.asked = asked.max(runs);
+        for repetition in asked..runs {
+            let cell = &self.cells.all[id];
+            let plan = &self.plans[cell.experiment];
+            let shown = plan.shows(&cell.reading, repetition);
+            self.work.asked.0 += 1;
+            self.work.asked.1 += cell.weight;
+            let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
+            // A run without the outcome that is to be shown is of no use.
+            let known =
+                self.runs.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !shown);
+            if let Some((metrics, outcome)) = known {
+                let weight = cell.weight;
+                self.note(Finished { cell: id, repetition, metrics, outcome, weight }, true)?;
+                continue;
+            }
+            self.runs.running += 1;
+            self.runs.asked.push(Job {
+                stage,
+                weight: cell.weight,
+                number: self.work.asked.0,
+                cell: id,
+                experiment: cell.experiment,
+                repetition,
+                shown,
+                scenario: cell.scenario.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes a run, and goes on with what waited for it.
+    fn take(&mut self, run: Finished) -> Result<(), LabError> {
+        let Finished { cell: id, repetition, metrics, outcome, weight } = run;
+        let cell = &mut self.cells.all[id];
+        let (experiment, index) = (cell.experiment, cell.cell);
+        let plan = &self.plans[experiment];
+        if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
+            let slot = index * plan.length.repetitions as usize + repetition as usize;
+            let metrics = metrics.clone();
+            let shown = &mut self.shown[experiment];
+            shown.runs[slot] = Some(Run { cell: index, repetition, metrics, outcome });
+            shown.to_come -= 1;
+        }
+        cell.rows[repetition as usize] = Some(metrics);
+        self.work.done.0 += 1;
+        self.work.done.1 += weight;
+        (self.options.progress)(self.work.progress());
+        if let Some(runs) = self.shown[experiment].complete() {
+            let results = Results { plan: plan.clone(), runs };
+            self.observer.event(Event::Measured(experiment, Box::new(results)))?;
+        }
+        for question in self.waiters.remove(&(id, repetition)).unwrap_or_default() {
+            self.questions[question].waiting -= 1;
+            if self.questions[question].waiting == 0 {
+                self.look(question)?;
+            }
+        }
+        Ok(())
+    }
+
+    // --- claims ---------------------------------------------------------------------------
+
+    /// Which experiments a claim looks into, its own first.
+    fn involved(&self, experiment: usize, claim: usize) -> Vec<usize> {
+        let own = &self.plans[experiment].experiment;
+        let cells = own.claims[claim].checks.iter().flat_map(Check::cells);
+        let mut involved = vec![experiment];
+        for id in cells.filter_map(|cell| cell.experiment.as_deref()) {
+            let found = self.plans.iter().position(|p| p.experiment.id == id);
+            if let Some(found) = found.filter(|f| !involved.contains(f)) {
+                involved.push(found);
+            }
+        }
+        involved
+    }
+
+    /// The plan and the cell, by index, and the metric that a check names.
+    fn locate(&self, own: usize, cell: &Cell) -> Result<(usize, usize, usize), String> {
+        let experiment = match &cell.experiment {
+            None => own,
+            Some(id) => {
+                let found = self.plans.iter().position(|p| p.experiment.id == *id);
+                found.ok_or_else(|| format!("`{id}` was not run"))?
+            }
+        };
+        let (metric, index) = self.plans[experiment].experiment.find(cell)?;
+        Ok((experiment, index, metric))
+    }
+
+    /// All cells of some checks, each once.
+    fn cells_of(&self, own: usize, claim: usize, checks: &[usize]) -> BTreeSet<(usize, usize)> {
+        let checks = checks.iter().map(|i| &self.plans[own].experiment.claims[claim].checks[*i]);
+        let cells = checks.flat_map(Check::cells);
+        let located = cells.filter_map(|cell| self.locate(own, cell).ok());
+        located.map(|(experiment, cell, _)| (experiment, cell)).collect()
+    }
+
+    /// Finds the readings of each claim, and that all of them are possible.
+    fn open_cases(&mut self) -> Result<(), LabError> {
+        let plans = self.plans;
+        for (e, plan) in plans.iter().enumerate() {
+            for (c, claim) in plan.experiment.claims.iter().enumerate() {
+                let mut result = ClaimResult::open(claim, &plan.experiment.id);
+                let mut singles = Vec::new();
+                let mut expected = (0, 0.0);
+                let all: Vec<usize> = (0..claim.checks.len()).collect();
+                let readings = self.readings_of(e, c);
+                // What the readings are compared with is the same for all of them.
+                let cells =
+                    if readings.is_empty() { Vec::new() } else { self.plainly(e, c, &all)? };
+                for reading in readings {
+                    let mut matters = false;
+                    for value in reading.others() {
+                        if self.options.cancel.load(Memory::Relaxed) {
+                            return Err(LabError::Cancelled);
+                        }
+                        let deviation = Deviation::one(&reading.name, &value.label);
+                        let changed = self.changed(&cells, &deviation)?;
+                        matters |= !changed.is_empty();
+                        if changed.is_empty() {
+                            continue;
+                        }
+                        // All that is wrong with a reading comes out before minutes are spent.
+                        for (experiment, cell) in &changed {
+                            self.scenario(*experiment, *cell, &deviation)?;
+                        }
+                        expected.0 += changed.len() * self.looks(e, false).first() as usize;
+                        expected.1 += self.work_of(e, &changed);
+                        singles.push((deviation, changed));
+                    }
+                    if matters && reading.is_calibrated() {
+                        result.calibrated.push(reading.choice.clone());
+                    }
+                }
+                // The budget is per claim, and counted anew once the plain verdict is known.
+                expected.1 = self.readings_budget(e).unwrap_or(f64::MAX).min(expected.1);
+                self.work.expected.0 += expected.0;
+                self.work.expected.1 += expected.1;
+                // The plain reading is asked for each.
+                let case = Case { result, singles, expected, open: 1, paired: false };
+                self.cases.insert((e, c), case);
+            }
+        }
+        Ok(())
+    }
+
+    /// The choices that the experiments of a claim declare, each once.
+    fn readings_of(&self, experiment: usize, claim: usize) -> Vec<&'a Reading> {
+        let plans = self.plans;
+        let involved = self.involved(experiment, claim);
+        let all = involved.iter().flat_map(|e| &plans[*e].experiment.readings);
+        let mut readings: Vec<&Reading> = Vec::new();
+        for reading in all {
+            if !readings.iter().any(|r| r.name == reading.name) {
+                readings.push(reading);
+            }
+        }
+        readings
+    }
+
+    /// The cells of some checks as the plain reading has them.
+    fn plainly(
+        &self,
+        own: usize,
+        claim: usize,
+        checks: &[usize],
+    ) -> Result<Vec<Plainly>, LabError> {
+        let plain = |(experiment, cell): (usize, usize)| {
+            let plan = &self.plans[experiment];
+            let file = plan.experiment.file_of(cell, &plan.length, &Deviation::PLAIN)?;
+            Ok(Plainly { experiment, cell, file })
+        };
+        self.cells_of(own, claim, checks).into_iter().map(plain).collect()
+    }
+
+    /// Those of the cells that another value of one choice changes; notes the others, as an axis
+    /// may set the same.
+    fn changed(
+        &mut self,
+        cells: &[Plainly],
+        deviation: &Deviation,
+    ) -> Result<Vec<(usize, usize)>, LabError> {
+        let mut changed = Vec::new();
+        for Plainly { experiment: e, cell, file } in cells {
+            let Plan { experiment, length, .. } = &self.plans[*e];
+            let own = deviation.within(&experiment.readings);
+            if own.is_plain() {
+                continue;
+            }
+            if experiment.file_of(*cell, length, &own)?.says_the_same_as(file) {
+                self.cells.leaves(*e, own, *cell);
+            } else {
+                changed.push((*e, *cell));
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Rest of a reading in one cell: the choices that change something there.
+    fn reading_in(&self, experiment: usize, cell: usize, reading: &Deviation) -> Deviation {
+        let own = reading.within(&self.plans[experiment].experiment.readings);
+        self.cells.changing(experiment, own, cell)
+    }
+
+    /// A cell under a reading.
+    fn scenario(&self, e: usize, cell: usize, reading: &Deviation) -> Result<Scenario, LabError> {
+        let Plan { experiment, length, .. } = &self.plans[e];
+        experiment.scenario(cell, length, &self.reading_in(e, cell, reading))
+    }
+
+    /// The work of a first look at some cells, under another reading of a claim of `own`.
+    fn work_of<'c>(&self, own: usize, cells: impl IntoIterator<Item = &'c (usize, usize)>) -> f64 {
+        let weight =
+            |(e, cell): &(usize, usize)| self.plans[*e].scenarios[*cell].predicted_packet_hops();
+        cells.into_iter().map(weight).sum::<f64>() * f64::from(self.looks(own, false).first())
+    }
+
+    /// When the claims of an experiment are looked at.
+    fn looks(&self, e: usize, plainly: bool) -> Looks {
+        let length = &self.plans[e].length;
+        if length.at_most == length.repetitions {
+            return Looks::new(length.repetitions, length.repetitions);
+        }
+        match plainly {
+            true => Looks::new(length.repetitions.max(FIRST_LOOK), length.at_most),
+            // Other readings get half as much.
+            false => Looks::new(FIRST_LOOK, length.at_most / 2),
+        }
+    }
+
+    /// In which order the checks of a claim are looked at under its other readings: if one fails
+    /// that failed plainly, the others do not matter, and the cheapest of those may be enough.
+    fn order(&self, e: usize, c: usize, plain: &[CheckResult]) -> Vec<Vec<usize>> {
+        let (mut failed, passed): (Vec<usize>, Vec<usize>) =
+            (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
+        failed.sort_by(|a, b| {
+            let work = |i: usize| self.work_of(e, &self.cells_of(e, c, &[i]));
+            work(*a).total_cmp(&work(*b))
+        });
+        let others = failed.split_off(failed.len().min(1));
+        [failed, others, passed].into_iter().filter(|group| !group.is_empty()).collect()
+    }
+
+    fn open_question(
+        &mut self,
+        experiment: usize,
+        claim: usize,
+        reading: Deviation,
+        groups: &[Vec<usize>],
+    ) -> Result<(), LabError> {
+        let looks = self.looks(experiment, reading.is_plain());
+        let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
+        let checks = later.pop_front().unwrap_or_default();
+        let checks = checks.into_iter().map(|i| (i, None)).collect();
+        let question = self.questions.len();
+        self.questions.push(Question {
+            experiment,
+            claim,
+            reading,
+            looks,
+            look: 0,
+            checks,
+            later,
+            waiting: 0,
+        });
+        self.gather(question)
+    }
+
+    /// Asks for what the next look needs, and looks if everything is there.
+    fn gather(&mut self, number: usize) -> Result<(), LabError> {
+        let question = &self.questions[number];
+        let Question { experiment: own, claim, look, .. } = *question;
+        let runs = question.looks.look(look).runs;
+        let reading = question.reading.clone();
+        let open = question.checks.iter();
+        let open = open.filter(|(_, r)| !r.as_ref().is_some_and(is_decided)).map(|(i, _)| *i);
+        let open: Vec<usize> = open.collect();
+        let plans = self.plans;
+        let mut waiting = 0;
+        for (e, cell) in self.cells_of(own, claim, &open) {
+            let Plan { experiment, length, .. } = &plans[e];
+            let reading = self.reading_in(e, cell, &reading);
+            let scenario = || experiment.scenario(cell, length, &reading);
+            let id = self.cells.number(e, &reading, cell, scenario)?;
+            self.ask(id, runs, (true, own))?;
+            for repetition in 0..runs {
+                if self.cells.all[id].rows[repetition as usize].is_none() {
+                    self.waiters.entry((id, repetition)).or_default().push(number);
+                    waiting += 1;
+                }
+            }
+        }
+        self.questions[number].waiting = waiting;
+        if waiting == 0 { self.look(number) } else { Ok(()) }
+    }
+
+    /// Looks at the runs that are there: a verdict, or more runs.
+    fn look(&mut self, number: usize) -> Result<(), LabError> {
+        let question = &self.questions[number];
+        let look = question.looks.look(question.look);
+        let checks = &self.plans[question.experiment].experiment.claims[question.claim].checks;
+        let column = |cell: &Cell| {
+            let (e, index, metric) = self.locate(question.experiment, cell)?;
+            let experiment = &self.plans[e].experiment;
+            let reading = self.reading_in(e, index, &question.reading);
+            let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
+            let rows = cell.rows.iter().take(look.runs as usize);
+            Ok(claims::CellSamples {
+                samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
+                has_unit: experiment.metrics[metric].expression.has_unit(&|m| m.has_unit()),
+            })
+        };
+        let evaluated = question.checks.iter().map(|(i, known)| match known {
+            Some(result) if is_decided(result) => (*i, known.clone()),
+            _ => (*i, Some(claims::evaluate(*i, &checks[*i], look, &column))),
+        });
+        let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
+        let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());
+        let failed = results().any(|r| r.verdict == Verdict::NotHeld);
+        let ends = failed || look.last || results().all(is_decided);
+        let question = &mut self.questions[number];
+        question.checks = evaluated;
+        if !ends {
+            question.look += 1;
+            return self.gather(number);
+        }
+        match question.later.pop_front() {
+            Some(next) if !failed => {
+                question.checks.extend(next.into_iter().map(|i| (i, None)));
+                question.checks.sort_by_key(|(i, _)| *i);
+                question.look = 0;
+                self.gather(number)
+            }
+            _ => self.close_question(number),
+        }
+    }
+
+    fn close_question(&mut self, number: usize) -> Result<(), LabError> {
+        let question = &self.questions[number];
+        let (e, c) = (question.experiment, question.claim);
+        let (reading, checks) = (question.reading.clone(), question.results());
+        let verdict = combine(checks.iter().map(|check| check.verdict));
+        let words = self.words(e, c, &reading);
+        let full = self.plans[e].effort.is_full();
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
+        case.open -= 1;
+        let mut next: Vec<Deviation> = Vec::new();
+        if reading.is_plain() {
+            case.result.verdict = verdict;
+            case.result.checks = checks;
+            self.work.expected.0 -= case.expected.0;
+            self.work.expected.1 -= case.expected.1;
+            let singles = case.singles.clone();
+            next = self.affordable(e, c, singles);
+        } else {
+            case.result.to_come -= 1;
+            case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
+            // In the order in which files name them, not in which they came.
+            let place = |r: &ReadingResult| {
+                let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
+                (r.deviation.choices().len(), single, r.deviation.clone())
+            };
+            case.result.readings.sort_by_key(place);
+        }
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
+        if full && case.open == 0 && next.is_empty() && !case.paired {
+            case.paired = true;
+            let pairs = self.pairs(e, c);
+            next = self.affordable(e, c, pairs);
+        }
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
+        // All of them are open before the first is asked: its runs may be there already.
+        case.open += next.len();
+        case.result.to_come += next.len();
+        let result = case.result.clone();
+        let order = self.order(e, c, &result.checks);
+        self.observer.event(Event::Judged(e, c, Box::new(result)))?;
+        for deviation in next {
+            self.open_question(e, c, deviation, &order)?;
+        }
+        Ok(())
+    }
+
+    /// Those of other readings of a claim, each with the cells that it changes, that the budget has
+    /// room for; the claim says how many that leaves out.
+    fn affordable(&mut self, e: usize, c: usize, readings: Vec<Changing>) -> Vec<Deviation> {
+        let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
+        let order = self.order(e, c, &case.result.checks);
+        let first = order.first().map_or_else(BTreeSet::new, |group| self.cells_of(e, c, group));
+        let work = readings.iter().map(|(_, changed)| {
+            self.work_of(e, changed.iter().filter(|cell| first.contains(cell)))
+        });
+        let kept = within_budget(&work.collect::<Vec<f64>>(), self.readings_budget(e));
+        let all = readings.len();
+        let affordable = readings.into_iter().zip(kept).filter(|(_, kept)| *kept);
+        let affordable: Vec<Deviation> = affordable.map(|((reading, _), _)| reading).collect();
+        if let Some(case) = self.cases.get_mut(&(e, c)) {
+            case.result.left_out += all - affordable.len();
+        }
+        affordable
+    }
+
+    /// The pairs of readings that matter and do not contradict each other in a cell.
+    fn pairs(&self, e: usize, c: usize) -> Vec<Changing> {
+        let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
+        let changing = |pair: Deviation| {
+            let singles = case.singles.iter().filter(|(single, _)| pair.contains(single));
+            let cells: BTreeSet<(usize, usize)> =
+                singles.flat_map(|(_, cells)| cells).copied().collect();
+            let possible = cells.iter().all(|(e, cell)| self.scenario(*e, *cell, &pair).is_ok());
+            possible.then(|| (pair, cells.into_iter().collect()))
+        };
+        pairs(&case.result).into_iter().filter_map(changing).collect()
+    }
+
+    /// Work that the other readings of a claim of that experiment may take.
+    fn readings_budget(&self, experiment: usize) -> Option<f64> {
+        self.options.readings_budget.filter(|_| !self.plans[experiment].experiment.all_readings)
+    }
+
+    /// Changes of a reading, in words.
+    fn words(&self, e: usize, c: usize, reading: &Deviation) -> Vec<ChangedChoice> {
+        let readings = self.readings_of(e, c);
+        let word = |(name, label): &(String, String)| {
+            let reading = readings.iter().find(|r| r.name == *name)?;
+            let value = reading.values.iter().find(|v| v.label == *label)?;
+            Some(ChangedChoice {
+                choice: reading.choice.clone(),
+                plain: reading.plain_value().label.clone(),
+                instead: label.clone(),
+                source: format!("{}: {}", value.basis, value.source),
+            })
+        };
+        reading.choices().iter().filter_map(word).collect()
+    }
+}
+
+/// Which of the readings with so much work the budget allows for: the cheapest, and one in any
+/// case.
+fn within_budget(work: &[f64], budget: Option<f64>) -> Vec<bool> {
+    let mut cheapest: Vec<usize> = (0..work.len()).collect();
+    cheapest.sort_by(|a, b| work[*a].total_cmp(&work[*b]));
+    let mut kept = vec![false; work.len()];
+    let mut spent = 0.0;
+    for (n, index) in cheapest.into_iter().enumerate() {
+        spent += work[index];
+        kept[index] = n == 0 || budget.is_none_or(|budget| spent <= budget);
+    }
+    kept
+}
+
+/// The pairs of readings that matter: of choices each of which alone changes the verdict of the
+/// claim or of a check.
+fn pairs(claim: &ClaimResult) -> Vec<Deviation> {
+    let matters = |r: &&ReadingResult| r.verdict != claim.verdict || claim.turned(r).is_some();
+    let those: Vec<&ReadingResult> = claim.readings.iter().filter(matters).collect();
+    let mut pairs = Vec::new();
+    for (i, a) in those.iter().enumerate() {
+        for b in &those[i + 1..] {
+            pairs.extend(a.deviation.and(&b.deviation).filter(|both| both.choices().len() == 2));
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_leaves_out_the_most_expensive() {
+        let work = [30.0, 10.0, 20.0];
+        assert_eq!(within_budget(&work, None), [true; 3]);
+        assert_eq!(within_budget(&work, Some(60.0)), [true; 3]);
+        assert_eq!(within_budget(&work, Some(59.0)), [false, true, true]);
+        assert_eq!(within_budget(&work, Some(5.0)), [false, true, false]);
+    }
+}

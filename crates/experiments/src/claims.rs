@@ -1,0 +1,924 @@
+//! Verdicts: what the measured numbers say about a claim.
+//!
+//! Each check `left >= right` is evaluated for every repetition as `left - right`; cells of one
+//! repetition share their seed, so the difference is paired. The mean of the differences has a
+//! Student-t interval. If the interval lies wholly on the right side the check holds, wholly on the
+//! wrong side it does not, else more repetitions must decide. Where a check asks which of two
+//! measured things is larger and the interval lies wholly within a margin around zero, the two are
+//! equal for all that matters, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its
+//! checks does not; it holds if all of them do, and a tie breaks no order.
+//!
+//! A claim is judged under the plain reading and under others
+//! ([`crate::experiment::Reading`]).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::LabError;
+use crate::experiment::{Asked, Check, Claim, Deviation, Experiment, Margin, Reading};
+use crate::expression::{Cell, Comparison, Expression, Relation};
+use crate::statistics::{Estimate, Look, estimate_with};
+
+/// Verdict on a claim or a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// They say what was claimed.
+    Held,
+    /// The two sides, which were to differ, are equal.
+    Tie,
+    /// They say the opposite.
+    NotHeld,
+    /// They do not say.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// Every verdict, in the order in which they are counted.
+    pub const ALL: [Verdict; 4] =
+        [Verdict::Held, Verdict::Tie, Verdict::NotHeld, Verdict::Inconclusive];
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Held => "held",
+            Verdict::Tie => "tie",
+            Verdict::NotHeld => "not held",
+            Verdict::Inconclusive => "inconclusive",
+        })
+    }
+}
+
+/// A claim with its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// `L3`.
+    pub id: String,
+    /// The claim as the file states it.
+    pub claim: String,
+    /// When it holds.
+    pub expected: String,
+    /// In which edition of the list of claims that was fixed.
+    pub edition: u32,
+    /// Subject and criterion, for claims of a suite.
+    pub asked: Option<Asked>,
+    /// Why it does not hold, or not everywhere, if the file says so.
+    pub explanation: Option<String>,
+    /// Id of the experiment it stands in.
+    pub figure: String,
+    /// The verdict of all checks together under the plain reading.
+    pub verdict: Verdict,
+    /// One per check of the claim.
+    pub checks: Vec<CheckResult>,
+    /// The choices whose plain value has nothing but the paper's figures for it.
+    pub calibrated: Vec<String>,
+    /// Results under each other reading.
+    pub readings: Vec<ReadingResult>,
+    /// Other readings that were not judged, since a quick look has no time for them.
+    pub left_out: usize,
+    /// Other readings that are still to be judged.
+    pub to_come: usize,
+}
+
+/// A claim under another than the plain reading.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReadingResult {
+    /// Which choices are read otherwise.
+    pub deviation: Deviation,
+    /// The same for people: choice by choice, the value instead of the plain one.
+    pub words: Vec<ChangedChoice>,
+    /// The verdict of the checks.
+    pub verdict: Verdict,
+    /// Those that had to be looked at: where one that failed fails again, the others do not matter.
+    pub checks: Vec<CheckResult>,
+}
+
+/// A choice that is read otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedChoice {
+    /// Value that is chosen.
+    pub choice: String,
+    /// The plain value.
+    pub plain: String,
+    /// The value instead of it.
+    pub instead: String,
+    /// Why that is reasonable.
+    pub source: String,
+}
+
+/// A check with its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Which check of the claim it is, from zero.
+    pub check: usize,
+    /// The check as text; of alternatives the one that counts comes first.
+    pub text: String,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Left side.
+    pub left: Option<Estimate>,
+    /// Right side.
+    pub right: Option<Estimate>,
+    /// True if the right side is a number that was not measured.
+    pub fixed_bound: bool,
+    /// Left minus right, paired.
+    pub difference: Option<Estimate>,
+    /// How far from zero the difference of equal things may be, if they can be equal.
+    pub margin: Option<f64>,
+    /// Repetitions used.
+    pub repetitions: usize,
+    /// Confidence of the intervals: more than 95 % where the numbers were looked at before.
+    pub confidence: f64,
+    /// Reason why there are no numbers.
+    pub trouble: Option<String>,
+}
+
+/// The verdict of an interval of `left - right`; `margin` is how far apart equal things may be, if
+/// the check asks for an order.
+pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> Verdict {
+    let Estimate { low, high, .. } = difference;
+    if margin.is_some_and(|margin| low >= -margin && high <= margin) {
+        return Verdict::Tie;
+    }
+    let (held, not_held) = match relation {
+        Relation::AtLeast => (low >= 0.0, high < 0.0),
+        Relation::Above => (low > 0.0, high <= 0.0),
+        Relation::AtMost => (high <= 0.0, low > 0.0),
+        Relation::Below => (high < 0.0, low >= 0.0),
+    };
+    match (held, not_held) {
+        (true, _) => Verdict::Held,
+        (_, true) => Verdict::NotHeld,
+        _ => Verdict::Inconclusive,
+    }
+}
+
+/// The verdict of several checks together. Ties break no order; where there is nothing but ties
+/// there is no order.
+pub fn combine(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::NotHeld => 3,
+        Verdict::Inconclusive => 2,
+        Verdict::Held => 1,
+        Verdict::Tie => 0,
+    };
+    verdicts.into_iter().max_by_key(rank).unwrap_or(Verdict::Held)
+}
+
+/// Fewer runs than these give no verdict, however equal they are.
+pub const LEAST_RUNS: usize = 3;
+
+/// The samples of a cell, one per repetition, and whether its metric has a unit.
+pub struct CellSamples {
+    /// One value per repetition.
+    pub samples: Vec<f64>,
+    /// True if the metric has a unit.
+    pub has_unit: bool,
+}
+
+/// The columns of the cells of an expression.
+#[derive(Default)]
+pub struct SampledCells<'a>(pub Vec<(&'a Cell, CellSamples)>);
+
+impl SampledCells<'_> {
+    /// Repetitions that all of them have.
+    pub fn rows(&self) -> usize {
+        self.0.iter().map(|(_, column)| column.samples.len()).min().unwrap_or(0)
+    }
+
+    /// The value of an expression in one repetition.
+    pub fn evaluate(&self, expression: &Expression<Cell>, row: usize) -> f64 {
+        expression.evaluate(&|cell| self.of(cell).map_or(f64::NAN, |column| column.samples[row]))
+    }
+
+    fn of(&self, cell: &Cell) -> Option<&CellSamples> {
+        self.0.iter().find(|(c, _)| *c == cell).map(|(_, column)| column)
+    }
+}
+
+/// The check number `index` of a claim after a look at the first runs of each of its cells;
+/// `column` gives them. The best of the alternatives counts; mostly there is only one.
+pub fn evaluate(
+    index: usize,
+    check: &Check,
+    look: Look,
+    column: &impl Fn(&Cell) -> Result<CellSamples, String>,
+) -> CheckResult {
+    // With several to choose from, chance has several tries to make one of them hold.
+    let look = look.of_one_among(check.any.len());
+    let each =
+        check.any.iter().map(|(text, c)| evaluate_comparison(text, c, check.tie, look, column));
+    let rank = |verdict| match verdict {
+        Verdict::Held => 0,
+        Verdict::Tie => 1,
+        Verdict::Inconclusive => 2,
+        Verdict::NotHeld => 3,
+    };
+    // One that may still be decided counts before one without numbers, which never will be.
+    let best = each.min_by_key(|result| (rank(result.verdict), result.difference.is_none()));
+    let mut best = best.expect("a check is read with at least one comparison");
+    best.check = index;
+    let others = check.any.iter().map(|(text, _)| text).filter(|t| **t != best.text);
+    let others: Vec<String> = others.map(|t| format!(", or {t}")).collect();
+    best.text.push_str(&others.concat());
+    best
+}
+
+fn evaluate_comparison(
+    text: &str,
+    comparison: &Comparison,
+    tie: Option<Margin>,
+    look: Look,
+    column: &impl Fn(&Cell) -> Result<CellSamples, String>,
+) -> CheckResult {
+    let mut result = CheckResult {
+        check: 0,
+        text: text.to_owned(),
+        verdict: Verdict::Inconclusive,
+        left: None,
+        right: None,
+        fixed_bound: comparison.right.constant().is_some(),
+        difference: None,
+        margin: None,
+        repetitions: 0,
+        confidence: look.confidence,
+        trouble: None,
+    };
+    let mut columns = SampledCells::default();
+    for cell in comparison.cells() {
+        match column(cell) {
+            Ok(values) => columns.0.push((cell, values)),
+            Err(trouble) => {
+                result.trouble = Some(trouble);
+                return result;
+            }
+        }
+    }
+    let n = columns.rows().min(look.runs as usize);
+    let sides =
+        |row| (columns.evaluate(&comparison.left, row), columns.evaluate(&comparison.right, row));
+    let sides: Vec<(f64, f64)> = (0..n).map(sides).collect();
+    let margin = comparison.is_order().then(|| {
+        let of_cell = |cell: &Cell| columns.of(cell).is_some_and(|column| column.has_unit);
+        let has_unit = comparison.left.has_unit(&of_cell) || comparison.right.has_unit(&of_cell);
+        tie.unwrap_or(if has_unit { USUAL_SHARE } else { USUAL_MARGIN })
+    });
+    summarize(comparison.relation, &sides, margin, &mut result);
+    result
+}
+
+/// How far apart equal shares and ratios may be.
+const USUAL_MARGIN: Margin = Margin::Absolute(0.02);
+/// How far apart equal things with a unit may be.
+const USUAL_SHARE: Margin = Margin::Share(0.05);
+
+/// Fills in the numbers and the verdict from the two sides of each repetition.
+fn summarize(
+    relation: Relation,
+    sides: &[(f64, f64)],
+    margin: Option<Margin>,
+    result: &mut CheckResult,
+) {
+    let column = |read: fn(&(f64, f64)) -> f64| sides.iter().map(read).collect::<Vec<f64>>();
+    let differences = column(|(l, r)| l - r);
+    let estimate = |samples: &[f64]| estimate_with(samples, result.confidence);
+    let (left, right) = (estimate(&column(|(l, _)| *l)), estimate(&column(|(_, r)| *r)));
+    let difference = estimate(&differences);
+    result.repetitions = sides.len();
+    result.left = left;
+    result.right = right;
+    result.difference = difference;
+    match (left, right, difference) {
+        (Some(left), Some(right), Some(difference)) => {
+            result.margin = margin.map(|margin| match margin {
+                Margin::Absolute(margin) => margin,
+                Margin::Share(share) => share * left.mean.abs().max(right.mean.abs()),
+            });
+            if sides.len() < LEAST_RUNS {
+                let n = sides.len();
+                let runs = if n == 1 { "one run is".to_owned() } else { format!("{n} runs are") };
+                result.trouble =
+                    Some(format!("{runs} too few for a verdict, which takes {LEAST_RUNS}"));
+            } else {
+                result.verdict = judge(relation, difference, result.margin);
+            }
+        }
+        _ => {
+            let without = differences.iter().filter(|d| !d.is_finite()).count();
+            let of = differences.len();
+            result.trouble = Some(format!(
+                "{without} of {of} repetitions have no number here (a division by zero)"
+            ));
+        }
+    }
+}
+
+/// Checks that name cells of another experiment of the list, which reading one file alone
+/// cannot check.
+pub fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
+    for own in experiments {
+        for claim in &own.claims {
+            let cells = claim.checks.iter();
+            let cells = cells.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
+            check_involved(own, cells, experiments)?;
+        }
+        for reported in &own.reported {
+            let cells = reported.value.leaves().into_iter().map(|cell| (cell, reported.line));
+            check_involved(own, cells, experiments)?;
+        }
+    }
+    Ok(())
+}
+
+/// All experiments whose cells stand together, each with its line, have these cells, and any two of
+/// them read a choice of one name in the same ways.
+fn check_involved<'a>(
+    own: &Experiment,
+    cells: impl Iterator<Item = (&'a Cell, usize)>,
+    experiments: &[Experiment],
+) -> Result<(), LabError> {
+    let mut involved = vec![own];
+    for (cell, line) in cells {
+        let error = |message| LabError::Experiment { file: own.file.clone(), line, message };
+        let id = cell.experiment.as_ref();
+        let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
+            continue;
+        };
+        other.find(cell).map_err(error)?;
+        if involved.iter().any(|e| e.id == other.id) {
+            continue;
+        }
+        for known in &involved {
+            same_readings(known, other).map_err(error)?;
+        }
+        involved.push(other);
+    }
+    Ok(())
+}
+
+/// A choice that two experiments share has the same values in both: else a reading of one would
+/// silently be the plain one of the other.
+fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
+    let labels = |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
+    for here in &a.readings {
+        let Some(there) = b.readings.iter().find(|r| r.name == here.name) else { continue };
+        if (labels(here), here.plain()) != (labels(there), there.plain()) {
+            return Err(format!(
+                "the reading `{}` has other values in `{}` than in `{}`, whose cells are compared \
+                 here: {} against {}",
+                here.name,
+                b.id,
+                a.id,
+                labels(there).join(", "),
+                labels(here).join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl CheckResult {
+    /// The numbers as a reader wants them: the left side with its interval against a fixed
+    /// bound, or both sides and their difference.
+    pub fn measured(&self) -> String {
+        let (Some(left), Some(right), Some(difference)) = (self.left, self.right, self.difference)
+        else {
+            return self.trouble.clone().unwrap_or_default();
+        };
+        if self.fixed_bound {
+            return interval(left);
+        }
+        format!(
+            "{} against {}, difference {}",
+            number(left.mean),
+            number(right.mean),
+            interval(difference)
+        )
+    }
+}
+
+impl CheckResult {
+    /// The numbers as they stand after those of the same check under another reading: if they are
+    /// of another alternative, which one comes first.
+    pub fn measured_beside(&self, other: &CheckResult) -> String {
+        match self.text == other.text {
+            true => self.measured(),
+            false => format!("{}: {}", self.text, self.measured()),
+        }
+    }
+}
+
+/// `0.95 [0.93, 0.97]`
+pub fn interval(e: Estimate) -> String {
+    if e.low.is_infinite() {
+        return number(e.mean);
+    }
+    format!("{} [{}, {}]", number(e.mean), number(e.low), number(e.high))
+}
+
+/// A number with about three significant digits.
+pub fn number(x: f64) -> String {
+    let (size, unit) = match x.abs() {
+        a if a >= 1e9 => (x / 1e9, "G"),
+        a if a >= 1e6 => (x / 1e6, "M"),
+        a if a >= 1e4 => (x / 1e3, "k"),
+        _ => (x, ""),
+    };
+    let digits = match size.abs() {
+        a if a >= 100.0 => 0,
+        a if a >= 10.0 => 1,
+        a if a >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{size:.digits$}{unit}");
+    // A minus before nothing but zeros says nothing.
+    match text.strip_prefix('-') {
+        Some(zeros) if zeros.chars().all(|c| matches!(c, '0' | '.')) => zeros.to_owned(),
+        _ => text,
+    }
+}
+
+impl ClaimResult {
+    /// Nothing of it is measured yet.
+    pub fn open(claim: &Claim, figure: &str) -> Self {
+        ClaimResult {
+            id: claim.id.clone(),
+            claim: claim.claim.clone(),
+            expected: claim.expected.clone(),
+            edition: claim.edition,
+            asked: claim.asked.clone(),
+            explanation: claim.explanation.clone(),
+            figure: figure.to_owned(),
+            verdict: Verdict::Inconclusive,
+            checks: Vec::new(),
+            calibrated: Vec::new(),
+            readings: Vec::new(),
+            left_out: 0,
+            to_come: 0,
+        }
+    }
+
+    /// The explanation, if the claim did not hold under every reading.
+    pub fn explanation(&self) -> Option<&str> {
+        let needed = self.verdict != Verdict::Held || self.held() < self.of();
+        self.explanation.as_deref().filter(|_| needed)
+    }
+
+    /// True if it has a verdict under each reading that is to be judged.
+    pub fn is_finished(&self) -> bool {
+        self.is_judged() && self.to_come == 0
+    }
+
+    /// True if it has a verdict under the plain reading.
+    pub fn is_judged(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
+    /// Under how many readings it holds, the plain one among them.
+    pub fn held(&self) -> usize {
+        let others = self.readings.iter().map(|r| r.verdict);
+        others.chain([self.verdict]).filter(|v| *v == Verdict::Held).count()
+    }
+
+    /// Under how many readings it was judged, the plain one among them.
+    pub fn of(&self) -> usize {
+        self.readings.len() + 1
+    }
+
+    /// `holds in 3 of 7 readings`.
+    pub fn in_readings(&self) -> String {
+        let text = match (self.held(), self.of()) {
+            (_, 1) if self.to_come > 0 => "under its plain reading".to_owned(),
+            (_, 1) => "no choice to read otherwise".to_owned(),
+            (0, of) => format!("holds in none of {of} readings"),
+            (held, of) if held == of => format!("holds in all {of} readings"),
+            (held, of) => format!("holds in {held} of {of} readings"),
+        };
+        match (self.left_out, self.to_come) {
+            (0, 0) => text,
+            (more, 0) => format!("{text}, {more} not judged"),
+            (_, more) => format!("{text}, {more} to come"),
+        }
+    }
+
+    /// What decides: the readings under which the claim holds and plainly does not, or under which
+    /// it is decided otherwise where it plainly holds; of these the ones with the fewest choices.
+    pub fn deciding(&self) -> Vec<&ReadingResult> {
+        let turns = |r: &&ReadingResult| {
+            let decided = |v: Verdict| matches!(v, Verdict::Held | Verdict::NotHeld | Verdict::Tie);
+            let holds = |v: Verdict| v == Verdict::Held;
+            // From an open verdict only one that holds decides; one that stays open never does.
+            r.verdict != self.verdict
+                && decided(r.verdict)
+                && (holds(r.verdict) || holds(self.verdict))
+        };
+        let mut deciding: Vec<&ReadingResult> = self.readings.iter().filter(turns).collect();
+        deciding.sort_by_key(|r| r.deviation.choices().len());
+        // What one choice does alone needs no second.
+        let least = deciding.first().map_or(0, |r| r.deviation.choices().len());
+        deciding.retain(|r| r.deviation.choices().len() == least);
+        deciding
+    }
+
+    /// All measured numbers in one text.
+    pub fn measured(&self) -> String {
+        let checks = self.checks.iter();
+        let texts = checks.map(|c| format!("{}: {}", c.text, c.measured()));
+        texts.collect::<Vec<_>>().join("; ")
+    }
+
+    /// One element of `claims.json`.
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({
+            "id": self.id,
+            "claim": self.claim,
+            "expected": self.expected,
+            "edition": self.edition,
+            "measured": self.measured(),
+            "verdict": self.is_judged().then(|| self.verdict.to_string()),
+            "figure": self.figure,
+            "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
+            "held_in_readings": self.held(),
+            "readings_judged": self.of(),
+            "readings_left_out": self.left_out,
+            "readings_to_come": self.to_come,
+            "calibrated": self.calibrated,
+            "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
+            "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),
+        });
+        if let Some(explanation) = self.explanation() {
+            json["explanation"] = explanation.into();
+        }
+        json
+    }
+
+    /// A check whose verdict a reading changes, as it is plainly and under that reading.
+    pub fn turned<'a>(
+        &'a self,
+        reading: &'a ReadingResult,
+    ) -> Option<(&'a CheckResult, &'a CheckResult)> {
+        let pairs = reading.checks.iter().filter_map(|there| {
+            let here = self.checks.iter().find(|c| c.check == there.check)?;
+            (here.verdict != there.verdict).then_some((here, there))
+        });
+        // The one that decides about the whole: it has the verdict of the claim on one side.
+        let mut pairs: Vec<_> = pairs.collect();
+        pairs.sort_by_key(|(here, there)| {
+            let decides = |verdict, whole| verdict == Verdict::NotHeld && whole == Verdict::NotHeld;
+            !(decides(here.verdict, self.verdict) || decides(there.verdict, reading.verdict))
+        });
+        pairs.into_iter().next()
+    }
+
+    fn decision(&self, reading: &ReadingResult) -> Value {
+        let turned = self.turned(reading);
+        json!({
+            "choices": reading.words_json(),
+            "verdict": reading.verdict.to_string(),
+            "check": turned.map(|(here, _)| here.text.clone()),
+            "plain": turned.map(|(here, _)| here.measured()),
+            "instead": turned.map(|(here, there)| there.measured_beside(here)),
+        })
+    }
+}
+
+impl ReadingResult {
+    /// `Receiver window: 2^20 instead of 20`.
+    pub fn title(&self) -> String {
+        let words = self.words.iter();
+        let words = words.map(|w| format!("{}: {} instead of {}", w.choice, w.instead, w.plain));
+        words.collect::<Vec<_>>().join("; ")
+    }
+
+    fn words_json(&self) -> Vec<Value> {
+        let words = self.words.iter().map(|w| {
+            json!({
+                "choice": w.choice,
+                "plain": w.plain,
+                "instead": w.instead,
+                "source": w.source,
+            })
+        });
+        words.collect()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "choices": self.words_json(),
+            "verdict": self.verdict.to_string(),
+            "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl CheckResult {
+    fn to_json(&self) -> Value {
+        // JSON has no infinity: an interval that is everything has no ends.
+        let part =
+            |e: Option<Estimate>, read: fn(Estimate) -> f64| e.map(read).filter(|x| x.is_finite());
+        json!({
+            "check": self.text,
+            "left": part(self.left, |e| e.mean),
+            "right": part(self.right, |e| e.mean),
+            "mean": part(self.difference, |e| e.mean),
+            "low": part(self.difference, |e| e.low),
+            "high": part(self.difference, |e| e.high),
+            "confidence": self.confidence,
+            "tie_margin": self.margin,
+            "repetitions": self.repetitions,
+            "verdict": self.verdict.to_string(),
+            "trouble": self.trouble,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Looks;
+
+    fn of(low: f64, high: f64) -> Estimate {
+        let mean = f64::midpoint(low, high);
+        Estimate { mean, low, high }
+    }
+
+    #[test]
+    fn the_verdict_follows_the_side_of_the_interval() {
+        use Relation::{Above, AtLeast, AtMost, Below};
+        use Verdict::{Held, Inconclusive, NotHeld};
+        for (relation, right, wrong) in [
+            (AtLeast, of(0.1, 0.3), of(-0.3, -0.1)),
+            (Above, of(0.1, 0.3), of(-0.3, -0.1)),
+            (AtMost, of(-0.3, -0.1), of(0.1, 0.3)),
+            (Below, of(-0.3, -0.1), of(0.1, 0.3)),
+        ] {
+            assert_eq!(judge(relation, right, None), Held, "{relation:?}");
+            assert_eq!(judge(relation, wrong, None), NotHeld, "{relation:?}");
+            assert_eq!(judge(relation, of(-0.1, 0.1), None), Inconclusive, "{relation:?}");
+        }
+        // Without any spread on the bound itself, only the relation decides.
+        let bound = of(0.0, 0.0);
+        assert_eq!(judge(AtLeast, bound, None), Held);
+        assert_eq!(judge(AtMost, bound, None), Held);
+        assert_eq!(judge(Above, bound, None), NotHeld);
+        assert_eq!(judge(Below, bound, None), NotHeld);
+        // An interval without ends decides nothing.
+        let everything = Estimate { mean: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        assert_eq!(judge(AtLeast, everything, None), Inconclusive);
+    }
+
+    #[test]
+    fn ties_break_no_order_and_alone_are_none() {
+        use Verdict::{Held, Inconclusive, NotHeld, Tie};
+        assert_eq!(combine([Tie, Held, Tie]), Held);
+        assert_eq!(combine([Tie, Tie]), Tie);
+        assert_eq!(combine([Tie, Inconclusive]), Inconclusive);
+        assert_eq!(combine([Tie, NotHeld]), NotHeld);
+    }
+
+    #[test]
+    fn one_bad_check_decides_and_one_open_check_leaves_open() {
+        use Verdict::{Held, Inconclusive, NotHeld};
+        assert_eq!(combine([Held, Held]), Held);
+        assert_eq!(combine([Held, Inconclusive]), Inconclusive);
+        assert_eq!(combine([Inconclusive, NotHeld, Held]), NotHeld);
+    }
+
+    /// A check of `x[a]` and `x[b]`, ratios, after a single look at all runs.
+    fn check_with(text: &str, tie: Option<Margin>, sides: &[(f64, f64)]) -> CheckResult {
+        let comparison = Comparison::parse(text).unwrap();
+        let check = Check { any: vec![(text.to_owned(), comparison)], tie, line: 0 };
+        let runs = sides.len() as u32;
+        evaluate(0, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
+            let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
+            Ok(CellSamples { samples: sides.iter().map(read).collect(), has_unit: false })
+        })
+    }
+
+    fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
+        check_with(text, None, sides)
+    }
+
+    #[test]
+    fn equal_things_tie_and_a_clear_order_does_not() {
+        // Differences 0.001, 0.002, 0.003: mean 0.002, s = 0.001, half of the interval
+        // 4.30265 * 0.001 / sqrt(3) = 0.00248: within 0.02 but not within 0.002.
+        let near = [(0.501, 0.5), (0.502, 0.5), (0.503, 0.5)];
+        assert_eq!(check("x[a] > x[b]", &near).verdict, Verdict::Tie);
+        assert_eq!(check("x[a] < x[b]", &near).verdict, Verdict::Tie);
+        assert_eq!(check("x[a] >= x[b]", &near).verdict, Verdict::Tie);
+        let narrow = check_with("x[a] > x[b]", Some(Margin::Absolute(0.002)), &near);
+        assert_eq!(narrow.verdict, Verdict::Inconclusive);
+        // 2 % of 0.502 are 0.01004.
+        let share = check_with("x[a] > x[b]", Some(Margin::Share(0.02)), &near);
+        assert_eq!(share.verdict, Verdict::Tie);
+        assert!((share.margin.unwrap() - 0.01004).abs() < 1e-9);
+        // What is the same in all runs ties, though a share of nothing is no margin.
+        let zeros = [(0.0, 0.0); 3];
+        for relation in [">", "<", ">=", "<="] {
+            let text = format!("x[a] {relation} x[b]");
+            let result = check_with(&text, Some(Margin::Share(0.05)), &zeros);
+            assert_eq!((result.verdict, result.margin), (Verdict::Tie, Some(0.0)), "{text}");
+            assert_eq!(check(&text, &[(7.0, 7.0); 3]).verdict, Verdict::Tie, "{text}");
+        }
+        // A margin that the check itself asks for leaves no room for another.
+        assert_eq!(check("x[a] - x[b] >= 0.0001", &near).margin, None);
+        assert_eq!(check("x[a] >= 0.5", &near).margin, None);
+        let apart = [(0.6, 0.5), (0.61, 0.5), (0.62, 0.5)];
+        assert_eq!(check("x[a] > x[b]", &apart).verdict, Verdict::Held);
+        assert_eq!(check("x[a] < x[b]", &apart).verdict, Verdict::NotHeld);
+    }
+
+    fn claim() -> Claim {
+        Claim {
+            id: "C".into(),
+            claim: "c".into(),
+            expected: "e".into(),
+            checks: Vec::new(),
+            explanation: Some("why".into()),
+            edition: 1,
+            asked: None,
+        }
+    }
+
+    fn reading(name: &str, verdict: Verdict) -> ReadingResult {
+        ReadingResult {
+            deviation: Deviation::one(name, "other"),
+            words: Vec::new(),
+            verdict,
+            checks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_choices_that_turn_the_verdict_decide() {
+        use Verdict::{Held, Inconclusive, NotHeld};
+        let mut result = ClaimResult::open(&claim(), "f");
+        assert_eq!(result.in_readings(), "no choice to read otherwise");
+        result.verdict = NotHeld;
+        let pair = Deviation::one("a", "other").and(&Deviation::one("b", "other")).unwrap();
+        let both = ReadingResult { deviation: pair, ..reading("a", Held) };
+        result.readings =
+            vec![both, reading("a", NotHeld), reading("b", Held), reading("c", Inconclusive)];
+        assert_eq!(result.in_readings(), "holds in 2 of 5 readings");
+        let deciding: Vec<String> =
+            result.deciding().iter().map(|r| r.deviation.to_string()).collect();
+        // The pair turns it too, but one of the two does so alone.
+        assert_eq!(deciding, ["b = other"]);
+        result.verdict = Held;
+        let deciding: Vec<String> =
+            result.deciding().iter().map(|r| r.deviation.to_string()).collect();
+        assert_eq!(deciding, ["a = other"]);
+        assert_eq!(result.explanation(), Some("why"));
+        result.readings.retain(|r| r.verdict == Held);
+        assert_eq!(result.in_readings(), "holds in all 3 readings");
+        assert_eq!(result.explanation(), None);
+    }
+
+    /// `x[a] >= 1` or `x[b] >= 1` after one look at all runs.
+    fn either(sides: &[(f64, f64)]) -> CheckResult {
+        let texts = ["x[a] >= 1", "x[b] >= 1"].map(str::to_owned);
+        let any = texts.map(|text| (text.clone(), Comparison::parse(&text).unwrap())).to_vec();
+        let check = Check { any, tie: None, line: 0 };
+        let runs = sides.len() as u32;
+        evaluate(7, &check, Looks::new(runs, runs).look(0), &|cell: &Cell| {
+            let read = |(a, b): &(f64, f64)| if cell.labels[0] == "a" { *a } else { *b };
+            Ok(CellSamples { samples: sides.iter().map(read).collect(), has_unit: false })
+        })
+    }
+
+    #[test]
+    fn a_check_is_found_again_where_another_alternative_counts() {
+        let held = either(&[(0.0, 2.0), (0.1, 2.1), (0.2, 2.2)]);
+        let failed = either(&[(0.2, 0.0), (0.3, 0.1), (0.4, 0.2)]);
+        assert_eq!((held.verdict, held.check), (Verdict::Held, 7));
+        assert_eq!(held.text, "x[b] >= 1, or x[a] >= 1");
+        assert_eq!((failed.verdict, failed.check), (Verdict::NotHeld, 7));
+        assert_eq!(failed.text, "x[a] >= 1, or x[b] >= 1");
+        let mut result = ClaimResult::open(&claim(), "f");
+        (result.verdict, result.checks) = (Verdict::Held, vec![held]);
+        let other = ReadingResult { checks: vec![failed], ..reading("queue", Verdict::NotHeld) };
+        let (here, there) = result.turned(&other).unwrap();
+        assert_eq!((here.verdict, there.verdict), (Verdict::Held, Verdict::NotHeld));
+        // The numbers are of another alternative, and say so.
+        assert!(there.measured_beside(here).starts_with("x[a] >= 1, or x[b] >= 1: 0.300 ["));
+        assert_eq!(here.measured_beside(here), here.measured());
+    }
+
+    #[test]
+    fn alternatives_share_the_error_of_a_check() {
+        // 2.5, 2.6 and 2.7: s = 0.1, half of the interval t(0.9875, 2) = 6.20535 times 0.1 /
+        // sqrt(3), 0.35827. One comparison alone would have 4.30265, 0.24841.
+        let result = either(&[(2.5, 0.0), (2.6, 0.0), (2.7, 0.0)]);
+        assert!((result.confidence - 0.975).abs() < 1e-12);
+        assert!((result.left.unwrap().high - 2.95827).abs() < 1e-4, "{result:?}");
+        // 1.3 -+ 0.24841 lies above 1, and 1.3 -+ 0.35827 does not.
+        assert_eq!(
+            check("x[a] >= 1", &[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]).verdict,
+            Verdict::Held
+        );
+        let open = either(&[(1.2, 0.0), (1.3, 0.0), (1.4, 0.0)]);
+        assert_eq!(open.verdict, Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn an_alternative_that_is_open_counts_before_one_without_numbers() {
+        let open = either(&[(f64::NAN, 0.0), (0.1, 1.1), (0.2, 2.2)]);
+        assert_eq!((open.verdict, open.trouble), (Verdict::Inconclusive, None));
+        assert_eq!(open.text, "x[b] >= 1, or x[a] >= 1");
+    }
+
+    #[test]
+    fn a_choice_has_the_same_values_in_all_experiments_of_a_claim() {
+        let reading = |labels: [&str; 2]| {
+            let value = |label: &str| {
+                format!(
+                    "{{ label = \"{label}\", basis = \"rfc\", source = \"x\", set = {{ \
+                     \"dumbbell.bottleneck.queue\" = \"{label}p\" }} }}"
+                )
+            };
+            let values = labels.map(value).join(", ");
+            format!(
+                "[[experiment.readings]]\nname = \"queue\"\nchoice = \"Queue\"\nvalues = \
+                 [{values}]\n"
+            )
+        };
+        let experiment = |id: &str, more: &str| {
+            let text = crate::testing::TEXT.replace("id = \"mine\"", &format!("id = \"{id}\""));
+            Experiment::parse(&format!("{id}.toml"), &format!("{text}{more}")).unwrap()
+        };
+        let cell = |id: &str| format!("{id}:clean[sack, 1 Mbit]");
+        let claim = format!(
+            "[[experiment.claims]]\nid = \"C4\"\nclaim = \"c\"\nexpected = \"e\"\nchecks = [\n\
+             \"{} >= 0\",\n\"{} >= 0\"]\n",
+            cell("one"),
+            cell("two")
+        );
+        let list = |labels: [&str; 2]| {
+            // The claim stands in an experiment without the choice.
+            [
+                experiment("own", &claim),
+                experiment("one", &reading(["10", "50"])),
+                experiment("two", &reading(labels)),
+            ]
+        };
+        check_references(&list(["10", "50"])).unwrap();
+        // Another label, and the same in another order, whose first is the plain value.
+        for (labels, shown) in [(["10", "20"], "10, 20"), (["50", "10"], "50, 10")] {
+            let experiments = list(labels);
+            let line = experiments[0].claims.last().unwrap().checks[1].line;
+            assert_eq!(
+                check_references(&experiments).unwrap_err().to_string(),
+                format!(
+                    "own.toml:{line}: the reading `queue` has other values in `two` than in `one`, \
+                     whose cells are compared here: {shown} against 10, 50"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn differences_are_paired() {
+        // The sides vary from 1 to 9 and overlap; their difference is 0.5 in each pair.
+        let result = check("x[a] > x[b]", &[(1.5, 1.0), (5.5, 5.0), (9.5, 9.0)]);
+        assert_eq!(result.verdict, Verdict::Held);
+        let difference = result.difference.unwrap();
+        assert_eq!((difference.mean, difference.low), (0.5, 0.5));
+        assert_eq!(result.measured(), "5.50 against 5.00, difference 0.500 [0.500, 0.500]");
+    }
+
+    #[test]
+    fn no_number_means_no_verdict_and_says_so() {
+        let result = check("x[a] >= 1", &[(f64::NAN, 1.0), (2.0, 1.0)]);
+        assert_eq!(result.verdict, Verdict::Inconclusive);
+        assert_eq!(
+            result.measured(),
+            "1 of 2 repetitions have no number here (a division by zero)"
+        );
+        let result = check("x[a] >= 1", &[(2.0, 1.0)]);
+        assert_eq!(result.verdict, Verdict::Inconclusive);
+        assert_eq!(result.measured(), "2.00");
+        assert_eq!(
+            result.trouble.as_deref(),
+            Some("one run is too few for a verdict, which takes 3")
+        );
+        // Two runs that agree to the last digit say nothing of a third.
+        let result = check("x[a] >= 1", &[(2.0, 1.0), (2.0, 1.0)]);
+        assert_eq!(result.verdict, Verdict::Inconclusive);
+        assert_eq!(
+            result.trouble.as_deref(),
+            Some("2 runs are too few for a verdict, which takes 3")
+        );
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(number(0.12345), "0.123");
+        assert_eq!(number(-0.0001), "0.000");
+        assert_eq!(number(2_345_678.0), "2.35M");
+        assert_eq!(number(123.4), "123");
+        assert_eq!(number(9876.0), "9876");
+    }
+}

@@ -1,0 +1,685 @@
+//! Experiments: what to sweep, what to compute, what to draw, what to check.
+//!
+//! An experiment file is a scenario file with one more table, `[experiment]`. The rest of
+//! the file is read by [`ScenarioFile`]; this module says what the table means and its
+//! `reader` reads it, strictly.
+
+use std::path::Path;
+
+use windward_core::protocols::Protocol;
+use windward_sim::Scenario;
+use windward_sim::input::{LARGEST_SETTINGS, read_text};
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::stack::Stacks;
+
+use crate::LabError;
+use crate::error::nearest;
+use crate::expression::{Cell, Comparison, Expression, Measure};
+use crate::theory::{self, Law};
+
+mod cast;
+mod reader;
+mod reading;
+mod schema;
+
+pub use cast::{Cast, Subject};
+pub use cast::{is_taken, same_name};
+pub use reader::fnv1a;
+pub use reading::{Basis, Deviation, Reading, ReadingValue};
+
+/// An experiment file, read and checked.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// The file as the user named it.
+    pub file: String,
+    /// Unique name; results and figures are called by it.
+    pub id: String,
+    /// What pages say about it.
+    pub caption: Caption,
+    /// How long a quick look takes.
+    pub quick: RunLength,
+    /// How long the full measurement takes.
+    pub full: RunLength,
+    /// Axes that are varied; the cells are all combinations, the last axis fastest.
+    pub axes: Vec<Axis>,
+    /// Metrics of each run.
+    pub metrics: Vec<Metric>,
+    /// Charts.
+    pub plots: Vec<PlotConfig>,
+    /// Claims.
+    pub claims: Vec<Claim>,
+    /// The choices that the paper leaves open.
+    pub readings: Vec<Reading>,
+    /// Numbers in the paper's text.
+    pub reported: Vec<Reported>,
+    /// The scenario that the readings and the axes change.
+    pub scenario: ScenarioFile,
+    /// True if all readings of its claims are judged, whatever a quick look has time for.
+    pub all_readings: bool,
+    /// What tells it from other versions of the same file.
+    pub revision: Revision,
+}
+
+/// Title of an experiment, its place in a paper, and remarks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Caption {
+    /// Key of the paper it reproduces.
+    pub paper: Option<String>,
+    /// The paper's figure, as `Figure 3`.
+    pub figure: Option<String>,
+    /// The page of the report that it stands on, if its suite has one for it.
+    pub chapter: Option<String>,
+    /// Title.
+    pub title: String,
+    /// Topology and parameters in one sentence, shown under the chart.
+    pub setting: String,
+    /// Choices where the paper is silent, with the reason.
+    pub choices: Vec<String>,
+}
+
+/// Version of an experiment: the text of its files and later changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Revision {
+    /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and
+    /// axes.
+    pub overrides: Vec<(String, String)>,
+    /// FNV-1a hash of the file's text, of those that it takes readings from and of [`overrides`](Self::overrides): two
+    /// results with the same hash and version came from the same configuration.
+    pub configuration_hash: u64,
+    /// That of the file's own text.
+    pub(crate) text_hash: u64,
+}
+
+/// How much to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// The file's `quick`: minutes.
+    #[default]
+    Quick,
+    /// The file's `full`: enough repetitions to decide.
+    Full,
+    /// Something else; begin with [`Experiment::run_length`] and change it.
+    Custom {
+        /// True if it is otherwise as the file's `full`, and not as its `quick`.
+        full: bool,
+        /// How many runs, and how long.
+        length: RunLength,
+    },
+}
+
+impl Effort {
+    /// True for full effort, whatever the lengths. Then readings are judged in pairs too.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Effort::Full | Effort::Custom { full: true, .. })
+    }
+}
+
+/// Repetitions of each cell, and how long each run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLength {
+    /// Runs of each cell, each with a seed of its own: what charts and tables show.
+    pub repetitions: u32,
+    /// Runs of a cell after which a check that is still open stays so; its first look, at four or
+    /// more, is taken in any case. As many as `repetitions` means that the number of runs is fixed.
+    pub at_most: u32,
+    /// Replaces the scenario's duration.
+    pub duration: Option<String>,
+    /// Replaces the scenario's warm-up.
+    pub warmup: Option<String>,
+}
+
+/// Something that is varied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Axis {
+    /// Name, a column in the tables of results.
+    pub name: String,
+    /// How charts call it.
+    pub title: String,
+    /// The values it takes.
+    pub points: Vec<Point>,
+    /// Leave out the points at which no scenario can be built, instead of refusing to run: for
+    /// an axis of all protocols, not all of which can share a queue with every other.
+    pub skip_impossible: bool,
+    /// Points that a plan left out.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A point of an axis that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its label.
+    pub label: String,
+    /// Why there can be no such scenario.
+    pub reason: String,
+}
+
+/// One value of an axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// How tables, charts and checks call it.
+    pub label: String,
+    /// Changes of the scenario: key and value.
+    pub set: Vec<(String, String)>,
+}
+
+impl Point {
+    /// The number its label begins with, and what follows it: `5%` is 5 of `%`, `20 ms` is 20
+    /// of `ms`, `1e-8` is that of nothing. `None` for labels that are words.
+    pub fn quantity(&self) -> Option<(f64, &str)> {
+        let label = self.label.trim();
+        let end = label
+            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
+            .unwrap_or(label.len());
+        // An exponent has digits: `5 each` and `2e` have none.
+        let exponent = label[end..].strip_prefix(['e', 'E']).map_or(0, |rest| {
+            let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+            let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+            if count == 0 { 0 } else { label.len() - end - (digits.len() - count) }
+        });
+        let end = end + exponent;
+        let number = label[..end].parse().ok()?;
+        Some((number, label[end..].trim()))
+    }
+}
+
+/// A number computed from each run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// Name, a column in the tables of results.
+    pub name: String,
+    /// How it is computed.
+    pub expression: Expression<Measure>,
+    pub(crate) line: usize,
+}
+
+impl Metric {
+    /// True if it has a unit, as far as is known. See [`Expression::has_unit`].
+    pub fn has_unit(&self) -> bool {
+        self.expression.has_unit(&Measure::has_unit)
+    }
+}
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlotConfig {
+    /// Charts.
+    pub kind: PlotKind,
+    /// Above the chart, if there are several.
+    pub title: Option<String>,
+    /// Label of the vertical axis, without its unit.
+    pub y_title: String,
+    /// Unit of the vertical axis; values are converted to it.
+    pub unit: Unit,
+    /// Fixed bounds of the vertical axis, in its unit.
+    pub y: Option<(f64, f64)>,
+    /// Only the cells with these labels on these axes.
+    pub only: Vec<(usize, Vec<String>)>,
+    /// True if the vertical axis is logarithmic. Then values that are not above zero are left out.
+    pub y_log: bool,
+    /// Lines to compare with.
+    pub references: Vec<Reference>,
+    pub(crate) line: usize,
+}
+
+impl PlotConfig {
+    /// True if the chart shows the cell with these points.
+    pub fn shows(&self, points: &[&Point]) -> bool {
+        let fits = |(axis, labels): &(usize, Vec<String>)| labels.contains(&points[*axis].label);
+        self.only.iter().all(fits)
+    }
+
+    /// Does the scenario of a cell have what the chart shows?
+    ///
+    /// # Errors
+    /// If a name is not there, or the scenario does not record what is drawn.
+    pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        if let PlotKind::Time { what, names, .. } = &self.kind {
+            if what.is_sampled() && scenario.sample.is_none() {
+                return Err("the chart draws samples and the scenario has none: add for instance \
+                            `sample = \"100ms\"`"
+                    .to_owned());
+            }
+            if *what == Traced::FlowThroughput && !scenario.flow_bins {
+                return Err(
+                    "`flows = true` draws the throughput of every flow, which the scenario \
+                            does not keep: add `flow_bins = true`"
+                        .to_owned(),
+                );
+            }
+            let known: Vec<&str> = match what.is_of_links() {
+                true => scenario.links.iter().map(|l| l.name.as_str()).collect(),
+                false => scenario.groups.iter().map(String::as_str).collect(),
+            };
+            if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+                let kind = if what.is_of_links() { "link" } else { "group" };
+                return Err(format!("no {kind} `{name}` to draw{}", nearest(name, known)));
+            }
+        }
+        for reference in &self.references {
+            if let ReferenceLine::Curve { law, group, link } = &reference.line {
+                theory::expected(*law, scenario, group.as_deref(), link.as_deref())
+                    .map_err(|e| format!("`{}`: {e}", reference.label))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Kind of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlotKind {
+    /// Metrics against a numeric axis, one series for each combination of the other axes.
+    Lines {
+        /// Index of the axis.
+        x: usize,
+        /// True if it is logarithmic.
+        log: bool,
+        /// Indices of the metrics.
+        metrics: Vec<usize>,
+    },
+    /// The same for an axis of words, without lines between.
+    Dots {
+        /// Index of the axis.
+        x: usize,
+        /// Indices of the metrics.
+        metrics: Vec<usize>,
+    },
+    /// Something over time, one panel per cell.
+    Time {
+        /// Quantity.
+        what: Traced,
+        /// Names of the groups or links it is of.
+        names: Vec<String>,
+        /// The first repetition alone instead of the mean of all with its band.
+        single: bool,
+    },
+}
+
+/// Quantity of a chart over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traced {
+    /// Throughput of groups, from their bins.
+    Throughput,
+    /// Throughput of each flow of groups, from bins of their own.
+    FlowThroughput,
+    /// Congestion window of each flow of groups, from samples.
+    Cwnd,
+    /// Queue of links, from samples.
+    Queue,
+    /// Signal that the routers of links send to flows, from samples.
+    Signal,
+}
+
+impl Traced {
+    /// True if it is read from samples.
+    pub fn is_sampled(self) -> bool {
+        matches!(self, Traced::Cwnd | Traced::Queue | Traced::Signal)
+    }
+
+    /// True if it is of links, and not of groups.
+    pub fn is_of_links(self) -> bool {
+        matches!(self, Traced::Queue | Traced::Signal)
+    }
+}
+
+/// A line to compare with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// Where it is.
+    pub line: ReferenceLine,
+    /// Meaning.
+    pub label: String,
+}
+
+/// Where a line to compare with is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReferenceLine {
+    /// At this height, in the unit of the axis.
+    Level(f64),
+    /// Where theory puts it in the scenario of each point.
+    Curve {
+        /// Which theory.
+        law: Law,
+        /// The group of connections; the first one if there is no name.
+        group: Option<String>,
+        /// The link that bounds it; the bottleneck of the group if there is no name.
+        link: Option<String>,
+    },
+}
+
+/// The unit of a chart's vertical axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unit {
+    /// As shown.
+    pub name: &'static str,
+    /// Factor for metrics.
+    pub factor: f64,
+}
+
+impl Unit {
+    /// Numbers as they are.
+    pub const NONE: Unit = unit("", 1.0);
+    /// Every unit.
+    pub const ALL: [Unit; 9] = [
+        Unit::NONE,
+        unit("%", 100.0),
+        unit("kbit/s", 1e-3),
+        unit("Mbit/s", 1e-6),
+        unit("Gbit/s", 1e-9),
+        unit("s", 1.0),
+        unit("ms", 1e3),
+        unit("packets", 1.0),
+        unit("per run", 1.0),
+    ];
+
+    /// The unit of that name.
+    pub fn named(name: &str) -> Option<Unit> {
+        Unit::ALL.into_iter().find(|u| u.name == name)
+    }
+}
+
+const fn unit(name: &'static str, factor: f64) -> Unit {
+    Unit { name, factor }
+}
+
+/// Something the paper says, with what would show it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// `L3`.
+    pub id: String,
+    /// The claim.
+    pub claim: String,
+    /// When it holds, fixed before anything was measured.
+    pub expected: String,
+    /// The same as comparisons; all must hold.
+    pub checks: Vec<Check>,
+    /// Why it does not hold, or not everywhere; shown unless it holds under every reading.
+    pub explanation: Option<String>,
+    /// In which edition of the list of claims its bound was fixed: 1 was before anything was
+    /// measured.
+    pub edition: u32,
+    /// Where it is asked of the subjects of a suite, one by one: of which, and by what.
+    pub asked: Option<Asked>,
+}
+
+/// Subject and criterion of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Asked {
+    /// The id of the claim in the file, without the subject.
+    pub of_all: String,
+    /// The name of the subject.
+    pub subject: String,
+    /// The id of the criterion that asks it.
+    pub criterion: String,
+}
+
+/// A number of the paper's text about a result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reported {
+    /// Expression that it is a number of, as written, in the metric's own unit.
+    pub text: String,
+    /// The same, read.
+    pub value: Expression<Cell>,
+    /// The number, or the ends of the range that the paper gives.
+    pub range: (f64, f64),
+    /// Where in the paper.
+    pub source: String,
+    /// Its words.
+    pub words: String,
+    pub(crate) line: usize,
+}
+
+/// How far apart two things may be that count as equal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Margin {
+    /// In the unit of the metric.
+    Absolute(f64),
+    /// A share of the larger side.
+    Share(f64),
+}
+
+/// One thing that must be so for a claim to hold: one of these comparisons, mostly only one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Check {
+    /// Each as written, with `*` replaced, and as read.
+    pub any: Vec<(String, Comparison)>,
+    /// How far apart two things are that count as equal where it asks for an order of them
+    /// ([`Comparison::is_order`]); if not given, 0.02 for ratios and a twentieth of the larger side
+    /// for what has a unit.
+    pub tie: Option<Margin>,
+    pub(crate) line: usize,
+}
+
+impl Check {
+    /// All cells that it compares.
+    pub fn cells(&self) -> Vec<&Cell> {
+        self.any.iter().flat_map(|(_, c)| c.cells()).collect()
+    }
+}
+
+impl Experiment {
+    /// Reads a file; `-` is standard input.
+    ///
+    /// # Errors
+    /// If it cannot be read, or anything in it is wrong.
+    pub fn read(path: &Path) -> Result<Self, LabError> {
+        let text = ScenarioFile::text(path);
+        let text = text.map_err(|error| LabError::Scenario { cell: None, error })?;
+        Self::parse(&ScenarioFile::name(path), &text)
+    }
+
+    /// Parses a text; `name` stands for the file in errors, and readings that it shares with others
+    /// are looked for beside that.
+    ///
+    /// # Errors
+    /// If anything in it is wrong.
+    pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
+        Self::parse_beside(name, text, &|from| Self::text_beside(name, from))
+    }
+
+    /// The text of a file beside the experiment's.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn text_beside(name: &str, from: &str) -> Result<String, LabError> {
+        let path = Path::new(name).parent().unwrap_or(Path::new("")).join(from);
+        read_text(&path, LARGEST_SETTINGS).map_err(|e| LabError::io("read", &path, e))
+    }
+
+    /// The same; `beside` gives the text of a file that it takes readings from.
+    ///
+    /// # Errors
+    /// If anything in it is wrong, and what `beside` says.
+    pub fn parse_beside(
+        name: &str,
+        text: &str,
+        beside: &dyn Fn(&str) -> Result<String, LabError>,
+    ) -> Result<Self, LabError> {
+        reader::parse(name, text, beside, None)
+    }
+
+    /// Parses a file of a suite with these in its parts: each claim that names a criterion becomes
+    /// one of each subject.
+    ///
+    /// # Errors
+    /// As [`Experiment::parse_beside`].
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        beside: &dyn Fn(&str) -> Result<String, LabError>,
+        cast: &Cast,
+    ) -> Result<Self, LabError> {
+        reader::parse(name, text, beside, Some(cast))
+    }
+
+    /// The same experiment, whose scenarios may name these stacks as protocols of flows instead of
+    /// any before. A file knows none as it is read.
+    #[must_use]
+    pub fn with_stacks(self, stacks: &Stacks) -> Self {
+        Experiment { scenario: self.scenario.with_stacks(stacks), ..self }
+    }
+
+    /// The same experiment, whose scenarios may name these protocols beside the rows of the table.
+    #[must_use]
+    pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
+        Experiment { scenario: self.scenario.with_protocols(protocols), ..self }
+    }
+
+    /// Changes the scenario of every cell, as `--set` does: it goes over the file, its `quick` and
+    /// `full`, its readings and its axes.
+    ///
+    /// # Errors
+    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer
+    /// say what was run.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
+        let fail = |error| LabError::Scenario { cell: None, error };
+        let mut changed = self.scenario.clone();
+        changed.set(key, value).map_err(fail)?;
+        let points = self.axes.iter().flat_map(|a| {
+            a.points.iter().map(move |p| ("axis", a.name.as_str(), p.label.as_str(), &p.set))
+        });
+        let values = self.readings.iter().flat_map(|r| {
+            r.values.iter().map(move |v| ("reading", r.name.as_str(), v.label.as_str(), &v.set))
+        });
+        for (what, name, label, set) in points.chain(values) {
+            let (mut before, mut after) = (self.scenario.clone(), changed.clone());
+            let choose = |file: &mut ScenarioFile| {
+                set.iter().try_for_each(|(key, value)| file.set(key, value))
+            };
+            // A key that cannot be is the plan's to report.
+            if choose(&mut before).is_err() || choose(&mut after).is_err() {
+                continue;
+            }
+            before.set(key, value).map_err(fail)?;
+            // Where the order matters they set the same.
+            if !before.says_the_same_as(&after) {
+                return Err(LabError::Experiment {
+                    file: self.file.clone(),
+                    line: 0,
+                    message: format!(
+                        "--set {key}={value} would change what the {what} `{name}` sets at \
+                         `{label}`; change the {what} in the file instead"
+                    ),
+                });
+            }
+        }
+        let revision = &mut self.revision;
+        revision.configuration_hash = hash_change(revision.configuration_hash, key, value);
+        revision.overrides.push((key.to_owned(), value.to_owned()));
+        Ok(())
+    }
+
+    /// True if it was read from this text, whatever was set since, and whatever lay beside it.
+    pub(crate) fn is_of(&self, text: &str) -> bool {
+        self.revision.text_hash == fnv1a(text.as_bytes())
+    }
+
+    /// True if it is that experiment with nothing but its own overrides.
+    pub(crate) fn is_changed_from(&self, plain: &Experiment) -> bool {
+        let hash = |hash, (key, value): &(String, String)| hash_change(hash, key, value);
+        let changed = self.revision.overrides.iter().fold(plain.revision.configuration_hash, hash);
+        changed == self.revision.configuration_hash
+    }
+
+    /// The length of the runs, with what [`Experiment::set`] says of it.
+    pub fn overridden(&self, mut length: RunLength) -> RunLength {
+        for (key, value) in &self.revision.overrides {
+            match key.as_str() {
+                "duration" => length.duration = Some(value.clone()),
+                "warmup" => length.warmup = Some(value.clone()),
+                _ => {}
+            }
+        }
+        length
+    }
+
+    /// Length of runs for an effort.
+    pub fn run_length(&self, effort: &Effort) -> RunLength {
+        match effort {
+            Effort::Quick => self.quick.clone(),
+            Effort::Full => self.full.clone(),
+            Effort::Custom { length, .. } => length.clone(),
+        }
+    }
+
+    /// How many combinations of the axes there are.
+    pub fn cells(&self) -> usize {
+        let sizes = self.axes.iter().map(|a| a.points.len());
+        sizes.fold(1, usize::saturating_mul)
+    }
+
+    /// The points of a cell, one per axis.
+    pub fn points(&self, cell: usize) -> Vec<&Point> {
+        let mut rest = cell;
+        let from_last = self.axes.iter().rev().map(|axis| {
+            let point = &axis.points[rest % axis.points.len()];
+            rest /= axis.points.len();
+            point
+        });
+        let mut points: Vec<&Point> = from_last.collect();
+        points.reverse();
+        points
+    }
+
+    /// The index of a cell's point on one axis.
+    pub fn point_index(&self, cell: usize, axis: usize) -> usize {
+        let faster = self.axes[axis + 1..].iter().map(|a| a.points.len());
+        cell / faster.product::<usize>() % self.axes[axis].points.len()
+    }
+
+    /// How errors and tables call a cell: its labels.
+    pub fn cell_name(&self, cell: usize) -> String {
+        let labels = self.points(cell).into_iter().map(|p| p.label.as_str());
+        labels.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The metric and cell, as indices, that a check of this experiment names.
+    ///
+    /// # Errors
+    /// If there is no such metric or label, with the nearest one.
+    pub fn find(&self, cell: &Cell) -> Result<(usize, usize), String> {
+        let metric = self.metrics.iter().position(|m| m.name == cell.metric);
+        let metric = metric.ok_or_else(|| {
+            let names = self.metrics.iter().map(|m| m.name.as_str());
+            let hint = nearest(&cell.metric, names);
+            format!("unknown metric `{}` in `{cell}`{hint}", cell.metric)
+        })?;
+        if cell.labels.len() != self.axes.len() {
+            let axes: Vec<&str> = self.axes.iter().map(|a| a.name.as_str()).collect();
+            return Err(format!(
+                "`{cell}` has {} labels and `{}` {} axes ({})",
+                cell.labels.len(),
+                self.id,
+                axes.len(),
+                axes.join(", "),
+            ));
+        }
+        let mut index = 0;
+        for (axis, label) in self.axes.iter().zip(&cell.labels) {
+            let point = axis.points.iter().position(|p| p.label == *label);
+            let point = point.ok_or_else(|| {
+                let hint = nearest(label, axis.points.iter().map(|p| p.label.as_str()));
+                format!("`{label}` in `{cell}` is no label of the axis `{}`{hint}", axis.name)
+            })?;
+            index = index * axis.points.len() + point;
+        }
+        Ok((metric, index))
+    }
+
+    /// The ids of other experiments that its checks and reported numbers refer to.
+    pub fn references(&self) -> Vec<&str> {
+        let checks = self.claims.iter().flat_map(|c| &c.checks);
+        let reported = self.reported.iter().flat_map(|r| r.value.leaves());
+        let cells = checks.flat_map(Check::cells).chain(reported);
+        let ids = cells.filter_map(|c| c.experiment.as_deref());
+        ids.filter(|id| *id != self.id).collect()
+    }
+}
+
+/// The configuration hash after one more change.
+fn hash_change(hash: u64, key: &str, value: &str) -> u64 {
+    reader::fnv1a_on(hash, format!("\0{key}={value}").as_bytes())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! Readings: the choices that a paper leaves open, each with its reasonable values.
+//!
+//! One value of each choice makes the plain reading. Nobody picks it: it is the value with the
+//! strongest [`Basis`], of several the first. The same value holds for all experiments of a paper
+//! that declare a choice of that name.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A choice on which the paper is silent, or says two things.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Name, which ties it to the same choice of other experiments: `rwnd`.
+    pub name: String,
+    /// Subject of the choice, in words.
+    pub choice: String,
+    /// Remark on what the paper says about it, and what it leaves open.
+    pub silent: Option<String>,
+    /// The reasonable values, at least two.
+    pub values: Vec<ReadingValue>,
+    pub(crate) line: usize,
+}
+
+/// One value of a choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadingValue {
+    /// How people call it.
+    pub label: String,
+    /// Kind of reason for it.
+    pub basis: Basis,
+    /// The reason: section, program and version, standard.
+    pub source: String,
+    /// Changes of the scenario: key and value, in order.
+    pub set: Vec<(String, String)>,
+    pub(crate) line: usize,
+}
+
+/// Why a value is reasonable, the strongest reason first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// The paper says so itself.
+    Paper,
+    /// It is the default of the simulator, and year, that the paper used.
+    Simulator,
+    /// A standard of the time asks for it.
+    Rfc,
+    /// It is what others do.
+    Practice,
+    /// Only the paper's figures say so.
+    Fit,
+}
+
+impl Basis {
+    /// Every basis with its word in files, the strongest first.
+    pub const ALL: [(Basis, &'static str); 5] = [
+        (Basis::Paper, "paper"),
+        (Basis::Simulator, "simulator"),
+        (Basis::Rfc, "rfc"),
+        (Basis::Practice, "practice"),
+        (Basis::Fit, "fit"),
+    ];
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = Basis::ALL.iter().find(|(basis, _)| basis == self);
+        f.write_str(word.map_or("", |(_, word)| word))
+    }
+}
+
+impl Reading {
+    /// The index of the plain value: the strongest basis, of several the first.
+    pub fn plain(&self) -> usize {
+        let by_basis = self.values.iter().enumerate().min_by_key(|(_, value)| value.basis);
+        by_basis.map_or(0, |(index, _)| index)
+    }
+
+    /// The plain value.
+    pub fn plain_value(&self) -> &ReadingValue {
+        &self.values[self.plain()]
+    }
+
+    /// True if only the paper's figures speak for the plain value.
+    pub fn is_calibrated(&self) -> bool {
+        self.plain_value().basis == Basis::Fit
+    }
+
+    /// The values that are not the plain one.
+    pub fn others(&self) -> impl Iterator<Item = &ReadingValue> {
+        let plain = self.plain();
+        self.values.iter().enumerate().filter(move |(i, _)| *i != plain).map(|(_, value)| value)
+    }
+}
+
+/// Choices that are read otherwise than plainly, by name, each with the label of its value. None
+/// at all is the plain reading.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Deviation(Vec<(String, String)>);
+
+impl Deviation {
+    /// The plain reading.
+    pub const PLAIN: Deviation = Deviation(Vec::new());
+
+    /// One choice read otherwise.
+    pub fn one(name: &str, label: &str) -> Self {
+        Deviation(vec![(name.to_owned(), label.to_owned())])
+    }
+
+    /// Both at once; `None` if they read one choice in two ways.
+    pub fn and(&self, other: &Deviation) -> Option<Self> {
+        let mut both = self.0.clone();
+        both.extend(other.0.iter().cloned());
+        both.sort();
+        both.dedup();
+        let clash = both.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        (!clash).then_some(Deviation(both))
+    }
+
+    /// True if it changes everything that `other` changes, in the same way.
+    pub(crate) fn contains(&self, other: &Deviation) -> bool {
+        other.0.iter().all(|choice| self.0.contains(choice))
+    }
+
+    /// True for the plain reading.
+    pub fn is_plain(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The choices by name with the labels of their values, sorted by name.
+    pub fn choices(&self) -> &[(String, String)] {
+        &self.0
+    }
+
+    /// The label of the value of a choice, if it is read otherwise.
+    pub fn of(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(n, _)| n == name);
+        found.map(|(_, label)| label.as_str())
+    }
+
+    /// The choices, each alone, that are to be kept.
+    pub(crate) fn keep(self, keep: impl Fn(&Deviation) -> bool) -> Self {
+        let kept = self.0.into_iter().filter(|choice| keep(&Deviation(vec![choice.clone()])));
+        Deviation(kept.collect())
+    }
+
+    /// The part of it that concerns these choices.
+    pub fn within(&self, readings: &[Reading]) -> Self {
+        let own = self.0.iter().filter(|(name, _)| readings.iter().any(|r| r.name == *name));
+        Deviation(own.cloned().collect())
+    }
+}
+
+/// `plain`, or `rwnd = 32, timers = Karn`.
+impl fmt::Display for Deviation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_plain() {
+            return f.write_str("plain");
+        }
+        for (i, (name, label)) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{name} = {label}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(bases: &[Basis]) -> Reading {
+        let value = |(i, basis): (usize, &Basis)| ReadingValue {
+            label: format!("{i}"),
+            basis: *basis,
+            source: String::new(),
+            set: Vec::new(),
+            line: 0,
+        };
+        Reading {
+            name: "r".into(),
+            choice: "a choice".into(),
+            silent: None,
+            values: bases.iter().enumerate().map(value).collect(),
+            line: 0,
+        }
+    }
+
+    #[test]
+    fn the_strongest_basis_is_the_plain_reading_and_the_first_of_equals() {
+        use Basis::{Fit, Paper, Practice, Rfc, Simulator};
+        assert_eq!(reading(&[Fit, Rfc, Simulator, Practice]).plain(), 2);
+        assert_eq!(reading(&[Practice, Paper, Paper]).plain(), 1);
+        let fitted = reading(&[Fit, Fit]);
+        assert!(fitted.is_calibrated());
+        assert!(!reading(&[Fit, Practice]).is_calibrated());
+        let others: Vec<&str> = fitted.others().map(|v| v.label.as_str()).collect();
+        assert_eq!(others, ["1"]);
+    }
+
+    #[test]
+    fn deviations_join_unless_they_contradict() {
+        let (a, b) = (Deviation::one("rwnd", "32"), Deviation::one("clock", "Karn"));
+        let both = a.and(&b).unwrap();
+        assert_eq!(both, b.and(&a).unwrap());
+        assert_eq!(both.to_string(), "clock = Karn, rwnd = 32");
+        assert_eq!(a.and(&a), Some(a.clone()));
+        assert_eq!(a.and(&Deviation::one("rwnd", "20")), None);
+        assert_eq!(both.within(&[reading(&[])]), Deviation::PLAIN);
+        assert_eq!(Deviation::PLAIN.to_string(), "plain");
+    }
+}

@@ -1,0 +1,272 @@
+//! The folder of a report: its pages and tables, and what is needed to go on with it.
+//!
+//! Beside the pages there is a folder `.windward`: `lock`, held while somebody writes; a file per
+//! experiment with all that pages show of it, so that a later run adds to the report; and journals
+//! of the runs that are done, `runs-KEY` for each campaign that goes on or was interrupted. A
+//! record is appended when its run ends and carries a checksum: whatever happens, all up to the
+//! first that is torn are found again. A journal is only ever added to, until its campaign is
+//! finished: who begins anew by mistake has lost nothing.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use windward_sim::output::OutputDir;
+
+use crate::LabError;
+use crate::journal::{BUILD, CHECKSUM, Journal};
+
+/// The folder in the folder.
+const INSIDE: &str = ".windward";
+/// Prefix of the names of journals; the key of the campaign follows.
+const JOURNAL: &str = "runs-";
+/// Mark of our pages, by which their folder is recognized.
+pub const GENERATOR: &str = "<meta name=\"generator\" content=\"windward\">";
+/// The same mark in earlier versions.
+const EARLIER: &str = "Made by windward ";
+/// A folder that this process alone writes into.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    inside: PathBuf,
+    journal: Option<Journal>,
+    /// True once it has contents that stay.
+    used: bool,
+    /// Folders that did not exist before, the innermost first.
+    made: Vec<PathBuf>,
+    _lock: File,
+}
+
+impl Folder {
+    /// Opens or makes it, for this process alone.
+    ///
+    /// # Errors
+    /// If it cannot be had, another process has it, or there is a page in it that is not ours.
+    pub fn open(path: &Path) -> Result<Self, LabError> {
+        let not_ours = |message: String| LabError::Folder { path: path.to_owned(), message };
+        if path.exists() && !path.is_dir() {
+            return Err(not_ours(
+                "is a file, and the report is a folder: choose another with --out".to_owned(),
+            ));
+        }
+        if !path.exists() && path.is_symlink() {
+            return Err(not_ours(
+                "is a link that leads nowhere: make what it points to, or choose another folder \
+                 with --out"
+                    .to_owned(),
+            ));
+        }
+        let missing = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists());
+        let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        let inside = path.join(INSIDE);
+        if !inside.exists() {
+            made.insert(0, inside.clone());
+        }
+        check_page(&path.join("index.html"))?;
+        fs::create_dir_all(&inside).map_err(|e| LabError::io("create", &inside, e))?;
+        let lock_path = inside.join("lock");
+        let lock = hold(&lock_path, path, "choose another folder with --out")?;
+        let path = path.to_owned();
+        Ok(Folder { path, inside, journal: None, used: false, made, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The sections of earlier runs.
+    ///
+    /// # Errors
+    /// If one cannot be read, or another version wrote it.
+    pub fn sections<T: DeserializeOwned>(&self) -> Result<Vec<T>, LabError> {
+        let entries =
+            fs::read_dir(&self.inside).map_err(|e| LabError::io("read", &self.inside, e))?;
+        let mut names: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
+        names.retain(|p| p.extension().is_some_and(|e| e == "section"));
+        names.sort();
+        let read = |path: &PathBuf| {
+            let bytes = fs::read(path).map_err(|e| LabError::io("read", path, e))?;
+            let (build, section): (&str, &[u8]) =
+                postcard::take_from_bytes(&bytes).map_err(|_| self.of_another_version(path))?;
+            let section =
+                (build == BUILD).then(|| postcard::from_bytes_crc32(section, CHECKSUM.digest()));
+            section.and_then(Result::ok).ok_or_else(|| self.of_another_version(path))
+        };
+        names.iter().map(read).collect()
+    }
+
+    fn of_another_version(&self, path: &Path) -> LabError {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        LabError::Folder {
+            path: self.path.clone(),
+            message: format!(
+                "another build of windward than this one ({BUILD}) wrote {INSIDE}/{name}: move the \
+                 report away, or choose another folder with --out"
+            ),
+        }
+    }
+
+    /// Keeps the section of an experiment for later runs.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn keep(&mut self, id: &str, section: &impl Serialize) -> Result<(), LabError> {
+        let path = self.inside.join(format!("{id}.section"));
+        let fail = |e: postcard::Error| LabError::io("write", &path, io::Error::other(e));
+        let mut bytes = postcard::to_stdvec(BUILD).map_err(fail)?;
+        bytes.extend(postcard::to_stdvec_crc32(section, CHECKSUM.digest()).map_err(fail)?);
+        self.used = true;
+        let mut dir = OutputDir::create(&self.inside)?;
+        dir.write(&format!("{id}.section"), |out| out.write_all(&bytes))?;
+        Ok(dir.commit()?)
+    }
+
+    /// For tables and pages: they appear when it is committed.
+    pub fn output(&mut self) -> Result<OutputDir, LabError> {
+        self.used = true;
+        Ok(OutputDir::create(&self.path)?)
+    }
+
+    /// May all of these pages be written?
+    ///
+    /// # Errors
+    /// If one of them is not ours.
+    pub fn check_pages(&self, names: &[String]) -> Result<(), LabError> {
+        names.iter().try_for_each(|name| check_page(&self.path.join(name)))
+    }
+
+    /// Removes what earlier runs of an experiment left and this one has not written.
+    pub fn remove_stale(&self, names: &[String]) -> Result<(), LabError> {
+        for name in names {
+            let path = self.path.join(name);
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(LabError::io("remove", &path, e));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes pages, never over one that is not ours.
+    pub fn write_pages(&mut self, pages: &[(String, String)]) -> Result<(), LabError> {
+        let mut dir = self.output()?;
+        for (name, page) in pages {
+            check_page(&self.path.join(name))?;
+            dir.write(name, |out| out.write_all(page.as_bytes()))?;
+        }
+        Ok(dir.commit()?)
+    }
+
+    /// Opens the journal of the campaign with that key. With `resume` the runs that earlier
+    /// attempts finished are given back.
+    ///
+    /// # Errors
+    /// If there is nothing to resume, or what was interrupted is another campaign.
+    pub fn journal<T: DeserializeOwned>(
+        &mut self,
+        key: u64,
+        resume: bool,
+    ) -> Result<Vec<T>, LabError> {
+        let name = format!("{JOURNAL}{key:016x}");
+        let path = self.inside.join(&name);
+        let (journal, records): (_, Vec<T>) = Journal::open(path.clone(), key)?;
+        if resume && records.is_empty() {
+            let message = match journals(&self.path).any(|other| other != path) {
+                true => {
+                    "what was interrupted here was another run (other experiments, effort, values or \
+                     version): repeat its command with --resume, or begin anew without"
+                }
+                false => "there is nothing to resume: no run was interrupted here",
+            };
+            return Err(LabError::Folder { path: self.path.clone(), message: message.to_owned() });
+        }
+        self.journal = Some(journal);
+        Ok(if resume { records } else { Vec::new() })
+    }
+
+    /// Notes a run that is done.
+    pub fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
+        self.used = true;
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.write(record))
+    }
+
+    /// Everything is written: the journal is not needed any more.
+    pub fn finish(mut self) -> Result<(), LabError> {
+        self.journal.take().map_or(Ok(()), |mut journal| journal.remove())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.used {
+            // Nothing came of it: as if it had never been. What others need stays, since a folder
+            // with files in it is not removed.
+            if self.made.contains(&self.inside) {
+                let _ = fs::remove_file(self.inside.join("lock"));
+            }
+            for folder in &self.made {
+                let _ = fs::remove_dir(folder);
+            }
+        }
+    }
+}
+
+/// The journals of all campaigns that were interrupted in a folder.
+fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder.join(INSIDE)).into_iter().flatten();
+    let paths = entries.filter_map(|e| Some(e.ok()?.path()));
+    paths.filter(|path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(JOURNAL))
+    })
+}
+
+/// True if the folder of a report has an interrupted campaign that can be resumed.
+pub fn is_resumable(folder: &Path) -> bool {
+    journals(folder).next().is_some()
+}
+
+/// The lock in that file, for what is written into `folder`; it goes with the file that is given
+/// back.
+///
+/// # Errors
+/// If another process has it, which names `otherwise` as what to do, or it cannot be had.
+pub fn hold(lock_path: &Path, folder: &Path, otherwise: &str) -> Result<File, LabError> {
+    let lock = OpenOptions::new().create(true).append(true).open(lock_path);
+    let lock = lock.map_err(|e| LabError::io("write", lock_path, e))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(LabError::Folder {
+            path: folder.to_owned(),
+            message: format!("another windward is writing into it: wait for it, or {otherwise}"),
+        }),
+        Err(TryLockError::Error(e)) => Err(LabError::io("lock", lock_path, e)),
+    }
+}
+
+/// Checks that there is no page, or one of ours.
+fn check_page(path: &Path) -> Result<(), LabError> {
+    let text = match fs::read(path) {
+        Ok(bytes) => bytes,
+        // Without a folder there is no page; that it cannot be made is said elsewhere.
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
+        Err(e) => return Err(LabError::io("read", path, e)),
+    };
+    let text = String::from_utf8_lossy(&text);
+    if text.contains(GENERATOR) || text.contains(EARLIER) {
+        return Ok(());
+    }
+    Err(LabError::Folder {
+        path: path.to_owned(),
+        message:
+            "this page is not a report of windward and stays as it is: move it away, or choose \
+                  another folder with --out"
+                .to_owned(),
+    })
+}

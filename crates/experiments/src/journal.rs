@@ -1,0 +1,189 @@
+//! Journals: files that records are appended to as they come, each with a checksum.
+//!
+//! Whatever happens to the process, all records up to the first that is torn are found again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::LabError;
+
+/// The version of the program with a fingerprint of the types that are stored, of the engine and of
+/// the metrics, made by the build. Data of another one are not read: `0.1.0+` and 16 hexadecimal
+/// digits.
+pub const BUILD: &str = env!("WINDWARD_BUILD");
+
+/// How records are summed up against bits that fall over.
+pub(crate) const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+
+/// First record of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Opening {
+    build: String,
+    /// Key of the work: other work has another key.
+    key: u64,
+}
+
+impl Opening {
+    fn of(key: u64) -> Self {
+        Opening { build: BUILD.to_owned(), key }
+    }
+}
+
+/// Finished parts of some work.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    key: u64,
+    /// Length of the whole records, bytes.
+    whole: u64,
+    /// Once there is something to write.
+    file: Option<File>,
+}
+
+impl Journal {
+    /// The journal in a file, which need not be there, and what it holds of the work with that key.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub(crate) fn open<T: DeserializeOwned>(
+        path: PathBuf,
+        key: u64,
+    ) -> Result<(Self, Vec<T>), LabError> {
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(LabError::io("read", &path, e)),
+        };
+        let mut rest = &bytes[..];
+        let ours = read_frame(&mut rest) == Some(Opening::of(key));
+        let mut records = Vec::new();
+        while let Some(record) = read_frame(&mut rest).filter(|_| ours) {
+            records.push(record);
+        }
+        // What was being written when it ended is not whole.
+        let whole = if ours { (bytes.len() - rest.len()) as u64 } else { 0 };
+        Ok((Journal { path, key, whole, file: None }, records))
+    }
+
+    /// Appends a record. One that could not be written whole is not in it.
+    ///
+    /// # Errors
+    /// If the file does not take it.
+    pub(crate) fn write(&mut self, record: &impl Serialize) -> Result<(), LabError> {
+        self.append(record).map_err(|e| LabError::io("write", &self.path, e))
+    }
+
+    fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                let mut options = OpenOptions::new();
+                let mut file = options.create(true).write(true).truncate(false).open(&self.path)?;
+                file.set_len(self.whole)?;
+                file.seek(SeekFrom::End(0))?;
+                if self.whole == 0 {
+                    self.whole += write_frame(&mut file, &Opening::of(self.key))?;
+                }
+                none.insert(file)
+            }
+        };
+        match write_frame(file, record) {
+            Ok(length) => {
+                self.whole += length;
+                Ok(())
+            }
+            Err(error) => {
+                // The next one opens it anew, without what is torn.
+                self.file = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Nothing in it is needed any more.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    pub(crate) fn remove(&mut self) -> Result<(), LabError> {
+        self.file = None;
+        self.whole = 0;
+        match fs::remove_file(&self.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(LabError::io("remove", &self.path, e))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Length, content, checksum; gives its length.
+fn write_frame(file: &mut File, content: &impl Serialize) -> io::Result<u64> {
+    let body = postcard::to_stdvec_crc32(content, CHECKSUM.digest()).map_err(io::Error::other)?;
+    let length = u32::try_from(body.len()).map_err(io::Error::other)?;
+    let mut frame = length.to_le_bytes().to_vec();
+    frame.extend(body);
+    // In one call: a process that is killed leaves as little torn as can be.
+    file.write_all(&frame)?;
+    Ok(frame.len() as u64)
+}
+
+/// The next frame, if it is whole.
+fn read_frame<T: DeserializeOwned>(rest: &mut &[u8]) -> Option<T> {
+    let (length, after) = rest.split_first_chunk::<4>()?;
+    let body = after.get(..u32::from_le_bytes(*length) as usize)?;
+    let content = postcard::from_bytes_crc32(body, CHECKSUM.digest()).ok()?;
+    *rest = &after[body.len()..];
+    Some(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn journal(path: &Path, key: u64) -> (Journal, Vec<String>) {
+        Journal::open(path.to_owned(), key).unwrap()
+    }
+
+    #[test]
+    fn all_up_to_the_first_torn_record_is_found_again_and_writing_goes_on_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let (mut first, records) = journal(&path, 7);
+        assert!(records.is_empty());
+        for word in ["one", "two", "three"] {
+            first.write(&word).unwrap();
+        }
+        drop(first);
+        let whole = fs::metadata(&path).unwrap().len();
+        // Cut off within the last record, and at its end.
+        for (length, left) in [(whole - 1, 2), (whole - 9, 2), (whole, 3)] {
+            let copy = dir.path().join("copy");
+            fs::copy(&path, &copy).unwrap();
+            OpenOptions::new().write(true).open(&copy).unwrap().set_len(length).unwrap();
+            let (mut again, records) = journal(&copy, 7);
+            assert_eq!(records.len(), left);
+            again.write(&"more").unwrap();
+            assert_eq!(journal(&copy, 7).1[left..], ["more"]);
+        }
+        assert!(journal(&path, 8).1.is_empty(), "of other work");
+    }
+
+    #[test]
+    fn what_was_removed_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let (mut first, _) = journal(&path, 7);
+        first.write(&"one").unwrap();
+        first.remove().unwrap();
+        assert!(!path.exists());
+        first.write(&"two").unwrap();
+        drop(first);
+        assert_eq!(journal(&path, 7).1, ["two"]);
+    }
+}

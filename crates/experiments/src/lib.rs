@@ -1,0 +1,47 @@
+//! Experiments on the simulator: sweeps, statistics, claims and their verdicts.
+//!
+//! An experiment is a file, an [`Experiment`]: a scenario with axes to sweep, metrics to compute,
+//! charts to draw and claims to check. [`Experiment::plan`] turns it into a [`Plan`], a list of
+//! runs; [`Plan::run`] simulates them on all cores and gives [`Results`], which write themselves as
+//! tables.
+//!
+//! The modules, in the order of reading; each uses those before it:
+//!
+//! - [`error`]: what can go wrong. [`statistics`]: means, intervals, when to look.
+//! - [`expression`]: metrics of a run and both sides of a check. [`theory`]: curves to compare with.
+//! - [`experiment`]: the files, what is varied, measured, drawn and claimed.
+//! - [`builtin`]: the experiments that come with the program.
+//! - [`sweep`]: a plan of runs, one run, and results. [`rows`] and [`table`]: results as tables.
+//! - [`claims`]: verdicts. [`campaign`]: all runs of some experiments, until every claim is judged.
+//! - [`folder`] and [`journal`]: what is kept of runs, so that an interrupted campaign goes on.
+//! - [`Grid`] and [`Dataset`]: the runs of one experiment numbered, for other executors.
+//! - [`comparison`]: runs of several programs over one link.
+//!
+//! No module looks at a clock: callers that show progress bring one.
+
+pub mod builtin;
+pub mod campaign;
+pub mod claims;
+pub mod comparison;
+mod dataset;
+pub mod error;
+pub mod experiment;
+pub mod expression;
+pub mod folder;
+mod grid;
+mod journal;
+pub mod rows;
+pub mod statistics;
+pub mod sweep;
+pub mod table;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod theory;
+
+pub use dataset::Dataset;
+pub use error::LabError;
+pub use experiment::{Effort, Experiment};
+pub use folder::is_resumable;
+pub use grid::{Grid, GridFacts, PlannedRun};
+pub use journal::BUILD;
+pub use sweep::{FULL_READINGS, Plan, Progress, QUICK_READINGS, Results, RunOptions};

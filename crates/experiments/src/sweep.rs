@@ -1,0 +1,344 @@
+//! Sweeps: every cell of an experiment times its repetitions, on all cores.
+//!
+//! Repetition r of every cell uses the seed `base + r`: cells are compared under common
+//! random numbers, and `windward run --seed` repeats any row of the table. A run depends on
+//! its scenario alone, and results are kept by index, so neither the number of threads nor
+//! the order of completion can be seen in them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::{Deserialize, Serialize};
+use windward_core::units::{Duration, Time};
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{Outcome, Scenario, Simulation};
+
+use crate::LabError;
+use crate::experiment::{Deviation, Effort, Experiment, PlotKind, RunLength, Skipped};
+
+/// More runs than this are a mistake.
+const MAX_RUNS: usize = 10_000_000;
+
+/// An experiment with every scenario built and checked, ready to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Experiment.
+    pub experiment: Experiment,
+    /// How much of it.
+    pub effort: Effort,
+    /// The same, resolved.
+    pub length: RunLength,
+    /// One scenario per cell.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// What the other readings of a claim may take in a quick look, packet-hops: some seconds of a
+/// core.
+pub const QUICK_READINGS: f64 = 40e6;
+/// The same with full effort, and once more for pairs of readings: about a minute of a core.
+pub const FULL_READINGS: f64 = 500e6;
+
+/// How to run.
+#[derive(Clone, Copy)]
+pub struct RunOptions<'a> {
+    /// Worker threads; zero means one per core.
+    pub threads: usize,
+    /// Set it to stop: checked between runs and within. An error sets it too, so that no run goes
+    /// on for nothing.
+    pub cancel: &'a AtomicBool,
+    /// How much work, in packet-hops, the other readings of one claim may take at their first look;
+    /// the most expensive are left out, and the report says how many. `None` is no bound.
+    pub readings_budget: Option<f64>,
+    /// Called after each run, by one thread at a time.
+    pub progress: &'a (dyn Fn(Progress) + Sync),
+}
+
+/// How far a sweep is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Runs that are done.
+    pub done: usize,
+    /// Runs in all.
+    pub total: usize,
+    /// Share of the estimated work that is done, 0 to 1.
+    pub work: f64,
+}
+
+/// Results of a plan.
+#[derive(Debug, Clone)]
+pub struct Results {
+    /// The plan.
+    pub plan: Plan,
+    /// One row per run: cell after cell, repetition after repetition.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Which combination of the axes.
+    pub cell: usize,
+    /// Which repetition, from zero.
+    pub repetition: u32,
+    /// One value per metric of the experiment.
+    pub metrics: Vec<f64>,
+    /// Everything that was measured; samples only if a chart shows those of this repetition.
+    pub outcome: Outcome,
+}
+
+impl Experiment {
+    /// Builds the scenario of every cell, without the points that an axis leaves out as
+    /// impossible ([`crate::experiment::Axis::skip_impossible`]): the plan's experiment does
+    /// not have them.
+    ///
+    /// # Errors
+    /// If one of them is impossible, or a metric names a group or link that is not there.
+    pub fn plan(&self, effort: &Effort) -> Result<Plan, LabError> {
+        let length = self.overridden(self.run_length(effort));
+        self.check_runs(&length, MAX_RUNS)?;
+        let experiment = self.without_impossible(&length, |e| 0..e.cells());
+        let scenarios = (0..experiment.cells())
+            .map(|cell| experiment.scenario(cell, &length, &Deviation::PLAIN));
+        Ok(Plan {
+            effort: effort.clone(),
+            scenarios: scenarios.collect::<Result<_, _>>()?,
+            length,
+            experiment,
+        })
+    }
+
+    /// Checks that there are runs, and at most `most`.
+    pub(crate) fn check_runs(&self, length: &RunLength, most: usize) -> Result<(), LabError> {
+        let runs = self.cells().saturating_mul(length.repetitions as usize);
+        if (1..=most).contains(&runs) {
+            return Ok(());
+        }
+        Err(LabError::Experiment {
+            file: self.file.clone(),
+            line: 0,
+            message: format!(
+                "{} cells times {} repetitions are {runs} runs; 1 to {most} are possible",
+                self.cells(),
+                length.repetitions
+            ),
+        })
+    }
+
+    /// The same without the points at which one of the cells to look at is impossible, on axes that
+    /// leave these out.
+    pub fn without_impossible<I: IntoIterator<Item = usize>>(
+        &self,
+        length: &RunLength,
+        cells: impl Fn(&Experiment) -> I,
+    ) -> Experiment {
+        let mut experiment = self.clone();
+        for a in 0..self.axes.len() {
+            if !self.axes[a].skip_impossible {
+                continue;
+            }
+            let mut reasons = vec![None; experiment.axes[a].points.len()];
+            for cell in cells(&experiment) {
+                // All other errors are the plan's to report.
+                if let Err(LabError::Scenario { error, .. }) =
+                    experiment.scenario(cell, length, &Deviation::PLAIN)
+                {
+                    let text = error.to_string();
+                    let reason = text.lines().next().unwrap_or_default().to_owned();
+                    reasons[experiment.point_index(cell, a)].get_or_insert(reason);
+                }
+            }
+            // If no point is possible, the fault is not the points'.
+            if reasons.iter().all(Option::is_some) {
+                continue;
+            }
+            let axis = &mut experiment.axes[a];
+            let points = std::mem::take(&mut axis.points);
+            for (point, reason) in points.into_iter().zip(reasons) {
+                match reason {
+                    None => axis.points.push(point),
+                    Some(reason) => axis.skipped.push(Skipped { label: point.label, reason }),
+                }
+            }
+        }
+        experiment
+    }
+
+    /// The scenario file of a cell under a reading: lengths first, then the readings, then the
+    /// axes, then what was set since, each over the one before.
+    pub(crate) fn file_of(
+        &self,
+        cell: usize,
+        length: &RunLength,
+        reading: &Deviation,
+    ) -> Result<ScenarioFile, LabError> {
+        let mut file = self.scenario.clone();
+        let lengths = [("duration", &length.duration), ("warmup", &length.warmup)];
+        let lengths = lengths.into_iter();
+        let lengths = lengths.filter_map(|(key, value)| Some((key, value.as_deref()?)));
+        let of_readings = self.readings.iter().flat_map(|r| {
+            let label = reading.of(&r.name);
+            let chosen = label.and_then(|label| r.values.iter().find(|v| v.label == label));
+            let value = chosen.unwrap_or_else(|| r.plain_value());
+            value.set.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        });
+        let of_axes = self.points(cell).into_iter().flat_map(|p| &p.set);
+        let of_axes = of_axes.map(|(key, value)| (key.as_str(), value.as_str()));
+        let changed =
+            self.revision.overrides.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        for (key, value) in lengths.chain(of_readings).chain(of_axes).chain(changed) {
+            file.set(key, value).map_err(|error| self.at_cell(cell, reading, error))?;
+        }
+        Ok(file)
+    }
+
+    fn at_cell(
+        &self,
+        cell: usize,
+        reading: &Deviation,
+        error: windward_sim::scenario::file::ScenarioError,
+    ) -> LabError {
+        let mut place: Vec<String> = Vec::new();
+        if !self.axes.is_empty() {
+            place.push(self.cell_name(cell));
+        }
+        if !reading.is_plain() {
+            place.push(format!("reading {reading}"));
+        }
+        LabError::Scenario { cell: (!place.is_empty()).then(|| place.join("; ")), error }
+    }
+
+    /// The scenario of a cell under a reading, with everything that is measured and drawn in it.
+    pub fn scenario(
+        &self,
+        cell: usize,
+        length: &RunLength,
+        reading: &Deviation,
+    ) -> Result<Scenario, LabError> {
+        let file = self.file_of(cell, length, reading)?;
+        let scenario = file.build().map_err(|error| self.at_cell(cell, reading, error))?;
+        let points = self.points(cell);
+        for metric in &self.metrics {
+            for measure in metric.expression.leaves() {
+                measure.check(&scenario).map_err(|message| LabError::Experiment {
+                    file: self.file.clone(),
+                    line: metric.line,
+                    message,
+                })?;
+            }
+        }
+        for plot in self.plots.iter().filter(|plot| plot.shows(&points)) {
+            plot.check(&scenario).map_err(|message| LabError::Experiment {
+                file: self.file.clone(),
+                line: plot.line,
+                message,
+            })?;
+        }
+        Ok(scenario)
+    }
+
+    /// One repetition of a cell: its metrics, and what was measured. `simulate` runs a scenario, or
+    /// gives up when it sees the flag.
+    ///
+    /// # Errors
+    /// As `simulate`.
+    pub fn perform(
+        &self,
+        cell: &Scenario,
+        repetition: u32,
+        cancel: &AtomicBool,
+        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError>,
+    ) -> Result<(Vec<f64>, Outcome), LabError> {
+        let mut scenario = cell.clone();
+        scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
+        let mut outcome = simulate(&scenario, cancel)?;
+        let metrics = self.metrics.iter();
+        let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
+        let metrics = metrics.collect();
+        if !self.shows_samples(repetition) {
+            // Thousands of values per run: what nobody will look at again goes.
+            outcome.samples = None;
+        }
+        Ok((metrics, outcome))
+    }
+
+    /// True if a chart or table shows the samples of that repetition.
+    pub(crate) fn shows_samples(&self, repetition: u32) -> bool {
+        self.plots.iter().any(|plot| match &plot.kind {
+            PlotKind::Time { what, single, .. } => {
+                what.is_sampled() && (repetition == 0 || !single)
+            }
+            _ => false,
+        })
+    }
+}
+
+impl Plan {
+    /// Number of runs.
+    pub fn runs(&self) -> usize {
+        self.scenarios.len() * self.length.repetitions as usize
+    }
+
+    /// Do charts and tables show that repetition of each cell under a reading?
+    pub fn shows(&self, reading: &Deviation, repetition: u32) -> bool {
+        reading.is_plain() && repetition < self.length.repetitions
+    }
+
+    /// Warnings of the scenarios, each sentence once.
+    pub fn warnings(&self) -> Vec<&str> {
+        let mut warnings: Vec<&str> = Vec::new();
+        for warning in self.scenarios.iter().flat_map(|scenario| &scenario.warnings) {
+            if !warnings.contains(&warning.as_str()) {
+                warnings.push(warning);
+            }
+        }
+        warnings
+    }
+}
+
+impl Results {
+    /// The values of a metric in a cell, one per repetition.
+    pub fn samples(&self, metric: usize, cell: usize) -> Vec<f64> {
+        let runs = self.cell_runs(cell).iter();
+        runs.map(|r| r.metrics[metric]).collect()
+    }
+
+    /// The runs of a cell, in the order of repetitions.
+    pub fn cell_runs(&self, cell: usize) -> &[Run] {
+        let n = self.plan.length.repetitions as usize;
+        &self.runs[cell * n..(cell + 1) * n]
+    }
+}
+
+/// Events between two looks at the cancel flag: some ten milliseconds.
+const SLICE: f64 = 100_000.0;
+
+/// Runs a scenario to its end, or to the moment `cancel` is set.
+///
+/// # Errors
+/// [`LabError::Cancelled`] then, and [`LabError::Part`] if a part of another crate failed.
+pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, LabError> {
+    let mut simulation = Simulation::new(scenario);
+    let slices = (scenario.predicted_packet_hops() / SLICE).clamp(20.0, 1e6);
+    let longest = Duration::from_secs_f64(scenario.duration.as_secs_f64() / slices);
+    let mut slice = longest.max(Duration::from_ps(1));
+    let end = Time::ZERO + scenario.duration;
+    let mut until = Time::ZERO;
+    while until < end {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(LabError::Cancelled);
+        }
+        until = end.min(until + slice);
+        let before = simulation.events();
+        simulation.advance(until);
+        // A prediction may be far too low, as where a receiver lies and the window has no end.
+        let events = (simulation.events() - before) as f64;
+        let fitting = slice.as_secs_f64() * (SLICE / events.max(1.0)).clamp(0.01, 2.0);
+        slice = Duration::from_secs_f64(fitting).clamp(Duration::from_ps(1), longest);
+        if let Some(failure) = scenario.failure() {
+            return Err(LabError::Part(failure));
+        }
+    }
+    Ok(simulation.finish())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,486 @@
+//! What is taken from an event. Fields of another type than they should have count as absent, and
+//! what is unknown is passed over: logs come from everywhere.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// A number, or what reads as one; else nothing. Some stacks write numbers as strings.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) enum Number {
+    #[default]
+    None,
+    Integer(u64),
+    Real(f64),
+}
+
+impl Number {
+    /// As a real number, which is finite.
+    pub(super) fn real(self) -> Option<f64> {
+        match self {
+            Number::None => None,
+            Number::Integer(number) => Some(number as f64),
+            Number::Real(number) => Some(number),
+        }
+    }
+
+    /// As a real number from 0 on.
+    pub(super) fn size(self) -> Option<f64> {
+        self.real().filter(|number| *number >= 0.0)
+    }
+
+    /// As a whole number from 0 on.
+    pub(super) fn integer(self) -> Option<u64> {
+        match self {
+            Number::None => None,
+            Number::Integer(number) => Some(number),
+            // 2^53: from there on not every integer is a number.
+            Number::Real(number) => ((0.0..=9_007_199_254_740_992.0).contains(&number)
+                && number.fract() == 0.0)
+                .then_some(number as u64),
+        }
+    }
+
+    fn of(number: f64) -> Self {
+        if number.is_finite() { Number::Real(number) } else { Number::None }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient::<Number>(PhantomData))
+    }
+}
+
+/// A string; anything else is an empty one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
+
+impl Text<'_> {
+    pub(super) fn some(&self) -> Option<&str> {
+        Some(self.0.as_ref()).filter(|text| !text.is_empty())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Lenient::<Text<'a>>(PhantomData))
+    }
+}
+
+/// Conversion of JSON values of any type.
+trait FromAny<'de>: Default {
+    fn from_str(_text: Cow<'de, str>) -> Self {
+        Self::default()
+    }
+    fn from_u64(_number: u64) -> Self {
+        Self::default()
+    }
+    fn from_f64(_number: f64) -> Self {
+        Self::default()
+    }
+}
+
+impl FromAny<'_> for Number {
+    fn from_str(text: Cow<'_, str>) -> Self {
+        let integer = text.trim().parse().map(Number::Integer);
+        integer.or_else(|_| text.trim().parse().map(Number::of)).unwrap_or_default()
+    }
+    fn from_u64(number: u64) -> Self {
+        Number::Integer(number)
+    }
+    fn from_f64(number: f64) -> Self {
+        Number::of(number)
+    }
+}
+
+impl<'de: 'a, 'a> FromAny<'de> for Text<'a> {
+    fn from_str(text: Cow<'de, str>) -> Self {
+        Text(text)
+    }
+}
+
+struct Lenient<T>(PhantomData<T>);
+
+impl<'de, T: FromAny<'de>> Visitor<'de> for Lenient<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("anything")
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
+        Ok(T::default())
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<T, E> {
+        Ok(T::from_u64(number))
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<T, E> {
+        Ok(u64::try_from(number).map_or_else(|_| T::from_f64(number as f64), T::from_u64))
+    }
+    fn visit_f64<E>(self, number: f64) -> Result<T, E> {
+        Ok(T::from_f64(number))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<T, E> {
+        Ok(T::from_str(Cow::Owned(text.to_owned())))
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T, E> {
+        Ok(T::from_str(Cow::Borrowed(text)))
+    }
+    fn visit_unit<E>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(T::default())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(T::default())
+    }
+}
+
+/// An object; anything else is one without members.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Object<T>, E> {
+                Ok(Object::default())
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<Object<T>, E> {
+                Ok(Object::default())
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<Object<T>, E> {
+                Ok(Object::default())
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<Object<T>, E> {
+                Ok(Object::default())
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Object<T>, E> {
+                Ok(Object::default())
+            }
+            fn visit_unit<E>(self) -> Result<Object<T>, E> {
+                Ok(Object::default())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Object<T>, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Object::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_any(ObjectVisitor(PhantomData))
+    }
+}
+
+/// An array; anything else is an empty one.
+#[derive(Debug, Clone)]
+pub(super) struct List<T>(pub(super) Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        List(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ListVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
+            type Value = List<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            fn visit_str<E>(self, _: &str) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            fn visit_unit<E>(self) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
+                let mut list = Vec::new();
+                while let Some(element) = seq.next_element()? {
+                    list.push(element);
+                }
+                Ok(List(list))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List<T>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(List::default())
+            }
+        }
+        deserializer.deserialize_any(ListVisitor(PhantomData))
+    }
+}
+
+/// An event as an object, from draft-02 on.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawEvent<'a> {
+    pub(super) time: Number,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) category: Text<'a>,
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) time_format: Text<'a>,
+    #[serde(borrow)]
+    pub(super) group_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) data: Object<Data<'a>>,
+}
+
+/// Members of the data of all events that are read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Data<'a> {
+    #[serde(borrow)]
+    pub(super) header: Object<Header<'a>>,
+    #[serde(borrow)]
+    pub(super) packet_type: Text<'a>,
+    pub(super) packet_number: Number,
+    pub(super) packet_size: Number,
+    pub(super) raw: Object<Raw>,
+    #[serde(borrow)]
+    pub(super) frames: List<Object<Frame<'a>>>,
+    pub(super) packet_numbers: List<Number>,
+    #[serde(borrow)]
+    pub(super) packet_number_space: Text<'a>,
+    #[serde(borrow)]
+    pub(super) trigger: Text<'a>,
+    #[serde(borrow)]
+    pub(super) old: Text<'a>,
+    #[serde(borrow)]
+    pub(super) new: Text<'a>,
+    #[serde(borrow)]
+    pub(super) event_type: Text<'a>,
+    #[serde(borrow)]
+    pub(super) timer_type: Text<'a>,
+    pub(super) congestion_window: Number,
+    pub(super) cwnd: Number,
+    pub(super) bytes_in_flight: Number,
+    pub(super) smoothed_rtt: Number,
+    pub(super) latest_rtt: Number,
+    pub(super) min_rtt: Number,
+    pub(super) ssthresh: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Header<'a> {
+    #[serde(borrow)]
+    pub(super) packet_type: Text<'a>,
+    pub(super) packet_number: Number,
+    pub(super) packet_size: Number,
+    pub(super) length: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Raw {
+    pub(super) length: Number,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Frame<'a> {
+    #[serde(borrow)]
+    pub(super) frame_type: Text<'a>,
+    pub(super) acked_ranges: List<List<Number>>,
+    pub(super) ce: Number,
+}
+
+/// An event, in milliseconds of the log's own clock.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogEvent {
+    /// When, milliseconds.
+    pub time_ms: f64,
+    /// Where in the file it begins, bytes.
+    pub at: u64,
+    /// Kind of event.
+    pub what: What,
+}
+
+/// Content of an event, as far as it is understood.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A packet was sent.
+    Sent {
+        /// Its number, if it has one.
+        number: Option<u64>,
+        /// True in the application's packet number space.
+        is_data: bool,
+        /// Bytes.
+        size: Option<f64>,
+    },
+    /// A packet was received, or packets were acknowledged.
+    Received {
+        /// The ranges that it acknowledges, ends included.
+        acked: Vec<(u64, u64)>,
+        /// Packets that the peer had received marked, so far.
+        ce: Option<u64>,
+        /// As of [`What::Sent`].
+        is_data: bool,
+    },
+    /// A packet was found lost.
+    Lost {
+        /// Its number.
+        number: Option<u64>,
+        /// By what sign.
+        trigger: Option<String>,
+    },
+    /// Metrics changed, to those that are not `None`.
+    Metrics(Metrics),
+    /// The state of congestion control changed.
+    State {
+        /// From.
+        old: Option<String>,
+        /// State after the change.
+        new: String,
+        /// Why.
+        trigger: Option<String>,
+    },
+    /// A timer of loss recovery expired.
+    Expired,
+    /// Packets that had been declared lost arrived.
+    Spurious,
+    /// Something that comparisons do not use.
+    Other,
+}
+
+/// Bytes and milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Metrics {
+    /// The congestion window, bytes.
+    pub cwnd: Option<f64>,
+    /// Bytes in flight.
+    pub in_flight: Option<f64>,
+    /// The smoothed RTT, milliseconds.
+    pub smoothed_rtt: Option<f64>,
+    /// The latest RTT, milliseconds.
+    pub latest_rtt: Option<f64>,
+    /// The smallest RTT, milliseconds.
+    pub min_rtt: Option<f64>,
+    /// The slow start threshold, bytes.
+    pub ssthresh: Option<f64>,
+}
+
+impl Data<'_> {
+    /// What an event of that category and type says; times in units of `unit_ms`.
+    pub(super) fn what(&self, category: &str, kind: &str, unit_ms: f64) -> What {
+        let ours = ["", "quic", "transport", "recovery", "windward"];
+        if !ours.iter().any(|known| known.eq_ignore_ascii_case(category)) {
+            return What::Other;
+        }
+        let owned = |text: &Text<'_>| text.some().map(str::to_owned);
+        let rtt = |number: Number| number.size().map(|time| time * unit_ms);
+        match kind.to_ascii_lowercase().as_str() {
+            "packet_sent" => What::Sent {
+                number: self.number(),
+                is_data: self.is_data(),
+                // quinn's is in the length of the header.
+                size: [
+                    self.raw.0.length,
+                    self.header.0.packet_size,
+                    self.packet_size,
+                    self.header.0.length,
+                ]
+                .into_iter()
+                .find_map(Number::size),
+            },
+            "packet_received" => {
+                let acks = || {
+                    let frames = self.frames.0.iter().map(|frame| &frame.0);
+                    frames.filter(|frame| frame.frame_type.0.eq_ignore_ascii_case("ack"))
+                };
+                let ranges = acks().flat_map(|frame| &frame.acked_ranges.0);
+                let acked = ranges.filter_map(|range| match range.0[..] {
+                    [one] => one.integer().map(|one| (one, one)),
+                    [first, last] => first.integer().zip(last.integer()),
+                    _ => None,
+                });
+                What::Received {
+                    acked: acked.filter(|(first, last)| first <= last).collect(),
+                    ce: acks().filter_map(|frame| frame.ce.integer()).max(),
+                    is_data: self.is_data(),
+                }
+            }
+            "packets_acked" => What::Received {
+                acked: self
+                    .packet_numbers
+                    .0
+                    .iter()
+                    .filter_map(|n| n.integer())
+                    .map(|n| (n, n))
+                    .collect(),
+                ce: None,
+                is_data: self.is_data(),
+            },
+            "packet_lost" => What::Lost { number: self.number(), trigger: owned(&self.trigger) },
+            "metrics_updated" | "recovery_metrics_updated" => What::Metrics(Metrics {
+                cwnd: self.congestion_window.size().or_else(|| self.cwnd.size()),
+                in_flight: self.bytes_in_flight.size(),
+                smoothed_rtt: rtt(self.smoothed_rtt),
+                latest_rtt: rtt(self.latest_rtt),
+                min_rtt: rtt(self.min_rtt),
+                ssthresh: self.ssthresh.size(),
+            }),
+            "congestion_state_updated" => match owned(&self.new) {
+                Some(new) => {
+                    What::State { old: owned(&self.old), new, trigger: owned(&self.trigger) }
+                }
+                None => What::Other,
+            },
+            "loss_timer_updated" | "timer_updated" => {
+                let timers = ["", "ack", "pto", "loss_timeout"];
+                let of_recovery = timers.contains(&self.timer_type.0.as_ref());
+                match of_recovery && self.event_type.0 == "expired" {
+                    true => What::Expired,
+                    false => What::Other,
+                }
+            }
+            "spurious_loss" => What::Spurious,
+            _ => What::Other,
+        }
+    }
+
+    fn number(&self) -> Option<u64> {
+        self.header.0.packet_number.integer().or_else(|| self.packet_number.integer())
+    }
+
+    fn is_data(&self) -> bool {
+        let kind = self.header.0.packet_type.some().or_else(|| self.packet_type.some());
+        let space = self.packet_number_space.some();
+        !kind.or(space).is_some_and(|kind| {
+            ["initial", "handshake", "retry", "version_negotiation", "stateless_reset"]
+                .iter()
+                .any(|other| other.eq_ignore_ascii_case(kind))
+        })
+    }
+}

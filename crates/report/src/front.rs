@@ -1,0 +1,214 @@
+//! First page of a reproduction: verdicts claim by claim, and links to all figures.
+
+use std::fmt::Write;
+
+use windward_experiments::builtin::Collection;
+use windward_experiments::claims::{ClaimResult, Verdict};
+
+use crate::figure;
+use crate::group::Group;
+use crate::lead::{Found, Lead};
+use crate::page::{Provenance, Standing, badge_of, class, counter, facts, prose};
+use crate::plot::escape;
+
+/// The lead of a reproduction: claims and their verdicts, paper by paper.
+#[derive(Debug)]
+pub(crate) struct Reproduction;
+
+impl Lead for Reproduction {
+    fn title(&self) -> &str {
+        "Reproduced figures and claims"
+    }
+
+    fn name(&self) -> &str {
+        "All claims"
+    }
+
+    fn front(&self, html: &mut String, found: &Found<'_>) -> Vec<(&'static str, String)> {
+        let Found { groups, about, standing, .. } = found;
+        header(html, groups, about, *standing);
+        claims(html, groups);
+        contents(html, groups);
+        Vec::new()
+    }
+}
+
+/// Introduction, counts of verdicts, and one card a paper.
+fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing: Standing) {
+    let sections = || groups.iter().flat_map(|g| &g.sections);
+    let claims = || groups.iter().flat_map(|g| &g.claims);
+    let runs: usize = sections().map(|s| s.origin.runs).sum();
+    let judged = || claims().filter(|c| c.is_judged());
+    let count = |verdict| judged().filter(|c| c.verdict == verdict).count();
+    html.push_str("<header>\n<h1>Reproduced figures and claims</h1>\n");
+    unfinished(html, groups, standing);
+    let _ = writeln!(
+        html,
+        "<p>Windward simulates congestion control, packet by packet, and measures what papers claim \
+         of it. Here are {} experiments, {runs} runs to draw them, and a verdict on each of {} \
+         claims.</p>",
+        sections().count(),
+        claims().count()
+    );
+    if claims().next().is_some() {
+        html.push_str("<ul class=\"counts totals\">\n");
+        for verdict in Verdict::ALL {
+            counter(html, count(verdict), &verdict.to_string(), class(verdict));
+        }
+        let some = judged().filter(|c| c.held() > 0).count();
+        counter(html, some, "hold under some reading", "open");
+        counter(html, judged().count() - some, "hold under none", "open");
+        html.push_str("</ul>\n");
+        let readings: usize = judged().map(|c| c.of()).sum();
+        let left_out: usize = judged().map(|c| c.left_out).sum();
+        let others = match left_out {
+            0 => "each claim also under every other reasonable value of each choice".to_owned(),
+            n => format!(
+                "each claim also under other reasonable values of each choice, but for {n} that \
+                 would take longest (<code>--all-readings</code>)"
+            ),
+        };
+        let _ = writeln!(
+            html,
+            "<p>The verdict is that under the <b>plain reading</b>: where a paper leaves a choice \
+             open, its own words elsewhere, else the default of the simulator it used, else the \
+             standard of the time. {readings} readings were judged in all: {others}. A claim holds if each of its checks does. \
+             A check is repeated until its interval, which allows for looking often, is clear of \
+             the bound, or the runs allowed for are spent: then it is inconclusive. A tie is an \
+             order asked of two things that are equal.</p>"
+        );
+    }
+    facts(html, &Group::efforts(groups), about);
+    let cards: Vec<&Group<'_>> = groups.iter().filter(|g| is_card(g)).collect();
+    if !cards.is_empty() {
+        html.push_str("<div class=\"cards\">\n");
+        for group in cards {
+            card(html, group);
+        }
+        html.push_str("</div>\n");
+    }
+    html.push_str("</header>\n");
+}
+
+/// Remark on what is missing, if anything is.
+fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
+    let claims = groups.iter().flat_map(|g| &g.claims);
+    let open = claims.filter(|c| !c.is_finished()).count();
+    let missing = match (standing.to_come, open) {
+        (0, 0) if !standing.running => return,
+        (0, 0) => "the last pages are being written".to_owned(),
+        (0, open) => format!("{open} claims are still to be judged under all their readings"),
+        (experiments, 0) => format!("{experiments} experiments are still to come"),
+        (experiments, open) => {
+            format!("{experiments} experiments and verdicts on {open} claims are still to come")
+        }
+    };
+    let state = if standing.running { "Still running" } else { "Interrupted" };
+    let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {missing}.</p>");
+}
+
+/// A paper has a card; so has anything else that claims something.
+fn is_card(group: &Group<'_>) -> bool {
+    group.collection.is_some_and(Collection::is_paper) || !group.claims.is_empty()
+}
+
+fn card(html: &mut String, group: &Group<'_>) {
+    let _ = writeln!(
+        html,
+        "<article class=\"card\">\n<h2><a href=\"{}\">{}</a></h2>",
+        escape(&group.page()),
+        escape(group.title)
+    );
+    let byline = group.byline();
+    if !byline.is_empty() {
+        let _ = writeln!(html, "<p class=\"byline\">{}</p>", escape(&byline));
+    }
+    if !group.claims.is_empty() {
+        html.push_str("<ul class=\"counts\">\n");
+        for verdict in Verdict::ALL {
+            if verdict != Verdict::Tie || group.count(verdict) > 0 {
+                counter(html, group.count(verdict), &verdict.to_string(), class(verdict));
+            }
+        }
+        html.push_str("</ul>\n");
+    }
+    html.push_str("</article>\n");
+}
+
+/// Every claim in its words.
+fn claims(html: &mut String, groups: &[Group<'_>]) {
+    if groups.iter().all(|g| g.claims.is_empty()) {
+        return;
+    }
+    html.push_str("<section class=\"part\" id=\"claims\">\n<h2>Every claim</h2>\n");
+    for group in groups.iter().filter(|g| !g.claims.is_empty()) {
+        let _ = writeln!(
+            html,
+            "<h3><a href=\"{}\">{}</a></h3>\n<div class=\"scroll\"><table class=\"claims\">\n\
+             <thead><tr><th>Claim</th><th>Verdict</th><th>Readings</th><th>What the paper says</th>\
+             <th>What decides</th></tr></thead>\n<tbody>",
+            escape(&group.page()),
+            escape(group.title)
+        );
+        for claim in &group.claims {
+            row(html, group, claim);
+        }
+        html.push_str("</tbody></table></div>\n");
+    }
+    html.push_str("</section>\n");
+}
+
+fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
+    let decides = match claim.deciding()[..] {
+        _ if !claim.is_judged() => String::new(),
+        [] => claim.explanation().map(str::to_owned).unwrap_or_default(),
+        [first, ref more @ ..] => {
+            let more = match more.len() {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            format!("{}: {}{more}", first.title(), first.verdict)
+        }
+    };
+    let readings = match (claim.is_judged(), claim.left_out, claim.to_come) {
+        (false, ..) => String::new(),
+        (true, 0, 0) => format!("{} of {}", claim.held(), claim.of()),
+        (true, more, 0) => {
+            format!("{} of {}<br><small>{more} not judged</small>", claim.held(), claim.of())
+        }
+        (true, _, more) => {
+            format!("{} of {}<br><small>{more} to come</small>", claim.held(), claim.of())
+        }
+    };
+    let calibrated = if claim.calibrated.is_empty() { "" } else { "<br><small>calibrated</small>" };
+    let _ = writeln!(
+        html,
+        "<tr><td><a href=\"{}#{id}\">{id}</a></td><td>{}{calibrated}</td><td>{readings}</td>\
+         <td>{}</td><td>{}</td></tr>",
+        escape(&group.page()),
+        badge_of(claim),
+        escape(&claim.claim),
+        prose(&decides),
+        id = escape(&claim.id),
+    );
+}
+
+/// A link to every section.
+fn contents(html: &mut String, groups: &[Group<'_>]) {
+    html.push_str("<nav id=\"contents\">\n<h2>Every figure</h2>\n<div class=\"columns\">\n");
+    for group in groups {
+        let page = escape(&group.page());
+        let _ =
+            writeln!(html, "<div>\n<h3><a href=\"{page}\">{}</a></h3>\n<ul>", escape(group.title));
+        for section in &group.sections {
+            let _ = writeln!(
+                html,
+                "<li><a href=\"{page}#{}\">{}</a></li>",
+                escape(&section.id),
+                escape(&figure::heading(section))
+            );
+        }
+        html.push_str("</ul>\n</div>\n");
+    }
+    html.push_str("</div>\n</nav>\n");
+}

@@ -1,0 +1,184 @@
+//! The pages beside the first: a paper's experiments with its claims, and those of no paper.
+
+use windward_experiments::builtin::{self, Collection};
+use windward_experiments::claims::{ClaimResult, Verdict};
+use windward_experiments::experiment::{Experiment, fnv1a};
+
+use crate::section::{ExperimentSection, key_of};
+
+/// One page.
+#[derive(Debug)]
+pub struct Group<'a> {
+    /// The collection's key, or that of a paper which does not come with the program.
+    pub key: &'a str,
+    /// Its heading.
+    pub title: &'a str,
+    pub(super) collection: Option<&'static Collection>,
+    pub(super) sections: Vec<&'a ExperimentSection>,
+    /// As people count: `L9` before `L10`.
+    pub(super) claims: Vec<&'a ClaimResult>,
+}
+
+/// How many claims of one collection hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// Key of the paper or collection.
+    pub key: String,
+    /// Claims by their verdict under the plain reading, as in [`Verdict::ALL`].
+    pub plain: [usize; 4],
+    /// Claims that hold under one reading at least.
+    pub under_some: usize,
+    /// Claims that hold under none.
+    pub under_none: usize,
+}
+
+impl Tally {
+    /// All claims.
+    pub fn claims(&self) -> usize {
+        self.plain.iter().sum()
+    }
+}
+
+/// How many claims of each collection hold.
+pub(crate) fn tallies(sections: &[ExperimentSection]) -> Vec<Tally> {
+    let groups = groups(sections);
+    groups.iter().filter(|g| !g.claims.is_empty()).map(Group::tally).collect()
+}
+
+/// Key of experiments without a paper or collection.
+const OWN: &str = "experiments";
+
+/// The sections by collection: papers first, then what the user brought, then the others.
+pub(super) fn groups(sections: &[ExperimentSection]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    let mut sorted: Vec<&ExperimentSection> = sections.iter().collect();
+    sorted.sort_by_key(|section| section.place.number);
+    for section in sorted {
+        let key = section.place.group.as_deref().unwrap_or(OWN);
+        let collection = builtin::collections().find(|c| c.key == key);
+        let own = section.found.claims.iter();
+        match groups.iter_mut().find(|g| g.key == key) {
+            Some(group) => {
+                group.sections.push(section);
+                group.claims.extend(own);
+            }
+            None => groups.push(Group {
+                key,
+                title: match collection {
+                    Some(collection) => collection.title,
+                    None if key == OWN => "Experiments",
+                    None => key,
+                },
+                collection,
+                sections: vec![section],
+                claims: own.collect(),
+            }),
+        }
+    }
+    groups.sort_by_key(|g| place(g.collection));
+    for group in &mut groups {
+        group.claims.sort_by_key(|c| rank(&c.id));
+    }
+    groups
+}
+
+/// The page that an experiment is shown on.
+pub(crate) fn page_of(experiment: &Experiment) -> String {
+    page(key_of(experiment).unwrap_or(OWN))
+}
+
+/// The page of a group. Two never share one: what a name of a file cannot say becomes a sum.
+fn page(key: &str) -> String {
+    if builtin::collections().any(|c| c.key == key) {
+        return format!("{key}.html");
+    }
+    let safe = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let name: String = key.chars().map(|c| if safe(c) { c } else { '-' }).collect();
+    match key.chars().all(safe) {
+        true => format!("own-{name}.html"),
+        false => format!("own-{name}-{:08x}.html", fnv1a(key.as_bytes()) >> 32),
+    }
+}
+
+fn place(collection: Option<&Collection>) -> usize {
+    let own = builtin::PAPERS.len();
+    collection.map_or(own, |collection| {
+        let place = builtin::collections().position(|c| c.key == collection.key);
+        place.map_or(own, |p| if p < own { p } else { p + 1 })
+    })
+}
+
+impl Group<'_> {
+    /// The name of its page.
+    pub fn page(&self) -> String {
+        page(self.key)
+    }
+
+    /// How long its experiments ran: `quick`, `full`, `custom`, each once.
+    pub fn efforts(groups: &[Group<'_>]) -> String {
+        let sections = groups.iter().flat_map(|g| &g.sections);
+        let mut efforts: Vec<&str> = sections.map(|s| s.origin.effort.as_str()).collect();
+        efforts.sort_unstable();
+        efforts.dedup();
+        efforts.join(", ")
+    }
+
+    pub(super) fn count(&self, verdict: Verdict) -> usize {
+        self.claims.iter().filter(|c| c.is_judged() && c.verdict == verdict).count()
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        let under_some = self.claims.iter().filter(|c| c.held() > 0).count();
+        Tally {
+            key: self.key.to_owned(),
+            plain: Verdict::ALL.map(|verdict| self.count(verdict)),
+            under_some,
+            under_none: self.claims.iter().filter(|c| c.is_judged()).count() - under_some,
+        }
+    }
+
+    /// `C. De Vleeschouwer, P. Frossard. Computer Networks, 2008`; empty without a paper.
+    pub(super) fn byline(&self) -> String {
+        let paper = self.collection.filter(|c| c.is_paper());
+        paper.map_or_else(String::new, |c| format!("{}. {}", c.authors, c.published))
+    }
+}
+
+/// Puts `L10` behind `L9`, and `L4b` behind `L4`: first the letters, then the number, then what
+/// follows.
+fn rank(id: &str) -> (&str, u64, &str) {
+    let digits = id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len());
+    let (letters, rest) = id.split_at(digits);
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    (letters, rest[..end].parse().unwrap_or(u64::MAX), &rest[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_keys_share_a_page() {
+        // Neither with each other nor with the first page.
+        let keys = ["lr2008", "index", "smith 2020", "smith-2020", "M\u{fc}ller", "M\u{f6}ller"];
+        let pages: std::collections::BTreeSet<String> = keys.into_iter().map(page).collect();
+        assert_eq!(pages.len(), keys.len(), "{pages:?}");
+        assert!(pages.contains("lr2008.html") && pages.contains("own-smith-2020.html"));
+        assert!(pages.iter().all(|p| p.is_ascii() && p != "index.html"), "{pages:?}");
+    }
+
+    #[test]
+    fn claims_are_listed_as_people_count() {
+        let mut ids = ["L10", "E1", "L4b", "L9", "L4", "L2"];
+        ids.sort_by_key(|id| rank(id));
+        assert_eq!(ids, ["E1", "L2", "L4", "L4b", "L9", "L10"]);
+    }
+
+    #[test]
+    fn what_the_user_brought_stands_behind_the_papers() {
+        let papers = builtin::PAPERS.into_iter().map(|c| place(Some(c)));
+        let others = [builtin::MATRIX, builtin::FIELD].map(|c| place(Some(c)));
+        let places: Vec<usize> = papers.chain([place(None)]).chain(others).collect();
+        assert_eq!(places, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+}

@@ -1,0 +1,103 @@
+//! First pages of reports, and what follows from them for the others.
+
+use windward_experiments::claims::ClaimResult;
+use windward_experiments::experiment::{Deviation, Effort, Experiment};
+
+use crate::figure;
+use crate::group::{Group, groups};
+use crate::page::{Provenance, Standing, foot, head};
+use crate::section::ExperimentSection;
+
+/// The first page of a report, the commands and scenarios on its other pages, and files of its own.
+pub trait Lead: std::fmt::Debug + Sync {
+    /// The title of the first page.
+    fn title(&self) -> &str;
+
+    /// Name of the first page on the others.
+    fn name(&self) -> &str;
+
+    /// Writes the first page, and names the files of its own with their text.
+    fn front(&self, html: &mut String, found: &Found<'_>) -> Vec<(&'static str, String)>;
+
+    /// Puts the other pages in order, and gives them their titles.
+    fn arrange<'a>(&'a self, _groups: &mut [Group<'a>]) {}
+
+    /// The command that measures an experiment again.
+    fn command(&self, experiment: &Experiment, effort: &Effort) -> String {
+        experiment.command(effort)
+    }
+
+    /// The scenario file of an experiment, if its page links to one.
+    fn scenario_text(&self, _experiment: &Experiment) -> Option<String> {
+        None
+    }
+
+    /// True if experiments of earlier runs into the same folder stay on the pages.
+    fn keeps_earlier(&self) -> bool {
+        true
+    }
+}
+
+/// Facts for the first page.
+#[derive(Debug)]
+pub struct Found<'a> {
+    /// The other pages.
+    pub groups: &'a [Group<'a>],
+    /// The claims of all experiments on the pages, as far as they are judged.
+    pub claims: Vec<&'a ClaimResult>,
+    /// Runs in which connections gave up.
+    pub gave_up: &'a [GaveUp],
+    /// Date, machine, revision and command.
+    pub about: &'a Provenance,
+    /// How far it is.
+    pub standing: Standing,
+}
+
+/// Runs of one cell in which connections of one protocol gave up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GaveUp {
+    /// That of the connections.
+    pub protocol: String,
+    /// The experiment.
+    pub experiment: String,
+    /// Why, in the words of the stack or the simulator.
+    pub reason: String,
+    /// The labels of the cell.
+    pub cell: String,
+    /// How the cell was read.
+    pub reading: Deviation,
+    /// In how many runs.
+    pub runs: usize,
+}
+
+/// Pages by name, `index.html` last, and the files of the lead.
+pub(crate) struct Written {
+    pub(crate) pages: Vec<(String, String)>,
+    pub(crate) files: Vec<(&'static str, String)>,
+}
+
+/// Writes all pages.
+pub(crate) fn write(
+    lead: &dyn Lead,
+    sections: &[ExperimentSection],
+    gave_up: &[GaveUp],
+    about: &Provenance,
+    standing: Standing,
+) -> Written {
+    let mut groups = groups(sections);
+    lead.arrange(&mut groups);
+    let mut pages = Vec::new();
+    for group in &groups {
+        let mut html = head(group.title, standing);
+        figure::part(&mut html, group, &groups, lead.name());
+        foot(&mut html, about);
+        pages.push((group.page(), html));
+    }
+    let claims = sections.iter().flat_map(|s| &s.found.claims).collect();
+    let found = Found { groups: &groups, claims, gave_up, about, standing };
+    let mut html = head(lead.title(), standing);
+    let files = lead.front(&mut html, &found);
+    foot(&mut html, about);
+    pages.push(("index.html".to_owned(), html));
+    Written { pages, files }
+}

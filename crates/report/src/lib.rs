@@ -1,0 +1,33 @@
+//! Pictures and pages: what experiments, logs and protocols look like. Nothing here measures.
+//!
+//! The modules, in the order of reading; each uses those before it:
+//!
+//! - [`plot`]: charts as SVG, with one look for each protocol (`palette`).
+//! - [`explain`], [`catalogue`] and [`protocol_pages`]: protocols in words, as rows, and their pages.
+//! - [`page`]: what all pages share. [`page_of_comparison`]: the page of a comparison of programs.
+//! - `section`: all that pages show of one experiment, kept beside them; `matrix`: its properties of
+//!   protocols. `group`: the sections on one page. `figure`: that page.
+//! - [`lead`]: what leads a report; `front`: the first page of a reproduction.
+//! - [`reproduce()`]: runs experiments and writes their report, which grows while they run.
+
+pub mod catalogue;
+mod comparison;
+pub mod explain;
+mod figure;
+mod front;
+mod group;
+pub mod lead;
+mod matrix;
+pub mod page;
+mod palette;
+pub mod plot;
+pub mod protocol_pages;
+mod reproduce;
+mod section;
+
+pub use comparison::{page_of_comparison, write_comparison};
+pub use group::{Group, Tally};
+pub use page::Provenance;
+pub use reproduce::{
+    Forecast, Means, ReportOptions, ReproductionSummary, forecast, reproduce, reproduce_with,
+};

@@ -1,0 +1,114 @@
+//! Parts that all pages share: head and foot, badges, counts, provenance.
+
+use std::fmt::Write;
+
+use windward_experiments::claims::{ClaimResult, Verdict};
+use windward_experiments::folder::GENERATOR;
+
+use crate::plot::escape;
+
+/// Date, machine, revision and command of a report. Callers give them, since this crate has no
+/// clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Provenance {
+    /// The day and time, as people read it.
+    pub date: String,
+    /// The revision of the source the program was built from.
+    pub commit: Option<String>,
+    /// Processor, cores, system.
+    pub machine: String,
+    /// The command that makes the report again.
+    pub command: String,
+}
+
+/// How far a report is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Experiments that are still to come.
+    pub to_come: usize,
+    /// True while it is being made.
+    pub running: bool,
+}
+
+pub(crate) fn head(title: &str, standing: Standing) -> String {
+    let title = escape(title);
+    // A page that still grows looks for its next version by itself.
+    let refresh =
+        if standing.running { "<meta http-equiv=\"refresh\" content=\"10\">\n" } else { "" };
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta \
+         name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta \
+         name=\"color-scheme\" content=\"light dark\">\n{GENERATOR}\n{refresh}<link rel=\"icon\" \
+         href=\"data:,\">\n<title>{title} \u{b7} Windward</title>\n<style>\n{}</style>\n</head>\n\
+         <body>\n",
+        include_str!("page/style.css")
+    )
+}
+
+pub(crate) fn foot(html: &mut String, about: &Provenance) {
+    let version = env!("CARGO_PKG_VERSION");
+    let commit = about.commit.as_ref().map(|c| format!(" ({c})")).unwrap_or_default();
+    let date = if about.date.is_empty() { String::new() } else { format!(", {}", about.date) };
+    let _ = writeln!(
+        html,
+        "<footer>Made by windward {version}{}{}.</footer>\n</body>\n</html>",
+        escape(&commit),
+        escape(&date)
+    );
+}
+
+/// A text of an experiment file, where `+-` is as good as one can type it.
+pub fn prose(text: &str) -> String {
+    escape(text).replace(" +- ", " \u{b1} ")
+}
+
+pub(crate) fn badge(verdict: Verdict) -> String {
+    format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
+}
+
+/// The badge of a claim, which may have no verdict yet.
+pub(crate) fn badge_of(claim: &ClaimResult) -> String {
+    match claim.is_judged() {
+        true => badge(claim.verdict),
+        false => "<span class=\"badge open\">still to come</span>".to_owned(),
+    }
+}
+
+pub(crate) fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Held => "held",
+        Verdict::Tie => "tie",
+        Verdict::NotHeld => "not-held",
+        Verdict::Inconclusive => "open",
+    }
+}
+
+/// A number with its words in a list of counts.
+pub fn counter(html: &mut String, n: usize, words: &str, class: &str) {
+    // What did not happen needs no colour.
+    let class = if n == 0 { "none" } else { class };
+    let _ = writeln!(html, "<li class=\"{class}\"><b>{n}</b> {words}</li>");
+}
+
+/// Effort, date, revision, machine and command.
+pub fn facts(html: &mut String, efforts: &str, about: &Provenance) {
+    let version = format!(
+        "windward {}{}",
+        env!("CARGO_PKG_VERSION"),
+        about.commit.as_ref().map(|c| format!(", commit {c}")).unwrap_or_default()
+    );
+    html.push_str("<dl class=\"facts\">\n");
+    let mut fact = |name: &str, value: &str, code: bool| {
+        if !value.is_empty() {
+            let value = escape(value);
+            let value = if code { format!("<code>{value}</code>") } else { value };
+            let _ = writeln!(html, "<dt>{name}</dt><dd>{value}</dd>");
+        }
+    };
+    fact("Effort", efforts, false);
+    fact("Made", &about.date, false);
+    fact("By", &version, false);
+    fact("On", &about.machine, false);
+    fact("Again", &about.command, true);
+    html.push_str("</dl>\n");
+}

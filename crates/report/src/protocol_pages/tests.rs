@@ -1,0 +1,161 @@
+//! The pages tell the truth. `BLESS=1 cargo test -p windward-report protocol_pages` writes the
+//! frames anew, and a skeleton for each protocol that has no page.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windward_core::protocols;
+
+use super::*;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/protocols")
+}
+
+const HOW: &str = "run `BLESS=1 cargo test -p windward-report protocol_pages`";
+
+/// What stands between the marks, marks included, and what follows.
+fn split(page: &str) -> Option<(&str, &str)> {
+    let end = page.find(END)? + END.len() + 1;
+    page.starts_with(BEGIN).then(|| page.split_at(end.min(page.len())))
+}
+
+fn skeleton() -> String {
+    HEART.map(|heading| format!("\n## {heading}\n")).concat()
+}
+
+/// Compares the frame of a file, or replaces it.
+fn check(name: &str, frame: &str, heart: &str, stale: &mut Vec<String>) {
+    let path = folder().join(name);
+    let page = fs::read_to_string(&path).unwrap_or_default();
+    let written = split(&page);
+    if written.is_some_and(|(old, _)| old == frame) {
+        return;
+    }
+    if std::env::var_os("BLESS").is_none() {
+        stale.push(name.to_owned());
+        return;
+    }
+    let heart = written.map_or(heart, |(_, heart)| heart);
+    fs::write(&path, format!("{frame}{heart}")).unwrap();
+}
+
+#[test]
+fn frames_are_what_the_program_writes() {
+    let pages = Pages::new().unwrap();
+    let mut stale = Vec::new();
+    for protocol in PROTOCOLS {
+        let name = format!("{}.md", protocol.name);
+        check(&name, &pages.frame(protocol), &skeleton(), &mut stale);
+    }
+    check("README.md", &pages.index(), "", &mut stale);
+    assert!(stale.is_empty(), "out of date in docs/protocols: {}; {HOW}", stale.join(", "));
+}
+
+/// The guide to scenario files lists the keys of endpoints and of parts between the marks.
+#[test]
+fn the_guide_lists_the_keys_of_parts() {
+    let path = folder().join("../scenarios.md");
+    let guide = fs::read_to_string(&path).unwrap();
+    let begin = guide.find(BEGIN).expect("a mark where the keys of endpoints begin");
+    let end = begin + guide[begin..].find(END).expect("and where they end") + END.len() + 1;
+    let keys = Pages::new().unwrap().endpoint_keys();
+    if guide[begin..end] == keys {
+        return;
+    }
+    assert!(std::env::var_os("BLESS").is_some(), "out of date in docs/scenarios.md: {HOW}");
+    fs::write(&path, format!("{}{keys}{}", &guide[..begin], &guide[end..])).unwrap();
+}
+
+#[test]
+fn every_page_has_a_heart_and_a_protocol() {
+    let mut expected = BTreeSet::from(["README.md".to_owned()]);
+    let mut empty = Vec::new();
+    for protocol in PROTOCOLS {
+        let name = format!("{}.md", protocol.name);
+        let page = fs::read_to_string(folder().join(&name)).unwrap_or_default();
+        let heart = split(&page).map_or("", |(_, heart)| heart);
+        for heading in HEART {
+            if section(heart, heading).is_none_or(|text| text.len() < 40) {
+                empty.push(format!("{name}: {heading}"));
+            }
+        }
+        expected.insert(name);
+    }
+    assert!(empty.is_empty(), "to be written in docs/protocols: {}", empty.join(", "));
+    let found = fs::read_dir(folder()).unwrap();
+    let found: BTreeSet<String> =
+        found.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(found, expected, "pages and protocols");
+}
+
+/// The text under a heading of the second level.
+fn section<'a>(heart: &'a str, heading: &str) -> Option<&'a str> {
+    let (_, rest) = heart.split_once(&format!("\n## {heading}\n"))?;
+    let text = rest.split("\n## ").next()?;
+    Some(text.trim())
+}
+
+#[test]
+fn every_link_of_a_page_leads_somewhere() {
+    for protocol in PROTOCOLS {
+        let path = folder().join(format!("{}.md", protocol.name));
+        let page = fs::read_to_string(&path).unwrap_or_default();
+        let links = page.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        for (target, _) in links.filter(|(target, _)| !target.starts_with("http")) {
+            assert!(folder().join(target).exists(), "{target} in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_key_of_an_endpoint_says_to_whom_it_applies() {
+    let keys = ScenarioFile::keys();
+    let undecided = endpoint_keys(&keys).filter(|(key, _)| PROTOCOLS[0].applies(key).is_none());
+    let undecided: Vec<&str> = undecided.map(|(key, _)| key).collect();
+    assert!(undecided.is_empty(), "to be decided in `applies`: {undecided:?}");
+}
+
+#[test]
+fn a_frame_has_what_applies_and_nothing_else() {
+    let pages = Pages::new().unwrap();
+    let frame = |name| pages.frame(protocols::find(name).unwrap());
+    let lm = frame("lr-lmxcp");
+    for text in [
+        "# lr-lmxcp\n",
+        "| recovery | loss-monitor |",
+        "| `retransmission_timeout_factor` | 2 |",
+        "| `loss_monitor_guard` | false |",
+        "router `xcp`",
+        "| `alpha` | 0.4 | share of the spare bandwidth",
+        "- `lr2008-fig3`: Figure 3. ",
+    ] {
+        assert!(lm.contains(text), "{text} in:\n{lm}");
+    }
+    for text in ["`ecn`", "`partial_deflation`", "target_packets", "lr2008-fig8"] {
+        assert!(!lm.contains(text), "{text} in:\n{lm}");
+    }
+    assert!(
+        frame("lr-xcpq-pa")
+            .contains("| `target_packets` | 10 | the queue aimed at; packets, 0 to 1e9 |")
+    );
+    assert!(frame("lr-xtcp").contains("That router has no parameters."));
+    let newreno = frame("newreno");
+    assert!(newreno.contains("any queue will do") && newreno.contains("`ecn`"));
+}
+
+#[test]
+fn a_composition_on_a_row_counts_as_that_row() {
+    for (name, row) in [
+        ("estcp", "estcp"),
+        ("estcp+newreno", "estcp"),
+        ("estcp-ecn+reno", "estcp-ecn"),
+        ("westwood++sack", "westwood+"),
+        ("westwood+", "westwood+"),
+        ("westwood+sack", "westwood"),
+        ("mine", "mine"),
+    ] {
+        assert_eq!(super::row_of(name), row);
+    }
+}

@@ -1,0 +1,395 @@
+//! Campaigns from the outside: what comes to run, what a report says, what an interruption leaves.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering as Memory};
+
+use windward_core::network::QueueLimit;
+use windward_experiments::experiment::{Effort, Experiment, RunLength};
+use windward_experiments::testing::{fake, options};
+
+use super::*;
+
+/// Two cells, `low` and `high`, whose throughput is 1 and 2 Mbit/s, and two choices.
+const TEXT: &str = r#"
+duration = "10s"
+[dumbbell]
+bottleneck = { rate = "1Mbit", delay = "20ms", queue = "50p" }
+access = { rate = "5Mbit", delay = "20ms" }
+[[flows]]
+group = "clean"
+protocol = "newreno"
+[experiment]
+id = "mine"
+title = "Mine"
+quick = { repetitions = 5, at_most = 20 }
+[[experiment.readings]]
+name = "queue"
+choice = "Queue"
+values = [
+    { label = "10", basis = "practice", source = "a book", set = { "dumbbell.bottleneck.queue" = "10p" } },
+    { label = "50", basis = "paper", source = "section 1", set = { "dumbbell.bottleneck.queue" = "50p" } },
+]
+[[experiment.readings]]
+name = "delay"
+choice = "Delay"
+values = [
+    { label = "20 ms", basis = "fit", source = "figure 1", set = { "dumbbell.bottleneck.delay" = "20ms" } },
+    { label = "9 ms", basis = "fit", source = "figure 2", set = { "dumbbell.bottleneck.delay" = "9ms" } },
+]
+[[experiment.axes]]
+name = "rate"
+key = "dumbbell.bottleneck.rate"
+values = ["1 Mbit", "2 Mbit"]
+[experiment.metrics]
+clean = "throughput(clean)"
+[[experiment.claims]]
+id = "C1"
+claim = "a megabit more"
+expected = "as said"
+checks = ["clean[2 Mbit] - clean[1 Mbit] >= 900000"]
+[[experiment.claims]]
+id = "C2"
+claim = "ten are more than nine"
+expected = "as said"
+checks = ["clean[1 Mbit] >= CENTRE", "clean[2 Mbit] >= 0"]
+[[experiment.claims]]
+id = "C3"
+claim = "between the readings"
+expected = "as said"
+checks = ["clean[2 Mbit] >= 1500000", "clean[1 Mbit] <= 1100000"]
+"#;
+
+/// The throughput is the rate and noise of +-50 kbit/s; with a queue of 10 packets the higher rate
+/// is not used, and with a delay of 9 ms there is 200 kbit/s more.
+fn noisy(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, LabError> {
+    let mut outcome = fake(scenario, cancel)?;
+    let link = &scenario.links[scenario.flows[0].bottleneck];
+    let mut rate = link.kind.rate.mean().as_bps() as f64;
+    if link.kind.queue.limit == QueueLimit::Packets(10) {
+        rate = 1e6;
+    }
+    if link.delay.as_secs_f64() < 0.01 {
+        rate += 2e5;
+    }
+    // Something like noise, other in each cell.
+    let mixed = (scenario.seed ^ rate as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    outcome.groups[0].throughput_bps = rate + (mixed as f64 / (1 << 24) as f64 - 0.5) * 1e5;
+    Ok(outcome)
+}
+
+/// `centre` is the bound of the second claim.
+fn experiment(centre: f64) -> Experiment {
+    Experiment::parse("mine.toml", &TEXT.replace("CENTRE", &centre.to_string())).unwrap()
+}
+
+fn run(experiment: &Experiment, effort: &Effort, threads: usize) -> ReproductionSummary {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let report = ReportOptions::default();
+    let list = std::slice::from_ref(experiment);
+    reproduce_with(list, effort, &options(threads, &cancel), &report, dir.path(), &noisy).unwrap()
+}
+
+#[test]
+fn a_choice_that_turns_the_verdict_is_named_with_both_numbers() {
+    let summary = run(&experiment(0.0), &Effort::Quick, 2);
+    let claim = &summary.claims[0];
+    assert_eq!(claim.verdict, Verdict::Held);
+    assert_eq!(claim.in_readings(), "holds in 2 of 3 readings");
+    // Of the two fitted values of the delay the first is plain; nothing else speaks for it.
+    assert_eq!(claim.calibrated, ["Delay"]);
+    let deciding = claim.deciding();
+    assert_eq!(deciding.len(), 1);
+    assert_eq!(deciding[0].title(), "Queue: 10 instead of 50");
+    assert_eq!(deciding[0].words[0].source, "practice: a book");
+    let (here, there) = claim.turned(deciding[0]).unwrap();
+    // 2 Mbit/s less 1 plainly, nothing with the short queue, each +- the noise.
+    assert!((here.left.unwrap().mean - 1e6).abs() < 1e5, "{here:?}");
+    assert!(there.left.unwrap().mean.abs() < 1e5, "{there:?}");
+    assert_eq!(there.verdict, Verdict::NotHeld);
+}
+
+#[test]
+fn clear_checks_take_the_first_look_and_close_ones_all_runs() {
+    let clear = run(&experiment(0.0), &Effort::Quick, 2);
+    // Ten runs for the chart; four more of two cells for each of two readings. All decided at once.
+    assert_eq!(clear.runs, 10 + 2 * 2 * 4);
+    assert!(clear.claims.iter().flat_map(|c| &c.checks).all(|c| c.repetitions == 5));
+    // A bound in the middle of the noise stays open: looks at 5, 10 and 20 runs, each surer.
+    let close = run(&experiment(1e6), &Effort::Quick, 2);
+    let check = &close.claims[1].checks[0];
+    assert_eq!((check.verdict, check.repetitions), (Verdict::Inconclusive, 20));
+    // 5 % / 4 for the third of three looks.
+    assert!((check.confidence - (1.0 - 0.05 / 4.0)).abs() < 1e-12);
+    // The other check of the claim was decided at the first look and was left alone.
+    assert_eq!(close.claims[1].checks[1].repetitions, 5);
+}
+
+#[test]
+fn a_number_of_runs_that_is_fixed_has_one_look_at_95_percent() {
+    let mut experiment = experiment(1e6);
+    experiment.quick.at_most = 5;
+    let summary = run(&experiment, &Effort::Quick, 1);
+    let check = &summary.claims[1].checks[0];
+    assert_eq!((check.repetitions, check.confidence), (5, 0.95));
+}
+
+#[test]
+fn a_reading_that_an_axis_overrides_is_none() {
+    let text = TEXT.replace("CENTRE", "0").replace(
+        "key = \"dumbbell.bottleneck.rate\"",
+        "key = [\"dumbbell.bottleneck.rate\"]\nlabels = [\"1 Mbit\", \"2 Mbit\"]",
+    );
+    let text = text.replace(
+        "[experiment.metrics]",
+        "[[experiment.axes]]\nname = \"queue\"\nkey = \"dumbbell.bottleneck.queue\"\n\
+         values = [\"50p\"]\n[experiment.metrics]",
+    );
+    let text = text.replace("clean[1 Mbit]", "clean[1 Mbit, 50p]");
+    let text = text.replace("clean[2 Mbit]", "clean[2 Mbit, 50p]");
+    let experiment = Experiment::parse("mine.toml", &text).unwrap();
+    let summary = run(&experiment, &Effort::Quick, 1);
+    // The delay alone is left.
+    assert_eq!(summary.claims[0].in_readings(), "holds in all 2 readings");
+}
+
+#[test]
+fn pairs_of_readings_that_matter_come_with_full_effort() {
+    let mut experiment = experiment(1.1e6);
+    experiment.full = experiment.quick.clone();
+    // The second claim asks for more than 1.1 Mbit/s: the shorter delay gives it.
+    let quick = run(&experiment, &Effort::Quick, 2);
+    assert_eq!(quick.claims[1].verdict, Verdict::NotHeld);
+    assert_eq!(quick.claims[1].in_readings(), "holds in 1 of 3 readings");
+    let full = run(&experiment, &Effort::Full, 2);
+    // Only the delay changes that claim, and only the queue the first: no pair. Either changes the
+    // third, which holds plainly alone.
+    assert_eq!(full.claims[1].in_readings(), "holds in 1 of 3 readings");
+    assert_eq!(full.claims[0].of(), 3);
+    assert_eq!(quick.claims[2].in_readings(), "holds in 1 of 3 readings");
+    assert_eq!(full.claims[2].in_readings(), "holds in 1 of 4 readings");
+    let pair = &full.claims[2].readings[2];
+    assert_eq!(pair.deviation.to_string(), "delay = 9 ms, queue = 10");
+    // What one choice does alone decides, not the pair.
+    assert!(full.claims[2].deciding().iter().all(|r| r.deviation.choices().len() == 1));
+}
+
+#[test]
+fn readings_whose_runs_are_there_already_have_their_pairs_too() {
+    let mut experiment = experiment(1e6);
+    experiment.full = experiment.quick.clone();
+    // A copy of the third claim that waits for an open check, until the runs of its readings are
+    // done for the third.
+    let mut late = experiment.claims[2].clone();
+    late.id = "late".to_owned();
+    late.checks.push(experiment.claims[1].checks[0].clone());
+    experiment.claims.push(late);
+    for threads in [1, 2] {
+        let full = run(&experiment, &Effort::Full, threads);
+        assert_eq!(full.claims[3].checks[2].repetitions, 20);
+        assert_eq!((full.claims[2].of(), full.claims[3].of()), (4, 4));
+        assert!(full.claims.iter().all(|claim| claim.to_come == 0));
+    }
+}
+
+#[test]
+fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = RunOptions { readings_budget: Some(1.0), ..options(1, &cancel) };
+    let list = [experiment(0.0)];
+    let report = ReportOptions::default();
+    let summary =
+        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    // One in any case; two choices have one other value each.
+    assert_eq!(summary.claims[0].readings.len(), 1);
+    assert!(summary.claims[0].in_readings().ends_with(" of 2 readings, 1 not judged"));
+}
+
+/// The journals of interrupted campaigns.
+fn journals(report: &Path) -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir(report.join(".windward")).unwrap();
+    let mut paths: Vec<_> = entries.map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.file_name().unwrap().to_string_lossy().starts_with("runs-"));
+    paths
+}
+
+#[test]
+fn all_readings_are_judged_whatever_the_budget_if_that_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let options = RunOptions { readings_budget: Some(1.0), ..options(1, &cancel) };
+    let mut list = [experiment(0.0)];
+    list[0].all_readings = true;
+    let report = ReportOptions::default();
+    let summary =
+        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    assert_eq!((summary.claims[0].readings.len(), summary.claims[0].left_out), (2, 0));
+}
+
+#[test]
+fn pairs_come_with_full_effort_also_if_the_number_of_runs_is_another() {
+    let experiment = experiment(1.1e6);
+    let length = RunLength { repetitions: 4, at_most: 4, ..experiment.full.clone() };
+    let of = |full| {
+        let effort = Effort::Custom { full, length: length.clone() };
+        run(&experiment, &effort, 2).claims[2].of()
+    };
+    assert_eq!((of(false), of(true)), (3, 4));
+}
+
+#[test]
+fn neither_threads_nor_an_interruption_show() {
+    let experiment = experiment(1e6);
+    let list = std::slice::from_ref(&experiment);
+    let all = |dir: &Path| {
+        let mut files: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
+        files.retain(|p| p.is_file());
+        files.sort();
+        let read = |p: &std::path::PathBuf| {
+            (p.file_name().unwrap().to_owned(), fs::read_to_string(p).unwrap())
+        };
+        files.iter().map(read).collect::<Vec<_>>()
+    };
+    let whole = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let report = ReportOptions::default();
+    let summary =
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, whole.path(), &noisy);
+    let runs = summary.unwrap().runs;
+    let expected = all(whole.path());
+    assert!(expected.iter().any(|(name, _)| name == "mine-readings.csv"));
+    for stop in [3, 9, 10, 11, 20, runs - 1] {
+        let dir = tempfile::tempdir().unwrap();
+        let cancel = AtomicBool::new(false);
+        let done = AtomicUsize::new(0);
+        let until = |scenario: &Scenario, cancel: &AtomicBool| {
+            if done.fetch_add(1, Memory::Relaxed) >= stop {
+                cancel.store(true, Memory::Relaxed);
+                return Err(LabError::Cancelled);
+            }
+            noisy(scenario, cancel)
+        };
+        let stopped =
+            reproduce_with(list, &Effort::Quick, &options(2, &cancel), &report, dir.path(), &until);
+        assert!(matches!(stopped, Err(LabError::Cancelled)));
+        // As if it had been killed while it wrote a record.
+        let journal = journals(dir.path()).pop().unwrap();
+        let bytes = fs::read(&journal).unwrap();
+        fs::write(&journal, &bytes[..bytes.len() - 7 * (stop % 2)]).unwrap();
+        let cancel = AtomicBool::new(false);
+        let resume = ReportOptions { resume: true, ..ReportOptions::default() };
+        let again =
+            reproduce_with(list, &Effort::Quick, &options(3, &cancel), &resume, dir.path(), &noisy);
+        let again = again.unwrap();
+        assert_eq!(again.runs, runs, "stopped after {stop}");
+        assert!(again.resumed >= stop.saturating_sub(2), "{} of {stop}", again.resumed);
+        assert!(all(dir.path()) == expected, "stopped after {stop}");
+        assert!(!journal.exists());
+    }
+}
+
+#[test]
+fn a_journal_of_something_else_is_not_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let attempt = |experiment: &Experiment, resume: bool, runs: u64| {
+        let cancel = AtomicBool::new(false);
+        let until = |scenario: &Scenario, cancel: &AtomicBool| {
+            if scenario.seed > runs { Err(LabError::Cancelled) } else { noisy(scenario, cancel) }
+        };
+        let list = std::slice::from_ref(experiment);
+        let report = ReportOptions { resume, ..ReportOptions::default() };
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
+    };
+    let none = attempt(&experiment(0.0), true, u64::MAX).unwrap_err().to_string();
+    assert!(none.contains("there is nothing to resume"), "{none}");
+    assert!(attempt(&experiment(0.0), false, 1).is_err());
+    let other = attempt(&experiment(1.0), true, u64::MAX).unwrap_err().to_string();
+    assert!(other.contains("was another run"), "{other}");
+    // The journal is still there for the one it is of.
+    assert!(attempt(&experiment(0.0), true, u64::MAX).unwrap().resumed > 0);
+}
+
+#[test]
+fn who_begins_anew_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let attempt = |experiment: &Experiment, resume: bool, runs: usize| {
+        let cancel = AtomicBool::new(false);
+        let done = AtomicUsize::new(0);
+        let until = |scenario: &Scenario, cancel: &AtomicBool| {
+            if done.fetch_add(1, Memory::Relaxed) >= runs {
+                cancel.store(true, Memory::Relaxed);
+                return Err(LabError::Cancelled);
+            }
+            noisy(scenario, cancel)
+        };
+        let list = std::slice::from_ref(experiment);
+        let report = ReportOptions { resume, ..ReportOptions::default() };
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
+    };
+    let (first, other) = (experiment(1e6), experiment(0.0));
+    assert!(attempt(&first, false, 20).is_err());
+    // Another campaign in between, the same without `resume`, and that stopped at once.
+    assert!(attempt(&other, false, usize::MAX).is_ok());
+    assert!(attempt(&first, false, 0).is_err());
+    assert!(attempt(&first, false, 3).is_err());
+    assert_eq!(journals(dir.path()).len(), 1);
+    let resumed = attempt(&first, true, usize::MAX).unwrap().resumed;
+    assert_eq!(resumed, 20);
+    assert!(journals(dir.path()).is_empty());
+}
+
+#[test]
+fn a_report_that_was_interrupted_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    // All that charts show is there, and some of what verdicts need.
+    let done = AtomicUsize::new(0);
+    let until = |scenario: &Scenario, cancel: &AtomicBool| {
+        if done.fetch_add(1, Memory::Relaxed) >= 12 {
+            cancel.store(true, Memory::Relaxed);
+            return Err(LabError::Cancelled);
+        }
+        noisy(scenario, cancel)
+    };
+    let list = [experiment(0.0)];
+    let report = ReportOptions::default();
+    let page = || fs::read_to_string(dir.path().join("index.html")).unwrap();
+    let stopped =
+        reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until);
+    assert!(stopped.is_err());
+    let text = page();
+    assert!(text.contains("<b>Interrupted</b>: 3 claims are still to be judged"), "{text}");
+    assert!(text.contains("1 of 1<br><small>2 to come</small>"), "{text}");
+    let cancel = AtomicBool::new(false);
+    reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &noisy)
+        .unwrap();
+    assert!(!page().contains("Interrupted"));
+}
+
+#[test]
+fn a_wrong_reading_is_found_before_anything_runs() {
+    let wrong = TEXT.replace("CENTRE", "0").replace(
+        "\"dumbbell.bottleneck.queue\" = \"10p\"",
+        "\"dumbbell.bottleneck.quux\" = \"10p\"",
+    );
+    let experiment = Experiment::parse("mine.toml", &wrong).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("report");
+    let cancel = AtomicBool::new(false);
+    let ran = AtomicUsize::new(0);
+    let count = |scenario: &Scenario, cancel: &AtomicBool| {
+        ran.fetch_add(1, Memory::Relaxed);
+        noisy(scenario, cancel)
+    };
+    let report = ReportOptions::default();
+    let list = [experiment];
+    let options = options(1, &cancel);
+    let error = reproduce_with(&list, &Effort::Quick, &options, &report, &out, &count);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("unknown key `quux`"), "{error}");
+    assert!(error.contains("reading queue = 10"), "{error}");
+    assert_eq!(ran.load(Memory::Relaxed), 0);
+    assert!(!out.exists());
+}

@@ -1,0 +1,251 @@
+//! All that the pages show of one experiment, kept so that it can be shown again.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+use windward_core::units::Duration;
+use windward_experiments::builtin;
+use windward_experiments::claims::{CellSamples, ClaimResult, SampledCells, interval, number};
+use windward_experiments::experiment::{Effort, Experiment, PlotKind, Reported};
+use windward_experiments::expression::Cell;
+use windward_experiments::statistics::estimate;
+use windward_experiments::sweep::Results;
+use windward_sim::Scenario;
+
+use crate::matrix::{self, PropertyColumn};
+use crate::plot::Chart;
+
+/// All that pages show of one experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ExperimentSection {
+    pub(crate) id: String,
+    pub(crate) place: Place,
+    pub(crate) method: Method,
+    pub(crate) found: Findings,
+    pub(crate) origin: Origin,
+}
+
+/// Where a section stands, and under which heading.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// Key of the collection or paper it belongs to, if any.
+    pub(crate) group: Option<String>,
+    /// Its number among the experiments that come with the program.
+    pub(crate) number: usize,
+    pub(crate) figure: Option<String>,
+    pub(crate) title: String,
+}
+
+/// Simulation behind the numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Method {
+    pub(crate) setting: String,
+    /// How long runs last, how many there are, what charts show of them.
+    pub(crate) lengths: String,
+    /// Points that were left out, with the reason.
+    pub(crate) left_out: Vec<(String, String)>,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) choices: Vec<String>,
+    pub(crate) is_of_paper: bool,
+    pub(crate) readings: Vec<Choice>,
+}
+
+/// Measurements. Claims and reported numbers come later than the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Findings {
+    pub(crate) charts: Vec<Chart>,
+    pub(crate) claims: Vec<ClaimResult>,
+    pub(crate) reported: Vec<ReportedRow>,
+    pub(crate) properties: Vec<PropertyColumn>,
+}
+
+/// Command and facts that give the same results again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The command that makes this section again.
+    pub(crate) command: String,
+    /// A file beside the page that has what was simulated.
+    pub(crate) scenario: Option<String>,
+    pub(crate) effort: String,
+    /// Runs that charts and tables show.
+    pub(crate) runs: usize,
+    /// The entry in `manifest.json`, as JSON.
+    pub(crate) manifest: String,
+}
+
+/// A choice that the paper leaves open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Choice {
+    pub(crate) choice: String,
+    pub(crate) silent: Option<String>,
+    /// Label, basis, source, and whether it is the plain value.
+    pub(crate) values: Vec<(String, String, String, bool)>,
+}
+
+/// A number of the paper's text beside ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReportedRow {
+    pub(crate) what: String,
+    pub(crate) paper: String,
+    pub(crate) ours: String,
+    pub(crate) words: String,
+    pub(crate) source: String,
+}
+
+impl ExperimentSection {
+    /// Section of an experiment that is measured; its claims and the command come later.
+    pub(crate) fn new(results: &Results, charts: Vec<Chart>) -> Self {
+        let plan = &results.plan;
+        let experiment = &plan.experiment;
+        let skipped = experiment.axes.iter().flat_map(|a| &a.skipped);
+        let claims = experiment.claims.iter().map(|c| ClaimResult::open(c, &experiment.id));
+        ExperimentSection {
+            id: experiment.id.clone(),
+            place: Place {
+                group: key_of(experiment).map(str::to_owned),
+                number: builtin::place(experiment),
+                figure: experiment.caption.figure.clone(),
+                title: experiment.caption.title.clone(),
+            },
+            method: Method {
+                setting: experiment.caption.setting.clone(),
+                lengths: lengths(results),
+                left_out: skipped.map(|s| (s.label.clone(), s.reason.clone())).collect(),
+                warnings: plan.warnings().into_iter().map(str::to_owned).collect(),
+                choices: experiment.caption.choices.clone(),
+                is_of_paper: experiment.caption.paper.is_some(),
+                readings: experiment.readings.iter().map(choice).collect(),
+            },
+            found: Findings {
+                charts,
+                claims: claims.collect(),
+                reported: Vec::new(),
+                properties: matrix::columns_of(results),
+            },
+            origin: Origin {
+                command: String::new(),
+                scenario: None,
+                effort: effort(&plan.effort),
+                runs: results.runs.len(),
+                manifest: String::new(),
+            },
+        }
+    }
+}
+
+/// The key of the group that an experiment belongs to.
+pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
+    let chapter = experiment.caption.chapter.as_deref();
+    let collection = || builtin::collection_of(experiment).map(|c| c.key);
+    chapter.or_else(collection).or(experiment.caption.paper.as_deref())
+}
+
+/// Command and facts that give the same results again.
+pub(crate) fn manifest(sections: &[ExperimentSection]) -> serde_json::Value {
+    let entry =
+        |s: &ExperimentSection| serde_json::from_str(&s.origin.manifest).unwrap_or_default();
+    serde_json::json!({
+        "program": "windward",
+        "version": env!("CARGO_PKG_VERSION"),
+        "experiments": sections.iter().map(entry).collect::<Vec<serde_json::Value>>(),
+    })
+}
+
+fn effort(effort: &Effort) -> String {
+    match effort {
+        Effort::Quick => "quick",
+        Effort::Full => "full",
+        Effort::Custom { .. } => "custom",
+    }
+    .to_owned()
+}
+
+fn choice(reading: &windward_experiments::experiment::Reading) -> Choice {
+    let plain = reading.plain();
+    let values = reading.values.iter().enumerate();
+    let value = |(i, v): (usize, &windward_experiments::experiment::ReadingValue)| {
+        (v.label.clone(), v.basis.to_string(), v.source.clone(), i == plain)
+    };
+    Choice {
+        choice: reading.choice.clone(),
+        silent: reading.silent.clone(),
+        values: values.map(value).collect(),
+    }
+}
+
+/// The numbers of the paper's text beside ours; `all` are the experiments that are measured so far.
+pub(crate) fn reported(experiment: &Experiment, all: &[&Results]) -> Vec<ReportedRow> {
+    experiment.reported.iter().map(|r| row(r, experiment, all)).collect()
+}
+
+fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
+    let column = |cell: &Cell| -> Option<CellSamples> {
+        let id = cell.experiment.as_ref().unwrap_or(&own.id);
+        let results = all.iter().find(|r| r.plan.experiment.id == *id)?;
+        let (metric, index) = results.plan.experiment.find(cell).ok()?;
+        let has_unit = results.plan.experiment.metrics[metric].has_unit();
+        Some(CellSamples { samples: results.samples(metric, index), has_unit })
+    };
+    let cells = reported.value.leaves();
+    let columns: Option<Vec<(&Cell, CellSamples)>> =
+        cells.into_iter().map(|cell| Some((cell, column(cell)?))).collect();
+    let ours = columns.and_then(|columns| {
+        let columns = SampledCells(columns);
+        let values = (0..columns.rows()).map(|row| columns.evaluate(&reported.value, row));
+        estimate(&values.collect::<Vec<f64>>())
+    });
+    let (low, high) = reported.range;
+    ReportedRow {
+        what: reported.text.clone(),
+        paper: match low == high {
+            true => number(low),
+            false => format!("{} to {}", number(low), number(high)),
+        },
+        ours: ours.map_or_else(|| "\u{2013}".to_owned(), interval),
+        words: reported.words.clone(),
+        source: reported.source.clone(),
+    }
+}
+
+/// How long runs last, how many there are, and what the charts show of them.
+fn lengths(results: &Results) -> String {
+    let plan = &results.plan;
+    let seconds = |of: fn(&Scenario) -> Duration| {
+        let mut all: Vec<f64> = plan.scenarios.iter().map(|s| of(s).as_secs_f64()).collect();
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        match all[..] {
+            [] => String::from("0 s"),
+            [only] => format!("{only} s"),
+            [first, .., last] => format!("{first} to {last} s"),
+        }
+    };
+    let mut text = format!("{} a run", seconds(|s| s.duration));
+    match seconds(|s| s.warmup).as_str() {
+        "0 s" => {}
+        warmup => {
+            let _ = write!(text, ", the first {warmup} left out");
+        }
+    }
+    let runs = plan.length.repetitions;
+    let _ = write!(text, ", {runs} run{} a point.", if runs == 1 { "" } else { "s" });
+    let plots = || plan.experiment.plots.iter().map(|plot| &plot.kind);
+    let single = |kind: &PlotKind| matches!(kind, PlotKind::Time { single: true, .. });
+    if plots().any(single) {
+        text.push_str(" Lines over time are those of the first seed.");
+    }
+    let lines = |kind: &PlotKind| match kind {
+        PlotKind::Lines { .. } => true,
+        PlotKind::Dots { .. } => false,
+        PlotKind::Time { single, .. } => !single,
+    };
+    let interval = match (plots().any(lines), plots().any(|k| matches!(k, PlotKind::Dots { .. }))) {
+        _ if runs == 1 => return text,
+        (true, true) => "Bands and bars",
+        (true, false) => "Bands",
+        (false, true) => "Bars",
+        (false, false) => return text,
+    };
+    let _ = write!(text, " {interval} are 95 % confidence intervals.");
+    text
+}

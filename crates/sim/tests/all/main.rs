@@ -1,0 +1,10 @@
+//! Whole runs, as users of the crate make them. One program, so that it is linked once.
+
+mod corruption;
+mod impairments;
+mod misbehaviour;
+mod prague;
+mod queues;
+mod stacks;
+mod traffic;
+mod upwind;

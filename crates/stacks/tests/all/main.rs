@@ -1,0 +1,8 @@
+//! Whole runs of stacks. One program, so that it is linked once.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod every;
+mod laws;
+mod logs;
+mod quinn;
