@@ -38,6 +38,7 @@ PYTHON = {
         "evaluate",
         "Evaluation",
     ],
+    "Outside programs": ["emulate", "Emulation", "Command", "compare", "Comparison"],
     "Searches": ["search", "Search", "Trial"],
     "Parts written in Python": [
         "Controller",

@@ -138,9 +138,9 @@ def emulate(
 ) -> Emulation:
     """Runs a scenario on the real clock, with commands at its nodes. Needs Linux and root.
 
-    Each node at which a port begins or ends, a flow with the protocol ``"outside:port"``, is a network
-    namespace. Its packets cross the links of the scenario; all other flows are simulated beside them,
-    in the same queues. A dumbbell or a parking lot without a port gets one::
+    A port is a flow with the protocol ``"outside:port"``. Each node at which one begins or ends is a
+    network namespace. Packets of programs there cross the links of the scenario; all other flows are
+    simulated beside them, in the same queues. A dumbbell or a parking lot without a port gets one::
 
         link = {"name": "l", "from": "server", "to": "client", "rate": "10Mbit", "delay": "20ms"}
         port = {"group": "web", "protocol": "outside:port", "from": "server", "to": "client"}
@@ -205,9 +205,9 @@ def compare(
     """Compares programs on one emulated link, as ``windward compare``. Needs Linux and root.
 
     Args:
-        network: A scenario with one port, or a dictionary of a link: ``rate``, ``delay``, ``queue``,
-            ``aqm``, ``trace``, and ``up`` and ``down`` with keys of one direction. A dumbbell or a
-            parking lot without a port gets one.
+        network: A scenario with one port, or a dictionary of a link: ``rate``, ``delay``,
+            ``queue``, ``aqm``, ``trace``, and ``up`` and ``down`` with keys of one direction. A
+            dumbbell or a parking lot without a port gets one.
         programs: Names of the table, rows of ``windward list``, or ``"rows"``. Without any: upwind,
             cubic, bbr, and every program of the table that is installed.
         loss: Loss rates of the link. Without any: the one that it has.
@@ -226,8 +226,8 @@ def compare(
         folder: Folder for index.html with charts, programs.csv, runs.csv and compare.json.
         resume: Continue an interrupted comparison in that folder.
         records: Folder for a record of each emulation, which is replayed to check it.
-        progress: Called some times a second with the share of runs done, 0 to 1. True draws a bar with
-            tqdm.
+        progress: Called some times a second with the share of runs done, 0 to 1. True draws a bar
+            with tqdm.
 
     Raises:
         NotImplementedError: On a system other than Linux.

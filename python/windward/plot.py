@@ -94,7 +94,7 @@ def series(
         ax: Where to draw.
 
     Raises:
-        KeyError: If there is no such column, or none of that name.
+        KeyError: If the column or the name is unknown.
     """
     table = run.series if what in run.series.column_names else run.link_series
     by = "flow" if table is run.series or "flow" in table.column_names else "link"
@@ -234,7 +234,7 @@ def matrix(
 
 
 def _interval(sample: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The mean, and half of its interval by Student's t; NaN and 0 where there is none."""
+    """The mean, and half of its interval by Student's t; NaN and 0 without samples."""
     estimate = _windward.estimate(sample, confidence or 0.95)
     if estimate is None:
         return math.nan, 0.0

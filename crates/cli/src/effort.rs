@@ -30,8 +30,8 @@ pub(crate) struct EffortArgs {
 
     /// Change a value of the scenario; may be given more than once
     ///
-    /// As for `windward run`; it takes precedence over the file, its `quick` and its `full`. Values that
-    /// an axis or a reading sets cannot be changed.
+    /// As for `windward run`; it takes precedence over the file, its `quick` and its `full`. Values
+    /// that an axis or a reading sets cannot be changed.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     set: Vec<(String, String)>,
 
@@ -227,7 +227,7 @@ fn time(hops: f64, threads: usize, cores: usize) -> String {
 /// Packet-hops per second and core, about: see docs/performance.md.
 const HOPS_PER_SECOND: f64 = 8e6;
 
-/// When, where and of what the report is made.
+/// Date, machine, commit and command of a report.
 pub(crate) fn about() -> Provenance {
     // A path need not be UTF-8.
     let words = std::env::args_os().skip(1);

@@ -174,7 +174,7 @@ impl Live {
     ) -> Result<(), Failure> {
         let now = simulation.now();
         let span = now.since(self.last).as_secs_f64();
-        // A clock that stood still, as of a process that was stopped, is no reason to catch up.
+        // Intervals that were missed, as by a process that was stopped, are skipped.
         while self.next <= now {
             self.next += self.every;
         }

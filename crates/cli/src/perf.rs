@@ -356,7 +356,7 @@ fn words(event: &Event) -> String {
             let why = match ending {
                 Ending::Silence => "fell silent: nothing new is acknowledged, or comes",
                 Ending::Losses => "stopped: less than one packet in twenty is acknowledged",
-                Ending::Unreachable => "stopped: nobody receives there (ICMP)",
+                Ending::Unreachable => "stopped: the port is unreachable (ICMP)",
                 Ending::TooLong => "stopped: it goes on for longer than it said",
                 Ending::Displaced => "stopped: it stood still, and others wait for its place",
                 _ => "stopped",

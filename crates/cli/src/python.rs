@@ -10,7 +10,8 @@ use windward_experiments::experiment::Subject;
 
 use crate::failure::Failure;
 
-/// Reads a congestion controller in Python and gives a protocol with it, or says in words why there is none.
+/// Reads a congestion controller in Python and returns a protocol with it, or the reason why it
+/// cannot.
 pub type LoadLaw<'a> = &'a dyn Fn(&PythonController) -> Result<Protocol, String>;
 
 /// Access to Python.
@@ -52,7 +53,8 @@ impl PythonController {
             return rest.ends_with(".py").then_some(Err(problem));
         };
         if object.is_empty() || !object.chars().all(|c| c.is_alphanumeric() || c == '_') {
-            let problem = format!("`{text}`: `{object}` is no name of a class in {file}.py");
+            let problem =
+                format!("`{text}`: `{object}` is not a valid name of a class in {file}.py");
             return Some(Err(problem));
         }
         let (name, object) = (name.unwrap_or(object).to_owned(), object.to_owned());
@@ -70,8 +72,8 @@ except ImportError as error:
 sys.exit(main())";
 
 impl Python<'_> {
-    /// The subject with that controller. Where this process has no Python, another one takes over, and what is
-    /// done is done there.
+    /// The subject with that controller. Where this process has no Python, another one takes over,
+    /// and what is done is done there.
     pub(crate) fn subject(
         &self,
         controller: &PythonController,
@@ -100,7 +102,7 @@ impl Python<'_> {
     }
 }
 
-/// Becomes that process: whoever ends this one by its number ends the work.
+/// Becomes that process, so that a signal to this process ends the work.
 #[cfg(unix)]
 pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)
@@ -129,7 +131,9 @@ mod tests {
         for text in ["cubic", "quinn:cubic", "mine={ window = \"cubic\" }", "mine=cubic"] {
             assert_eq!(PythonController::parse(text), None, "{text}");
         }
-        for (text, says) in [("mine.py", "mine.py:Aimd"), ("mine.py:a b", "no name of a class")] {
+        for (text, says) in
+            [("mine.py", "mine.py:Aimd"), ("mine.py:a b", "not a valid name of a class")]
+        {
             assert!(PythonController::parse(text).unwrap().unwrap_err().contains(says), "{text}");
         }
     }

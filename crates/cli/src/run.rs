@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     let trace = args.trace.create(&scenario)?;
     let logs = args.qlog.create(&scenario)?;
-    // Folders that cannot be had shall not cost minutes first.
+    // Paths that cannot be written must not cost minutes first.
     let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
     let pcap = args.pcap.create(&scenario)?;
     let mut out = None;

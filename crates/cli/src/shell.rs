@@ -283,7 +283,7 @@ impl PortEnds {
             sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null())
         })?;
         for _ in 0..100 {
-            // Before it is asked whether something listens: what listened once is no error.
+            // Read before the check for listeners: a server that listened may end without an error.
             let ended = peer.try_wait()?;
             if namespace.run(testbed::listens_here)? || signals::check().is_err() {
                 break;

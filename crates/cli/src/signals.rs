@@ -1,5 +1,5 @@
 //! Ctrl-C: long work asks every few milliseconds whether to go on. The process ends at once where
-//! nothing asks yet, as while it reads a pipe that nobody writes to, and at the second signal.
+//! nothing asks yet, as while it reads a pipe without a writer, and at the second signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};

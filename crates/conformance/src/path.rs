@@ -15,7 +15,9 @@ use windward_core::units::{Duration, Time};
 use windward_experiments::LabError;
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::stack::{Codepoint, Connection, End, Setup, StackConfig, Stacks, UDP_OVERHEAD};
+use windward_sim::stack::{
+    Codepoint, Connection, End, StackConfig, StackSetup, Stacks, UDP_OVERHEAD,
+};
 
 use super::{Event, Fate, Route, Rule, Script};
 
@@ -107,7 +109,7 @@ impl Ends {
                 };
                 let payload = u64::from(config.payload());
                 let bytes = (only.packets != u64::MAX).then(|| only.packets * payload);
-                let setup = Setup { seed: 1, bytes, config: *config };
+                let setup = StackSetup { seed: 1, bytes, config: *config };
                 Ok(Ends::Stack { connection: stack.connect(&setup), config: *config })
             }
             Traffic::Datagrams { .. } => {

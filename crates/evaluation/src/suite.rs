@@ -235,7 +235,7 @@ impl Suite {
                 {
                     return Err(fail(format!("there are two claims `{}`", other.of_all)));
                 }
-                experiment.chapter.get_or_insert_with(|| criterion.chapter.clone());
+                experiment.caption.chapter.get_or_insert_with(|| criterion.chapter.clone());
             }
             experiments.push(experiment);
         }

@@ -200,9 +200,9 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
             failing(scenario, cancel)
         };
         let cancel = AtomicBool::new(false);
-        let report = ReportOptions { resume, ..ReportOptions::default() };
+        let report = ReportOptions { lead: &inquiry, resume, ..ReportOptions::default() };
         let (all, effort) = (&inquiry.experiments, &Effort::Quick);
-        reproduce_with(&inquiry, all, effort, &options(2, &cancel), &report, dir.path(), &some)
+        reproduce_with(all, effort, &options(2, &cancel), &report, dir.path(), &some)
     };
     let summary = attempt(usize::MAX, false).unwrap();
     let claims: Vec<_> = summary.claims.iter().collect();

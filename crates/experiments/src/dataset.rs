@@ -51,12 +51,12 @@ pub struct Dataset {
     _lock: File,
 }
 
-/// What a dataset says of its sweep.
+/// Description of the sweep in a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     id: String,
     version: String,
-    /// Of the experiment's text and of what was set since.
+    /// Hash of the experiment's text and of later changes.
     configuration_hash: String,
     set: Vec<String>,
     repetitions: u32,
@@ -69,11 +69,11 @@ struct Manifest {
 impl Manifest {
     fn of(grid: &Grid) -> Self {
         let experiment = grid.experiment();
-        let set = experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
+        let set = experiment.revision.overrides.iter().map(|(key, value)| format!("{key}={value}"));
         Manifest {
             id: experiment.id.clone(),
             version: BUILD.to_owned(),
-            configuration_hash: format!("{:016x}", experiment.configuration_hash),
+            configuration_hash: format!("{:016x}", experiment.revision.configuration_hash),
             set: set.collect(),
             repetitions: grid.length().repetitions,
             duration: grid.length().duration.clone(),
@@ -198,13 +198,13 @@ impl Dataset {
         self.count
     }
 
-    /// Is that run done?
+    /// True if that run is done.
     pub fn has(&self, run: u64) -> bool {
         let word = usize::try_from(run / 64).ok().and_then(|word| self.done.get(word));
         word.is_some_and(|word| word & (1 << (run % 64)) != 0)
     }
 
-    /// Marks a run as done; false if it was, or there is none.
+    /// Marks a run as done; false if it was already, or there is no such run.
     fn mark(&mut self, run: u64) -> bool {
         if run >= self.runs || self.has(run) {
             return false;

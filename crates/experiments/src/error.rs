@@ -1,4 +1,4 @@
-//! What can go wrong, in words a user can act on.
+//! Errors, in words a user can act on.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ pub enum LabError {
         file: String,
         /// Line, counted from one; zero if no single line is to blame.
         line: usize,
-        /// What is wrong, and what would be right.
+        /// The error and its remedy.
         message: String,
     },
     /// A file that is read strictly is wrong: the `[experiment]` part of one, readings, a suite, a
@@ -28,23 +28,23 @@ pub enum LabError {
     Scenario {
         /// For which point of the sweep, if it is not the file itself.
         cell: Option<String>,
-        /// What the scenario reader says.
+        /// The scenario reader's error.
         error: ScenarioError,
     },
     /// A file or folder could not be read or written.
     Io {
         /// Which one.
         path: PathBuf,
-        /// What was attempted: `read`, `write`, `create`, `lock`, `remove`.
+        /// Attempt: `read`, `write`, `create`, `lock`, `remove`.
         verb: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A folder for a report is none, or somebody else's.
+    /// A folder for a report is not a folder, or not a report's.
     Folder {
         /// Which one.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The error and its remedy.
         message: String,
     },
     /// The machine would not give the threads that were asked for.

@@ -37,7 +37,7 @@ pub struct Grid {
     costs: Option<Vec<f64>>,
 }
 
-/// What takes long to find out of a grid: others need not do it again.
+/// Facts of a grid that take long to find, for processes that share it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GridFacts {
     columns: RunColumns,
@@ -50,7 +50,7 @@ pub struct GridFacts {
 pub struct PlannedRun {
     /// Its number.
     pub run: u64,
-    /// What it is predicted to cost, packet-hops.
+    /// Predicted cost, packet-hops.
     pub cost: f64,
 }
 
@@ -104,12 +104,12 @@ impl Grid {
 
     fn of(experiment: Experiment, length: RunLength, columns: RunColumns) -> Self {
         let RunLength { repetitions, duration, warmup, .. } = &length;
-        let what = (BUILD, experiment.configuration_hash);
+        let what = (BUILD, experiment.revision.configuration_hash);
         let text = format!("{what:?} {repetitions} {duration:?} {warmup:?}");
         Grid { experiment, length, columns, key: fnv1a(text.as_bytes()), costs: None }
     }
 
-    /// What [`Grid::with`] takes.
+    /// Argument of [`Grid::with`].
     pub fn facts(&self) -> GridFacts {
         let of = |s: &Skipped| (s.label.clone(), s.reason.clone());
         let axes = self.experiment.axes.iter();

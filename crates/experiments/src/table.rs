@@ -380,12 +380,13 @@ pub fn readings_table(plan: &Plan, runs: &[RunRecord]) -> Table {
 pub fn manifest_entry(results: &Results) -> serde_json::Value {
     let plan = &results.plan;
     let seed = results.runs.first().map(|run| run.outcome.seed);
-    let set = plan.experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
+    let set =
+        plan.experiment.revision.overrides.iter().map(|(key, value)| format!("{key}={value}"));
     let set: Vec<String> = set.collect();
     json!({
         "id": plan.experiment.id,
         "file": plan.experiment.file,
-        "configuration_hash": format!("{:016x}", plan.experiment.configuration_hash),
+        "configuration_hash": format!("{:016x}", plan.experiment.revision.configuration_hash),
         "set": set,
         "seed": seed,
         "repetitions": plan.length.repetitions,

@@ -8,6 +8,7 @@ use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
 use crate::LabError;
 use crate::campaign;
+use crate::comparison::{Beside, Comparison, Measured, Run};
 use crate::experiment::{Effort, Experiment};
 use crate::sweep::{Results, RunOptions};
 
@@ -170,4 +171,45 @@ pub fn results(threads: usize) -> Results {
     let all =
         campaign::measure(vec![plan], &options(threads, &cancel), &fake).expect("nothing fails");
     all.into_iter().next().expect("one plan in, one result out")
+}
+
+/// A run of a program with that goodput; the same in virtual time has 4 Mbit/s.
+pub fn run_of_program(program: &str, loss: f64, seed: u64, goodput: f64) -> Run {
+    let measured = |goodput_bps: f64| Measured {
+        goodput_bps,
+        arrived_bps: goodput_bps,
+        sent_per_delivered: 1.25,
+        mean_queue_packets: 3.0,
+        packet_size: 1500,
+        counted_by_program: true,
+    };
+    Run {
+        program: program.to_owned(),
+        loss,
+        seed,
+        alone: Some(measured(goodput)),
+        simulated: Some(measured(4e6)),
+        beside: Some(Beside { own_bps: 3e6, rival_bps: 2e6 }),
+        simulated_beside: Some(Beside { own_bps: 3e6, rival_bps: 1e6 }),
+        late_share: 0.0,
+        programs_waited_share: None,
+        unusable: None,
+    }
+}
+
+/// Two programs, one of them at a loss rate of a half with a run that is unusable.
+pub fn comparison() -> Comparison {
+    let late =
+        Run { alone: None, unusable: Some("late".to_owned()), ..run_of_program("a", 0.5, 4, 0.0) };
+    Comparison {
+        rate_bps: 10e6,
+        runs: vec![
+            run_of_program("a", 0.5, 1, 2e6),
+            run_of_program("a", 0.5, 2, 4e6),
+            run_of_program("a", 0.5, 3, 3e6),
+            late,
+            run_of_program("b<i>", 0.0, 1, 4e6),
+        ],
+        ..Comparison::default()
+    }
 }

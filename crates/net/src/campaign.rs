@@ -448,7 +448,7 @@ impl Campaign {
     /// and once `stop` is true, runs under way are waited for, and no more begin.
     ///
     /// # Errors
-    /// The first error of a run or of `hear`. That `stop` became true is none: runs are missing
+    /// The first error of a run or of `hear`. `stop` causes no error: runs are missing
     /// then.
     pub fn run<E: From<Error> + Send>(
         &self,

@@ -16,7 +16,7 @@ const HIGHEST_BPS: u64 = 100_000_000_000_000;
 /// Reads a rate.
 ///
 /// # Errors
-/// `ValueError` if it is none or out of range; `TypeError` without a unit.
+/// `ValueError` if it is invalid or out of range; `TypeError` without a unit.
 pub(crate) fn rate(value: &Bound<'_, PyAny>) -> PyResult<Rate> {
     let Ok(text) = value.extract::<&str>() else {
         let value = value.repr()?;

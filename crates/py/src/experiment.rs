@@ -121,7 +121,7 @@ impl Experiment {
     /// What the experiment shows, in words.
     #[getter]
     fn title(&self) -> &str {
-        &self.inner.title
+        &self.inner.caption.title
     }
 
     /// Its axes: the labels of the points of each, by name.

@@ -36,7 +36,7 @@ fn how() -> How<'static, 'static> {
 }
 
 fn rows_of(bytes: &[u8]) -> PyResult<Vec<Row>> {
-    postcard::from_bytes(bytes).map_err(|_| error::value("these are no rows of a grid"))
+    postcard::from_bytes(bytes).map_err(|_| error::value("these are not rows of a grid"))
 }
 
 #[pymethods]
@@ -159,7 +159,7 @@ impl Grid {
             )));
         }
         let facts: GridFacts =
-            postcard::from_bytes(facts).map_err(|_| error::value("this is no grid"))?;
+            postcard::from_bytes(facts).map_err(|_| error::value("this is not a grid"))?;
         let experiment = Experiment::of(py, recipe)?;
         let effort = experiment.effort(full, repetitions);
         let inner = windward_experiments::Grid::with(&experiment.inner, &effort, facts);

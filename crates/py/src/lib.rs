@@ -113,7 +113,7 @@ fn seconds(span: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     Ok(duration::read(span, name)?.as_secs_f64())
 }
 
-/// The number that a label begins with and what follows it, if it is no word.
+/// The number at the beginning of a label and the rest of it; None for a word.
 #[pyfunction]
 fn quantity(label: String) -> Option<(f64, String)> {
     let point = windward_experiments::experiment::Point { label, set: Vec::new() };
@@ -158,7 +158,7 @@ mod _windward {
     /// Version of the program.
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
-    /// The version with a fingerprint of what decides whether two builds can share data and work.
+    /// The version with a fingerprint of the build: equal builds can share data and work.
     #[pymodule_export]
     const BUILD: &str = windward_experiments::BUILD;
 }

@@ -69,7 +69,7 @@ const LINKS: [Column<'static>; 6] = [
 ];
 
 impl Simulation {
-    /// The state, if nobody else uses it.
+    /// The state, if no other thread uses it.
     fn lock(&self) -> PyResult<MutexGuard<'_, Option<windward_sim::Simulation>>> {
         self.state.try_lock().map_err(|_| {
             PyRuntimeError::new_err(
@@ -176,7 +176,7 @@ impl Simulation {
         let steered = ControllerConfig::Custom(Custom(&steered::STEERED));
         let flows =
             scenario.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind.traffic {
-                // Connections that come by themselves are made after these, and steered by nobody.
+                // Connections that arrive at random are made after these, and are not steered.
                 Traffic::Transport { protocol, arrivals: None, .. } => protocol.window == steered,
                 _ => false,
             });
@@ -200,7 +200,7 @@ impl Simulation {
         self.slices.advance(py, sim, until, |_| Ok(()))
     }
 
-    /// Goes on to the end of the scenario and gives what was measured. There is no way back.
+    /// Runs to the end of the scenario and returns the results. The simulation is used up then.
     fn finish(&self, py: Python<'_>) -> PyResult<Run> {
         let mut state = self.lock()?;
         let sim = state.as_mut().ok_or_else(finished)?;
@@ -230,7 +230,7 @@ impl Simulation {
     /// One connection as it stands, as a dictionary.
     ///
     /// Raises:
-    ///     KeyError: If there is none of that name.
+    ///     KeyError: If the name is unknown.
     fn flow<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let names = self.scenario.flows.iter().map(|flow| flow.name.as_str());
         let index = index("flow", name, names)?;
@@ -245,7 +245,7 @@ impl Simulation {
     /// One directed link as it stands, as a dictionary.
     ///
     /// Raises:
-    ///     KeyError: If there is none of that name.
+    ///     KeyError: If the name is unknown.
     fn link<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let names = self.scenario.links.iter().map(|link| link.name.as_str());
         let index = index("link", name, names)?;

@@ -226,7 +226,7 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// The values of a column; ``None`` where there is none.
+    /// The values of a column; ``None`` for an empty cell.
     fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
         let index = self.batch.schema().index_of(column).map_err(|_| {
             let columns = self.column_names().join(", ");

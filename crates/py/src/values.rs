@@ -60,12 +60,12 @@ pub(crate) fn value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Valu
 /// A dictionary as a table; `key` is where it stands, empty at the top.
 ///
 /// # Errors
-/// As [`value`], and `TypeError` if a key is no text.
+/// As [`value`], and `TypeError` if a key is not text.
 pub(crate) fn table(dict: &Bound<'_, PyDict>, key: &str) -> PyResult<Table> {
     let mut table = Table::new();
     for (name, item) in dict {
         let name: String = name.extract().map_err(|_| {
-            PyTypeError::new_err(format!("{key}: keys must be text, and {name} is none"))
+            PyTypeError::new_err(format!("{key}: keys must be text, and {name} is not"))
         })?;
         let dot = if key.is_empty() { "" } else { "." };
         let at = format!("{key}{dot}{name}");

@@ -1,4 +1,4 @@
-//! The simulator's time as the stacks' `Instant`, which nobody can make but the clock.
+//! The simulator's time as the `Instant` of stacks, which only the clock can make.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use windward_core::units::{Duration, Time};
 /// consequence.
 #[expect(
     clippy::disallowed_methods,
-    reason = "there is no other way to an Instant, and only distances from this one are used"
+    reason = "the only way to make an Instant; only distances from it are used"
 )]
 fn zero() -> Instant {
     static ZERO: OnceLock<Instant> = OnceLock::new();

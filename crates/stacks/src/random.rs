@@ -16,7 +16,7 @@ pub(crate) fn bytes<const N: usize>(seed: u64, purpose: &str) -> [u8; N] {
     bytes
 }
 
-/// A keyed hash that is none to rely on against anybody.
+/// A keyed hash that is not secure.
 pub(crate) fn signature(key: u64, data: &[u8], out: &mut [u8]) {
     let hash = data.iter().fold(key ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -119,7 +119,7 @@ impl Publisher for Pace {
     fn on_bbr_state_changed(&mut self, _state: BbrState) {}
 }
 
-/// The instant as s2n-quic has it, who counts from a microsecond on, since zero is no time there.
+/// The instant as a timestamp of s2n-quic, which starts at a microsecond: zero is invalid there.
 fn timestamp(instant: Instant) -> Timestamp {
     let since = clock::time(instant).since(Time::ZERO);
     NoopClock.get_time() + Duration::from_nanos(since.as_ps() / 1000)
@@ -213,7 +213,7 @@ where
             let dice = &mut self.dice;
             self.inner.on_ack(at, bytes, info, &self.rtt, dice, now, &mut self.pace);
         }
-        // Packets of a handshake that is over are discarded, and nobody says so.
+        // Packets of a completed handshake are discarded without an event.
         let more = u64::from(self.inner.bytes_in_flight()).saturating_sub(in_flight);
         if more > 0 {
             self.inner.on_packet_discarded(more as usize, &mut self.pace);

@@ -224,7 +224,7 @@ mod tests {
         let number = 0xa82f_9b32;
         assert_eq!(read, [PacketFacts { kind: PacketType::OneRtt, number, length, frames }]);
         assert_eq!(largest[2], Some(number));
-        // One that is cut short is none.
+        // A truncated packet is not counted.
         assert!(packets(&datagram[..20], 8, &mut largest).is_empty());
     }
 }

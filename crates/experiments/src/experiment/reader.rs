@@ -12,8 +12,8 @@ use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::{
-    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind, Point,
-    Reference, ReferenceLine, Reported, RunLength, Subject, Traced, Unit,
+    Asked, Axis, Caption, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind,
+    Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject, Traced, Unit,
 };
 use crate::LabError;
 use crate::expression::{Cell, Comparison, Expression};
@@ -258,10 +258,11 @@ pub(super) fn parse(
         Ok(text)
     };
     let mut experiment = read(&section, scenario, &hashing, cast)?;
-    experiment.configuration_hash = all.into_inner();
+    experiment.revision.configuration_hash = all.into_inner();
     if let Some(cast) = cast {
         let parts = format!("\0{cast:?}");
-        experiment.configuration_hash = fnv1a_on(experiment.configuration_hash, parts.as_bytes());
+        experiment.revision.configuration_hash =
+            fnv1a_on(experiment.revision.configuration_hash, parts.as_bytes());
     }
     Ok(experiment)
 }
@@ -289,12 +290,14 @@ fn read(
     let experiment = Experiment {
         file: section.file().to_owned(),
         id: id.to_owned(),
-        paper: keys.paper,
-        figure: keys.figure,
-        chapter: None,
-        title: keys.title,
-        setting: keys.setting,
-        choices: keys.choices.into_iter().map(|text| text.value).collect(),
+        caption: Caption {
+            paper: keys.paper,
+            figure: keys.figure,
+            chapter: None,
+            title: keys.title,
+            setting: keys.setting,
+            choices: keys.choices.into_iter().map(|text| text.value).collect(),
+        },
         quick: run_length(keys.quick.as_ref(), 5, QUICK_FACTOR)?,
         full: run_length(keys.full.as_ref(), 30, FULL_FACTOR)?,
         readings: readings::read(section.file(), &keys.readings, beside)?,
@@ -304,10 +307,12 @@ fn read(
         metrics,
         plots,
         scenario,
-        overrides: Vec::new(),
         all_readings: false,
-        configuration_hash: 0,
-        text_hash: fnv1a(section.text().as_bytes()),
+        revision: Revision {
+            overrides: Vec::new(),
+            configuration_hash: 0,
+            text_hash: fnv1a(section.text().as_bytes()),
+        },
     };
     check_cells(&experiment, &claims.concat(), &reported)?;
     Ok(experiment)

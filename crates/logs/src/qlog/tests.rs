@@ -5,10 +5,10 @@ use std::fs;
 
 use serde_json::Value;
 use windward_core::protocols::PROTOCOLS;
-use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::{Outcome, Simulation};
 
 use super::*;
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::{Outcome, Simulation};
 
 fn build(text: &str) -> Scenario {
     let file = ScenarioFile::parse("test.toml", text).unwrap_or_else(|e| panic!("{e}\n{text}"));

@@ -237,7 +237,7 @@ impl State {
         }
     }
 
-    /// A window from an expression; what is none ends the run, and the window stays.
+    /// A window from an expression; an invalid one ends the run, and the window stays.
     fn window(&self, which: usize, inputs: &Inputs<'_>) -> f64 {
         let Compiled { name, texts, on_ack, on_loss, .. } = &*self.compiled;
         let window = inputs.value(if which == 0 { on_ack } else { on_loss });
@@ -302,7 +302,8 @@ impl Controller for State {
     }
 }
 
-/// A congestion controller of expressions, for ``Scenario.with_parts``: see ``windward.controller``.
+/// A congestion controller of expressions, for ``Scenario.with_parts``: see
+/// ``windward.controller``.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct ExpressionController(&'static Formula);
@@ -364,8 +365,8 @@ impl ExpressionController {
     }
 }
 
-/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment, so that
-/// runs in threads go side by side::
+/// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment,
+/// so that runs in threads go side by side::
 ///
 ///     reno = controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
 ///     scenario.with_parts(window={"lossy": reno})
@@ -391,7 +392,8 @@ impl ExpressionController {
 ///     name: What tables call the protocol.
 ///
 /// Raises:
-///     ValueError: If an expression is none. A value that is not a number ends the run with one.
+///     ValueError: If an expression is invalid. A value that is not a number ends the run with this
+///         error.
 #[pyfunction]
 #[pyo3(
     signature = (on_ack, on_loss, *, slow_start=true, name="controller".to_owned()),

@@ -57,7 +57,7 @@ impl Axis {
         found.map_or("", |(name, _)| name)
     }
 
-    /// The method without which it is no part.
+    /// The method that a part must have.
     fn method(self) -> &'static str {
         match self {
             Axis::Window => "on_ack",
@@ -278,11 +278,11 @@ impl CustomPart for Maker {
     }
 }
 
-/// A protocol with a congestion controller in Python, for everything that takes protocols: what `cubic` is
-/// otherwise, of which standards are made. `source` tells controllers of one name apart.
+/// A protocol with a congestion controller in Python, for everything that takes protocols: what
+/// `cubic` is otherwise, of which standards are made. `source` tells controllers of one name apart.
 ///
 /// # Errors
-/// `TypeError` if it is no congestion controller.
+/// `TypeError` if it is not a congestion controller.
 pub(crate) fn protocol(
     py: Python<'_>,
     name: String,
@@ -410,7 +410,7 @@ struct Method {
 }
 
 impl Method {
-    /// The method of that name; `None` if there is none.
+    /// The method of that name, if the class has it.
     fn of(object: &Bound<'_, PyAny>, whose: &'static str, name: &'static str) -> Option<Self> {
         object.getattr(name).ok().map(|bound| Method { bound: bound.unbind(), whose, name })
     }
@@ -439,7 +439,7 @@ impl Method {
         report(Trouble { error, now, whose: self.whose });
     }
 
-    /// That an answer is none.
+    /// The error for an invalid answer.
     fn wrong(&self, answer: &Bound<'_, PyAny>, needed: &str) -> PyErr {
         let answer = answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
         PyTypeError::new_err(format!("{}.{} gave {answer}: {needed}", self.whose, self.name))

@@ -9,11 +9,11 @@ use crate::outcome::{FlowOutcome, GroupOutcome};
 /// Bytes in bins of time.
 #[derive(Debug)]
 pub(super) struct Bins {
-    /// When the bin that is being filled begins and ends, and what is in it.
+    /// Beginning, end and bytes of the bin that is being filled.
     from: Time,
     until: Time,
     filling: u64,
-    /// What is in the others.
+    /// Bytes in the other bins.
     bytes: Vec<u64>,
     width: Duration,
 }
@@ -46,8 +46,8 @@ impl Bins {
         self.until = self.from + self.width;
     }
 
-    /// Bits per second in each bin up to `until`. Whole bins only: a last one that the run cuts
-    /// short would look like a pause.
+    /// Bits per second in each whole bin up to `until`. A last bin that the run cuts short is left
+    /// out, since it would look like a pause.
     pub(super) fn rates(&mut self, until: Time) -> Vec<f64> {
         self.turn_to(self.from);
         let whole = (until.as_ps() / self.width.as_ps()) as usize;
@@ -57,12 +57,12 @@ impl Bins {
     }
 }
 
-/// What the flows of a group put through their bottlenecks.
+/// Traffic of the flows of a group through their bottlenecks.
 #[derive(Debug)]
 pub(super) struct Group {
     name: String,
     pub(super) bins: Bins,
-    /// Of datagrams, if there were any.
+    /// Delays of datagrams, if there were any.
     pub(super) delays: Option<Box<Delays>>,
 }
 
@@ -71,7 +71,7 @@ impl Group {
         Group { name: name.to_owned(), bins: Bins::new(bin), delays: None }
     }
 
-    /// The groups' rows of the outcome, from the rows of the flows.
+    /// Outcomes of the groups, from those of the flows.
     pub(super) fn close(
         groups: Vec<Group>,
         flows: &[FlowOutcome],

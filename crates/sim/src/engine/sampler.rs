@@ -2,7 +2,7 @@
 
 use windward_core::units::{Duration, Time};
 
-use super::LinkSnapshot;
+use super::snapshot::LinkSnapshot;
 use crate::outcome::{LinkSamples, Samples};
 
 /// Records the state of every flow and link at the multiples of an interval.

@@ -7,15 +7,15 @@
 use windward_core::endpoint::Sender;
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
 use windward_core::endpoint::recovery::RecoveryConfig;
-use windward_core::network::{AqmConfig, LinkRate, RouterConfig, RouterKind};
+use windward_core::network::{AqmConfig, ChannelConfig, LinkRate, RouterConfig, RouterKind};
 use windward_core::part::Words;
 use windward_core::protocols::PROTOCOLS;
-use windward_core::units::Probability;
+use windward_core::units::{Duration, Probability, Rate};
 
 use super::*;
-use crate::LinkOutcome;
 use crate::scenario::file::ScenarioFile;
 use crate::scenario::{FlowConfig, LinkId};
+use crate::{FlowOutcome, LinkOutcome};
 
 /// Scenarios by name; `PROTOCOL` stands for a name of the table. No warm-up, so that flow
 /// figures cover all packets; no delayed acknowledgments, so that each packet causes one.
@@ -523,8 +523,8 @@ fn a_link_carries_what_its_rate_at_the_time_allows() {
         let rate = Rate::from_bps(mbit * 1_000_000);
         simulation.change_link(link, &LinkChange { rate, ..LinkChange::default() }).unwrap();
     }
-    // 10 Mbit/s are 1.25 MB/s: 6.25 MB in 5 s, less the start; then the same; 6.25 MB in 10 s at half
-    // the rate, 25 MB in 10 s at twice. A packet in transmission keeps its old rate.
+    // 10 Mbit/s are 1.25 MB/s: 6.25 MB in 5 s, less the start; then the same; 6.25 MB in 10 s at
+    // half the rate, 25 MB in 10 s at twice. A packet in transmission keeps its old rate.
     assert!(carried[0] > 6_100_000, "{carried:?}");
     for (carried, exact) in
         [(carried[1], 6_250_000), (carried[2], 6_250_000), (carried[3], 25_000_000)]
@@ -892,8 +892,8 @@ fn samples_are_exact_and_include_their_instant() {
 
 #[test]
 fn samples_count_what_has_come_and_what_is_lost() {
-    // The same datagrams, but one may wait. At 4.8 ms one does, until the wire is free at 5.0, and at 7.8,
-    // until 8.2: two are dropped.
+    // The same datagrams, but one may wait. At 4.8 ms one does, until the wire is free at 5.0, and
+    // at 7.8, until 8.2: two are dropped.
     let body = r#"
         dumbbell.bottleneck = { rate = "5Mbit", delay = "10ms", queue = "1p" }
         dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
@@ -971,7 +971,7 @@ fn a_router_that_wakes_beside_another_class_has_its_timer() {
     let mut simulation = Simulation::new(&scenario);
     for ms in 0..5000 {
         simulation.advance(Time::ZERO + Duration::from_millis(ms));
-        for hop in &simulation.hops {
+        for hop in &simulation.network.hops {
             assert!(hop.link.next_event() > simulation.now, "{ms} ms: it is behind");
         }
     }
@@ -997,8 +997,8 @@ fn a_delayed_acknowledgment_is_of_its_flows_class() {
     let mut simulation = Simulation::new(&scenario);
     let mut class_at = |ms| {
         simulation.advance(Time::ZERO + Duration::from_millis(ms));
-        let slot = &simulation.slab[0];
-        (slot.packet.kind, simulation.flows[slot.flow as usize].class)
+        let slot = &simulation.network.slab[0];
+        (slot.packet.kind, simulation.flows.all[slot.flow as usize].class)
     };
     assert_eq!(class_at(110), (PacketKind::Datagram, RouterKind::Any as u8));
     assert_eq!(class_at(225), (PacketKind::Ack, RouterKind::Xcp as u8));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use windward_core::units::{Duration, Time};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{
-    Codepoint, Connection, End, Facts, Report, Setup, Stack, Stacks, UDP_OVERHEAD,
+    Codepoint, Connection, End, Facts, Stack, StackReport, StackSetup, Stacks, UDP_OVERHEAD,
 };
 use windward_sim::{Outcome, Simulation, TransferOutcome};
 
@@ -81,7 +81,7 @@ impl Stack for Toy {
         &self.facts
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         self.alive.add();
         Box::new(Pair {
             setup: *setup,
@@ -93,10 +93,10 @@ impl Stack for Toy {
             outstanding: Vec::new(),
             acks: Vec::new(),
             received: Vec::new(),
-            report: Report {
+            report: StackReport {
                 cwnd: WINDOW * u64::from(setup.config.payload()),
                 connected: true,
-                ..Report::default()
+                ..StackReport::default()
             },
         })
     }
@@ -104,7 +104,7 @@ impl Stack for Toy {
 
 #[derive(Debug)]
 struct Pair {
-    setup: Setup,
+    setup: StackSetup,
     alive: Arc<Alive>,
     fault: Fault,
     seen: Arc<Mutex<Vec<Codepoint>>>,
@@ -114,7 +114,7 @@ struct Pair {
     outstanding: Vec<(u64, Time)>,
     acks: Vec<u64>,
     received: Vec<u64>,
-    report: Report,
+    report: StackReport,
 }
 
 impl Pair {
@@ -218,7 +218,7 @@ impl Connection for Pair {
         self.outstanding.retain(|(_, sent)| *sent + TIMEOUT > now);
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> StackReport {
         self.report.clone()
     }
 }

@@ -2,9 +2,9 @@
 //! drives a congestion controller of Windward.
 
 /// Implements the controllers of `$proto`. What only one of the stacks has is optional: an
-/// attribute of what watches, the argument `$pn` of `on_ack`, `$is_ecn` and `$largest_lost` of
-/// `on_congestion_event`, the field `$pacing_rate` of the metrics, and the methods of `watched` and
-/// `ours`. `is_mark` tells an ECN mark from a loss.
+/// attribute of the watching controller, the argument `$pn` of `on_ack`, `$is_ecn` and
+/// `$largest_lost` of `on_congestion_event`, the field `$pacing_rate` of the metrics, and the
+/// methods of `watched` and `ours`. `is_mark` tells an ECN mark from a loss.
 macro_rules! congestion_controllers {
     (
         $proto:ident,

@@ -191,7 +191,7 @@ macro_rules! null_crypto {
             }
         }
 
-        /// A key for stateless resets and for tokens, which nobody needs.
+        /// A key for stateless resets and tokens, which are not used.
         #[derive(Debug)]
         pub(super) struct TokenKey(pub(super) u64);
 

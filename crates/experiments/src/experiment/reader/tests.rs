@@ -341,7 +341,7 @@ fn readings_are_read_with_their_plain_value() {
     let both = self::reading(|text| text + &shared).unwrap();
     assert_eq!(both.readings[1].plain_value().label, "b");
     // What the other file says is part of the configuration.
-    assert_ne!(experiment.configuration_hash, both.configuration_hash);
+    assert_ne!(experiment.revision.configuration_hash, both.revision.configuration_hash);
     // Also where two choices are taken from it.
     let twice = |shared: &str| {
         let text = EXPERIMENT.to_owned()
@@ -352,6 +352,7 @@ fn readings_are_read_with_their_plain_value() {
         };
         super::parse("r.toml", &format!("{SCENARIO}{text}"), &beside, None)
             .unwrap()
+            .revision
             .configuration_hash
     };
     assert_ne!(twice(""), twice("# Another.\n"));
