@@ -259,8 +259,8 @@ impl Entry {
         [&self.server, &self.client].into_iter().any(|command| command.contains("{endpoint}"))
     }
 
-    /// What it asks of endpoints over a link with that MTU, and of its [twin](Entry::twin): its own keys, and `more`, which replace them.
-    /// Nothing if its commands do not take it.
+    /// The parameters of its endpoints, and of its [twin](Entry::twin), over a link with that MTU: its
+    /// own keys, and `more`, which override them. Empty if its commands take none.
     pub fn endpoint(&self, mtu: u32, more: &[(String, String)]) -> Vec<(String, String)> {
         if !self.takes_endpoint() {
             return Vec::new();
@@ -288,8 +288,8 @@ impl Entry {
         }
     }
 
-    /// What runs, of which so many seconds do not count and do; `windward` is the word for this program in a shell, and `endpoint` are the
-    /// words for what is asked of endpoints.
+    /// The commands of a run with so many seconds of warm-up and of measurement; `windward` is the
+    /// word for this program in a shell, and `endpoint` are the words for parameters of endpoints.
     pub fn program(
         &self,
         warmup: u32,
@@ -317,7 +317,7 @@ impl Entry {
         self.goodput.is_some() && (warmup == 0 || self.client.contains("{warmup}"))
     }
 
-    /// What it says that its goodput was, bits per second of IP packets; `None` if it is not asked.
+    /// The goodput that it prints, bits per second of IP packets; `None` if it is not asked.
     ///
     /// # Errors
     /// In words, what was looked for and not found.

@@ -196,8 +196,8 @@ impl Traffic {
     }
 }
 
-/// Live video at a constant target rate (RFC 8593 section 5, in its steady state). A frame leaves in
-/// packets of the source's size, back to back, and one with the rest.
+/// Live video at a constant target rate (RFC 8593 section 5, in its steady state). A frame leaves
+/// in packets of the source's size, back to back, and one with the rest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Media {
     /// The target rate, bits on the wire.

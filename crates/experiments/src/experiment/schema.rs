@@ -8,8 +8,8 @@ use super::Experiment;
 use super::reader::{KEYS, READINGS_FILE};
 
 impl Experiment {
-    /// A JSON Schema of scenario and experiment files: that of [`ScenarioFile::json_schema`], with the
-    /// keys of `[experiment]`.
+    /// A JSON Schema of scenario and experiment files: that of [`ScenarioFile::json_schema`], with
+    /// the keys of `[experiment]`.
     pub fn json_schema() -> Value {
         let mut schema = ScenarioFile::json_schema();
         schema["title"] = "A scenario or experiment of Windward".into();

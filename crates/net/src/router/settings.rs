@@ -163,7 +163,7 @@ impl Config {
         let common = QueueKeys::read(&root)?;
         let interfaces = FileKeys::read(&root)?.interfaces;
         let named: Vec<String> = match (&interfaces, devices) {
-            (Some(tables), []) => tables.keys().map(str::to_owned).collect(),
+            (Some(tables), []) => sorted(tables).into_iter().map(str::to_owned).collect(),
             _ => devices.to_vec(),
         };
         if named.is_empty() {
@@ -282,9 +282,7 @@ impl Settings {
         let words: Vec<&str> = [aqm, router].into_iter().flatten().filter_map(kind).collect();
         let classes = keys.classes.as_ref().and_then(|field| field.section().ok());
         self.qdisc = match (classes, qdisc) {
-            (Some(classes), _) => {
-                format!("classes {}", classes.keys().collect::<Vec<_>>().join(", "))
-            }
+            (Some(classes), _) => format!("classes {}", sorted(&classes).join(", ")),
             (None, Some(qdisc)) => qdisc,
             (None, None) if !words.is_empty() => words.join(" + "),
             (None, None) if self.corruption.is_some() => CETEN.to_owned(),
@@ -337,8 +335,8 @@ impl Settings {
         *self == Settings { rate: self.rate, own: self.own, ..other.clone() }
     }
 
-    /// The engine with this link, the port at its ends, when it ends, and the kinds of routers whose
-    /// feedback the link gives.
+    /// The engine with this link, the port at its ends, when it ends, and the kinds of routers
+    /// whose feedback the link gives.
     pub(super) fn simulation(&self) -> Result<(Simulation, Port, Time, Served), SettingsError> {
         let ports = Ports::new();
         let stack: Arc<dyn Stack> = Arc::clone(&ports) as _;
@@ -379,6 +377,13 @@ fn scaffold() -> String {
          from = 'in'
          to = 'out'"
     )
+}
+
+/// The keys of a table in the order of the alphabet.
+fn sorted<'a>(table: &Section<'a>) -> Vec<&'a str> {
+    let mut keys: Vec<&str> = table.keys().collect();
+    keys.sort_unstable();
+    keys
 }
 
 /// The kind of an AQM or a router, a word or a table with it.

@@ -11,11 +11,11 @@ impl Scenario {
     /// for telling how far they are. At least 1.
     ///
     /// Datagrams count as their sources send them, and transfers that arrive at random by their
-    /// expected number, up to the capacity of the links. Other connections are taken to share what these leave
-    /// of each link equally while they are on, up to the receiver window, and no more than TCP
-    /// gets through the corruption on its way if they take it for congestion, which is too little
-    /// for controllers that give way less, as Westwood's. Slow start, queues that overflow, and
-    /// acknowledgments that get lost are left out.
+    /// expected number, up to the capacity of the links. Other connections are taken to share what
+    /// these leave of each link equally while they are on, up to the receiver window, and no more
+    /// than TCP gets through the corruption on its way if they take it for congestion, which is too
+    /// little for controllers that give way less, as Westwood's. Slow start, queues that overflow,
+    /// and acknowledgments that get lost are left out.
     pub fn predicted_packet_hops(&self) -> f64 {
         let end = Time::ZERO + self.duration;
         let mut links: Vec<Load> = self

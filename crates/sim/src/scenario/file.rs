@@ -1,11 +1,11 @@
 //! Scenario files: TOML, read strictly, turned into a [`Scenario`].
 //!
 //! The reader is [`strict_toml`](crate::strict_toml): each file here declares the keys that it
-//! reads. `link` (with `queue`, `channel` and `impairment`), `endpoint` and `group` (with `arrivals`,
-//! `composition` and `stack`) read the tables; `chain` (dumbbell and parking lot) and `graph` lay
-//! routes over `links`; `build` declares the outermost table, puts a scenario together and chooses
-//! the routers; `set` changes one value; `advice` warns of settings that are allowed and rarely
-//! meant.
+//! reads. `link` (with `queue`, `channel` and `impairment`), `endpoint` and `group` (with
+//! `arrivals`, `composition` and `stack`) read the tables; `chain` (dumbbell and parking lot) and
+//! `graph` lay routes over `links`; `build` declares the outermost table, puts a scenario together
+//! and chooses the routers; `set` changes one value; `advice` warns of settings that are allowed
+//! and rarely meant.
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -209,8 +209,9 @@ impl ScenarioFile {
         self.document.table == other.document.table
     }
 
-    /// Hashes the contents of the trace files that were read to build scenarios of this file, and the
-    /// protocols of [`Self::with_protocols`] with their sources: both may differ between files with
+    /// Hashes the contents of the trace files that were read to build scenarios of this file, and
+    /// the protocols of [`Self::with_protocols`] with their sources: both may differ between files
+    /// with
     /// [the same values](Self::says_the_same_as).
     pub fn hash_traces(&self, state: &mut impl Hasher) {
         self.traces.hash(state);
@@ -229,8 +230,8 @@ impl ScenarioFile {
         build::build(&self.document.root(KEYS)?, given)
     }
 
-    /// A JSON Schema of the format from the declarations of the reader: editors complete and explain
-    /// keys by it and mark unknown ones. Quantities with units are strings in it; only
+    /// A JSON Schema of the format from the declarations of the reader: editors complete and
+    /// explain keys by it and mark unknown ones. Quantities with units are strings in it; only
     /// [`ScenarioFile::build`] checks that they go together.
     pub fn json_schema() -> serde_json::Value {
         json_schema("A scenario of Windward", KEYS)

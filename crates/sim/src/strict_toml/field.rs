@@ -208,7 +208,8 @@ impl<'a> Field<'a> {
         At { line: self.line(), value }
     }
 
-    /// The bytes of the value in the text of the file; of a table in lines of its own, of its header.
+    /// The bytes of the value in the text of the file; of a table in lines of its own, of its
+    /// header.
     pub fn range(&self) -> Option<Range<usize>> {
         match &self.node.origin {
             Origin::File { value, .. } => Some(value.clone()),

@@ -216,13 +216,13 @@ pub fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
     }
 }
 
-/// Declares the keys of tables: for each a struct with a field for each key, its function `read`, which
-/// reads the keys of a [`Section`](crate::strict_toml::Section), and its constant `KEYS`, from which
-/// unknown keys, documentation and JSON Schema follow.
+/// Declares the keys of tables: for each a struct with a field for each key, its function `read`,
+/// which reads the keys of a [`Section`](crate::strict_toml::Section), and its constant `KEYS`,
+/// from which unknown keys, documentation and JSON Schema follow.
 ///
 /// A key has a type, a reader (see [`readers`](crate::strict_toml::readers)) and a presence:
-/// `needed EXAMPLE`; `or DEFAULT`; `empty` for an empty collection; or `absent` for an `Option`, with
-/// words for the documentation of the default if there are any.
+/// `needed EXAMPLE`; `or DEFAULT`; `empty` for an empty collection; or `absent` for an `Option`,
+/// with words for the documentation of the default if there are any.
 ///
 /// ```
 /// use windward_sim::keys;

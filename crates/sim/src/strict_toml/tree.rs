@@ -150,8 +150,8 @@ type MakeOrigin<'a> = &'a dyn Fn(usize, Range<usize>) -> Origin;
 /// A value of `set`: TOML if it is TOML, otherwise a string.
 ///
 /// # Errors
-/// If it begins as a table, an array or a quoted string of TOML and is not valid: what is wrong, with the
-/// number of the character, from 1.
+/// If it begins as a table, an array or a quoted string of TOML and is not valid: what is wrong,
+/// with the number of the character, from 1.
 pub(crate) fn parse_value(text: &str, origin: &Origin) -> Result<TomlNode, String> {
     match DeValue::parse(text) {
         Ok(value) => Ok(TomlNode {

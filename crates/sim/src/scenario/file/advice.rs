@@ -109,8 +109,8 @@ fn unrepeatable(group: &Group<'_>) -> Option<String> {
     unrepeatable.map(|why| format!("flows `{}`: runs of {name} may differ: {why}", group.name))
 }
 
-/// Connections of ours and of a stack side by side, with packets of different sizes because the file
-/// gives none.
+/// Connections of ours and of a stack side by side, with packets of different sizes because the
+/// file gives none.
 fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
     let Traffic::Stack { stack, config, .. } = &group.traffic else { return None };
     let other = groups.iter().find(|other| {
