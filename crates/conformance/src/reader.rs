@@ -6,13 +6,12 @@ use std::sync::OnceLock;
 use windward_core::endpoint::EndpointConfig;
 use windward_core::part;
 use windward_core::units::{Duration, Rate, Time};
-use windward_experiments::LabError;
-use windward_experiments::error::nearest;
 use windward_sim::keys;
 use windward_sim::strict_toml::{
-    At, Document, Field, Key, KeyList, KeySource, Result, Section, Shorthand, TomlType,
+    At, Document, Field, FileError, Key, KeyList, KeySource, Result, Section, Shorthand, TomlType,
     json_schema, readers, unnamed,
 };
+use windward_sim::suggest::hint as nearest;
 
 use super::{
     Anchor, Compared, Event, Expectation, Fate, Moment, Numbers, Offer, Quantity, Route, Rule,
@@ -190,13 +189,13 @@ pub(super) fn schema() -> serde_json::Value {
     json_schema("A conformance script of Windward", KEYS)
 }
 
-pub(super) fn parse(name: &str, text: &str) -> std::result::Result<Script, LabError> {
+pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
     if text.trim().is_empty() {
         let message = "is empty: a script is described in docs/scripts.md".to_owned();
-        return Err(LabError::Experiment { file: name.to_owned(), line: 0, message });
+        return Err(FileError::new(name, message));
     }
     let document = Document::parse(name, text)?;
-    Ok(read(&document.root(KEYS)?)?)
+    read(&document.root(KEYS)?)
 }
 
 fn read(file: &Section<'_>) -> Result<Script> {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use windward_sim::output::{Attempt, OutputError};
 use windward_sim::scenario::file::ScenarioError;
 use windward_sim::strict_toml::FileError;
-use windward_sim::suggest::near;
+
+pub use windward_sim::suggest::hint as nearest;
 
 /// Why an experiment could not be read, run or written.
 #[derive(Debug)]
@@ -106,26 +107,9 @@ impl std::error::Error for LabError {
     }
 }
 
-/// `; did you mean ...?` if one of the candidates is near, else the candidates themselves.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let candidates: Vec<&str> = candidates.into_iter().collect();
-    match near(word, candidates.iter().copied()) {
-        Some(candidate) => format!("; did you mean `{candidate}`?"),
-        None if candidates.is_empty() => String::new(),
-        None => format!("; valid are {}", candidates.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_near_word_is_offered_and_a_far_one_lists_all() {
-        assert_eq!(nearest("titel", ["id", "title"]), "; did you mean `title`?");
-        assert_eq!(nearest("xyz", ["id", "title"]), "; valid are id, title");
-        assert_eq!(nearest("xyz", []), "");
-    }
 
     #[test]
     fn errors_name_file_and_line() {
