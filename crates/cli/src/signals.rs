@@ -2,7 +2,6 @@
 //! nothing asks yet, as while it reads a pipe without a writer, and at the second signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
 
 #[cfg(unix)]
 use signal_hook::consts::SIGHUP;
@@ -11,9 +10,9 @@ use signal_hook::flag::{register, register_conditional_shutdown};
 
 use crate::failure::{self, Failure};
 
-static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// True until some work asks.
-static UNWATCHED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+static UNWATCHED: AtomicBool = AtomicBool::new(true);
 
 /// From now on SIGINT, SIGTERM and SIGHUP raise a flag, if work asks for it.
 pub(crate) fn install() {
@@ -25,9 +24,9 @@ pub(crate) fn install() {
         SIGHUP,
     ] {
         // Without a handler the default remains: the process ends at once.
-        let _ = register_conditional_shutdown(signal, status, Arc::clone(&INTERRUPTED));
-        let _ = register_conditional_shutdown(signal, status, Arc::clone(&UNWATCHED));
-        let _ = register(signal, Arc::clone(&INTERRUPTED));
+        let _ = register_conditional_shutdown(signal, status, &INTERRUPTED);
+        let _ = register_conditional_shutdown(signal, status, &UNWATCHED);
+        let _ = register(signal, &INTERRUPTED);
     }
 }
 

@@ -188,10 +188,10 @@ impl Scenario {
 
 /// The stacks that a scenario may name; on Linux also the port of [`crate::emulate`].
 fn stacks() -> Stacks {
-    let stacks = windward_cli::stacks();
     #[cfg(target_os = "linux")]
-    let stacks = stacks.with(windward_net::port::Ports::new());
-    stacks
+    return windward_cli::stacks().with(windward_net::port::Ports::new());
+    #[cfg(not(target_os = "linux"))]
+    windward_cli::stacks()
 }
 
 /// Refuses to simulate a scenario whose packets come from programs.
