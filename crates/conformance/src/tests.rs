@@ -201,7 +201,7 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
         ("[[data]]\npacket = 1\nlost = true\nmarked = true", vec!["by one of"]),
         ("[[data]]\ntransmission = 1\nlost = true", vec!["needs `data`"]),
         ("[[data]]\nfrom = \"2s\"\nuntil = \"1s\"\nlost = true", vec!["before `until`"]),
-        ("[[acks]]\nack = 1\nmarked = true", vec!["`lost` or `delay`"]),
+        ("[[acks]]\nack = 1\nmarked = true", vec!["marked: unknown key", "lost, delay"]),
         ("[[offer]]\npackets = 0", vec!["must lie between 1 and"]),
         ("[[offer]]\nbulk = true\nevery = \"1s\"\ntimes = 2", vec!["go together"]),
         ("[[offer]]\nbulk = true\npackets = 4", vec!["either of"]),
