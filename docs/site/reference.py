@@ -77,9 +77,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def write(stage: Stage, rust_pages: Path) -> None:
     schema = json.loads(windward_output("schema"))
-    readings = json.loads(windward_output("schema", "--readings"))
-    stage.write("schema/scenario.schema.json", json.dumps(schema, indent=1))
-    stage.write("schema/readings.schema.json", json.dumps(readings, indent=1))
+    for of in ("scenario", "readings", "suite", "script", "router", "programs"):
+        printed = json.loads(windward_output("schema", of))
+        stage.write(f"schema/{of}.schema.json", json.dumps(printed, indent=1))
     stage.write("reference/parts.md", parts())
     stage.write("reference/keys.md", keys(schema))
     stage.write("reference/cli.md", cli())
@@ -279,13 +279,16 @@ def autodoc(name: str) -> list[str]:
 
 SCHEMA = """# Schemas for editors
 
-`windward schema` prints a JSON Schema of scenario and experiment files, made from the table of keys that
-the program reads files by, and `windward schema --readings` one of the files of readings that experiments
-share. With it an editor completes keys, shows what they mean and marks those that do not exist. What
-values make sense together only the program knows: `windward run` and `windward sweep --dry-run` say.
+`windward schema` prints a JSON Schema of scenario and experiment files from the declarations of keys by
+which the program reads them. `windward schema KIND` prints those of readings, suites, conformance
+scripts, the settings of `windward router`, and the programs of `windward compare`. With a schema an
+editor completes keys, shows their meaning and marks unknown ones. Only the program checks that values
+go together: `windward run` and `windward sweep --dry-run` report that.
 
-Here they are as files: <a href="../schema/scenario.schema.json">scenario.schema.json</a>,
-<a href="../schema/readings.schema.json">readings.schema.json</a>.
+The schemas as files: <a href="../schema/scenario.schema.json">scenario</a>,
+<a href="../schema/readings.schema.json">readings</a>, <a href="../schema/suite.schema.json">suite</a>,
+<a href="../schema/script.schema.json">script</a>, <a href="../schema/router.schema.json">router</a>,
+<a href="../schema/programs.schema.json">programs</a>.
 
 Editors that read TOML with Taplo (VS Code with Even Better TOML, Neovim, Helix, Zed) take it from a comment in the first line
 of a file:

@@ -14,12 +14,7 @@ import windward as ww
 jsonschema = pytest.importorskip("jsonschema")
 
 ROOT = pathlib.Path(__file__).parents[2]
-# Scripts and the first files of suites have formats of their own.
-FILES = sorted(
-    path
-    for path in (ROOT / "experiments").rglob("*.toml")
-    if "scripts" not in path.parts and path.name != "suite.toml"
-)
+FILES = sorted((ROOT / "experiments").rglob("*.toml"))
 
 
 def printed(*flags):
@@ -32,16 +27,24 @@ def printed(*flags):
 
 SCENARIO = printed()
 READINGS = printed("--readings")
+SUITE = printed("suite")
+SCRIPT = printed("script")
 
 
 def read(path):
     content = tomllib.loads(path.read_text("utf-8"))
-    return content, READINGS if set(content) == {"readings"} else SCENARIO
+    if set(content) == {"readings"}:
+        return content, READINGS
+    if "suite" in content:
+        return content, SUITE
+    return content, SCRIPT if "scripts" in path.parts else SCENARIO
 
 
 def test_there_are_files_of_each_kind():
     kinds = [read(path) for path in FILES]
     assert sum(validator is READINGS for _, validator in kinds) >= 5
+    assert sum(validator is SUITE for _, validator in kinds) >= 2
+    assert sum(validator is SCRIPT for _, validator in kinds) >= 20
     assert sum("experiment" in content for content, _ in kinds) >= 57
     assert sum("experiment" not in content and "flows" in content for content, _ in kinds) >= 5
 
@@ -55,7 +58,7 @@ def test_every_shipped_file_is_valid(path):
 def tables(value, path=()):
     """Every table of a file, but for those whose keys the file chooses."""
     if isinstance(value, dict):
-        if path and path[-1] in ("metrics", "set", "only"):
+        if path and path[-1] in ("metrics", "set", "only", "departs"):
             return
         yield path
         for key, inner in value.items():
@@ -65,7 +68,7 @@ def tables(value, path=()):
             yield from tables(inner, (*path, index))
 
 
-@pytest.mark.parametrize("name", ["examples/loss-sweep", "examples/graph", "papers/lr2008/fig8", "papers/lr2008/readings"])
+@pytest.mark.parametrize("name", ["examples/loss-sweep", "examples/graph", "papers/lr2008/fig8", "papers/lr2008/readings", "suites/rfc9743/suite", "scripts/rfc9438/w-cubic"])
 def test_a_key_that_does_not_exist_is_found_wherever_it_stands(name):
     content, validator = read(ROOT / f"experiments/{name}.toml")
     places = list(tables(content))

@@ -1,7 +1,6 @@
 //! `windward bench`: how fast the simulator is on this machine.
 
 use windward_sim::Scenario;
-use windward_sim::record::fingerprint;
 use windward_sim::scenario::file::ScenarioFile;
 
 use serde::Serialize;
@@ -123,7 +122,7 @@ fn measure(
         packet_hops_per_cpu_s: outcome.packet_hops as f64 / cpu_s.max(1e-9),
         instructions_per_packet_hop: instructions.map(|n| n as f64 / hops),
         peak_memory_bytes: counters::peak_memory_bytes(),
-        fingerprint: fingerprint(&outcome),
+        fingerprint: outcome.fingerprint(),
     })
 }
 

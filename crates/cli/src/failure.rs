@@ -93,7 +93,9 @@ impl From<LabError> for Failure {
     fn from(error: LabError) -> Self {
         let message = error.to_string();
         match error {
-            LabError::Experiment { .. } | LabError::Scenario { .. } => Failure::Input(message),
+            LabError::Experiment { .. } | LabError::Scenario { .. } | LabError::File(_) => {
+                Failure::Input(message)
+            }
             // A missing file was misspelt, and a folder of another program was not meant.
             LabError::Io { verb: "read", .. } | LabError::Folder { .. } => Failure::Input(message),
             LabError::Io { .. } | LabError::Threads(_) | LabError::Part(_) => {

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use windward_conformance::Script;
+use windward_evaluation::Suite;
 use windward_experiments::Experiment;
 use windward_sim::output::OutputDir;
 
@@ -35,22 +37,50 @@ pub(crate) struct ManArgs {
     out: Option<PathBuf>,
 }
 
-/// Print a JSON Schema of scenario and experiment files, for editors
+/// Print a JSON Schema of files, for editors
 ///
-/// An editor that knows it completes keys, explains them and marks what is none. For one that reads
-/// TOML with Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as
-/// the first line of a file.
+/// An editor that knows it completes keys, explains them and marks unknown ones. For one that reads
+/// TOML with Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as the
+/// first line of a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
-    /// That of files of readings, which experiments share
-    #[arg(long)]
+    /// The kind of file
+    #[arg(value_enum, default_value_t = FileKind::Scenario)]
+    of: FileKind,
+
+    /// The same as `readings`
+    #[arg(long, hide = true, conflicts_with = "of")]
     readings: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FileKind {
+    /// Scenarios and experiments
+    Scenario,
+    /// Readings that experiments share
+    Readings,
+    /// Suites that `windward evaluate` runs
+    Suite,
+    /// Conformance scripts
+    Script,
+    /// Settings of `windward router`
+    #[cfg(target_os = "linux")]
+    Router,
+    /// Programs that `windward compare` starts
+    #[cfg(target_os = "linux")]
+    Programs,
+}
+
 pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
-    output::print_json(&match args.readings {
-        true => Experiment::readings_json_schema(),
-        false => Experiment::json_schema(),
+    output::print_json(&match args.of {
+        FileKind::Scenario if !args.readings => Experiment::json_schema(),
+        FileKind::Scenario | FileKind::Readings => Experiment::readings_json_schema(),
+        FileKind::Suite => Suite::json_schema(),
+        FileKind::Script => Script::json_schema(),
+        #[cfg(target_os = "linux")]
+        FileKind::Router => windward_net::router::Config::json_schema(),
+        #[cfg(target_os = "linux")]
+        FileKind::Programs => windward_net::programs::Programs::json_schema(),
     })
 }
 

@@ -79,9 +79,9 @@ fn list(experiments: &[Experiment]) -> TextTable {
         let claims: Vec<&str> = experiment.claims.iter().map(|c| c.id.as_str()).collect();
         table.row([
             experiment.id.clone(),
-            experiment.figure.clone().unwrap_or_default(),
+            experiment.caption.figure.clone().unwrap_or_default(),
             claims.join(" "),
-            experiment.title.clone(),
+            experiment.caption.title.clone(),
         ]);
     }
     table

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration as WallTime;
 
+use clap::builder::PossibleValuesParser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use windward_core::units::{Duration, Probability, Rate};
-use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding};
+use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding, qdiscs};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
 use row::QueueJson;
@@ -38,9 +39,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     rate: Option<Rate>,
 
-    /// AQM or router of the queue: droptail, red, codel, fq-codel, pie, dualpi2, xcp,
-    /// xcp-persistent, xtcp, estcp, ceten, ecn-threshold or cw [default: fq-codel]
-    #[arg(long, value_name = "NAME")]
+    /// What decides about packets: an AQM, with marks where it can mark, or a router
+    /// [default: fq-codel]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(qdiscs()))]
     qdisc: Option<String>,
 
     /// Size of the queue, such as 200p or 1MB [default: 100 ms at the rate, and 1000p to 10240p
@@ -246,11 +247,9 @@ fn read(args: &Args) -> Result<Config, Failure> {
     let file = file.transpose()?;
     let Args { rate, ref qdisc, ref queue, corruption, own, .. } = *args;
     let choice = Choice { rate, qdisc: qdisc.clone(), queue: queue.clone(), corruption, own };
-    let config = Config::read(file.as_deref(), &args.interfaces, &choice);
-    config.map_err(|error| match &args.config {
-        Some(path) => Failure::Input(format!("{}: {error}", path.display())),
-        None => Failure::Input(error.to_string()),
-    })
+    let name = args.config.as_ref().map(|path| path.display().to_string());
+    let file = name.as_deref().zip(file.as_deref());
+    Config::read(file, &args.interfaces, &choice).map_err(|error| Failure::Input(error.to_string()))
 }
 
 /// Without forwarding there is nothing to shape, and it is not for us to switch it on.

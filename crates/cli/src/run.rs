@@ -8,7 +8,7 @@ use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
 use windward_report::plot::RunChart;
 use windward_sim::output::{OutputDir, OutputFile, is_standard_output};
-use windward_sim::record::{RunRecord, fingerprint, group_mean_rtts};
+use windward_sim::record::RunRecord;
 use windward_sim::trace::TraceFiles;
 use windward_sim::{Outcome, Scenario, Simulation};
 
@@ -222,20 +222,19 @@ pub(crate) fn summary(
         outcome.packet_hops,
         outcome.events,
         seconds(cpu_s),
-        fingerprint(outcome),
+        outcome.fingerprint(),
     );
     text
 }
 
-/// A count of a sender, empty for a flow without a window: packets of outside programs are not
-/// parsed.
-fn known(count: u64, cwnd: f64) -> String {
-    if count == 0 && cwnd == 0.0 { "-".to_owned() } else { count.to_string() }
+/// A count that a flow may not have: nobody looks into the packets of outside programs.
+fn known(count: Option<u64>) -> String {
+    count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
-/// Columns for which at least one flow has a value.
-fn some(value: f64, text: impl Fn(f64) -> String) -> String {
-    if value == 0.0 { "-".to_owned() } else { text(value) }
+/// A value that a flow may not have, or may never have measured.
+fn some(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
+    value.filter(|value| *value != 0.0).map_or_else(|| "-".to_owned(), text)
 }
 
 fn groups(outcome: &Outcome) -> TextTable {
@@ -249,16 +248,16 @@ fn groups(outcome: &Outcome) -> TextTable {
         ">timeouts",
         ">mean rtt",
     ]);
-    for (group, mean_rtt_s) in outcome.groups.iter().zip(group_mean_rtts(outcome)) {
+    for group in &outcome.groups {
         table.row([
             group.name.clone(),
             group.flows.to_string(),
             rate(group.goodput_bps),
             rate(group.throughput_bps),
             group.packets_sent.to_string(),
-            known(group.retransmissions, group.mean_cwnd),
-            known(group.timeouts, group.mean_cwnd),
-            some(mean_rtt_s, seconds),
+            known(group.retransmissions),
+            known(group.timeouts),
+            some(group.mean_rtt_s, seconds),
         ]);
     }
     table
@@ -288,10 +287,10 @@ fn flows(outcome: &Outcome) -> TextTable {
             rate(flow.goodput_bps),
             rate(flow.throughput_bps),
             flow.packets_sent.to_string(),
-            known(flow.retransmissions, flow.mean_cwnd),
-            known(flow.timeouts, flow.mean_cwnd),
-            some(flow.mean_rtt.as_secs_f64(), seconds),
-            some(flow.mean_cwnd, |cwnd| format!("{cwnd:.1}")),
+            known(flow.retransmissions),
+            known(flow.timeouts),
+            some(flow.mean_rtt_s, seconds),
+            some(flow.mean_cwnd_packets, |cwnd| format!("{cwnd:.1}")),
         ];
         if transfers {
             cells.push(

@@ -833,7 +833,11 @@ mod linux {
         fails(&nonsense, 2, "write --metrics 127.0.0.1:9469");
         fails(&["g1"], 2, "no rate: write --rate 50Mbit");
         fails(&["g1", "--rate", "0"], 2, "--rate");
-        fails(&[&["g1", "--qdisc", "fqcodel"][..], &rate].concat(), 2, "did you mean fq-codel?");
+        fails(
+            &[&["g1", "--qdisc", "fqcodel"][..], &rate].concat(),
+            2,
+            "a similar value exists: 'fq-codel'",
+        );
         fails(&[&["g1", "--config", "/no/such"][..], &rate].concat(), 2, "cannot read /no/such");
         let taken = net.gateway.run(|| TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
         let address = taken.local_addr().unwrap().to_string();

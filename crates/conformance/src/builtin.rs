@@ -1,7 +1,7 @@
 //! The scripts that come with the program, compiled in.
 
-use windward_experiments::LabError;
-use windward_experiments::error::nearest;
+use windward_sim::strict_toml::FileError;
+use windward_sim::suggest::hint as nearest;
 
 use super::Script;
 
@@ -70,7 +70,7 @@ pub(super) const FILES: &[(&str, &str)] = scripts![
 ///
 /// # Errors
 /// None, as long as the tests pass.
-pub fn all() -> Result<Vec<Script>, LabError> {
+pub fn all() -> Result<Vec<Script>, FileError> {
     FILES.iter().map(|(name, text)| Script::parse(name, text)).collect()
 }
 
@@ -78,7 +78,7 @@ pub fn all() -> Result<Vec<Script>, LabError> {
 ///
 /// # Errors
 /// If there is nothing of that name, with the nearest one.
-pub fn select(name: &str) -> Result<Vec<Script>, LabError> {
+pub fn select(name: &str) -> Result<Vec<Script>, FileError> {
     let folder = |file: &'static str| file.split('/').next().unwrap_or(file);
     let is_meant = |file: &&(&'static str, &str)| file.0 == name || folder(file.0) == name;
     let found: Vec<_> = FILES.iter().filter(is_meant).collect();
@@ -87,7 +87,7 @@ pub fn select(name: &str) -> Result<Vec<Script>, LabError> {
         folders.dedup();
         let hint = nearest(name, FILES.iter().map(|(file, _)| *file).chain(folders));
         let message = format!("no such file, and no script of that name comes with Windward{hint}");
-        return Err(LabError::Experiment { file: name.to_owned(), line: 0, message });
+        return Err(FileError::new(name, message));
     }
     found.into_iter().map(|(name, text)| Script::parse(name, text)).collect()
 }

@@ -13,10 +13,10 @@
 use std::path::Path;
 
 use windward_core::units::{Duration, Rate, Time};
-use windward_experiments::LabError;
-use windward_experiments::strict_toml::At;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
+use windward_sim::strict_toml::At;
+use windward_sim::strict_toml::{FileError, Location};
 
 mod builtin;
 mod conformance;
@@ -250,11 +250,16 @@ enum Compared {
 }
 
 impl Script {
-    /// Reads a script; `name` is what errors call it.
+    /// A JSON Schema of scripts, for editors.
+    pub fn json_schema() -> serde_json::Value {
+        reader::schema()
+    }
+
+    /// Reads a script; `name` is its name in errors.
     ///
     /// # Errors
     /// Anything unknown, missing or impossible, with its line.
-    pub fn parse(name: &str, text: &str) -> Result<Script, LabError> {
+    pub fn parse(name: &str, text: &str) -> Result<Script, FileError> {
         reader::parse(name, text)
     }
 
@@ -262,10 +267,8 @@ impl Script {
     ///
     /// # Errors
     /// If it cannot be read, and as [`Script::parse`].
-    pub fn read(path: &Path) -> Result<Script, LabError> {
-        let text = ScenarioFile::text(path);
-        let text = text.map_err(|error| LabError::Scenario { cell: None, error })?;
-        Self::parse(&ScenarioFile::name(path), &text)
+    pub fn read(path: &Path) -> Result<Script, FileError> {
+        Self::parse(&ScenarioFile::name(path), &ScenarioFile::text(path)?)
     }
 
     /// Runs it with a protocol, as the `protocol` of scenario files names one (a row, one of
@@ -275,14 +278,19 @@ impl Script {
     /// # Errors
     /// If there is no such protocol, if it needs routers, if the script asks for what a stack does
     /// not take, or if the run sends more than a script can be about.
-    pub fn run(&self, protocol: &str, stacks: &Stacks) -> Result<ScriptReport, LabError> {
+    pub fn run(&self, protocol: &str, stacks: &Stacks) -> Result<ScriptReport, FileError> {
         let ends = path::Ends::new(self, protocol, stacks)?;
         let record = path::walk(self, ends)?;
         Ok(judge::judge(self, protocol, &record))
     }
 
-    fn error(&self, line: usize, message: impl Into<String>) -> LabError {
-        LabError::Experiment { file: self.name.clone(), line, message: message.into() }
+    fn error(&self, line: usize, message: impl Into<String>) -> FileError {
+        let file = self.name.clone();
+        let location = match line {
+            0 => Location::File { file },
+            line => Location::Line { file, line, column: 1 },
+        };
+        FileError::new(location, message)
     }
 }
 

@@ -12,10 +12,12 @@ use windward_core::endpoint::{Receiver, Sender};
 use windward_core::network::RouterKind;
 use windward_core::packet::{Flags, Packet, PacketKind};
 use windward_core::units::{Duration, Time};
-use windward_experiments::LabError;
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::stack::{Codepoint, Connection, End, Setup, StackConfig, Stacks, UDP_OVERHEAD};
+use windward_sim::stack::{
+    Codepoint, Connection, End, StackConfig, StackSetup, Stacks, UDP_OVERHEAD,
+};
+use windward_sim::strict_toml::FileError;
 
 use super::{Event, Fate, Route, Rule, Script};
 
@@ -78,7 +80,7 @@ pub(super) enum Ends {
 }
 
 impl Ends {
-    pub(super) fn new(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Self, LabError> {
+    pub(super) fn new(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Self, FileError> {
         match resolve(script, protocol, stacks)? {
             Traffic::Transport { protocol, config, .. } => {
                 // A router that only marks is what the script is for; others take part in the
@@ -107,7 +109,7 @@ impl Ends {
                 };
                 let payload = u64::from(config.payload());
                 let bytes = (only.packets != u64::MAX).then(|| only.packets * payload);
-                let setup = Setup { seed: 1, bytes, config: *config };
+                let setup = StackSetup { seed: 1, bytes, config: *config };
                 Ok(Ends::Stack { connection: stack.connect(&setup), config: *config })
             }
             Traffic::Datagrams { .. } => {
@@ -136,9 +138,8 @@ group = "script"
 protocol = "newreno"
 "#;
 
-fn resolve(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Traffic, LabError> {
-    let scenario = |error| LabError::Scenario { cell: None, error };
-    let file = ScenarioFile::parse(&script.name, SCENARIO).map_err(scenario)?;
+fn resolve(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Traffic, FileError> {
+    let file = ScenarioFile::parse(&script.name, SCENARIO)?;
     let mut file = file.with_stacks(stacks);
     for (key, value) in &script.endpoint {
         let set = file.set(&format!("flows.script.{}", key.value), value);
@@ -149,12 +150,12 @@ fn resolve(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Traffic, 
         }
     }
     let built = file.set("flows.script.protocol", protocol).and_then(|()| file.build());
-    let flow = built.map_err(scenario)?.flows.swap_remove(0);
+    let flow = built?.flows.swap_remove(0);
     Ok(flow.kind.traffic.clone())
 }
 
 /// Lets the connection cross the path until the script ends.
-pub(super) fn walk(script: &Script, ends: Ends) -> Result<PathRecord, LabError> {
+pub(super) fn walk(script: &Script, ends: Ends) -> Result<PathRecord, FileError> {
     let is_own = matches!(ends, Ends::Own { .. });
     let mut walk = Walk {
         script,
@@ -239,7 +240,7 @@ impl Walk<'_> {
         self.record.note(event, at, data);
     }
 
-    fn run(&mut self) -> Result<(), LabError> {
+    fn run(&mut self) -> Result<(), FileError> {
         self.look();
         loop {
             let arrival = self.due.first_key_value().map_or(Time::NEVER, |(key, _)| key.0);

@@ -1,176 +1,295 @@
 //! Reads scripts, strictly.
 
 use std::str::FromStr;
+use std::sync::OnceLock;
 
-use toml_edit::{Document, Value};
 use windward_core::endpoint::EndpointConfig;
-use windward_core::part::Parameters;
-use windward_core::protocols;
+use windward_core::part;
 use windward_core::units::{Duration, Rate, Time};
-use windward_experiments::LabError;
-use windward_experiments::error::nearest;
-use windward_experiments::strict_toml::{At, Section, Source};
+use windward_sim::keys;
+use windward_sim::strict_toml::{
+    At, Document, Field, FileError, Key, KeyList, KeySource, Result, Section, Shorthand, TomlType,
+    json_schema, readers, unnamed,
+};
+use windward_sim::suggest::hint as nearest;
 
 use super::{
     Anchor, Compared, Event, Expectation, Fate, Moment, Numbers, Offer, Quantity, Route, Rule,
     Script, Want, Which,
 };
 
-/// What a script is called in errors about its outermost table.
-const FILE: &str = "the script";
 /// The longest script, by its own clock.
 const LONGEST: Duration = Duration::from_secs(86_400);
-/// How far from a number without a tolerance what is seen may lie, of it: rounding.
+/// The tolerance of a number without one, as a share of it: rounding.
 const ROUNDING: f64 = 1e-6;
 /// Repetitions of one offer of the application.
 const MOST_OFFERS: u32 = 10_000;
+/// The largest count.
+const MOST: u32 = 1_000_000;
 
-pub(super) fn parse(name: &str, text: &str) -> Result<Script, LabError> {
-    let source = Source { name, text };
-    if text.trim().is_empty() {
-        return Err(source.error(0, "is empty: a script is described in docs/scripts.md"));
-    }
-    let document =
-        Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
-    source.check_texts(document.as_table())?;
-    let file = Section::new(source, FILE, document.as_item())?;
-    let script = read(source, &file)?;
-    file.finish()?;
-    Ok(script)
-}
+/// The declarations of all keys.
+const KEYS: &[KeySource] = &[ScriptKeys::KEYS];
 
-fn read(source: Source<'_>, file: &Section<'_>) -> Result<Script, LabError> {
-    let duration = needed(file, "duration", duration(file, "duration")?)?;
-    if duration.value.is_zero() || duration.value > LONGEST {
-        let message = format!("`duration` must be above zero and no longer than {LONGEST}");
-        return Err(source.error(duration.line, message));
-    }
-    let script = Script {
-        name: source.name.to_owned(),
-        title: file.needed_text("title")?.value,
-        source: file.needed_text("source")?.value,
-        about: file.text("about")?.map(|text| text.value).unwrap_or_default(),
-        protocols: protocols(source, file)?,
-        foreign: file.texts("foreign")?.into_iter().map(|text| text.value).collect(),
-        duration: duration.value,
-        route: route(file)?,
-        endpoint: endpoint(source, file)?,
-        offers: offers(file)?,
-        data: rules(file, "data")?,
-        acks: rules(file, "acks")?,
-        expectations: file
-            .sections("expect")?
-            .into_iter()
-            .map(|section| expectation(source, section))
-            .collect::<Result<_, _>>()?,
-    };
-    if script.expectations.is_empty() {
-        return Err(source.error(0, "expects nothing: write [[expect]]"));
-    }
-    let end = Time::ZERO + script.duration;
-    let late = script.expectations.iter().find(|expectation| match expectation.at.anchor {
-        Anchor::Instant(at) => at + expectation.at.plus > end,
-        Anchor::Event(..) => false,
-    });
-    if let Some(late) = late {
-        let message = format!("`{}` lies beyond the `duration`", late.at.text);
-        return Err(source.error(late.line, message));
-    }
-    Ok(script)
-}
-
-fn needed<T>(section: &Section<'_>, key: &str, found: Option<T>) -> Result<T, LabError> {
-    found.ok_or_else(|| section.missing(key))
-}
-
-/// Names of protocols, or tables of their parts, as texts that `--protocol` could have.
-fn protocols(source: Source<'_>, file: &Section<'_>) -> Result<Vec<String>, LabError> {
-    let mut names = Vec::new();
-    for value in file.values("protocols")? {
-        names.push(match value {
-            Value::String(text) => text.value().clone(),
-            Value::InlineTable(table) => table.to_string().trim().to_owned(),
-            _ => {
-                let message = "`protocols` lists names and tables of parts";
-                return Err(source.error(source.line(value.span()), message));
-            }
-        });
-    }
-    match names.is_empty() {
-        true => Err(file.missing("protocols")),
-        false => Ok(names),
+keys! {
+    /// Keys of the file.
+    struct ScriptKeys<'a> in "script" {
+        title: String = readers::string(), needed "title = \"Slow start\"", "what it tests";
+        source: String = readers::string(), needed "source = \"RFC 5681\"",
+            "the text that it follows";
+        about: String = readers::string(), empty, "more words";
+        protocols: Vec<Field<'a>> = readers::one_or_more(any_value()), empty,
+            "the protocols that it is for, by name or as tables of parts";
+        foreign: Vec<At<String>> = readers::texts(), empty,
+            "protocols that it is not for, with which it runs all the same";
+        duration: Duration = readers::positive(LONGEST), needed "duration = \"1s\"",
+            "its length, up to 24h";
+        path: Section<'a> = readers::table(&[PathKeys::KEYS]), needed "path = { rtt = \"100ms\" }",
+            "the path of the packets";
+        endpoint: Option<Section<'a>> =
+            readers::table(&[KeySource::Declared(endpoint_keys)]), absent,
+            "parameters of the endpoints";
+        offer: Vec<Section<'a>> = readers::tables(&[OfferKeys::KEYS], unnamed), empty,
+            "data of the application; without any, data that never runs out";
+        data: Vec<Section<'a>> = readers::tables(&[DataKeys::KEYS, RuleKeys::KEYS], unnamed),
+            empty, "rules for data packets";
+        acks: Vec<Section<'a>> = readers::tables(&[AckKeys::KEYS, RuleKeys::KEYS], unnamed), empty,
+            "rules for acknowledgments";
+        expect: Vec<Section<'a>> = readers::tables(EXPECTATION, unnamed), empty,
+            "what the text asks for";
     }
 }
 
-fn route(file: &Section<'_>) -> Result<Route, LabError> {
-    let path = needed(file, "path", file.section("path")?)?;
-    let rtt = needed(&path, "rtt", duration(&path, "rtt")?)?;
-    if rtt.value.is_zero() {
-        return Err(path.error("`rtt` must be above zero"));
-    }
-    let rate = of_text::<Rate>(&path, "rate", "a rate, as \"10Mbit\"")?;
-    let queue = path.count("queue", 0)?;
-    if queue.is_some() && rate.is_none() {
-        return Err(path.error("a `queue` needs a `rate`: without one nothing waits"));
-    }
-    path.finish()?;
-    let rate = rate.map(|at| at.value);
-    Ok(Route { rtt: rtt.value, rate, queue: queue.map(|at| u64::from(at.value)) })
+fn any_value() -> TomlType {
+    TomlType::OneOf(vec![TomlType::Any, TomlType::Foreign])
 }
 
-/// The keys are those of scenario files, which know what values they take.
-fn endpoint(source: Source<'_>, file: &Section<'_>) -> Result<Vec<(At<String>, String)>, LabError> {
-    let Some(section) = file.section("endpoint")? else { return Ok(Vec::new()) };
-    let of_parts = protocols::tables().into_iter().filter(|table| table.name.is_empty());
-    let known: Vec<&str> = EndpointConfig::KEYS
-        .iter()
-        .map(|parameter| parameter.doc.key)
-        .chain(of_parts.flat_map(|table| table.settings).map(|setting| setting.doc.key))
-        .chain(["preset"])
-        .collect();
-    let mut keys = Vec::new();
-    for (key, item) in section.free_keys() {
-        if !known.contains(&key.value.as_str()) {
-            let hint = nearest(&key.value, known.iter().copied());
-            let message = format!("`endpoint` has no key `{}`{hint}", key.value);
-            return Err(source.error(key.line, message));
-        }
-        let value = item.to_string().trim().to_owned();
-        keys.push((key, value));
-    }
-    Ok(keys)
-}
-
-fn offers(file: &Section<'_>) -> Result<Vec<Offer>, LabError> {
-    let mut offers = Vec::new();
-    for section in file.sections("offer")? {
-        let at = instant(&section, "at")?.unwrap_or(Time::ZERO);
-        let packets = section.count("packets", 1)?;
-        let bulk = section.flag("bulk")?.is_some_and(|at| at.value);
-        let every = duration(&section, "every")?;
-        let times = section.count("times", 2)?;
-        let packets = match (packets, bulk) {
-            (Some(n), false) => u64::from(n.value),
-            (None, true) => u64::MAX,
-            _ => return Err(section.error("an offer is either of `packets` or `bulk = true`")),
+/// Parameters of endpoints, but not of parts of protocols.
+fn endpoint_keys() -> &'static KeyList {
+    static KEYS: OnceLock<KeyList> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let preset = Key {
+            name: "preset",
+            kind: TomlType::Text,
+            default: "none".into(),
+            meaning: "a named set of values, as in scenarios".into(),
         };
-        let repeats = match (every, times) {
+        let own = part::settings(&EndpointConfig::default());
+        KeyList { name: "endpoint", keys: own.iter().map(Key::of).chain([preset]).collect() }
+    })
+}
+
+keys! {
+    /// Keys of `path`.
+    struct PathKeys<'a> in "path" {
+        rtt: Duration = readers::positive(LONGEST), needed "rtt = \"100ms\"",
+            "from sender to receiver and back, without queues";
+        rate: Option<Rate> = readers::rate(), absent "any number of packets at once",
+            "of data packets";
+        queue: Option<Field<'a>> =
+            readers::any(|| (readers::small(0..=MOST).kind)()), absent "no limit",
+            "packets that may wait behind the one in transmission";
+    }
+
+    /// Keys of an offer.
+    struct OfferKeys in "offer" {
+        at: Duration = readers::time(Duration::ZERO..=Duration::MAX), or Duration::ZERO,
+            "when the application has the data";
+        packets: Option<u32> = readers::small(1..=MOST), absent, "packets of it";
+        bulk: bool = readers::flag(), or false, "instead of packets: data that never runs out";
+        every: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent,
+            "time between repetitions";
+        times: Option<u32> = readers::small(2..=MOST), absent, "repetitions, up to 10000";
+    }
+
+    /// Keys of a rule for data packets.
+    struct DataKeys in "data_rule" {
+        packet: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
+            "places in the order in which they are sent, from 1";
+        data: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
+            "the data that they carry, from 1";
+        transmission: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
+            "of which transmission of that data, from 1";
+        marked: bool = readers::flag(), or false, "mark them";
+    }
+
+    /// Keys of a rule for acknowledgments.
+    struct AckKeys in "ack_rule" {
+        ack: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
+            "places in the order in which they are sent, from 1";
+    }
+
+    /// Keys of every rule.
+    struct RuleKeys in "rule" {
+        from: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent "0s",
+            "sent from this instant on";
+        until: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent "the end",
+            "sent before this instant";
+        every: u32 = readers::small(1..=MOST), or 1, "of those, each so many-th";
+        first: Option<u32> = readers::small(1..=MOST), absent "all", "of those, the first";
+        lost: bool = readers::flag(), or false, "lose them";
+        delay: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent,
+            "delay them beyond the path, so that others may overtake";
+    }
+}
+
+/// The keys of an expectation: beside its own, the quantities.
+const EXPECTATION: &[KeySource] = &[ExpectationKeys::KEYS, KeySource::Declared(quantity_keys)];
+
+keys! {
+    /// Keys of an expectation, but for the quantities.
+    struct ExpectationKeys<'a> in "expectation" {
+        at: Field<'a> = readers::any(|| TomlType::Text), needed "at = \"1s\"",
+            "the moment, as 300ms, ack 5, before timeout 1 or loss 1 + 1s";
+        source: String = readers::string(), needed "source = \"section 3.1\"",
+            "the place in the text";
+        says: String = readers::string(), needed "says = \"cwnd is halved\"",
+            "the sentence of the text";
+        departs: Option<Section<'a>> = readers::free(TomlType::Text), absent,
+            "protocols that are known to depart from it, each with the reason";
+    }
+}
+
+fn quantity_keys() -> &'static KeyList {
+    static KEYS: OnceLock<KeyList> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let key = |(_, name)| Key {
+            name,
+            kind: TomlType::Table {
+                keys: &[WantKeys::KEYS],
+                shorthand: Shorthand::None,
+                values: vec![TomlType::Any],
+            },
+            default: "".into(),
+            meaning: "its value at that moment".into(),
+        };
+        KeyList { name: "quantities", keys: Quantity::ALL.map(key).into() }
+    })
+}
+
+keys! {
+    /// Keys of an expected value as a table.
+    struct WantKeys<'a> in "want" {
+        is: Option<Field<'a>> = readers::any(|| TomlType::Any), absent, "the value, or two bounds";
+        least: Option<Field<'a>> = readers::any(|| TomlType::Any), absent, "the least value";
+        most: Option<Field<'a>> = readers::any(|| TomlType::Any), absent, "the greatest value";
+        times: Option<Field<'a>> = readers::any(|| TomlType::Any), absent,
+            "its ratio to the value at the moment `of`";
+        plus: Option<Field<'a>> = readers::any(|| TomlType::Any), absent,
+            "its difference to the value at the moment `from`";
+        within: Option<Field<'a>> = readers::any(|| TomlType::Any), absent,
+            "the tolerance of a value: a number, a time or a share, as 5%";
+        of: Option<Field<'a>> = readers::any(|| TomlType::Text), absent, "times: the moment";
+        from: Option<Field<'a>> = readers::any(|| TomlType::Text), absent, "plus: the moment";
+        quantity: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "the same",
+            "times: the quantity at the moment `of`";
+    }
+}
+
+pub(super) fn schema() -> serde_json::Value {
+    json_schema("A conformance script of Windward", KEYS)
+}
+
+pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
+    if text.trim().is_empty() {
+        let message = "is empty: a script is described in docs/scripts.md".to_owned();
+        return Err(FileError::new(name, message));
+    }
+    let document = Document::parse(name, text)?;
+    read(&document.root(KEYS)?)
+}
+
+fn read(file: &Section<'_>) -> Result<Script> {
+    let keys = ScriptKeys::read(file)?;
+    if keys.protocols.is_empty() {
+        return Err(file.missing("protocols", "protocols = [\"newreno\"]"));
+    }
+    if keys.expect.is_empty() {
+        return Err(file.error("expects nothing: write [[expect]]"));
+    }
+    let end = Time::ZERO + keys.duration;
+    let mut expectations = Vec::new();
+    for table in &keys.expect {
+        let expectation = expectation(table)?;
+        if let Anchor::Instant(at) = expectation.at.anchor
+            && at + expectation.at.plus > end
+        {
+            let message = format!("`{}` lies beyond the `duration`", expectation.at.text);
+            return Err(table.error_at("at", message));
+        }
+        expectations.push(expectation);
+    }
+    let mut data = Vec::new();
+    for table in &keys.data {
+        let DataKeys { packet, data: carried, transmission, marked } = DataKeys::read(table)?;
+        data.push(rule(table, [packet, carried, transmission], Some(marked))?);
+    }
+    let mut acks = Vec::new();
+    for table in &keys.acks {
+        acks.push(rule(table, [AckKeys::read(table)?.ack, None, None], None)?);
+    }
+    Ok(Script {
+        name: file.file().to_owned(),
+        title: keys.title,
+        source: keys.source,
+        about: keys.about,
+        protocols: keys.protocols.iter().map(protocol).collect::<Result<_>>()?,
+        foreign: keys.foreign.into_iter().map(|text| text.value).collect(),
+        duration: keys.duration,
+        route: route(&keys.path)?,
+        endpoint: keys.endpoint.as_ref().map(endpoint).unwrap_or_default(),
+        offers: offers(&keys.offer)?,
+        data,
+        acks,
+        expectations,
+    })
+}
+
+/// The name of a protocol, or a table of its parts, as `--protocol` takes it.
+fn protocol(field: &Field<'_>) -> Result<String> {
+    match field.is_text() || field.is_table() {
+        true => Ok(field.as_setting()),
+        false => Err(field.error("`protocols` lists names and tables of parts")),
+    }
+}
+
+fn route(path: &Section<'_>) -> Result<Route> {
+    let PathKeys { rtt, rate, queue } = PathKeys::read(path)?;
+    if let (Some(queue), None) = (&queue, rate) {
+        return Err(queue.error("a `queue` needs a `rate`: without one nothing waits"));
+    }
+    let queue = queue.map(|field| field.integer(0..=u64::from(MOST))).transpose()?;
+    Ok(Route { rtt, rate, queue })
+}
+
+/// The keys are those of scenario files, whose reader checks the values.
+fn endpoint(section: &Section<'_>) -> Vec<(At<String>, String)> {
+    let entry = |(key, field): (&str, Field<'_>)| (field.at(key.to_owned()), field.as_written());
+    section.entries().map(entry).collect()
+}
+
+fn offers(tables: &[Section<'_>]) -> Result<Vec<Offer>> {
+    let mut offers = Vec::new();
+    for table in tables {
+        let OfferKeys { at, packets, bulk, every, times } = OfferKeys::read(table)?;
+        let packets = match (packets, bulk) {
+            (Some(packets), false) => u64::from(packets),
+            (None, true) => u64::MAX,
+            _ => return Err(table.error("an offer is either of `packets` or `bulk = true`")),
+        };
+        let (every, times) = match (every, times) {
             (None, None) => (Duration::ZERO, 1),
-            (Some(every), Some(times)) if times.value <= MOST_OFFERS && !bulk => {
-                (every.value, times.value)
+            (Some(_), Some(times)) if !bulk && times > MOST_OFFERS => {
+                let message = format!("`times` is {times} and may be {MOST_OFFERS}");
+                return Err(table.error_at("times", message));
             }
-            (Some(_), Some(times)) if !bulk => {
-                let message = format!("`times` is {} and may be {MOST_OFFERS}", times.value);
-                return Err(section.error(message));
-            }
+            (Some(every), Some(times)) if !bulk => (every, times),
             _ => {
                 let message = "`every` and `times` go together, and not with `bulk`";
-                return Err(section.error(message));
+                return Err(table.error(message));
             }
         };
-        let instants = (0..repeats.1).map(|i| at + repeats.0.saturating_mul(u64::from(i)));
+        let instants = (0..times).map(|i| Time::ZERO + at + every.saturating_mul(u64::from(i)));
         offers.extend(instants.map(|at| Offer { at, packets }));
-        section.finish()?;
     }
     if offers.is_empty() {
         offers.push(Offer { at: Time::ZERO, packets: u64::MAX });
@@ -179,51 +298,49 @@ fn offers(file: &Section<'_>) -> Result<Vec<Offer>, LabError> {
     Ok(offers)
 }
 
-fn rules(file: &Section<'_>, key: &'static str) -> Result<Vec<Rule>, LabError> {
-    let is_data = key == "data";
-    let rule = |section: Section<'_>| {
-        let which = Which {
-            packet: numbers(&section, if is_data { "packet" } else { "ack" })?,
-            data: if is_data { numbers(&section, "data")? } else { None },
-            transmission: if is_data { numbers(&section, "transmission")? } else { None },
-            from: instant(&section, "from")?.unwrap_or(Time::ZERO),
-            until: instant(&section, "until")?.unwrap_or(Time::NEVER),
-            every: section.count("every", 1)?.map_or(1, |at| u64::from(at.value)),
-            first: section.count("first", 1)?.map_or(u64::MAX, |at| u64::from(at.value)),
-        };
-        if which.from >= which.until {
-            return Err(section.error("`from` must come before `until`"));
-        }
-        if which.transmission.is_some() && which.data.is_none() {
-            return Err(section.error("`transmission` needs `data`: of which is it meant?"));
-        }
-        let lost = section.flag("lost")?.is_some_and(|at| at.value);
-        let marked = is_data && section.flag("marked")?.is_some_and(|at| at.value);
-        let delay = duration(&section, "delay")?;
-        let fate = match (lost, marked, delay) {
-            (true, false, None) => Fate::Lost,
-            (false, true, None) => Fate::Marked,
-            (false, false, Some(delay)) => Fate::Delayed(delay.value),
-            _ => {
-                let fates =
-                    if is_data { "`lost`, `marked` or `delay`" } else { "`lost` or `delay`" };
-                let message = format!("says what becomes of packets by one of {fates}");
-                return Err(section.error(message));
-            }
-        };
-        section.finish()?;
-        Ok(Rule { which, fate })
+/// The rule of a table for the packets of these places, data and transmissions; `marked` is absent
+/// for acknowledgments, which have no marks.
+fn rule(table: &Section<'_>, of: [Option<Numbers>; 3], marked: Option<bool>) -> Result<Rule> {
+    let RuleKeys { from, until, every, first, lost, delay } = RuleKeys::read(table)?;
+    let [packet, data, transmission] = of;
+    let which = Which {
+        packet,
+        data,
+        transmission,
+        from: Time::ZERO + from.unwrap_or_default(),
+        until: until.map_or(Time::NEVER, |until| Time::ZERO + until),
+        every: every.into(),
+        first: first.map_or(u64::MAX, u64::from),
     };
-    file.sections(key)?.into_iter().map(rule).collect()
+    if which.from >= which.until {
+        return Err(table.error("`from` must come before `until`"));
+    }
+    if which.transmission.is_some() && which.data.is_none() {
+        return Err(table.error("`transmission` needs `data`, whose transmission it is"));
+    }
+    let fate = match (lost, marked.unwrap_or(false), delay) {
+        (true, false, None) => Fate::Lost,
+        (false, true, None) => Fate::Marked,
+        (false, false, Some(delay)) => Fate::Delayed(delay),
+        _ => {
+            let fates = match marked {
+                Some(_) => "`lost`, `marked` or `delay`",
+                None => "`lost` or `delay`",
+            };
+            let message = format!("a rule says what becomes of packets by one of {fates}");
+            return Err(table.error(message));
+        }
+    };
+    Ok(Rule { which, fate })
 }
 
-fn expectation(source: Source<'_>, section: Section<'_>) -> Result<Expectation, LabError> {
-    let text = section.needed_text("at")?;
-    let at = moment(source, &text)?;
+fn expectation(table: &Section<'_>) -> Result<Expectation> {
+    let keys = ExpectationKeys::read(table)?;
+    let at = moment(&keys.at)?;
     let mut wants = Vec::new();
     for (quantity, key) in Quantity::ALL {
-        if let Some(want) = want(source, &section, quantity, key)? {
-            wants.push((quantity, want));
+        if let Some(field) = table.get(key) {
+            wants.push((quantity, want(&field, quantity)?));
         }
     }
     let is_event = matches!(at.anchor, Anchor::Event(..)) && at.plus.is_zero() && !at.before;
@@ -237,47 +354,37 @@ fn expectation(source: Source<'_>, section: Section<'_>) -> Result<Expectation, 
             }
             _ => continue,
         };
-        return Err(section.error(message));
+        return Err(table.error(message));
     }
     let mut departs = Vec::new();
-    if let Some(table) = section.section("departs")? {
-        for (protocol, item) in table.free_keys() {
-            let Some(why) = item.as_str().filter(|why| !why.trim().is_empty()) else {
-                let message = "`departs` gives the reason for each protocol, as a text";
-                return Err(source.error(protocol.line, message));
-            };
-            departs.push((protocol.value, why.to_owned()));
+    for (protocol, field) in keys.departs.iter().flat_map(Section::entries) {
+        match field.text()? {
+            why if why.trim().is_empty() => {
+                return Err(field.error("`departs` gives the reason for each protocol"));
+            }
+            why => departs.push((protocol.to_owned(), why.to_owned())),
         }
     }
-    let expectation = Expectation {
-        line: section.line,
-        source: section.needed_text("source")?.value,
-        says: section.needed_text("says")?.value,
-        at,
-        wants,
-        departs,
-    };
-    section.finish()?;
-    if expectation.wants.is_empty() {
+    if wants.is_empty() {
         let quantities = Quantity::ALL.map(|(_, word)| word).join(", ");
-        let message = format!("expects nothing at that moment: one of {quantities}");
-        return Err(source.error(expectation.line, message));
+        let message = format!("expects nothing at that moment: give one of {quantities}");
+        return Err(table.error(message));
     }
-    Ok(expectation)
+    let ExpectationKeys { source, says, .. } = keys;
+    Ok(Expectation { line: table.line(), source, says, at, wants, departs })
 }
 
 /// `300ms`, `ack 5`, `before retransmission 1`, `timeout 1 + 500ms`.
-fn moment(source: Source<'_>, text: &At<String>) -> Result<Moment, LabError> {
+fn moment(field: &Field<'_>) -> Result<Moment> {
+    let text = field.text()?;
     let wrong = |why: String| {
         let events = Event::ALL.map(|(_, word)| word).join(", ");
-        let message = format!(
-            "`{}` is no moment: {why}. Write a time, as \"300ms\", or the number of an event \
-             ({events}), as \"ack 5\", with \"before \" in front or \" + 1s\" behind it",
-            text.value
-        );
-        source.error(text.line, message)
+        field.error(format!("not a moment: {why}")).with_help(format!(
+            "write a time, as \"300ms\", or the number of an event ({events}), as \"ack 5\", with \
+             \"before \" in front or \" + 1s\" behind it"
+        ))
     };
-    let rest = text.value.trim();
+    let rest = text.trim();
     let (before, rest) = match rest.strip_prefix("before ") {
         Some(rest) => (true, rest.trim()),
         None => (false, rest),
@@ -307,68 +414,47 @@ fn moment(source: Source<'_>, text: &At<String>) -> Result<Moment, LabError> {
             Anchor::Instant(Time::ZERO + at)
         }
     };
-    Ok(Moment { text: text.value.trim().to_owned(), before, anchor, plus })
+    Ok(Moment { text: text.trim().to_owned(), before, anchor, plus })
 }
 
 /// `10`, `[9, 11]`, `{ is = 10, within = 0.5 }`, `{ least = 9 }`, `{ times = 0.7, of = "ack 4" }`,
 /// `{ plus = 1, from = "300ms" }`.
-fn want(
-    source: Source<'_>,
-    section: &Section<'_>,
-    quantity: Quantity,
-    key: &'static str,
-) -> Result<Option<Want>, LabError> {
-    // A table of another kind is none of these, and the next line says so.
-    let inline = section.typed(key, "a value", |value| Some(value.is_inline_table()));
-    let is_table = inline.as_ref().is_ok_and(|found| found.as_ref().is_some_and(|at| at.value));
-    if !is_table {
-        let Some(span) = span(section, key, quantity.is_time())? else { return Ok(None) };
-        let (least, most) = widened(span, ROUNDING);
-        return Ok(Some(Want { least, most, of: Compared::Itself }));
+fn want(field: &Field<'_>, quantity: Quantity) -> Result<Want> {
+    let is_time = quantity.is_time();
+    if !field.is_table() {
+        let (least, most) = widened(span(field, is_time)?, ROUNDING);
+        return Ok(Want { least, most, of: Compared::Itself });
     }
-    let Some(table) = section.section(key)? else { return Ok(None) };
-    let is = span(&table, "is", quantity.is_time())?;
-    let least = span(&table, "least", quantity.is_time())?;
-    let most = span(&table, "most", quantity.is_time())?;
-    let times = span(&table, "times", false)?;
-    let plus = span(&table, "plus", quantity.is_time())?;
-    let within = within(&table, quantity.is_time())?;
-    let of = table.text("of")?;
-    let from = table.text("from")?;
-    let other = table.text("quantity")?;
+    let table = field.section()?;
+    let keys = WantKeys::read(&table)?;
+    let read = |field: &Option<Field<'_>>, is_time| {
+        field.as_ref().map(|field| span(field, is_time)).transpose()
+    };
+    let (is, least, most) =
+        (read(&keys.is, is_time)?, read(&keys.least, is_time)?, read(&keys.most, is_time)?);
+    let (times, plus) = (read(&keys.times, false)?, read(&keys.plus, is_time)?);
+    let within = keys.within.as_ref().map(|field| within(field, is_time)).transpose()?;
     let (span, compared) = match (is, times, plus) {
         (Some(span), None, None) => (Some(span), Compared::Itself),
         (None, Some(span), None) => {
-            let moment = moment(source, &needed(&table, "of", of.clone())?)?;
-            let compared = match &other {
-                None => Compared::Over(moment),
-                Some(word) => {
-                    let found = Quantity::ALL.into_iter().find(|(_, known)| *known == word.value);
-                    let Some((other, _)) = found else {
-                        let hint = nearest(&word.value, Quantity::ALL.map(|(_, word)| word));
-                        let message = format!("there is no quantity `{}`{hint}", word.value);
-                        return Err(source.error(word.line, message));
-                    };
-                    if matches!(other, Quantity::Time | Quantity::Data) {
-                        let message = format!("`{}` is no state to compare with", word.value);
-                        return Err(source.error(word.line, message));
-                    }
-                    Compared::OverOther(other, moment)
-                }
+            let of = keys.of.as_ref().ok_or_else(|| table.missing("of", "of = \"ack 4\""))?;
+            let compared = match &keys.quantity {
+                None => Compared::Over(moment(of)?),
+                Some(field) => Compared::OverOther(state(field)?, moment(of)?),
             };
             (Some(span), compared)
         }
         (None, None, Some(span)) => {
-            let moment = moment(source, &needed(&table, "from", from.clone())?)?;
-            (Some(span), Compared::Beyond(moment))
+            let missing = || table.missing("from", "from = \"300ms\"");
+            (Some(span), Compared::Beyond(moment(keys.from.as_ref().ok_or_else(missing)?)?))
         }
         (None, None, None) if least.is_some() || most.is_some() => (None, Compared::Itself),
-        _ => return Err(table.error("is one of `is`, `times`, `plus`, or `least` and `most`")),
+        _ => return Err(table.error("give one of `is`, `times`, `plus`, or `least` and `most`")),
     };
-    if of.is_some() != times.is_some() || from.is_some() != plus.is_some() {
+    if keys.of.is_some() != times.is_some() || keys.from.is_some() != plus.is_some() {
         return Err(table.error("`times` goes with `of`, and `plus` with `from`"));
     }
-    if other.is_some() && times.is_none() {
+    if keys.quantity.is_some() && times.is_none() {
         return Err(table.error("`quantity` goes with `times`"));
     }
     let (least, most) = match span {
@@ -387,12 +473,19 @@ fn want(
             if low > high {
                 return Err(table.error("`least` is more than `most`: nothing can meet both"));
             }
-            // A bound is met by what rounding alone keeps from it.
+            // Rounding alone does not miss a bound.
             (widened((low, low), ROUNDING).0, widened((high, high), ROUNDING).1)
         }
     };
-    table.finish()?;
-    Ok(Some(Want { least, most, of: compared }))
+    Ok(Want { least, most, of: compared })
+}
+
+/// A quantity that every moment has.
+fn state(field: &Field<'_>) -> Result<Quantity> {
+    match field.one_of(&Quantity::ALL.map(|(quantity, word)| (word, quantity)))? {
+        Quantity::Time | Quantity::Data => Err(field.error("is not a state to compare with")),
+        quantity => Ok(quantity),
+    }
 }
 
 fn widened((low, high): (f64, f64), share: f64) -> (f64, f64) {
@@ -405,90 +498,71 @@ enum Tolerance {
     Wide(f64),
 }
 
-fn within(section: &Section<'_>, is_time: bool) -> Result<Option<Tolerance>, LabError> {
-    let parse = |value: &Value| {
-        if let Some(percent) = value.as_str().and_then(|text| text.trim().strip_suffix('%')) {
-            let share = percent.trim().parse::<f64>().ok()? / 100.0;
-            return (0.0..=1.0).contains(&share).then_some(Tolerance::Share(share));
-        }
-        amount(value, is_time).filter(|by| *by >= 0.0).map(Tolerance::Wide)
+fn within(field: &Field<'_>, is_time: bool) -> Result<Tolerance> {
+    let wrong = || {
+        let wanted = if is_time { "a time" } else { "a number" };
+        field.error(format!("must be {wanted} or a share, as \"5%\""))
     };
-    let wanted =
-        if is_time { "a time or a share, as \"5%\"" } else { "a number or a share, as \"5%\"" };
-    Ok(section.typed("within", wanted, parse)?.map(|at| at.value))
+    let percent = field.text().ok().and_then(|text| text.trim().strip_suffix('%'));
+    if let Some(percent) = percent {
+        let share = percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0;
+        return match (0.0..=1.0).contains(&share) {
+            true => Ok(Tolerance::Share(share)),
+            false => Err(wrong()),
+        };
+    }
+    let by = amount(field, is_time).filter(|by| *by >= 0.0);
+    by.map(Tolerance::Wide).ok_or_else(wrong)
 }
 
 /// A number, or a time in seconds.
-fn amount(value: &Value, is_time: bool) -> Option<f64> {
+fn amount(field: &Field<'_>, is_time: bool) -> Option<f64> {
     if is_time {
-        let time = Duration::from_str(value.as_str()?).ok()?;
+        let time = Duration::from_str(field.text().ok()?).ok()?;
         return Some(time.as_secs_f64());
     }
-    if value.as_str() == Some("inf") {
+    if field.text() == Ok("inf") {
         return Some(f64::INFINITY);
     }
-    let number = value.as_integer().map(|n| n as f64).or_else(|| value.as_float());
-    number.filter(|number| !number.is_nan())
+    field.float(f64::NEG_INFINITY..=f64::INFINITY).ok()
 }
 
 /// A value alone, or two of them, the lower first.
-fn span(
-    section: &Section<'_>,
-    key: &'static str,
-    is_time: bool,
-) -> Result<Option<(f64, f64)>, LabError> {
-    let parse = |value: &Value| match value.as_array() {
-        Some(array) => match array.iter().map(|v| amount(v, is_time)).collect::<Vec<_>>()[..] {
-            [Some(low), Some(high)] if low <= high => Some((low, high)),
-            _ => None,
-        },
-        None => amount(value, is_time).map(|x| (x, x)),
-    };
-    let wanted = match is_time {
-        true => "a time, as \"300ms\", or two, the earlier first",
-        false => "a number, or two, the lower first",
-    };
-    Ok(section.typed(key, wanted, parse)?.map(|at| at.value))
+fn span(field: &Field<'_>, is_time: bool) -> Result<(f64, f64)> {
+    let both = if field.is_array() { field.items()? } else { vec![field.clone(); 2] };
+    match both.iter().map(|item| amount(item, is_time)).collect::<Vec<_>>()[..] {
+        [Some(low), Some(high)] if low <= high => Ok((low, high)),
+        _ => Err(field.error(match is_time {
+            true => "must be a time, as \"300ms\", or two, the earlier first",
+            false => "must be a number, or two, the lower first",
+        })),
+    }
 }
 
-fn numbers(section: &Section<'_>, key: &'static str) -> Result<Option<Numbers>, LabError> {
-    fn one(value: &Value) -> Option<(u64, u64)> {
-        let (first, last) = match value.as_str() {
-            Some(text) => {
+fn numbers_kind() -> TomlType {
+    let one = || TomlType::OneOf(vec![(readers::integer(1..=u64::MAX).kind)(), TomlType::Text]);
+    TomlType::OneOf(vec![one(), TomlType::List(Box::new(one()))])
+}
+
+fn numbers(field: &Field<'_>) -> Result<Numbers> {
+    fn one(field: &Field<'_>) -> Option<(u64, u64)> {
+        let (first, last) = match field.text() {
+            Ok(text) => {
                 let (first, last) = text.split_once("..")?;
                 (first.trim().parse().ok()?, last.trim().parse().ok()?)
             }
-            None => {
-                let number = u64::try_from(value.as_integer()?).ok()?;
+            Err(_) => {
+                let number = field.integer(1..=u64::MAX).ok()?;
                 (number, number)
             }
         };
         (first > 0 && first <= last).then_some((first, last))
     }
-    let parse = |value: &Value| match value.as_array() {
-        Some(array) if !array.is_empty() => {
-            Some(Numbers(array.iter().map(one).collect::<Option<Vec<_>>>()?))
-        }
-        Some(_) => None,
-        None => Some(Numbers(vec![one(value)?])),
-    };
-    let wanted = "a number from 1, a range with both ends, as \"3..5\", or a list of these";
-    Ok(section.typed(key, wanted, parse)?.map(|at| at.value))
-}
-
-/// A text that is read with its unit.
-fn of_text<T: FromStr>(
-    section: &Section<'_>,
-    key: &'static str,
-    wanted: &str,
-) -> Result<Option<At<T>>, LabError> {
-    section.typed(key, wanted, |value| value.as_str().and_then(|text| text.parse().ok()))
-}
-
-fn duration(section: &Section<'_>, key: &'static str) -> Result<Option<At<Duration>>, LabError> {
-    of_text(section, key, "a time with its unit, as \"100ms\"")
-}
-
-fn instant(section: &Section<'_>, key: &'static str) -> Result<Option<Time>, LabError> {
-    Ok(duration(section, key)?.map(|at| Time::ZERO + at.value))
+    let items = if field.is_array() { field.items()? } else { vec![field.clone()] };
+    let numbers = items.iter().map(one).collect::<Option<Vec<_>>>();
+    numbers.filter(|numbers| !numbers.is_empty()).map(Numbers).ok_or_else(|| {
+        let wanted = "must be a number from 1, a range with both ends, as \"3..5\", or a list of \
+                      these";
+        field.error(wanted)
+    })
 }

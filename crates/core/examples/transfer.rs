@@ -6,7 +6,7 @@
 //! cargo run --example transfer -p windward-core -- lr-lmxtcp
 //! ```
 //!
-//! The clock is a variable. Whoever has a real one waits for the next instant instead of jumping
+//! The clock is a variable. A caller with a real one waits for the next instant instead of jumping
 //! to it, and has sockets where these links are; nothing else changes.
 
 use std::collections::BTreeMap;

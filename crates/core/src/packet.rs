@@ -135,7 +135,7 @@ pub enum CongestionHeader {
     /// On an acknowledgment: the time at which the data that it acknowledges reached the receiver
     /// (RFC 7323 TSval, by an ideal clock).
     Timestamps {
-        /// Of the packet whose timestamp the acknowledgment echoes.
+        /// The arrival of the packet whose timestamp the acknowledgment echoes.
         received: Time,
     },
     /// ETEN, cumulative and in-band (eten2004 section 4.1). On data: the probability that a packet

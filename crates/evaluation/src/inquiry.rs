@@ -264,7 +264,7 @@ impl Question {
         let names = |e: &Experiment| {
             let asked = e.claims.iter().filter_map(|c| c.asked.as_ref());
             let asked = asked.flat_map(|a| [a.of_all.clone(), a.criterion.clone()]);
-            asked.chain([e.id.clone()]).chain(e.chapter.clone()).collect::<Vec<String>>()
+            asked.chain([e.id.clone()]).chain(e.caption.chapter.clone()).collect::<Vec<String>>()
         };
         for wanted in &self.only {
             if !experiments.iter().any(|e| names(e).contains(wanted)) {
@@ -288,7 +288,7 @@ impl Question {
         }
         experiments.retain(|e| names(e).iter().any(|name| self.only.contains(name)));
         for experiment in &mut experiments {
-            let whole = [Some(&experiment.id), experiment.chapter.as_ref()];
+            let whole = [Some(&experiment.id), experiment.caption.chapter.as_ref()];
             if whole.into_iter().flatten().any(|name| self.only.contains(name)) {
                 continue;
             }

@@ -6,7 +6,7 @@ use windward_experiments::LabError;
 use windward_experiments::experiment::{Cast, Effort, Experiment};
 use windward_experiments::sweep::RunOptions;
 use windward_report::lead::{Found, Lead};
-use windward_report::{Group, ReportOptions, ReproductionSummary, reproduce_for};
+use windward_report::{Group, ReportOptions, ReproductionSummary, reproduce};
 
 use crate::inquiry::{Evaluation, Inquiry, Question};
 use crate::words::played;
@@ -99,10 +99,11 @@ pub fn evaluate(
     inquiry: &Inquiry,
     effort: &Effort,
     options: &RunOptions<'_>,
-    report: &ReportOptions,
+    report: &ReportOptions<'_>,
     out_dir: &Path,
 ) -> Result<EvaluationSummary, LabError> {
-    let summary = reproduce_for(inquiry, &inquiry.experiments, effort, options, report, out_dir)?;
+    let report = ReportOptions { lead: inquiry, ..report.clone() };
+    let summary = reproduce(&inquiry.experiments, effort, options, &report, out_dir)?;
     let claims: Vec<_> = summary.claims.iter().collect();
     let evaluation = inquiry.answers(&claims, &summary.gave_up);
     Ok(EvaluationSummary { evaluation, summary })

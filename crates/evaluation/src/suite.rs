@@ -6,13 +6,16 @@
 
 use std::path::Path;
 
-use toml_edit::Document;
 use windward_experiments::LabError;
 use windward_experiments::error::nearest;
 use windward_experiments::experiment::{Cast, Claim, Effort, Experiment, Subject};
-use windward_experiments::strict_toml::{Section, Source};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
+use windward_sim::keys;
 use windward_sim::stack::Stacks;
+use windward_sim::strict_toml::{
+    At, Document, Field, KeySource, Result as FileResult, Section, TomlType, json_schema, readers,
+    unnamed,
+};
 
 /// Criteria for a congestion controller, and the experiments that decide them.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,49 +59,44 @@ enum When {
     Smoke,
 }
 
-/// Criteria on one page.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Chapter {
-    /// Its name in the suite, and in the name of the page.
-    pub key: String,
-    /// Title.
-    pub title: String,
-    /// The section of the text.
-    pub section: String,
-}
+keys! {
+    /// Criteria on one page.
+    #[derive(PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+    pub struct Chapter in "chapter" {
+        key: String = readers::string(), needed "key = \"safety\"",
+            "Its name in the suite, and in the name of the page.";
+        title: String = readers::string(), needed "title = \"Safety\"", "The title for readers.";
+        section: String = readers::string(), needed "section = \"5.1\"",
+            "The section of the text.";
+    }
 
-/// One thing that is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Criterion {
-    /// Its name in claims.
-    pub id: String,
-    /// Section of the text.
-    pub section: String,
-    /// A few words.
-    pub title: String,
-    /// Requirement, one sentence.
-    pub asks: String,
-    /// The key of its chapter.
-    pub chapter: String,
-    /// True if general use requires it.
-    pub general: bool,
-    /// Where nothing can be measured: what its author has to say instead.
-    pub discuss: Option<String>,
-}
+    /// A criterion.
+    #[derive(PartialEq, Eq)]
+    pub struct Criterion in "criterion" {
+        id: String = readers::string(), needed "id = \"fairness\"", "Its name in claims.";
+        section: String = readers::string(), needed "section = \"5.1.2\"",
+            "The section of the text that asks it.";
+        title: String = readers::string(), needed "title = \"Fairness\"", "A few words.";
+        asks: String = readers::string(), needed "asks = \"It shares a link fairly.\"",
+            "What it asks, a sentence.";
+        chapter: String = readers::string(), needed "chapter = \"safety\"",
+            "The key of its chapter.";
+        general: bool = readers::flag(), or false, "Must it be met for general use?";
+        discuss: Option<String> = readers::string(), absent,
+            "Where nothing can be measured: the question to its author.";
+    }
 
-/// Published result about a controller.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
-    /// Name of the controller.
-    pub subject: String,
-    /// The claim that would show it, without the subject.
-    pub claim: String,
-    /// True if the claim holds by that result.
-    pub holds: bool,
-    /// The result, one sentence.
-    pub says: String,
-    /// Source of the result.
-    pub source: String,
+    /// A known result of a controller.
+    #[derive(PartialEq, Eq)]
+    pub struct Known in "known" {
+        subject: String = readers::string(), needed "subject = \"bbr\"", "The controller.";
+        claim: String = readers::string(), needed "claim = \"short-buffers\"",
+            "The claim that would show it, without the subject.";
+        holds: bool = readers::flag(), needed "holds = false", "Is the claim to hold?";
+        says: String = readers::string(), needed "says = \"It loses much.\"",
+            "What is known, a sentence.";
+        source: String = readers::string(), needed "source = \"RFC 9743\"", "Who found it.";
+    }
 }
 
 /// Gives the text of a file beside the suite's.
@@ -121,27 +119,28 @@ impl Suite {
     /// # Errors
     /// If anything in it is wrong.
     pub fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Self, LabError> {
-        let source = Source { name, text };
-        let document =
-            Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
-        let item = document.as_table().get("suite").ok_or_else(|| {
-            let help = match document.as_table().contains_key("experiment") {
-                true => "this is an experiment, which `windward sweep` runs",
-                false => "a suite says what it asks of whom: see docs/evaluate.md",
+        let document = Document::parse(name, text)?;
+        let file = document.section();
+        if file.get("suite").is_none() {
+            let help = match file.get("experiment") {
+                Some(_) => "this is an experiment, which `windward sweep` runs",
+                None => "a suite says what it asks of whom: see docs/evaluate.md",
             };
-            source.error(0, format!("no [suite] table: {help}"))
-        })?;
-        if let Some((key, item)) = document.as_table().iter().find(|(key, _)| *key != "suite") {
-            let line = source.line(item.span());
-            let message = format!(
-                "`{key}` has no place beside [suite]: scenarios stand in files of their own"
-            );
-            return Err(source.error(line, message));
+            let message = format!("no [suite] table: {help}");
+            return Err(LabError::Experiment { file: name.to_owned(), line: 0, message });
         }
-        let section = Section::new(source, "suite", item)?;
-        let suite = read(source, &section, beside)?;
-        section.finish()?;
-        Ok(suite)
+        if let Some((key, field)) = file.entries().find(|(key, _)| *key != "suite") {
+            let message =
+                format!("`{key}` has no place beside [suite]: scenarios have files of their own");
+            return Err(field.error(message).into());
+        }
+        let suite = FileKeys::read(&document.root(KEYS)?)?.suite;
+        read(&suite, beside)
+    }
+
+    /// A JSON Schema of suites, for editors.
+    pub fn json_schema() -> serde_json::Value {
+        json_schema("A suite of Windward", KEYS)
     }
 
     /// The experiments with these subjects in their parts, against those that the suite names or
@@ -236,7 +235,7 @@ impl Suite {
                 {
                     return Err(fail(format!("there are two claims `{}`", other.of_all)));
                 }
-                experiment.chapter.get_or_insert_with(|| criterion.chapter.clone());
+                experiment.caption.chapter.get_or_insert_with(|| criterion.chapter.clone());
             }
             experiments.push(experiment);
         }
@@ -282,95 +281,104 @@ impl Suite {
     }
 }
 
-fn read(source: Source<'_>, section: &Section<'_>, beside: Beside<'_>) -> Result<Suite, LabError> {
-    let subjects = |key: &'static str| {
-        let names = section.texts(key)?;
-        let parse = |at: &windward_experiments::strict_toml::At<String>| {
-            Subject::parse(&at.value).map_err(|message| source.error(at.line, message))
-        };
-        names.iter().map(parse).collect::<Result<Vec<_>, LabError>>()
-    };
-    let standards = subjects("standards")?;
-    if standards.is_empty() {
+keys! {
+    /// Keys of the file.
+    struct FileKeys<'a> in "file" {
+        suite: Section<'a> = readers::table(&[SuiteKeys::KEYS]), needed "[suite]",
+            "what is asked of a congestion controller";
+    }
+}
+
+/// The declarations of all keys.
+const KEYS: &[KeySource] = &[FileKeys::KEYS];
+
+keys! {
+    /// Keys of `[suite]`.
+    struct SuiteKeys<'a> in "suite" {
+        id: String = readers::string(), needed "id = \"mine\"", "its name";
+        title: String = readers::string(), needed "title = \"Mine\"", "what it is";
+        source: String = readers::string(), needed "source = \"RFC 9743\"",
+            "the text that it follows";
+        standards: Vec<Subject> = readers::custom(subjects_kind, subjects), empty,
+            "the controllers that its bounds are relative to";
+        against: Vec<Subject> = readers::custom(subjects_kind, subjects), empty,
+            "the controllers that share paths with each subject, unless the user names others";
+        chapters: Vec<Section<'a>> = readers::tables(&[Chapter::KEYS], unnamed), empty,
+            "pages of the report, in its order";
+        criteria: Vec<Section<'a>> = readers::tables(&[Criterion::KEYS], unnamed), empty,
+            "what is asked, in the order of the report";
+        known: Vec<Section<'a>> = readers::tables(&[Known::KEYS], unnamed), empty,
+            "what others have found before";
+        experiments: Vec<At<String>> = readers::texts(), empty, "files of experiments";
+        only_full: Vec<At<String>> = readers::texts(), empty,
+            "files of experiments that are run with full effort only";
+        smoke: Vec<At<String>> = readers::texts(), empty,
+            "files of experiments that are run in tests of other projects only";
+    }
+}
+
+fn subjects_kind() -> TomlType {
+    (readers::texts().kind)()
+}
+
+fn subjects(field: &Field<'_>) -> FileResult<Vec<Subject>> {
+    let items = if field.is_array() { field.items()? } else { vec![field.clone()] };
+    let parse = |item: &Field<'_>| Subject::parse(item.text()?).map_err(|wrong| item.error(wrong));
+    items.iter().map(parse).collect()
+}
+
+fn read(section: &Section<'_>, beside: Beside<'_>) -> Result<Suite, LabError> {
+    let keys = SuiteKeys::read(section)?;
+    if keys.standards.is_empty() {
         let message = "a suite needs `standards`, the controllers that its bounds are relative to, \
                        as standards = [\"newreno\", \"cubic\"]";
-        return Err(section.error(message));
+        return Err(section.error(message).into());
     }
-    let chapters = section.sections("chapters")?;
-    let chapters = chapters.into_iter().map(chapter).collect::<Result<Vec<_>, _>>()?;
+    let chapters: Vec<Chapter> =
+        keys.chapters.iter().map(Chapter::read).collect::<FileResult<_>>()?;
     let mut criteria: Vec<Criterion> = Vec::new();
-    for table in section.sections("criteria")? {
-        let line = table.line;
-        let error = |message: String| source.error(line, message);
-        let criterion = criterion(table)?;
-        if chapters.iter().all(|c| c.key != criterion.chapter) {
-            let hint = nearest(&criterion.chapter, chapters.iter().map(|c| &*c.key));
-            return Err(error(format!("no chapter `{}`{hint}", criterion.chapter)));
+    for table in &keys.criteria {
+        let criterion = Criterion::read(table)?;
+        if chapters.iter().all(|chapter| chapter.key != criterion.chapter) {
+            let known = chapters.iter().map(|chapter| &*chapter.key);
+            let error = match table.get("chapter") {
+                Some(field) => field.unknown("chapter", &criterion.chapter, known),
+                None => table.missing("chapter", "chapter = \"safety\""),
+            };
+            return Err(error.into());
         }
-        if criteria.iter().any(|c| c.id == criterion.id) {
-            return Err(error(format!("there are two criteria `{}`", criterion.id)));
+        if criteria.iter().any(|other| other.id == criterion.id) {
+            let message = format!("there are two criteria `{}`", criterion.id);
+            return Err(table.error(message).into());
         }
         criteria.push(criterion);
     }
     if criteria.is_empty() {
-        return Err(section.missing("criteria"));
+        return Err(section.missing("criteria", "[[suite.criteria]]").into());
     }
     let mut files = Vec::new();
-    let keys = [("experiments", When::Always), ("only_full", When::Full), ("smoke", When::Smoke)];
-    for (key, asked) in keys {
-        for at in section.texts(key)? {
-            let name = Path::new(source.name).parent().unwrap_or(Path::new("")).join(&at.value);
-            let name = name.display().to_string();
-            files.push(SuiteFile { text: beside(&at.value)?, name, asked });
+    let folder = Path::new(section.file()).parent().unwrap_or(Path::new(""));
+    let lists = [
+        (&keys.experiments, When::Always),
+        (&keys.only_full, When::Full),
+        (&keys.smoke, When::Smoke),
+    ];
+    for (names, asked) in lists {
+        for At { value, .. } in names {
+            let name = folder.join(value).display().to_string();
+            files.push(SuiteFile { text: beside(value)?, name, asked });
         }
     }
-    let known = section.sections("known")?;
     Ok(Suite {
-        id: section.needed_text("id")?.value,
-        title: section.needed_text("title")?.value,
-        source: section.needed_text("source")?.value,
-        known: known.into_iter().map(self::known).collect::<Result<_, _>>()?,
-        against: subjects("against")?,
-        standards,
+        id: keys.id,
+        title: keys.title,
+        source: keys.source,
+        known: keys.known.iter().map(Known::read).collect::<FileResult<_>>()?,
+        against: keys.against,
+        standards: keys.standards,
         chapters,
         criteria,
-        file: source.name.to_owned(),
+        file: section.file().to_owned(),
         files,
     })
-}
-
-fn chapter(table: Section<'_>) -> Result<Chapter, LabError> {
-    let text = |key| Ok::<_, LabError>(table.needed_text(key)?.value);
-    let chapter = Chapter { key: text("key")?, title: text("title")?, section: text("section")? };
-    table.finish()?;
-    Ok(chapter)
-}
-
-fn criterion(table: Section<'_>) -> Result<Criterion, LabError> {
-    let text = |key| Ok::<_, LabError>(table.needed_text(key)?.value);
-    let criterion = Criterion {
-        id: text("id")?,
-        section: text("section")?,
-        title: text("title")?,
-        asks: text("asks")?,
-        chapter: text("chapter")?,
-        general: table.flag("general")?.is_some_and(|g| g.value),
-        discuss: table.text("discuss")?.map(|d| d.value),
-    };
-    table.finish()?;
-    Ok(criterion)
-}
-
-fn known(table: Section<'_>) -> Result<Known, LabError> {
-    let text = |key| Ok::<_, LabError>(table.needed_text(key)?.value);
-    let holds = table.flag("holds")?.ok_or_else(|| table.missing("holds"))?.value;
-    let known = Known {
-        subject: text("subject")?,
-        claim: text("claim")?,
-        holds,
-        says: text("says")?,
-        source: text("source")?,
-    };
-    table.finish()?;
-    Ok(known)
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Range;
 
 use serde_json::{Value, json};
-use toml_edit::{Array, DocumentMut, Item};
 use windward_experiments::experiment::{Cast, Experiment};
 use windward_report::Provenance;
 use windward_report::lead::GaveUp;
+use windward_sim::strict_toml::{Document, Field, Section};
 
 use crate::inquiry::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
 
@@ -16,29 +17,78 @@ pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed 
                                   the middle of a run, and they sent nothing from there on: the numbers \
                                   of these runs say little of a congestion controller.";
 
-/// The file with all in their parts, and without what is asked.
+/// The text of an experiment with the names of its controllers, and without claims.
 pub(crate) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option<String> {
-    let mut document: DocumentMut = text.parse().ok()?;
-    let table = document.get_mut("experiment")?.as_table_mut()?;
-    table.remove("claims");
-    let axes = table.get_mut("axes")?.as_array_of_tables_mut()?;
-    for (axis, read) in axes.iter_mut().zip(&experiment.axes) {
-        let word = axis.get("values").and_then(Item::as_str).map(str::to_owned);
-        let Some(those) = word.as_deref().and_then(|word| cast.of(word)) else { continue };
+    let document = Document::parse(&experiment.file, text).ok()?;
+    let table = document.section().table("experiment")?;
+    let mut changes = claims(text, &document);
+    for (field, read) in table.get("axes")?.items().ok()?.iter().zip(&experiment.axes) {
+        let axis = field.section().ok()?;
+        let Some(values) = axis.get("values") else { continue };
+        let word = values.text().ok();
+        let Some(those) = word.and_then(|word| cast.of(word)) else { continue };
         // Those that are impossible there are left out.
-        let those = those.into_iter().filter(|s| read.points.iter().any(|p| p.label == s.name));
-        let (mut values, mut labels) = (Array::new(), Array::new());
-        for subject in those {
-            labels.push(subject.name.as_str());
-            match subject.protocol.parse::<toml_edit::Value>() {
-                Ok(table) if table.is_inline_table() => values.push(table),
-                _ => values.push(subject.protocol.as_str()),
-            }
+        let those = those.iter().filter(|s| read.points.iter().any(|p| p.label == s.name));
+        // A string of JSON is one of TOML.
+        let quoted = |text: &str| json!(text).to_string();
+        let (values_of, labels): (Vec<_>, Vec<_>) = those
+            .map(|subject| match &subject.protocol {
+                table if table.starts_with('{') => (table.clone(), quoted(&subject.name)),
+                name => (quoted(name), quoted(&subject.name)),
+            })
+            .unzip();
+        let labels = format!("[{}]", labels.join(", "));
+        let mut list = format!("[{}]", values_of.join(", "));
+        match axis.get("labels") {
+            Some(field) => changes.push((field.range()?, labels)),
+            None => list += &format!("\nlabels = {labels}"),
         }
-        axis.insert("values", values.into());
-        axis.insert("labels", labels.into());
+        changes.push((values.range()?, list));
     }
-    Some(document.to_string())
+    changes.sort_by_key(|(range, _)| range.start);
+    let mut played = text.to_owned();
+    for (range, new) in changes.into_iter().rev() {
+        played.replace_range(range, &new);
+    }
+    Some(played)
+}
+
+/// The cuts that leave out the claims: of each `[[experiment.claims]]` all up to the next table.
+fn claims(text: &str, document: &Document) -> Vec<(Range<usize>, String)> {
+    let mut headers = Vec::new();
+    for (key, field) in document.section().entries() {
+        find_headers(text, key, &field, &mut headers);
+    }
+    headers.sort_by_key(|(at, _)| *at);
+    let ends = headers.iter().skip(1).map(|(at, _)| *at).chain([text.len()]);
+    let cuts = headers.iter().zip(ends).filter(|((_, path), _)| {
+        path == "experiment.claims" || path.starts_with("experiment.claims.")
+    });
+    cuts.map(|((at, _), end)| (*at..end, String::new())).collect()
+}
+
+/// Finds the headers of tables in a value, each with its dotted key. A header begins with the
+/// comments above it.
+fn find_headers(text: &str, path: &str, field: &Field<'_>, headers: &mut Vec<(usize, String)>) {
+    if !field.is_block() {
+        return;
+    }
+    if let Ok(items) = field.items() {
+        for item in &items {
+            find_headers(text, path, item, headers);
+        }
+        return;
+    }
+    let at = field.range().map_or(0, |range| range.start);
+    if text[at..].starts_with('[') {
+        let before = &text[..at];
+        let comments = before.lines().rev().take_while(|line| line.trim_start().starts_with('#'));
+        let length: usize = comments.map(|line| line.len() + 1).sum();
+        headers.push((at - length.min(at), path.to_owned()));
+    }
+    for (key, below) in field.section().iter().flat_map(Section::entries) {
+        find_headers(text, &format!("{path}.{key}"), &below, headers);
+    }
 }
 
 impl Evaluation {

@@ -25,17 +25,17 @@ pub type File = (&'static str, &'static str);
 /// Experiments that belong together.
 #[derive(Debug, Clone, Copy)]
 pub struct Collection {
-    /// What `windward reproduce` calls it; of a paper, the key that its experiments name.
+    /// Name for `windward reproduce`; of a paper, the key that its experiments name.
     pub key: &'static str,
     /// Title of the paper, or what the collection shows.
     pub title: &'static str,
-    /// Authors of the paper; empty if it is none.
+    /// Authors of the paper; empty for other collections.
     pub authors: &'static str,
-    /// Where and when the paper appeared; empty if it is none.
+    /// Where and when the paper appeared; empty for other collections.
     pub published: &'static str,
     /// Name and text of each experiment file, in the order of the report.
     pub files: &'static [File],
-    /// What these take readings from.
+    /// Files that these take readings from.
     pub(crate) beside: &'static [File],
     /// Short words of its claims and what they mean.
     pub terms: &'static [(&'static str, &'static str)],
@@ -77,7 +77,7 @@ pub static FIELD: &Collection = &field::COLLECTION;
 /// Upwind's own figures. They too are only run when asked for.
 pub static UPWIND: &Collection = &upwind::COLLECTION;
 
-/// What is only run when asked for.
+/// Collections that are only run when asked for.
 static ON_REQUEST: [&Collection; 2] = [FIELD, UPWIND];
 
 /// Selects everything, [`FIELD`] and [`UPWIND`] included.
@@ -106,7 +106,7 @@ impl Collection {
         Experiment::parse_beside(name, text, &beside)
     }
 
-    /// Is it a paper?
+    /// True for a paper.
     pub fn is_paper(&self) -> bool {
         !self.authors.is_empty()
     }
@@ -114,19 +114,19 @@ impl Collection {
     /// Does the experiment belong to it? Those of a paper say so; the others are known by their
     /// file.
     pub fn holds(&self, experiment: &Experiment) -> bool {
-        match &experiment.paper {
+        match &experiment.caption.paper {
             Some(paper) => paper == self.key,
             None => self.files.iter().any(|(name, _)| *name == experiment.file),
         }
     }
 }
 
-/// The collection that an experiment belongs to, unless it is somebody's own.
+/// Collection that an experiment belongs to; `None` for experiments of users.
 pub fn collection_of(experiment: &Experiment) -> Option<&'static Collection> {
     collections().find(|c| c.holds(experiment))
 }
 
-/// The place of an experiment in the order of the report; one that is somebody's own comes last.
+/// Place of an experiment in the order of the report; experiments of users come last.
 pub fn place(experiment: &Experiment) -> usize {
     let mut files = collections().flat_map(|c| c.files);
     files.position(|(name, _)| *name == experiment.file).unwrap_or(usize::MAX)
@@ -161,7 +161,7 @@ impl Experiment {
             }
             words.extend(["--repetitions".to_owned(), length.repetitions.to_string()]);
         }
-        for (key, value) in &self.overrides {
+        for (key, value) in &self.revision.overrides {
             words.extend(["--set".to_owned(), format!("{key}={value}")]);
         }
         // Only `sweep` takes another number of repetitions.
@@ -227,7 +227,7 @@ pub fn select(names: &[String]) -> Result<Vec<Experiment>, LabError> {
     }
 }
 
-/// Does `name` stand for this experiment?
+/// True if `name` stands for this experiment.
 fn is_named(experiment: &Experiment, name: &str) -> bool {
     name == ALL
         || experiment.id == name

@@ -52,7 +52,7 @@ pub struct RunRecord {
     pub outcome: Option<Outcome>,
 }
 
-/// What a campaign tells while it goes on.
+/// News of a campaign that goes on.
 pub enum Event {
     /// Everything that charts and tables show of an experiment is there.
     Measured(usize, Box<Results>),
@@ -60,11 +60,11 @@ pub enum Event {
     Judged(usize, usize, Box<ClaimResult>),
 }
 
-/// Who listens to it and remembers its runs.
+/// Receiver of the news and the runs of a campaign.
 pub trait Observer {
     /// Something new is known.
     fn event(&mut self, event: Event) -> Result<(), LabError>;
-    /// Nothing is at hand that has not been told: time for work that takes long.
+    /// All news are delivered: time for work that takes long.
     fn idle(&mut self) -> Result<(), LabError> {
         Ok(())
     }
@@ -183,12 +183,12 @@ fn is_decided(result: &CheckResult) -> bool {
 /// A reading with the cells that it changes.
 type Changing = (Deviation, Vec<(usize, usize)>);
 
-/// What is known of a claim, and what is still to be asked.
+/// State of a claim: what is known, and what is still to be asked.
 struct Case {
     result: ClaimResult,
     /// Other readings, each with one choice read otherwise, and the cells that it changes.
     singles: Vec<Changing>,
-    /// What their first looks will take, until they are asked for: runs and work.
+    /// Runs and work of their first looks, until they are asked for.
     expected: (usize, f64),
     /// Questions that are asked and open.
     open: usize,
@@ -208,7 +208,7 @@ type RunKey = (usize, Deviation, usize, u32);
 /// How much there is to do: runs, and packet-hops as predicted.
 #[derive(Default)]
 struct Work {
-    /// What was asked for.
+    /// Runs that were asked for.
     asked: (usize, f64),
     done: (usize, f64),
     /// First looks under other readings that are not asked for yet.
@@ -227,13 +227,13 @@ impl Work {
 
 /// Where runs are on their way from being asked for to being handled.
 struct Runs {
-    /// Those of an earlier attempt that nobody has asked for yet.
+    /// Runs of an earlier attempt that were not asked for yet.
     known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
     /// Jobs that the workers do not have yet.
     asked: Vec<Job>,
     /// How many the workers have, those included.
     running: usize,
-    /// Those that ended, to be handled.
+    /// Runs that ended and are to be handled.
     finished: VecDeque<Finished>,
 }
 
@@ -361,7 +361,7 @@ impl<'a> Campaign<'a> {
 
     /// Tells of a run that ended, or was known to, and puts it where it is handled.
     fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
-        let cell = &self.cells[run.cell];
+        let cell = &self.cells.all[run.cell];
         let record = RunRecord {
             experiment: cell.experiment,
             reading: cell.reading.clone(),
@@ -378,12 +378,12 @@ impl<'a> Campaign<'a> {
 
     /// Asks for the first `runs` repetitions of a cell.
     fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
-        let cell = &mut self.cells[id];
+        let cell = &mut self.cells.all[id];
         cell.rows.resize(cell.rows.len().max(runs as usize), None);
         let asked = cell.asked;
         cell.asked = asked.max(runs);
         for repetition in asked..runs {
-            let cell = &self.cells[id];
+            let cell = &self.cells.all[id];
             let plan = &self.plans[cell.experiment];
             let shown = plan.shows(&cell.reading, repetition);
             self.work.asked.0 += 1;
@@ -415,7 +415,7 @@ impl<'a> Campaign<'a> {
     /// Notes a run, and goes on with what waited for it.
     fn take(&mut self, run: Finished) -> Result<(), LabError> {
         let Finished { cell: id, repetition, metrics, outcome, weight } = run;
-        let cell = &mut self.cells[id];
+        let cell = &mut self.cells.all[id];
         let (experiment, index) = (cell.experiment, cell.cell);
         let plan = &self.plans[experiment];
         if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
@@ -580,7 +580,7 @@ impl<'a> Campaign<'a> {
         Ok(changed)
     }
 
-    /// What is left of a reading in one cell: the choices that change something there.
+    /// Rest of a reading in one cell: the choices that change something there.
     fn reading_in(&self, experiment: usize, cell: usize, reading: &Deviation) -> Deviation {
         let own = reading.within(&self.plans[experiment].experiment.readings);
         self.cells.changing(experiment, own, cell)
@@ -668,7 +668,7 @@ impl<'a> Campaign<'a> {
             let id = self.cells.number(e, &reading, cell, scenario)?;
             self.ask(id, runs, (true, own))?;
             for repetition in 0..runs {
-                if self.cells[id].rows[repetition as usize].is_none() {
+                if self.cells.all[id].rows[repetition as usize].is_none() {
                     self.waiters.entry((id, repetition)).or_default().push(number);
                     waiting += 1;
                 }
@@ -797,12 +797,12 @@ impl<'a> Campaign<'a> {
         pairs(&case.result).into_iter().filter_map(changing).collect()
     }
 
-    /// What the other readings of a claim of that experiment may take.
+    /// Work that the other readings of a claim of that experiment may take.
     fn readings_budget(&self, experiment: usize) -> Option<f64> {
         self.options.readings_budget.filter(|_| !self.plans[experiment].experiment.all_readings)
     }
 
-    /// What a reading changes, in words.
+    /// Changes of a reading, in words.
     fn words(&self, e: usize, c: usize, reading: &Deviation) -> Vec<ChangedChoice> {
         let readings = self.readings_of(e, c);
         let word = |(name, label): &(String, String)| {

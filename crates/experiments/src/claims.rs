@@ -21,12 +21,12 @@ use crate::experiment::{Asked, Check, Claim, Deviation, Experiment, Margin, Read
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
-/// What the numbers say.
+/// Verdict on a claim or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// They say what was claimed.
     Held,
-    /// What was to be larger and what was to be smaller are equal.
+    /// The two sides, which were to differ, are equal.
     Tie,
     /// They say the opposite.
     NotHeld,
@@ -62,7 +62,7 @@ pub struct ClaimResult {
     pub expected: String,
     /// In which edition of the list of claims that was fixed.
     pub edition: u32,
-    /// Of which subject of a suite it is asked, and by what.
+    /// Subject and criterion, for claims of a suite.
     pub asked: Option<Asked>,
     /// Why it does not hold, or not everywhere, if the file says so.
     pub explanation: Option<String>,
@@ -74,7 +74,7 @@ pub struct ClaimResult {
     pub checks: Vec<CheckResult>,
     /// The choices whose plain value has nothing but the paper's figures for it.
     pub calibrated: Vec<String>,
-    /// What came out under each other reading.
+    /// Results under each other reading.
     pub readings: Vec<ReadingResult>,
     /// Other readings that were not judged, since a quick look has no time for them.
     pub left_out: usize,
@@ -98,7 +98,7 @@ pub struct ReadingResult {
 /// A choice that is read otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedChoice {
-    /// What is chosen.
+    /// Value that is chosen.
     pub choice: String,
     /// The plain value.
     pub plain: String,
@@ -121,7 +121,7 @@ pub struct CheckResult {
     pub left: Option<Estimate>,
     /// Right side.
     pub right: Option<Estimate>,
-    /// Is the right side a number that was not measured?
+    /// True if the right side is a number that was not measured.
     pub fixed_bound: bool,
     /// Left minus right, paired.
     pub difference: Option<Estimate>,
@@ -131,7 +131,7 @@ pub struct CheckResult {
     pub repetitions: usize,
     /// Confidence of the intervals: more than 95 % where the numbers were looked at before.
     pub confidence: f64,
-    /// Why there are no numbers.
+    /// Reason why there are no numbers.
     pub trouble: Option<String>,
 }
 
@@ -466,12 +466,12 @@ impl ClaimResult {
         self.explanation.as_deref().filter(|_| needed)
     }
 
-    /// Has it a verdict, and one under each reading that is to be judged?
+    /// True if it has a verdict under each reading that is to be judged.
     pub fn is_finished(&self) -> bool {
         self.is_judged() && self.to_come == 0
     }
 
-    /// Has it a verdict under the plain reading?
+    /// True if it has a verdict under the plain reading.
     pub fn is_judged(&self) -> bool {
         !self.checks.is_empty()
     }

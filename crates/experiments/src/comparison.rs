@@ -225,7 +225,7 @@ impl Comparison {
                 ]
             };
             let mut cells =
-                vec![Cell::Text(&run.program), Cell::Real(run.loss), Cell::Count(run.seed)];
+                vec![Cell::text(&run.program), Cell::Real(run.loss), Cell::Count(run.seed)];
             cells.extend(measured(&run.alone));
             cells.extend(measured(&run.simulated));
             cells.push(Cell::finite(run.beside.map(|beside| beside.own_bps)));
@@ -236,11 +236,11 @@ impl Comparison {
             cells.push(size(run.alone.map(|alone| alone.packet_size)));
             cells.push(size(run.simulated.map(|simulated| simulated.packet_size)));
             cells.push(run.alone.map_or(Cell::Empty, |alone| {
-                Cell::Text(if alone.counted_by_program { "program" } else { "port" })
+                Cell::text(if alone.counted_by_program { "program" } else { "port" })
             }));
             cells.push(Cell::Real(run.late_share));
             cells.push(Cell::finite(run.programs_waited_share));
-            cells.push(run.unusable.as_deref().map_or(Cell::Empty, Cell::Text));
+            cells.push(run.unusable.as_deref().map_or(Cell::Empty, Cell::text));
             table.row(&cells)?;
         }
         table.finish().map(drop)
@@ -278,7 +278,7 @@ impl Comparison {
         let mut table = TableWriter::new(out, Format::Csv, "programs", &columns)?;
         for row in self.rows() {
             let mut cells = vec![
-                Cell::Text(&row.program),
+                Cell::text(&row.program),
                 Cell::Real(row.loss),
                 Cell::Count(row.runs as u64),
                 Cell::Count(row.unusable as u64),
@@ -384,44 +384,7 @@ impl Keeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn run(program: &str, loss: f64, seed: u64, goodput: f64) -> Run {
-        let measured = |goodput_bps: f64| Measured {
-            goodput_bps,
-            arrived_bps: goodput_bps,
-            sent_per_delivered: 1.25,
-            mean_queue_packets: 3.0,
-            packet_size: 1500,
-            counted_by_program: true,
-        };
-        Run {
-            program: program.to_owned(),
-            loss,
-            seed,
-            alone: Some(measured(goodput)),
-            simulated: Some(measured(4e6)),
-            beside: Some(Beside { own_bps: 3e6, rival_bps: 2e6 }),
-            simulated_beside: Some(Beside { own_bps: 3e6, rival_bps: 1e6 }),
-            late_share: 0.0,
-            programs_waited_share: None,
-            unusable: None,
-        }
-    }
-
-    fn comparison() -> Comparison {
-        let late = Run { alone: None, unusable: Some("late".to_owned()), ..run("a", 0.5, 4, 0.0) };
-        Comparison {
-            rate_bps: 10e6,
-            runs: vec![
-                run("a", 0.5, 1, 2e6),
-                run("a", 0.5, 2, 4e6),
-                run("a", 0.5, 3, 3e6),
-                late,
-                run("b<i>", 0.0, 1, 4e6),
-            ],
-            ..Comparison::default()
-        }
-    }
+    use crate::testing::{comparison, run_of_program};
 
     #[test]
     fn rows_are_those_runs_that_count() {
@@ -464,7 +427,7 @@ mod tests {
     #[test]
     fn finished_runs_are_found_again_and_only_by_the_same_work() {
         let dir = tempfile::tempdir().unwrap();
-        let (out, run) = (dir.path().join("out"), run("a", 0.5, 1, 2e6));
+        let (out, run) = (dir.path().join("out"), run_of_program("a", 0.5, 1, 2e6));
         let open = |work: &str, resume| {
             let mut runs = vec![None; 4];
             Keeper::open(&out, &work, resume, &mut runs).map(|keeper| (keeper, runs))

@@ -19,14 +19,13 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde::{Deserialize, Serialize};
 use windward_sim::output::OutputDir;
-use windward_sim::table::Kind;
+use windward_sim::table::{Cell, Kind, Table, TableColumn, Texts, Values};
 
 use crate::LabError;
 use crate::folder;
 use crate::grid::Grid;
 use crate::journal::{BUILD, Journal};
-use crate::rows::{Row, Value};
-use crate::table::{Column, Table, Values};
+use crate::rows::{Row, table_of};
 
 /// The folder in the folder.
 const INSIDE: &str = ".windward";
@@ -51,12 +50,12 @@ pub struct Dataset {
     _lock: File,
 }
 
-/// What a dataset says of its sweep.
+/// Description of the sweep in a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     id: String,
     version: String,
-    /// Of the experiment's text and of what was set since.
+    /// Hash of the experiment's text and of later changes.
     configuration_hash: String,
     set: Vec<String>,
     repetitions: u32,
@@ -69,11 +68,11 @@ struct Manifest {
 impl Manifest {
     fn of(grid: &Grid) -> Self {
         let experiment = grid.experiment();
-        let set = experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
+        let set = experiment.revision.overrides.iter().map(|(key, value)| format!("{key}={value}"));
         Manifest {
             id: experiment.id.clone(),
             version: BUILD.to_owned(),
-            configuration_hash: format!("{:016x}", experiment.configuration_hash),
+            configuration_hash: format!("{:016x}", experiment.revision.configuration_hash),
             set: set.collect(),
             repetitions: grid.length().repetitions,
             duration: grid.length().duration.clone(),
@@ -198,13 +197,13 @@ impl Dataset {
         self.count
     }
 
-    /// Is that run done?
+    /// True if that run is done.
     pub fn has(&self, run: u64) -> bool {
         let word = usize::try_from(run / 64).ok().and_then(|word| self.done.get(word));
         word.is_some_and(|word| word & (1 << (run % 64)) != 0)
     }
 
-    /// Marks a run as done; false if it was, or there is none.
+    /// Marks a run as done; false if it was already, or there is no such run.
     fn mark(&mut self, run: u64) -> bool {
         if run >= self.runs || self.has(run) {
             return false;
@@ -246,11 +245,11 @@ impl Dataset {
         if !self.open.is_empty() {
             self.open.sort_by_key(|row| row.run);
             let rows = self.open.iter().map(|row| {
-                let mut cells = vec![Value::Count(row.run)];
+                let mut cells = vec![Cell::Count(row.run)];
                 cells.extend_from_slice(&row.cells);
                 cells
             });
-            let table = Table::of_rows(&self.columns, rows);
+            let table = table_of(&self.columns, rows);
             let mut dir = OutputDir::create(&self.partition)?;
             let name = format!("part-{:05}.parquet", self.next_part);
             dir.write(&name, |out| table.write_parquet(out))?;
@@ -272,14 +271,15 @@ impl Dataset {
             let part = read(&path, None)?;
             match &mut whole {
                 None => whole = Some(part),
-                Some(whole) => append(whole, part)
+                Some(whole) => whole
+                    .append(&part)
                     .ok_or_else(|| not_ours(&path, "has other columns than the others"))?,
             }
         }
         let missing = || not_ours(partition, "has no part-*.parquet, which a dataset consists of");
         let mut table = whole.ok_or_else(missing)?;
         let first = table.columns.first().filter(|column| column.name == NUMBER);
-        let Some(Column { values: Values::Count(numbers), .. }) = first else {
+        let Some(TableColumn { values: Values::Unsigned(numbers), .. }) = first else {
             return Err(not_ours(
                 partition,
                 "has no column run.number, as datasets of sweeps have",
@@ -289,13 +289,7 @@ impl Dataset {
         order.sort_by_key(|row| numbers[*row]);
         table.columns.remove(0);
         for column in &mut table.columns {
-            match &mut column.values {
-                Values::Text(all) => {
-                    *all = order.iter().map(|i| std::mem::take(&mut all[*i])).collect();
-                }
-                Values::Count(all) => *all = order.iter().map(|i| all[*i]).collect(),
-                Values::Real(all) => *all = order.iter().map(|i| all[*i]).collect(),
-            }
+            column.values = column.values.select(&order);
         }
         Ok(table)
     }
@@ -332,28 +326,11 @@ fn parts(partition: &Path) -> Result<Vec<PathBuf>, LabError> {
 fn numbers(path: &Path) -> Result<Vec<u64>, LabError> {
     let table = read(path, Some(NUMBER))?;
     match table.columns.into_iter().next() {
-        Some(Column { values: Values::Count(numbers), .. }) => {
+        Some(TableColumn { values: Values::Unsigned(numbers), .. }) => {
             Ok(numbers.into_iter().flatten().collect())
         }
         _ => Err(not_ours(path, "has no column run.number, as datasets of sweeps have")),
     }
-}
-
-/// The rows of another table with the same columns behind those of this one.
-fn append(table: &mut Table, more: Table) -> Option<()> {
-    if table.columns.len() != more.columns.len() {
-        return None;
-    }
-    for (column, more) in table.columns.iter_mut().zip(more.columns) {
-        match (&mut column.values, more.values) {
-            _ if column.name != more.name => return None,
-            (Values::Text(all), Values::Text(more)) => all.extend(more),
-            (Values::Count(all), Values::Count(more)) => all.extend(more),
-            (Values::Real(all), Values::Real(more)) => all.extend(more),
-            _ => return None,
-        }
-    }
-    Some(())
 }
 
 /// A Parquet file as [`Table::write_parquet`] writes it, or only that column of it.
@@ -371,8 +348,8 @@ fn columns(file: File, only: Option<&str>) -> Result<Table, ParquetError> {
             continue;
         }
         let mut values = match (column.physical_type(), column.converted_type()) {
-            (Physical::BYTE_ARRAY, _) => Values::Text(Vec::new()),
-            (Physical::INT64, ConvertedType::UINT_64) => Values::Count(Vec::new()),
+            (Physical::BYTE_ARRAY, _) => Values::Text(Texts::default()),
+            (Physical::INT64, ConvertedType::UINT_64) => Values::Unsigned(Vec::new()),
             (Physical::DOUBLE, _) => Values::Real(Vec::new()),
             (other, _) => {
                 let message = format!("the column {} is of type {other}", column.name());
@@ -385,12 +362,11 @@ fn columns(file: File, only: Option<&str>) -> Result<Table, ParquetError> {
             let optional = column.max_def_level() > 0;
             match (group.get_column_reader(index)?, &mut values) {
                 (ColumnReader::ByteArrayColumnReader(mut cells), Values::Text(all)) => {
-                    let text = |bytes: ByteArray| bytes.as_utf8().map(str::to_owned);
                     for cell in cells_of(&mut cells, rows, optional)? {
-                        all.push(cell.map_or_else(|| Ok(String::new()), text)?);
+                        all.push(Some(cell.as_ref().map_or(Ok(""), ByteArray::as_utf8)?));
                     }
                 }
-                (ColumnReader::Int64ColumnReader(mut cells), Values::Count(all)) => {
+                (ColumnReader::Int64ColumnReader(mut cells), Values::Unsigned(all)) => {
                     let cells = cells_of(&mut cells, rows, optional)?;
                     all.extend(cells.into_iter().map(|cell| cell.map(i64::cast_unsigned)));
                 }
@@ -403,7 +379,9 @@ fn columns(file: File, only: Option<&str>) -> Result<Table, ParquetError> {
                 }
             }
         }
-        table.columns.push(Column { name: column.name().to_owned(), values });
+        let optional = !matches!(values, Values::Text(_));
+        let name = column.name().to_owned();
+        table.columns.push(TableColumn { name, optional, values });
     }
     Ok(table)
 }

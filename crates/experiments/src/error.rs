@@ -1,4 +1,4 @@
-//! What can go wrong, in words a user can act on.
+//! Errors, in words a user can act on.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use windward_sim::output::{Attempt, OutputError};
 use windward_sim::scenario::file::ScenarioError;
-use windward_sim::suggest::near;
+use windward_sim::strict_toml::FileError;
+
+pub use windward_sim::suggest::hint as nearest;
 
 /// Why an experiment could not be read, run or written.
 #[derive(Debug)]
@@ -17,30 +19,33 @@ pub enum LabError {
         file: String,
         /// Line, counted from one; zero if no single line is to blame.
         line: usize,
-        /// What is wrong, and what would be right.
+        /// The error and its remedy.
         message: String,
     },
+    /// A file that is read strictly is wrong: the `[experiment]` part of one, readings, a suite, a
+    /// script.
+    File(FileError),
     /// The scenario part of a file is wrong.
     Scenario {
         /// For which point of the sweep, if it is not the file itself.
         cell: Option<String>,
-        /// What the scenario reader says.
+        /// The scenario reader's error.
         error: ScenarioError,
     },
     /// A file or folder could not be read or written.
     Io {
         /// Which one.
         path: PathBuf,
-        /// What was attempted: `read`, `write`, `create`, `lock`, `remove`.
+        /// Attempt: `read`, `write`, `create`, `lock`, `remove`.
         verb: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// A folder for a report is none, or somebody else's.
+    /// A folder for a report is not a folder, or not a report's.
     Folder {
         /// Which one.
         path: PathBuf,
-        /// What is wrong, and what to do.
+        /// The error and its remedy.
         message: String,
     },
     /// The machine would not give the threads that were asked for.
@@ -68,13 +73,19 @@ impl From<OutputError> for LabError {
     }
 }
 
+impl From<FileError> for LabError {
+    fn from(error: FileError) -> Self {
+        LabError::File(error)
+    }
+}
+
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LabError::Experiment { file, line: 0, message } => write!(f, "{file}: {message}"),
             LabError::Experiment { file, line, message } => write!(f, "{file}:{line}: {message}"),
             LabError::Scenario { cell: Some(cell), error } => write!(f, "{error} (at {cell})"),
-            LabError::Scenario { cell: None, error } => error.fmt(f),
+            LabError::Scenario { cell: None, error } | LabError::File(error) => error.fmt(f),
             LabError::Io { path, verb, error } => {
                 write!(f, "{}: cannot {verb}: {error}", path.display())
             }
@@ -89,33 +100,16 @@ impl fmt::Display for LabError {
 impl std::error::Error for LabError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            LabError::Scenario { error, .. } => Some(error),
+            LabError::Scenario { error, .. } | LabError::File(error) => Some(error),
             LabError::Io { error, .. } => Some(error),
             _ => None,
         }
     }
 }
 
-/// `; did you mean ...?` if one of the candidates is near, else the candidates themselves.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let candidates: Vec<&str> = candidates.into_iter().collect();
-    match near(word, candidates.iter().copied()) {
-        Some(candidate) => format!("; did you mean `{candidate}`?"),
-        None if candidates.is_empty() => String::new(),
-        None => format!("; valid are {}", candidates.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_near_word_is_offered_and_a_far_one_lists_all() {
-        assert_eq!(nearest("titel", ["id", "title"]), "; did you mean `title`?");
-        assert_eq!(nearest("xyz", ["id", "title"]), "; valid are id, title");
-        assert_eq!(nearest("xyz", []), "");
-    }
 
     #[test]
     fn errors_name_file_and_line() {

@@ -34,42 +34,56 @@ pub struct Experiment {
     pub file: String,
     /// Unique name; results and figures are called by it.
     pub id: String,
+    /// What pages say about it.
+    pub caption: Caption,
+    /// How long a quick look takes.
+    pub quick: RunLength,
+    /// How long the full measurement takes.
+    pub full: RunLength,
+    /// Axes that are varied; the cells are all combinations, the last axis fastest.
+    pub axes: Vec<Axis>,
+    /// Metrics of each run.
+    pub metrics: Vec<Metric>,
+    /// Charts.
+    pub plots: Vec<PlotConfig>,
+    /// Claims.
+    pub claims: Vec<Claim>,
+    /// The choices that the paper leaves open.
+    pub readings: Vec<Reading>,
+    /// Numbers in the paper's text.
+    pub reported: Vec<Reported>,
+    /// The scenario that the readings and the axes change.
+    pub scenario: ScenarioFile,
+    /// True if all readings of its claims are judged, whatever a quick look has time for.
+    pub all_readings: bool,
+    /// What tells it from other versions of the same file.
+    pub revision: Revision,
+}
+
+/// Title of an experiment, its place in a paper, and remarks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Caption {
     /// Key of the paper it reproduces.
     pub paper: Option<String>,
     /// The paper's figure, as `Figure 3`.
     pub figure: Option<String>,
     /// The page of the report that it stands on, if its suite has one for it.
     pub chapter: Option<String>,
-    /// What it shows.
+    /// Title.
     pub title: String,
     /// Topology and parameters in one sentence, shown under the chart.
     pub setting: String,
-    /// What was chosen where the paper is silent, with the reason.
+    /// Choices where the paper is silent, with the reason.
     pub choices: Vec<String>,
-    /// How long a quick look takes.
-    pub quick: RunLength,
-    /// How long the full measurement takes.
-    pub full: RunLength,
-    /// What is varied; the cells are all combinations, the last axis fastest.
-    pub axes: Vec<Axis>,
-    /// What is computed from each run.
-    pub metrics: Vec<Metric>,
-    /// What is drawn.
-    pub plots: Vec<PlotConfig>,
-    /// What is checked.
-    pub claims: Vec<Claim>,
-    /// The choices that the paper leaves open.
-    pub readings: Vec<Reading>,
-    /// What the paper's text says of results.
-    pub reported: Vec<Reported>,
-    /// The scenario that the readings and the axes change.
-    pub scenario: ScenarioFile,
+}
+
+/// Version of an experiment: the text of its files and later changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Revision {
     /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and
     /// axes.
     pub overrides: Vec<(String, String)>,
-    /// Are all readings of its claims judged, whatever a quick look has time for?
-    pub all_readings: bool,
-    /// FNV-1a hash of the file's text, of those that it takes readings from and of `overrides`: two
+    /// FNV-1a hash of the file's text, of those that it takes readings from and of [`overrides`](Self::overrides): two
     /// results with the same hash and version came from the same configuration.
     pub configuration_hash: u64,
     /// That of the file's own text.
@@ -86,7 +100,7 @@ pub enum Effort {
     Full,
     /// Something else; begin with [`Experiment::run_length`] and change it.
     Custom {
-        /// Is it for the rest as the file's `full`, and not as its `quick`?
+        /// True if it is otherwise as the file's `full`, and not as its `quick`.
         full: bool,
         /// How many runs, and how long.
         length: RunLength,
@@ -94,7 +108,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// Is it full, whatever the lengths? Then readings are judged in pairs too.
+    /// True for full effort, whatever the lengths. Then readings are judged in pairs too.
     pub fn is_full(&self) -> bool {
         matches!(self, Effort::Full | Effort::Custom { full: true, .. })
     }
@@ -126,7 +140,7 @@ pub struct Axis {
     /// Leave out the points at which no scenario can be built, instead of refusing to run: for
     /// an axis of all protocols, not all of which can share a queue with every other.
     pub skip_impossible: bool,
-    /// What a plan left out of `points`.
+    /// Points that a plan left out.
     pub skipped: Vec<Skipped>,
 }
 
@@ -144,7 +158,7 @@ pub struct Skipped {
 pub struct Point {
     /// How tables, charts and checks call it.
     pub label: String,
-    /// What it sets in the scenario: key and value.
+    /// Changes of the scenario: key and value.
     pub set: Vec<(String, String)>,
 }
 
@@ -179,7 +193,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Has it a unit, as far as can be told? See [`Expression::has_unit`].
+    /// True if it has a unit, as far as is known. See [`Expression::has_unit`].
     pub fn has_unit(&self) -> bool {
         self.expression.has_unit(&Measure::has_unit)
     }
@@ -188,7 +202,7 @@ impl Metric {
 /// A chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlotConfig {
-    /// What is drawn.
+    /// Charts.
     pub kind: PlotKind,
     /// Above the chart, if there are several.
     pub title: Option<String>,
@@ -200,7 +214,7 @@ pub struct PlotConfig {
     pub y: Option<(f64, f64)>,
     /// Only the cells with these labels on these axes.
     pub only: Vec<(usize, Vec<String>)>,
-    /// Is the vertical axis logarithmic? Then what is not above zero is left out.
+    /// True if the vertical axis is logarithmic. Then values that are not above zero are left out.
     pub y_log: bool,
     /// Lines to compare with.
     pub references: Vec<Reference>,
@@ -208,7 +222,7 @@ pub struct PlotConfig {
 }
 
 impl PlotConfig {
-    /// Does the chart show the cell with these points?
+    /// True if the chart shows the cell with these points.
     pub fn shows(&self, points: &[&Point]) -> bool {
         let fits = |(axis, labels): &(usize, Vec<String>)| labels.contains(&points[*axis].label);
         self.only.iter().all(fits)
@@ -251,14 +265,14 @@ impl PlotConfig {
     }
 }
 
-/// What a chart draws.
+/// Kind of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlotKind {
     /// Metrics against a numeric axis, one series for each combination of the other axes.
     Lines {
         /// Index of the axis.
         x: usize,
-        /// Is it logarithmic?
+        /// True if it is logarithmic.
         log: bool,
         /// Indices of the metrics.
         metrics: Vec<usize>,
@@ -272,7 +286,7 @@ pub enum PlotKind {
     },
     /// Something over time, one panel per cell.
     Time {
-        /// What.
+        /// Quantity.
         what: Traced,
         /// Names of the groups or links it is of.
         names: Vec<String>,
@@ -281,7 +295,7 @@ pub enum PlotKind {
     },
 }
 
-/// What charts over time show.
+/// Quantity of a chart over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traced {
     /// Throughput of groups, from their bins.
@@ -292,17 +306,17 @@ pub enum Traced {
     Cwnd,
     /// Queue of links, from samples.
     Queue,
-    /// What the routers of links send out to flows, from samples.
+    /// Signal that the routers of links send to flows, from samples.
     Signal,
 }
 
 impl Traced {
-    /// Is it read from samples?
+    /// True if it is read from samples.
     pub fn is_sampled(self) -> bool {
         matches!(self, Traced::Cwnd | Traced::Queue | Traced::Signal)
     }
 
-    /// Is it of links, and not of groups?
+    /// True if it is of links, and not of groups.
     pub fn is_of_links(self) -> bool {
         matches!(self, Traced::Queue | Traced::Signal)
     }
@@ -313,7 +327,7 @@ impl Traced {
 pub struct Reference {
     /// Where it is.
     pub line: ReferenceLine,
-    /// What it means.
+    /// Meaning.
     pub label: String,
 }
 
@@ -338,7 +352,7 @@ pub enum ReferenceLine {
 pub struct Unit {
     /// As shown.
     pub name: &'static str,
-    /// What a metric is multiplied by.
+    /// Factor for metrics.
     pub factor: f64,
 }
 
@@ -388,7 +402,7 @@ pub struct Claim {
     pub asked: Option<Asked>,
 }
 
-/// Of whom a suite asks something.
+/// Subject and criterion of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Asked {
     /// The id of the claim in the file, without the subject.
@@ -402,7 +416,7 @@ pub struct Asked {
 /// A number of the paper's text about a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reported {
-    /// What it is a number of, as written, with the metric's own unit.
+    /// Expression that it is a number of, as written, in the metric's own unit.
     pub text: String,
     /// The same, read.
     pub value: Expression<Cell>,
@@ -549,26 +563,27 @@ impl Experiment {
                 });
             }
         }
-        self.configuration_hash = hash_change(self.configuration_hash, key, value);
-        self.overrides.push((key.to_owned(), value.to_owned()));
+        let revision = &mut self.revision;
+        revision.configuration_hash = hash_change(revision.configuration_hash, key, value);
+        revision.overrides.push((key.to_owned(), value.to_owned()));
         Ok(())
     }
 
-    /// Was it read from this text, whatever was set since, and whatever lay beside it?
+    /// True if it was read from this text, whatever was set since, and whatever lay beside it.
     pub(crate) fn is_of(&self, text: &str) -> bool {
-        self.text_hash == fnv1a(text.as_bytes())
+        self.revision.text_hash == fnv1a(text.as_bytes())
     }
 
-    /// Is it that experiment with nothing but its own overrides?
+    /// True if it is that experiment with nothing but its own overrides.
     pub(crate) fn is_changed_from(&self, plain: &Experiment) -> bool {
         let hash = |hash, (key, value): &(String, String)| hash_change(hash, key, value);
-        let changed = self.overrides.iter().fold(plain.configuration_hash, hash);
-        changed == self.configuration_hash
+        let changed = self.revision.overrides.iter().fold(plain.revision.configuration_hash, hash);
+        changed == self.revision.configuration_hash
     }
 
     /// The length of the runs, with what [`Experiment::set`] says of it.
     pub fn overridden(&self, mut length: RunLength) -> RunLength {
-        for (key, value) in &self.overrides {
+        for (key, value) in &self.revision.overrides {
             match key.as_str() {
                 "duration" => length.duration = Some(value.clone()),
                 "warmup" => length.warmup = Some(value.clone()),
@@ -578,7 +593,7 @@ impl Experiment {
         length
     }
 
-    /// What the file says about an effort.
+    /// Length of runs for an effort.
     pub fn run_length(&self, effort: &Effort) -> RunLength {
         match effort {
             Effort::Quick => self.quick.clone(),

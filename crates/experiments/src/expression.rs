@@ -16,7 +16,7 @@ use std::fmt;
 
 mod quantity;
 
-pub use quantity::Measure;
+pub use quantity::{Measure, described};
 
 /// An expression with leaves of one kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ impl<L: Leaf> Expression<L> {
         self.root.has_unit(leaf)
     }
 
-    /// Is it a single leaf?
+    /// True for a single leaf.
     pub(crate) fn is_leaf(&self) -> bool {
         self.leaf().is_some()
     }
@@ -322,7 +322,7 @@ impl<L> Node<L> {
     }
 }
 
-/// What an expression is made of besides numbers.
+/// Leaf of an expression besides numbers.
 pub trait Leaf: Clone {
     /// Reads the rest of a leaf that begins with `name`.
     #[doc(hidden)]

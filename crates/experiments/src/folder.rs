@@ -20,11 +20,11 @@ use crate::journal::{BUILD, CHECKSUM, Journal};
 
 /// The folder in the folder.
 const INSIDE: &str = ".windward";
-/// What the names of journals begin with; the key of the campaign follows.
+/// Prefix of the names of journals; the key of the campaign follows.
 const JOURNAL: &str = "runs-";
-/// What pages say of themselves so that their folder is known as one of ours.
+/// Mark of our pages, by which their folder is recognized.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"windward\">";
-/// What pages of earlier versions say of themselves.
+/// The same mark in earlier versions.
 const EARLIER: &str = "Made by windward ";
 /// A folder that this process alone writes into.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Folder {
     path: PathBuf,
     inside: PathBuf,
     journal: Option<Journal>,
-    /// Was anything put into it that is to stay?
+    /// True once it has contents that stay.
     used: bool,
     /// Folders that did not exist before, the innermost first.
     made: Vec<PathBuf>,
@@ -225,7 +225,7 @@ fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Was something interrupted in the folder of a report that can be resumed?
+/// True if the folder of a report has an interrupted campaign that can be resumed.
 pub fn is_resumable(folder: &Path) -> bool {
     journals(folder).next().is_some()
 }
@@ -248,7 +248,7 @@ pub fn hold(lock_path: &Path, folder: &Path, otherwise: &str) -> Result<File, La
     }
 }
 
-/// A page may be written where there is none or one of ours.
+/// Checks that there is no page, or one of ours.
 fn check_page(path: &Path) -> Result<(), LabError> {
     let text = match fs::read(path) {
         Ok(bytes) => bytes,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use windward_sim::Scenario;
-use windward_sim::table::Kind;
+use windward_sim::table::{Cell, Kind};
 
 use crate::BUILD;
 use crate::LabError;
@@ -37,7 +37,7 @@ pub struct Grid {
     costs: Option<Vec<f64>>,
 }
 
-/// What takes long to find out of a grid: others need not do it again.
+/// Facts of a grid that take long to find, for processes that share it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GridFacts {
     columns: RunColumns,
@@ -50,7 +50,7 @@ pub struct GridFacts {
 pub struct PlannedRun {
     /// Its number.
     pub run: u64,
-    /// What it is predicted to cost, packet-hops.
+    /// Predicted cost, packet-hops.
     pub cost: f64,
 }
 
@@ -104,12 +104,12 @@ impl Grid {
 
     fn of(experiment: Experiment, length: RunLength, columns: RunColumns) -> Self {
         let RunLength { repetitions, duration, warmup, .. } = &length;
-        let what = (BUILD, experiment.configuration_hash);
+        let what = (BUILD, experiment.revision.configuration_hash);
         let text = format!("{what:?} {repetitions} {duration:?} {warmup:?}");
         Grid { experiment, length, columns, key: fnv1a(text.as_bytes()), costs: None }
     }
 
-    /// What [`Grid::with`] takes.
+    /// Argument of [`Grid::with`].
     pub fn facts(&self) -> GridFacts {
         let of = |s: &Skipped| (s.label.clone(), s.reason.clone());
         let axes = self.experiment.axes.iter();
@@ -227,7 +227,8 @@ impl Grid {
             let done = self.experiment.perform(scenario, repetition, cancel, &simulate);
             let (metrics, outcome) = done?;
             let run = Run { cell, repetition, metrics, outcome };
-            rows.push(Row { run: number, cells: self.columns.cells(&self.experiment, &run) });
+            let cells = self.columns.cells(&self.experiment, &run).into_iter();
+            rows.push(Row { run: number, cells: cells.map(Cell::into_owned).collect() });
         }
         Ok(rows)
     }
@@ -251,8 +252,7 @@ fn sample(experiment: &Experiment) -> Box<dyn Iterator<Item = usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::Value;
-    use crate::table::Table;
+    use crate::rows::table_of;
     use crate::testing::{TEXT, experiment, options};
 
     fn never() -> AtomicBool {
@@ -279,7 +279,7 @@ mod tests {
         }
         rows.sort_by_key(|row| row.run);
         let cells = rows.into_iter().map(|row| row.cells);
-        assert_eq!(Table::of_rows(&grid.columns(), cells), whole);
+        assert_eq!(table_of(&grid.columns(), cells), whole);
     }
 
     #[test]
@@ -321,7 +321,7 @@ mod tests {
         let grid = grid(&with_seeds(10_000, ""));
         assert_eq!(grid.runs(), 60_000_000);
         let last = grid.run(&[59_999_999], &never()).unwrap();
-        assert_eq!(last[0].cells[..3], ["sack", "4 Mbit", "9999"].map(|s| Value::Text(s.into())));
+        assert_eq!(last[0].cells[..3], ["sack", "4 Mbit", "9999"].map(|s| Cell::text(s)));
         assert_eq!(grid.plan(59_999_990..u64::MAX, |_| true, &never()).unwrap().len(), 10);
         assert!(grid.run(&[60_000_000], &never()).is_err());
     }

@@ -19,11 +19,11 @@ pub const BUILD: &str = env!("WINDWARD_BUILD");
 /// How records are summed up against bits that fall over.
 pub(crate) const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
-/// What a journal begins with.
+/// First record of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Opening {
     build: String,
-    /// What was to be run: other work has another key.
+    /// Key of the work: other work has another key.
     key: u64,
 }
 
@@ -33,12 +33,12 @@ impl Opening {
     }
 }
 
-/// What was done of some work.
+/// Finished parts of some work.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
     key: u64,
-    /// So many bytes of what is there are whole.
+    /// Length of the whole records, bytes.
     whole: u64,
     /// Once there is something to write.
     file: Option<File>,

@@ -9,7 +9,7 @@
 //!
 //! - [`error`]: what can go wrong. [`statistics`]: means, intervals, when to look.
 //! - [`expression`]: metrics of a run and both sides of a check. [`theory`]: curves to compare with.
-//! - [`strict_toml`] and [`experiment`]: the files, what is varied, measured, drawn and claimed.
+//! - [`experiment`]: the files, what is varied, measured, drawn and claimed.
 //! - [`builtin`]: the experiments that come with the program.
 //! - [`sweep`]: a plan of runs, one run, and results. [`rows`] and [`table`]: results as tables.
 //! - [`claims`]: verdicts. [`campaign`]: all runs of some experiments, until every claim is judged.
@@ -32,7 +32,6 @@ mod grid;
 mod journal;
 pub mod rows;
 pub mod statistics;
-pub mod strict_toml;
 pub mod sweep;
 pub mod table;
 #[cfg(any(test, feature = "testing"))]

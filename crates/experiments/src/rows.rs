@@ -1,14 +1,14 @@
-//! One row per run: which columns there are, and what a run says in each.
+//! One row per run: which columns there are, and the values of a run in each.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
-use windward_sim::table::Kind;
-use windward_sim::{GroupOutcome, LinkOutcome, Scenario, record};
+use windward_sim::metric::Metric;
+use windward_sim::table::{Cell, Column, Kind, Table};
+use windward_sim::{self as sim, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
 use crate::experiment::Experiment;
 use crate::sweep::Run;
-use crate::table::{Column, Table, Values};
 
 /// The parts of scenarios that have columns of their own. They follow from the scenarios and not
 /// from what runs find: runs that are done apart have the same columns.
@@ -21,55 +21,26 @@ pub struct RunColumns {
     links: BTreeSet<String>,
 }
 
-/// What one run says in each column.
+/// The values of one run in each column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its number among the runs of the experiment, from zero.
     pub run: u64,
     /// One cell per column.
-    pub cells: Vec<Value>,
+    pub cells: Vec<Cell<'static>>,
 }
 
-/// A cell of a [`Row`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Value {
-    /// Words.
-    Text(String),
-    /// A whole number.
-    Count(u64),
-    /// A real number.
-    Real(f64),
-    /// None: no such part in the scenario, or no number, as 0/0.
-    Empty,
+/// The metrics of a part of a scenario that rows of runs have, in the order of their columns.
+fn told<T: sim::Row>() -> Vec<&'static Metric<T, T::Of>> {
+    let mut told: Vec<_> = T::shown().filter(|metric| metric.in_run_rows.is_some()).collect();
+    told.sort_by_key(|metric| metric.in_run_rows);
+    told
 }
 
-impl Value {
-    fn real(x: f64) -> Self {
-        if x.is_finite() { Value::Real(x) } else { Value::Empty }
-    }
+/// What the cells of a metric hold in the tables of experiments: whole numbers take all of 64 bits.
+pub(crate) fn kind_of<T, C>(metric: &Metric<T, C>) -> Kind {
+    if metric.kind == Kind::Count { Kind::Unsigned } else { metric.kind }
 }
-
-/// What is told of a part: the name of the column, what its cells hold, and how they are read.
-type Told<T> = (&'static str, Kind, fn(&T) -> Value);
-
-/// What is told of each group.
-const OF_GROUPS: [Told<GroupOutcome>; 7] = [
-    ("throughput_bps", Kind::Real, |g| Value::real(g.throughput_bps)),
-    ("goodput_bps", Kind::Real, |g| Value::real(g.goodput_bps)),
-    ("throughput_cv", Kind::Real, |g| Value::real(g.throughput_cv())),
-    ("mean_cwnd_packets", Kind::Real, |g| Value::real(g.mean_cwnd)),
-    ("packets_sent", Kind::Unsigned, |g| Value::Count(g.packets_sent)),
-    ("retransmissions", Kind::Unsigned, |g| Value::Count(g.retransmissions)),
-    ("timeouts", Kind::Unsigned, |g| Value::Count(g.timeouts)),
-];
-
-/// The same of each link.
-const OF_LINKS: [Told<LinkOutcome>; 4] = [
-    ("utilization", Kind::Real, |l| Value::real(l.utilization)),
-    ("mean_queue_packets", Kind::Real, |l| Value::real(l.mean_queue_packets)),
-    ("dropped", Kind::Unsigned, |l| Value::Count(l.dropped)),
-    ("corrupted", Kind::Unsigned, |l| Value::Count(l.corrupted)),
-];
 
 /// Of parts with one name the first counts.
 fn by_name<'a, T>(parts: impl Iterator<Item = (&'a str, T)>) -> HashMap<&'a str, T> {
@@ -113,37 +84,47 @@ impl RunColumns {
         names.extend(["repetition", "seed"].map(|name| (name.to_owned(), Kind::Unsigned)));
         names.extend(experiment.metrics.iter().map(|metric| (metric.name.clone(), Kind::Real)));
         for group in &self.groups {
-            names.extend(OF_GROUPS.map(|(column, kind, _)| (format!("{group}.{column}"), kind)));
+            let told = told::<GroupOutcome>().into_iter();
+            names.extend(told.map(|of| (format!("{group}.{}", of.name), kind_of(of))));
         }
         for link in &self.links {
-            names.extend(OF_LINKS.map(|(column, kind, _)| (format!("{link}.{column}"), kind)));
+            let told = told::<LinkOutcome>().into_iter();
+            names.extend(told.map(|of| (format!("{link}.{}", of.name), kind_of(of))));
         }
-        names.push(("run.jain".to_owned(), Kind::Real));
-        names.push(("run.fingerprint".to_owned(), Kind::Text));
+        let told = told::<Outcome>().into_iter();
+        names.extend(told.map(|of| (format!("run.{}", of.name), kind_of(of))));
         names
     }
 
-    /// What a run says in each of them.
-    pub fn cells(&self, experiment: &Experiment, run: &Run) -> Vec<Value> {
+    /// The values of a run in each of them.
+    pub fn cells<'a>(&self, experiment: &'a Experiment, run: &'a Run) -> Vec<Cell<'a>> {
+        /// Adds the cells of a part, which are empty if the run does not have it.
+        fn add<'a, T: sim::Row<Of = Outcome>>(
+            cells: &mut Vec<Cell<'a>>,
+            part: Option<&'a T>,
+            outcome: &'a Outcome,
+        ) {
+            let told = told::<T>().into_iter();
+            cells.extend(
+                told.map(|of| part.map_or(Cell::Empty, |part| of.of_row(part, outcome).or_empty())),
+            );
+        }
         let outcome = &run.outcome;
         let mut cells = Vec::new();
         let labels = experiment.points(run.cell).into_iter();
-        cells.extend(labels.map(|point| Value::Text(point.label.clone())));
-        cells.push(Value::Count(u64::from(run.repetition)));
-        cells.push(Value::Count(outcome.seed));
-        cells.extend(run.metrics.iter().map(|x| Value::real(*x)));
+        cells.extend(labels.map(|point| Cell::text(&point.label)));
+        cells.push(Cell::Count(u64::from(run.repetition)));
+        cells.push(Cell::Count(outcome.seed));
+        cells.extend(run.metrics.iter().map(|x| Cell::finite(Some(*x))));
         let groups = by_name(outcome.groups.iter().map(|g| (g.name.as_str(), g)));
         for name in &self.groups {
-            let group = groups.get(name.as_str());
-            cells.extend(OF_GROUPS.map(|(_, _, read)| group.map_or(Value::Empty, |g| read(g))));
+            add(&mut cells, groups.get(name.as_str()).copied(), outcome);
         }
         let links = by_name(outcome.links.iter().map(|l| (l.name.as_str(), l)));
         for name in &self.links {
-            let link = links.get(name.as_str());
-            cells.extend(OF_LINKS.map(|(_, _, read)| link.map_or(Value::Empty, |l| read(l))));
+            add(&mut cells, links.get(name.as_str()).copied(), outcome);
         }
-        cells.push(Value::real(outcome.jain));
-        cells.push(Value::Text(record::fingerprint(outcome)));
+        add(&mut cells, Some(outcome), outcome);
         cells
     }
 
@@ -158,33 +139,17 @@ impl RunColumns {
     }
 }
 
-impl Table {
-    /// The table of rows: all of them have a cell of its kind for each column, or none.
-    pub fn of_rows(columns: &[(String, Kind)], rows: impl IntoIterator<Item = Vec<Value>>) -> Self {
-        let empty = columns.iter().map(|(name, kind)| {
-            let values = match kind {
-                Kind::Text => Values::Text(Vec::new()),
-                Kind::Real => Values::Real(Vec::new()),
-                Kind::Count | Kind::Unsigned => Values::Count(Vec::new()),
-            };
-            Column { name: name.clone(), values }
-        });
-        let mut table = Table { columns: empty.collect() };
-        for row in rows {
-            debug_assert_eq!(row.len(), columns.len());
-            for (column, cell) in table.columns.iter_mut().zip(row) {
-                match (&mut column.values, cell) {
-                    (Values::Text(texts), Value::Text(text)) => texts.push(text),
-                    (Values::Text(texts), _) => texts.push(String::new()),
-                    (Values::Count(counts), Value::Count(n)) => counts.push(Some(n)),
-                    (Values::Count(counts), _) => counts.push(None),
-                    (Values::Real(reals), Value::Real(x)) => reals.push(Some(x)),
-                    (Values::Real(reals), _) => reals.push(None),
-                }
-            }
-        }
-        table
-    }
+/// The table of rows, which have a cell of its kind for each column; all but texts may be empty.
+pub fn table_of<'a>(
+    columns: &[(String, Kind)],
+    rows: impl IntoIterator<Item = Vec<Cell<'a>>>,
+) -> Table {
+    let columns = columns.iter().map(|(name, kind)| Column {
+        name,
+        kind: *kind,
+        optional: *kind != Kind::Text,
+    });
+    Table::of_rows(columns, rows)
 }
 
 #[cfg(test)]
@@ -218,5 +183,46 @@ mod tests {
         assert_eq!(columns.lacks(&scenario).unwrap(), "link `bottleneck`");
         columns.groups.remove("lossy");
         assert_eq!(columns.lacks(&scenario).unwrap(), "group `lossy`");
+    }
+
+    /// `BLESS=1 cargo test -p windward-experiments outputs_guide` writes the table.
+    #[test]
+    fn the_outputs_guide_has_the_columns_of_sweeps() {
+        use sim::Row as _;
+
+        fn list<T: sim::Row>(
+            prefix: &str,
+            metrics: impl IntoIterator<Item = &'static Metric<T, T::Of>>,
+        ) -> String {
+            let names = metrics.into_iter().map(|of| format!("`{prefix}.{}`", of.name));
+            names.collect::<Vec<_>>().join(", ")
+        }
+        let in_flow_rows = sim::FlowOutcome::shown().filter(|metric| metric.in_flow_rows);
+        let text = format!(
+            "| file | a row for each | columns after those |\n|---|---|---|\n\
+             | `ID.csv`, `ID.parquet` | run | each metric; of each group {}; of each link that was used {}; {} |\n\
+             | `ID-flows.csv`, `.parquet` | flow of a run | {} |\n\
+             | `ID-transfers.csv`, `.parquet` | transfer of a run that arrived by itself | {} |\n\
+             | `ID-series.csv` | bin of a run | `bin_start_s`; `GROUP.throughput_bps`, and with `flow_bins` `flow.FLOW.throughput_bps` |\n\
+             | `ID-samples.csv` | sample of a run | `time_s`; what charts draw: `LINK.queue_packets`, `LINK.signal`, `FLOW.cwnd_packets` |\n\
+             | `ID-readings.csv` | run that only a verdict asked for | between axes and repetition `run.reading`, what was read otherwise than plainly; then each metric |\n",
+            list("GROUP", told::<GroupOutcome>()),
+            list("LINK", told::<LinkOutcome>()),
+            list("run", told::<Outcome>()),
+            list("flow", in_flow_rows),
+            list("transfer", sim::TransferOutcome::shown()),
+        );
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outputs.md");
+        let guide = std::fs::read_to_string(path).unwrap();
+        let (begin, end) = ("<!-- generated: sweeps -->\n", "<!-- end: sweeps -->");
+        let (before, rest) = guide.split_once(begin).unwrap();
+        let (_, after) = rest.split_once(end).unwrap();
+        let written = format!("{before}{begin}{text}{end}{after}");
+        if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
+            std::fs::write(path, &written).unwrap();
+        } else {
+            let how = "`BLESS=1 cargo test -p windward-experiments outputs_guide`";
+            assert!(written == guide, "docs/outputs.md is out of date; {how} writes its tables");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// How sure an interval is unless somebody says otherwise: 95 %.
+/// Default confidence of an interval: 95 %.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A mean with its confidence interval.
@@ -35,7 +35,7 @@ impl Estimate {
     }
 }
 
-/// What the asterisk of [`Estimate::shown`] means, in a sentence.
+/// Explanation of the asterisk of [`Estimate::shown`].
 pub const SINGLE: &str = "* 1 run: a single observation, without an interval.";
 
 /// Mean and 95 % Student-t interval of samples taken as independent and about normal. One sample
@@ -87,7 +87,7 @@ pub struct Look {
     pub runs: u32,
     /// With an interval of this confidence.
     pub confidence: f64,
-    /// Is it the last one?
+    /// True for the last one.
     pub last: bool,
 }
 

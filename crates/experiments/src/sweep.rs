@@ -21,7 +21,7 @@ const MAX_RUNS: usize = 10_000_000;
 /// An experiment with every scenario built and checked, ready to run.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What is measured.
+    /// Experiment.
     pub experiment: Experiment,
     /// How much of it.
     pub effort: Effort,
@@ -63,10 +63,10 @@ pub struct Progress {
     pub work: f64,
 }
 
-/// What a plan measured.
+/// Results of a plan.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// What was run.
+    /// The plan.
     pub plan: Plan,
     /// One row per run: cell after cell, repetition after repetition.
     pub runs: Vec<Run>,
@@ -106,7 +106,7 @@ impl Experiment {
         })
     }
 
-    /// Are there runs, and no more than `most`?
+    /// Checks that there are runs, and at most `most`.
     pub(crate) fn check_runs(&self, length: &RunLength, most: usize) -> Result<(), LabError> {
         let runs = self.cells().saturating_mul(length.repetitions as usize);
         if (1..=most).contains(&runs) {
@@ -182,7 +182,8 @@ impl Experiment {
         });
         let of_axes = self.points(cell).into_iter().flat_map(|p| &p.set);
         let of_axes = of_axes.map(|(key, value)| (key.as_str(), value.as_str()));
-        let changed = self.overrides.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let changed =
+            self.revision.overrides.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         for (key, value) in lengths.chain(of_readings).chain(of_axes).chain(changed) {
             file.set(key, value).map_err(|error| self.at_cell(cell, reading, error))?;
         }
@@ -259,7 +260,7 @@ impl Experiment {
         Ok((metrics, outcome))
     }
 
-    /// Does a chart or table show the samples of that repetition?
+    /// True if a chart or table shows the samples of that repetition.
     pub(crate) fn shows_samples(&self, repetition: u32) -> bool {
         self.plots.iter().any(|plot| match &plot.kind {
             PlotKind::Time { what, single, .. } => {
@@ -281,7 +282,7 @@ impl Plan {
         reading.is_plain() && repetition < self.length.repetitions
     }
 
-    /// What the scenarios warn of, each sentence once.
+    /// Warnings of the scenarios, each sentence once.
     pub fn warnings(&self) -> Vec<&str> {
         let mut warnings: Vec<&str> = Vec::new();
         for warning in self.scenarios.iter().flat_map(|scenario| &scenario.warnings) {

@@ -7,104 +7,16 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use windward_core::units::{Duration, Time};
+use windward_sim::metric::Metric;
 use windward_sim::output::{OutputDir, StagedFile};
-use windward_sim::table::{self, Cell, Format, Kind, TableWriter};
-use windward_sim::{Samples, TransferOutcome};
+use windward_sim::table::{Kind, Table, TableColumn, Values};
+use windward_sim::{FlowOutcome, Outcome, Row, Samples, TransferOutcome};
 
 use crate::LabError;
 use crate::campaign::RunRecord;
 use crate::experiment::{PlotKind, Traced};
-use crate::rows::RunColumns;
+use crate::rows::{RunColumns, kind_of, table_of};
 use crate::sweep::{Plan, Results, Run};
-
-/// Columns of equal length.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Table {
-    /// From left to right.
-    pub columns: Vec<Column>,
-}
-
-/// One column.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Column {
-    /// Its header.
-    pub name: String,
-    /// Its cells.
-    pub values: Values,
-}
-
-/// The cells of a column. `None` is an empty field.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Values {
-    /// Words.
-    Text(Vec<String>),
-    /// Whole numbers.
-    Count(Vec<Option<u64>>),
-    /// Real numbers; those without a value (0/0) are empty.
-    Real(Vec<Option<f64>>),
-}
-
-impl Column {
-    fn described(&self) -> table::Column<'_> {
-        match self.values {
-            Values::Text(_) => table::Column::new(&self.name, Kind::Text),
-            Values::Count(_) => table::Column::optional(&self.name, Kind::Unsigned),
-            Values::Real(_) => table::Column::optional(&self.name, Kind::Real),
-        }
-    }
-}
-
-impl Table {
-    fn push(&mut self, name: impl Into<String>, values: Values) {
-        self.columns.push(Column { name: name.into(), values });
-    }
-
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |c| match &c.values {
-            Values::Text(v) => v.len(),
-            Values::Count(v) => v.len(),
-            Values::Real(v) => v.len(),
-        })
-    }
-
-    /// Writes it with a header, one line per row.
-    ///
-    /// # Errors
-    /// If `out` does not take it.
-    pub fn write_csv(&self, out: impl Write + Send) -> io::Result<()> {
-        self.write(out, Format::Csv)
-    }
-
-    /// Writes it as Parquet, the numbers as optional columns.
-    ///
-    /// # Errors
-    /// If `out` does not take it.
-    pub fn write_parquet(&self, out: impl Write + Send) -> io::Result<()> {
-        self.write(out, Format::Parquet)
-    }
-
-    fn write(&self, out: impl Write + Send, format: Format) -> io::Result<()> {
-        let columns: Vec<_> = self.columns.iter().map(Column::described).collect();
-        let mut writer = TableWriter::new(out, format, "results", &columns)?;
-        let mut cells = Vec::with_capacity(columns.len());
-        for row in 0..self.rows() {
-            cells.clear();
-            cells.extend(self.columns.iter().map(|c| match &c.values {
-                Values::Text(v) => Cell::Text(&v[row]),
-                Values::Count(v) => Cell::count(v[row]),
-                Values::Real(v) => v[row].map_or(Cell::Empty, Cell::Real),
-            }));
-            writer.row(&cells)?;
-        }
-        writer.finish()?.flush()
-    }
-}
-
-fn real(x: f64) -> Option<f64> {
-    x.is_finite().then_some(x)
-}
 
 impl Results {
     /// One row per run: labels, seed, metrics, then the sums of each group and of each link on a
@@ -113,73 +25,39 @@ impl Results {
         let columns = RunColumns::of(&self.plan.scenarios);
         let experiment = &self.plan.experiment;
         let rows = self.runs.iter().map(|run| columns.cells(experiment, run));
-        Table::of_rows(&columns.names(experiment), rows)
+        table_of(&columns.names(experiment), rows)
     }
 
     /// One row per flow of each run.
     pub fn flow_table(&self) -> Table {
         let rows = self.runs.iter().flat_map(|r| r.outcome.flows.iter().map(move |f| (r, f)));
-        let rows: Vec<_> = rows.collect();
-        let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
-        let group = |(r, f): &(&Run, &windward_sim::FlowOutcome)| {
-            let group = r.outcome.groups.get(f.group);
-            group.map_or_else(String::new, |g| g.name.clone())
-        };
-        let text = |read: &dyn Fn(&windward_sim::FlowOutcome) -> String| {
-            Values::Text(rows.iter().map(|(_, f)| read(f)).collect())
-        };
-        let count = |read: &dyn Fn(&windward_sim::FlowOutcome) -> u64| {
-            Values::Count(rows.iter().map(|(_, f)| Some(read(f))).collect())
-        };
-        let reals = |read: &dyn Fn(&windward_sim::FlowOutcome) -> Option<f64>| {
-            Values::Real(rows.iter().map(|(_, f)| read(f).and_then(real)).collect())
-        };
-        table.push("flow.name", text(&|f| f.name.to_string()));
-        table.push("flow.group", Values::Text(rows.iter().map(group).collect()));
-        table.push("flow.protocol", text(&|f| f.protocol.clone().into_owned()));
-        table.push("flow.goodput_bps", reals(&|f| Some(f.goodput_bps)));
-        table.push("flow.throughput_bps", reals(&|f| Some(f.throughput_bps)));
-        table.push("flow.packets_sent", count(&|f| f.packets_sent));
-        table.push("flow.retransmissions", count(&|f| f.retransmissions));
-        table.push("flow.timeouts", count(&|f| f.timeouts));
-        table.push("flow.mean_rtt_s", reals(&|f| Some(f.mean_rtt.as_secs_f64())));
-        table.push("flow.mean_cwnd_packets", reals(&|f| Some(f.mean_cwnd)));
-        table.push("flow.start_s", reals(&|f| Some(f.start.as_secs_f64())));
-        table.push("flow.completed_s", reals(&|f| f.completed.map(Time::as_secs_f64)));
-        table
+        let metrics = FlowOutcome::shown().filter(|metric| metric.in_flow_rows);
+        self.rows_of("flow", &rows.collect::<Vec<_>>(), metrics)
     }
 
-    /// One row per transfer that came by itself, of each run.
+    /// One row per transfer that arrived by itself, of each run.
     pub fn transfer_table(&self) -> Table {
         let rows = self.runs.iter();
         let rows = rows.flat_map(|r| r.outcome.transfers.iter().map(move |t| (r, t)));
-        let rows: Vec<(&Run, &TransferOutcome)> = rows.collect();
+        self.rows_of("transfer", &rows.collect::<Vec<_>>(), TransferOutcome::shown())
+    }
+
+    fn rows_of<T: Row<Of = Outcome>>(
+        &self,
+        what: &str,
+        rows: &[(&Run, &T)],
+        metrics: impl Iterator<Item = &'static Metric<T>>,
+    ) -> Table {
         let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
-        let name = rows.iter().map(|(r, t)| {
-            let flow = r.outcome.flows.get(t.flow);
-            flow.map_or_else(String::new, |f| f.name.to_string())
-        });
-        table.push("transfer.flow", Values::Text(name.collect()));
-        let group = rows.iter().map(|(r, t)| {
-            let group = r.outcome.flows.get(t.flow).and_then(|f| r.outcome.groups.get(f.group));
-            group.map_or_else(String::new, |g| g.name.clone())
-        });
-        table.push("transfer.group", Values::Text(group.collect()));
-        let count = |read: fn(&TransferOutcome) -> u64| {
-            Values::Count(rows.iter().map(|(_, t)| Some(read(t))).collect())
-        };
-        let reals = |read: fn(&TransferOutcome) -> Option<f64>| {
-            Values::Real(rows.iter().map(|(_, t)| read(t)).collect())
-        };
-        table.push("transfer.start_s", reals(|t| Some(t.start.as_secs_f64())));
-        table.push("transfer.bytes", count(|t| t.bytes));
-        table.push("transfer.packets", count(|t| t.packets));
-        table.push("transfer.handshake_s", reals(|t| Some(t.handshake.as_secs_f64())));
-        let time = |t: &TransferOutcome| t.completion_time().map(Duration::as_secs_f64);
-        table.push("transfer.completion_time_s", reals(time));
-        table.push("transfer.packets_sent", count(|t| t.packets_sent));
-        table.push("transfer.retransmissions", count(|t| t.retransmissions));
-        table.push("transfer.timeouts", count(|t| t.timeouts));
+        for metric in metrics {
+            let mut values = Values::new(kind_of(metric));
+            for (run, row) in rows {
+                values.push(&metric.of_row(row, &run.outcome).or_empty());
+            }
+            let optional = metric.kind != Kind::Text;
+            let name = format!("{what}.{}", metric.name);
+            table.columns.push(TableColumn { name, optional, values });
+        }
         table
     }
 
@@ -195,7 +73,7 @@ impl Results {
             let width = self.plan.scenarios[r.cell].bin.as_secs_f64();
             Some(width * *bin as f64)
         };
-        table.push("bin_start_s", Values::Real(rows.iter().map(start).collect()));
+        table.add_reals("bin_start_s", rows.iter().map(start));
         let mut names: Vec<&str> = Vec::new();
         for group in self.runs.iter().flat_map(|r| &r.outcome.groups) {
             if !names.contains(&group.name.as_str()) {
@@ -205,10 +83,9 @@ impl Results {
         for name in names {
             let value = |(r, bin): &(&Run, usize)| {
                 let group = r.outcome.groups.iter().find(|g| g.name == name)?;
-                group.throughput_bins.get(*bin).copied().and_then(real)
+                group.throughput_bins.get(*bin).copied()
             };
-            let values = rows.iter().map(value).collect();
-            table.push(format!("{name}.throughput_bps"), Values::Real(values));
+            table.add_reals(format!("{name}.throughput_bps"), rows.iter().map(value));
         }
         let mut names: Vec<&str> = Vec::new();
         for flow in self.runs.iter().flat_map(|r| &r.outcome.flows) {
@@ -219,11 +96,10 @@ impl Results {
         for name in names {
             let value = |(r, bin): &(&Run, usize)| {
                 let flow = r.outcome.flows.iter().find(|f| f.name == name)?;
-                flow.throughput_bins.get(*bin).copied().and_then(real)
+                flow.throughput_bins.get(*bin).copied()
             };
-            let values = rows.iter().map(value).collect();
             // A group may be called as a flow of another is.
-            table.push(format!("flow.{name}.throughput_bps"), Values::Real(values));
+            table.add_reals(format!("flow.{name}.throughput_bps"), rows.iter().map(value));
         }
         table
     }
@@ -237,9 +113,9 @@ impl Results {
         let mut push = |name: String, read: &dyn Fn(&Run, &Samples, usize) -> Option<f64>| {
             let value = |(r, i): &(&Run, usize)| {
                 let samples = r.outcome.samples.as_ref()?;
-                read(r, samples, *i).and_then(real)
+                read(r, samples, *i)
             };
-            table.push(name, Values::Real(rows.iter().map(value).collect()));
+            table.add_reals(name, rows.iter().map(value));
         };
         push("time_s".to_owned(), &|_, samples, i| Some(samples.times[i].as_secs_f64()));
         let mut done: Vec<(Traced, &str)> = Vec::new();
@@ -289,12 +165,11 @@ impl Results {
         let experiment = &self.plan.experiment;
         for (a, axis) in experiment.axes.iter().enumerate() {
             let label = |r: &&Run| experiment.points(r.cell)[a].label.clone();
-            table.push(&axis.name, Values::Text(rows.iter().map(label).collect()));
+            table.add_texts(&axis.name, rows.iter().map(label));
         }
         let repetition = rows.iter().map(|r| Some(u64::from(r.repetition)));
-        table.push("repetition", Values::Count(repetition.collect()));
-        let seed = rows.iter().map(|r| Some(r.outcome.seed)).collect();
-        table.push("seed", Values::Count(seed));
+        table.add_counts("repetition", repetition);
+        table.add_counts("seed", rows.iter().map(|r| Some(r.outcome.seed)));
         table
     }
 
@@ -361,17 +236,16 @@ pub fn readings_table(plan: &Plan, runs: &[RunRecord]) -> Table {
     let mut table = Table::default();
     for (a, axis) in experiment.axes.iter().enumerate() {
         let labels = runs.iter().map(|r| experiment.points(r.cell)[a].label.clone());
-        table.push(&axis.name, Values::Text(labels.collect()));
+        table.add_texts(&axis.name, labels);
     }
     let reading = runs.iter().map(|r| r.reading.to_string());
-    table.push("run.reading", Values::Text(reading.collect()));
+    table.add_texts("run.reading", reading);
     let repetition = runs.iter().map(|r| Some(u64::from(r.repetition)));
-    table.push("repetition", Values::Count(repetition.collect()));
+    table.add_counts("repetition", repetition);
     let seed = |r: &RunRecord| plan.scenarios[r.cell].seed.wrapping_add(u64::from(r.repetition));
-    table.push("seed", Values::Count(runs.iter().map(|r| Some(seed(r))).collect()));
+    table.add_counts("seed", runs.iter().map(|r| Some(seed(r))));
     for (m, metric) in experiment.metrics.iter().enumerate() {
-        let values = runs.iter().map(|r| real(r.metrics[m]));
-        table.push(&metric.name, Values::Real(values.collect()));
+        table.add_reals(&metric.name, runs.iter().map(|r| Some(r.metrics[m])));
     }
     table
 }
@@ -380,12 +254,13 @@ pub fn readings_table(plan: &Plan, runs: &[RunRecord]) -> Table {
 pub fn manifest_entry(results: &Results) -> serde_json::Value {
     let plan = &results.plan;
     let seed = results.runs.first().map(|run| run.outcome.seed);
-    let set = plan.experiment.overrides.iter().map(|(key, value)| format!("{key}={value}"));
+    let set =
+        plan.experiment.revision.overrides.iter().map(|(key, value)| format!("{key}={value}"));
     let set: Vec<String> = set.collect();
     json!({
         "id": plan.experiment.id,
         "file": plan.experiment.file,
-        "configuration_hash": format!("{:016x}", plan.experiment.configuration_hash),
+        "configuration_hash": format!("{:016x}", plan.experiment.revision.configuration_hash),
         "set": set,
         "seed": seed,
         "repetitions": plan.length.repetitions,

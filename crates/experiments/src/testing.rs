@@ -3,11 +3,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use windward_core::units::{Duration, Rate, Time};
-use windward_sim::{FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
+use windward_core::units::Rate;
+use windward_sim::{FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
 use crate::LabError;
 use crate::campaign;
+use crate::comparison::{Beside, Comparison, Measured, Run};
 use crate::experiment::{Effort, Experiment};
 use crate::sweep::{Results, RunOptions};
 
@@ -80,49 +81,33 @@ checks = ["ratio[sack, 1 Mbit] / 0 - ratio[sack, 1 Mbit] / 0 >= 0"]
 pub fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabError> {
     let rate = scenario.links[scenario.flows[0].bottleneck].kind.rate.mean();
     let clean = Rate::as_bps(rate) as f64 + scenario.seed as f64;
-    let group = |(g, name): (usize, &String)| {
-        let bps = if g == 0 { clean } else { clean / 2.0 };
-        GroupOutcome {
-            name: name.clone(),
-            flows: 1,
-            goodput_bps: bps,
-            throughput_bps: bps,
-            packets_sent: 10,
-            retransmissions: 1,
-            timeouts: 0,
-            mean_cwnd: 4.0,
-            delays: None,
-            datagrams_lost: 0,
-            throughput_bins: vec![bps; 10],
-            first_bin: 0,
+    let flow = |spec: &windward_sim::scenario::FlowConfig| {
+        let bps = if spec.group == 0 { clean } else { clean / 2.0 };
+        FlowOutcome {
+            metrics: FlowMetrics {
+                goodput_bps: bps,
+                throughput_bps: bps,
+                packets_sent: 10,
+                retransmissions: Some(1),
+                timeouts: Some(0),
+                mean_rtt_s: Some(0.12),
+                mean_cwnd_packets: Some(4.0),
+                loss_estimate: Some(0.1),
+                true_loss: 0.1,
+                idle_s: Some(0.5),
+                longest_idle_s: Some(0.3),
+                idle_periods: Some(2),
+                ..FlowMetrics::default()
+            },
+            ..FlowOutcome::new(spec.name.clone(), spec.group, "newreno")
         }
     };
-    let groups: Vec<GroupOutcome> = scenario.groups.iter().enumerate().map(group).collect();
-    let flow = |spec: &windward_sim::scenario::FlowConfig| FlowOutcome {
-        name: spec.name.clone(),
-        group: spec.group,
-        protocol: "newreno".into(),
-        goodput_bps: groups[spec.group].goodput_bps,
-        throughput_bps: groups[spec.group].throughput_bps,
-        packets_sent: 10,
-        retransmissions: 1,
-        loss_estimate: 0.1,
-        true_loss: 0.1,
-        timeouts: 0,
-        refused_windows: 0,
-        mean_rtt: Duration::from_millis(120),
-        datagrams: None,
-        mean_cwnd: 4.0,
-        start: Time::ZERO,
-        handshake: Duration::ZERO,
-        completed: None,
-        idle: Duration::from_millis(500),
-        longest_idle: Duration::from_millis(300),
-        idle_periods: 2,
-        throughput_bins: Vec::new(),
-        failure: None,
+    let flows: Vec<FlowOutcome> = scenario.flows.iter().map(flow).collect();
+    let group = |(g, name): (usize, &String)| {
+        let own = GroupOutcome::of(name.clone(), flows.iter().filter(|flow| flow.group == g));
+        GroupOutcome { throughput_bins: vec![own.throughput_bps; 10], ..own }
     };
-    let flows = scenario.flows.iter().map(flow).collect();
+    let groups = scenario.groups.iter().enumerate().map(group).collect();
     let link = |spec: &windward_sim::scenario::LinkConfig| LinkOutcome {
         name: spec.name.clone(),
         utilization: 0.5,
@@ -170,4 +155,45 @@ pub fn results(threads: usize) -> Results {
     let all =
         campaign::measure(vec![plan], &options(threads, &cancel), &fake).expect("nothing fails");
     all.into_iter().next().expect("one plan in, one result out")
+}
+
+/// A run of a program with that goodput; the same in virtual time has 4 Mbit/s.
+pub fn run_of_program(program: &str, loss: f64, seed: u64, goodput: f64) -> Run {
+    let measured = |goodput_bps: f64| Measured {
+        goodput_bps,
+        arrived_bps: goodput_bps,
+        sent_per_delivered: 1.25,
+        mean_queue_packets: 3.0,
+        packet_size: 1500,
+        counted_by_program: true,
+    };
+    Run {
+        program: program.to_owned(),
+        loss,
+        seed,
+        alone: Some(measured(goodput)),
+        simulated: Some(measured(4e6)),
+        beside: Some(Beside { own_bps: 3e6, rival_bps: 2e6 }),
+        simulated_beside: Some(Beside { own_bps: 3e6, rival_bps: 1e6 }),
+        late_share: 0.0,
+        programs_waited_share: None,
+        unusable: None,
+    }
+}
+
+/// Two programs, one of them at a loss rate of a half with a run that is unusable.
+pub fn comparison() -> Comparison {
+    let late =
+        Run { alone: None, unusable: Some("late".to_owned()), ..run_of_program("a", 0.5, 4, 0.0) };
+    Comparison {
+        rate_bps: 10e6,
+        runs: vec![
+            run_of_program("a", 0.5, 1, 2e6),
+            run_of_program("a", 0.5, 2, 4e6),
+            run_of_program("a", 0.5, 3, 3e6),
+            late,
+            run_of_program("b<i>", 0.0, 1, 4e6),
+        ],
+        ..Comparison::default()
+    }
 }

@@ -27,7 +27,7 @@ use windward_sim::stack::UDP_OVERHEAD;
 /// Which curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
-    /// What a busy link delivers.
+    /// Rate that a busy link delivers.
     Capacity,
     /// TCP with the inverse square root of the loss rate.
     Mathis,

@@ -6,58 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 use crate::event::{LogEvent, What};
+use crate::quantity::Quantity;
 use crate::reader::{LogError, LogInfo, LogReader};
 use crate::side::{Counts, Notable, Side};
-
-/// Quantity that two logs are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// The congestion window, bytes.
-    Cwnd,
-    /// Bytes in flight.
-    BytesInFlight,
-    /// The smoothed RTT, milliseconds.
-    SmoothedRtt,
-    /// Bytes newly acknowledged over the time before, bits per second.
-    Rate,
-}
-
-impl Quantity {
-    /// All of them.
-    pub const ALL: [Quantity; 4] =
-        [Quantity::Cwnd, Quantity::BytesInFlight, Quantity::SmoothedRtt, Quantity::Rate];
-
-    /// As people call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Quantity::Cwnd => "cwnd",
-            Quantity::BytesInFlight => "bytes in flight",
-            Quantity::SmoothedRtt => "smoothed RTT",
-            Quantity::Rate => "rate",
-        }
-    }
-
-    /// Unit.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Quantity::Cwnd | Quantity::BytesInFlight => "bytes",
-            Quantity::SmoothedRtt => "ms",
-            Quantity::Rate => "bit/s",
-        }
-    }
-
-    /// Differences up to this are none, whatever share they are: half a packet of the window, a whole
-    /// one in flight, what a coarse clock cannot tell.
-    fn floor(self, packet: f64, window_ms: f64) -> f64 {
-        match self {
-            Quantity::Cwnd => packet / 2.0,
-            Quantity::BytesInFlight => packet,
-            Quantity::SmoothedRtt => 0.1,
-            Quantity::Rate => packet * 8.0 / window_ms * 1000.0,
-        }
-    }
-}
 
 /// What the two clocks have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]

@@ -15,15 +15,17 @@ mod compare;
 mod event;
 pub mod pcap;
 pub mod qlog;
+mod quantity;
 mod reader;
 mod scan;
 mod side;
 
 pub use compare::{
-    Align, CompareError, CompareOptions, Comparison, Departure, EventPlace, LogSummary, Quantity,
-    Sample, compare,
+    Align, CompareError, CompareOptions, Comparison, Departure, EventPlace, LogSummary, Sample,
+    compare,
 };
 pub use event::{LogEvent, Metrics, What};
+pub use quantity::Quantity;
 pub use reader::{Layout, LogError, LogInfo, LogReader};
 pub use side::{Counts, Notable};
 

@@ -1,17 +1,19 @@
-//! A run as qlog, the event log of QUIC endpoints: what each sender, each receiver and the network
-//! between them saw of a flow, a file for each.
+//! A run as qlog, the event log of QUIC endpoints: for each flow a file of the sender, one of the
+//! receiver and one of the network between them.
 //!
 //! The format is that of draft-ietf-quic-qlog-main-schema-13 and
 //! draft-ietf-quic-qlog-quic-events-13, as JSON text sequences (RFC 7464), or qlog 0.3, which qvis
-//! reads. Times are virtual, so that the same run writes the same bytes. docs/qlog.md says what of
-//! a TCP-like protocol is mapped how.
+//! reads. Times are virtual, so that the same run writes the same bytes. docs/qlog.md describes how
+//! TCP-like protocols are mapped.
 //!
-//! The types are our own and not those of the `qlog` crate: those keep RTTs in `f32`, which is
-//! seven digits where a simulator has twelve, know one of the two versions, and would turn on
-//! `serde_json/preserve_order` for everybody.
+//! The types are not those of the `qlog` crate: these keep RTTs in `f32`, which has seven digits
+//! where a simulator has twelve, support one of the two versions only, and would turn on
+//! `serde_json/preserve_order` in the whole program.
 
+mod data;
 mod flow;
 mod format;
+mod reception;
 mod stack;
 
 use std::collections::BTreeSet;
@@ -25,26 +27,25 @@ use windward_core::units::Time;
 
 use self::flow::FlowLog;
 pub use self::format::Format;
+use self::format::Sink;
 use windward_sim::output::{OutputDir, OutputError};
-use windward_sim::stack::{End, PacketFacts, Report};
+use windward_sim::stack::{End, PacketFacts, StackReport};
 use windward_sim::suggest;
 use windward_sim::{Loss, Observer, Scenario};
 
-use self::format::Sink;
-
-/// Options of a log: format, flows and size.
+/// Choice of flows to be logged, and of the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QlogOptions {
     /// The version of qlog.
     pub format: Format,
-    /// Names of flows and groups; none means all flows.
+    /// Names of flows and groups; if empty, all flows.
     pub flows: Vec<String>,
-    /// The most bytes that all files together may take.
+    /// Limit on the size of all files together, bytes.
     pub limit_bytes: u64,
 }
 
 impl QlogOptions {
-    /// The most flows that are logged: each keeps three files open.
+    /// Maximum number of flows: each keeps three files open.
     pub const MAX_FLOWS: usize = 64;
     /// Default of [`QlogOptions::limit_bytes`]: 4 GB.
     pub const DEFAULT_LIMIT_BYTES: u64 = 4_000_000_000;
@@ -57,28 +58,28 @@ impl Default for QlogOptions {
     }
 }
 
-/// A run could not be logged.
+/// Reason why a run could not be logged.
 #[derive(Debug)]
 pub enum QlogError {
-    /// No flow is left to be logged.
+    /// There is no flow that can be logged.
     Nothing,
     /// More flows than [`QlogOptions::MAX_FLOWS`].
     TooManyFlows {
-        /// How many were asked for.
+        /// Number of flows that were chosen.
         flows: usize,
     },
     /// Neither a flow nor a group has that name.
     Unknown {
         /// The name.
         name: String,
-        /// One that was perhaps meant.
+        /// The nearest name.
         meant: Option<String>,
     },
     /// The logs have reached [`QlogOptions::limit_bytes`].
     TooLarge {
         /// The limit.
         limit_bytes: u64,
-        /// When that was.
+        /// Time in the run.
         at: Time,
     },
     /// The files could not be written.
@@ -127,10 +128,10 @@ impl From<OutputError> for QlogError {
     }
 }
 
-/// The logs of a run, written into a folder while it goes on: for each flow `FLOW.sender.sqlog`,
-/// `FLOW.receiver.sqlog` and `FLOW.network.sqlog`; but connections that come by themselves, of
-/// which there may be any number, are not logged. The files appear with [`QlogFiles::commit`];
-/// dropped before that, nothing is left of them.
+/// The logs of a run, written into a folder during the run: for each flow `FLOW.sender.sqlog`,
+/// `FLOW.receiver.sqlog` and `FLOW.network.sqlog`. Connections that open by themselves (arrivals)
+/// are not logged, since there may be any number of them. The files appear with
+/// [`QlogFiles::commit`]; if it is not called, none are left.
 ///
 /// ```
 /// use windward_sim::Simulation;
@@ -161,24 +162,23 @@ pub struct QlogFiles {
     dir: OutputDir,
 }
 
-/// State that the observer writes to.
+/// State shared with the observer.
 #[derive(Debug)]
 struct Shared {
-    /// By the place of the flow in the scenario.
+    /// Logs by the index of the flow in the scenario.
     flows: Vec<Option<Box<FlowLog>>>,
     /// Bytes that may still be written.
     left: u64,
     limit_bytes: u64,
-    /// Why nothing is written any more.
+    /// Reason why writing stopped.
     error: Option<QlogError>,
 }
 
 impl QlogFiles {
-    /// Makes the folder, where it is missing, and begins the files.
+    /// Creates the folder, if it is missing, and begins the files.
     ///
     /// # Errors
-    /// If flows are asked for that do not exist, or too many, or the folder does not take the
-    /// files.
+    /// If a chosen flow does not exist, if there are too many, or if the files cannot be created.
     pub fn create(
         dir: &Path,
         options: &QlogOptions,
@@ -187,8 +187,8 @@ impl QlogFiles {
         Self::begin(dir, options, scenario, &[])
     }
 
-    /// As [`QlogFiles::create`], of flows between hosts: of each flow of `scenario` the end that is
-    /// here, whose file alone there is.
+    /// [`QlogFiles::create`] for flows between hosts: each flow of `scenario` has one file only,
+    /// that of the end on this host.
     ///
     /// # Errors
     /// Likewise.
@@ -208,7 +208,7 @@ impl QlogFiles {
         ends: &[End],
     ) -> Result<Self, QlogError> {
         let mut chosen = choose(&options.flows, scenario)?;
-        // Nobody knows beforehand how many connections will come, and the pair of hosts sends
+        // The number of connections between a pair of hosts is not known, and the pair itself sends
         // nothing.
         chosen.retain(|flow| scenario.flows[*flow].kind.traffic.arrivals().is_none());
         if chosen.is_empty() {
@@ -251,21 +251,21 @@ impl QlogFiles {
         Ok(files)
     }
 
-    /// Observer for [`Simulation::observed`](windward_sim::Simulation::observed).
+    /// Observer that writes the files, for [`Simulation::observed`](windward_sim::Simulation::observed).
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(Writer(Arc::clone(&self.shared)))
     }
 
-    /// Has all been written so far? Worth asking now and then: a run whose logs are lost need not
-    /// go on.
+    /// Returns the error if something could not be written. Worth calling now and then, to stop a
+    /// run whose logs are lost.
     ///
     /// # Errors
-    /// Why not; said once.
+    /// The first error, once.
     pub fn check(&self) -> Result<(), QlogError> {
         lock(&self.shared).error.take().map_or(Ok(()), Err)
     }
 
-    /// Gives the files their names; says which, those of a flow together and its sender's first.
+    /// Gives the files their names. Returns their paths, flow by flow, the sender's first.
     ///
     /// # Errors
     /// If not all could be written.
@@ -273,7 +273,7 @@ impl QlogFiles {
         self.check()?;
         let flows = std::mem::take(&mut lock(&self.shared).flows);
         let mut paths = Vec::new();
-        // All are complete before any gets its name.
+        // All files are complete before any gets its name.
         for log in flows.into_iter().flatten() {
             for file in log.into_files() {
                 paths.push(file.path().to_owned());
@@ -285,10 +285,10 @@ impl QlogFiles {
     }
 }
 
-/// The flows with these names, or of the groups with these names.
+/// Flows with these names, or in groups with these names.
 fn choose(names: &[String], scenario: &Scenario) -> Result<BTreeSet<usize>, QlogError> {
     if names.is_empty() {
-        // Between pairs of hosts connections come and go: they have no log.
+        // Connections between pairs of hosts have no log.
         let has_log = |index: &usize| scenario.flows[*index].kind.traffic.arrivals().is_none();
         return Ok((0..scenario.flows.len()).filter(has_log).collect());
     }
@@ -310,11 +310,11 @@ fn choose(names: &[String], scenario: &Scenario) -> Result<BTreeSet<usize>, Qlog
     Ok(chosen)
 }
 
-/// The name of a flow as that of a file: what every system takes, and no two alike.
+/// Name of the files of a flow: portable and unique.
 fn file_name(flow: &str, index: usize, names: &mut BTreeSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
     let mut name: String = flow.chars().take(100).map(plain).collect();
-    // File systems that know no upper and lower case count as well.
+    // Some file systems ignore case.
     if !names.insert(name.to_ascii_lowercase()) {
         name = format!("{name}.{index}");
         names.insert(name.to_ascii_lowercase());
@@ -323,7 +323,8 @@ fn file_name(flow: &str, index: usize, names: &mut BTreeSet<String>) -> String {
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    // What a panic elsewhere left half done is at worst a line too few, of files that go with it.
+    // A panic elsewhere may at worst have left a line incomplete, in files that are removed with
+    // it.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -339,14 +340,14 @@ impl Shared {
         }
     }
 
-    /// Nothing is written any more, and the files go.
+    /// Stops writing, and removes the files.
     fn stop(&mut self, error: QlogError) {
         self.error = Some(error);
         self.flows.clear();
     }
 }
 
-/// Writes what it hears.
+/// Observer that writes the logs.
 #[derive(Debug)]
 struct Writer(Arc<Mutex<Shared>>);
 
@@ -402,7 +403,7 @@ impl Observer for Writer {
     fn on_stack_received(&mut self, now: Time, flow: usize, end: End, packet: &Packet) {
         self.with(now, flow, |log| log.on_stack_received(now, end, packet));
     }
-    fn on_stack_report(&mut self, now: Time, flow: usize, report: &Report) {
+    fn on_stack_report(&mut self, now: Time, flow: usize, report: &StackReport) {
         self.with(now, flow, |log| log.on_stack_report(now, report));
     }
     fn on_loss(&mut self, now: Time, flow: usize, packet: &Packet, loss: Loss) {

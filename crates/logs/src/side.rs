@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
-use crate::compare::Quantity;
 use crate::event::{LogEvent, Metrics, What};
+use crate::quantity::Quantity;
 
 /// Packets that are neither acknowledged nor lost and still remembered, to know their sizes.
 const MAX_OUTSTANDING: usize = 1 << 20;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use windward_core::units::{Duration, Time};
 
-/// Something that tells the time since it began.
+/// A clock, which tells the time since it began.
 pub trait Clock {
     /// The time now.
     fn now(&self) -> Time;
@@ -18,12 +18,12 @@ pub struct Monotonic {
 }
 
 impl Monotonic {
-    /// Begins now, at zero.
+    /// A clock that begins now, at zero.
     pub fn start() -> Self {
         Self::start_at(Time::ZERO)
     }
 
-    /// Begins now, at that time.
+    /// A clock that begins now, at a given time.
     #[expect(clippy::disallowed_methods, reason = "emulation goes by the real clock")]
     pub fn start_at(at: Time) -> Self {
         Monotonic { began: Instant::now(), at }
@@ -32,7 +32,7 @@ impl Monotonic {
 
 impl Clock for Monotonic {
     fn now(&self) -> Time {
-        // 2^64 ps are 213 days; a clock beyond stands still.
+        // 2^64 ps are 213 days; beyond that the clock stands still.
         let ps = self.began.elapsed().as_nanos().saturating_mul(1000);
         self.at + Duration::from_ps(u64::try_from(ps).unwrap_or(u64::MAX - 1))
     }

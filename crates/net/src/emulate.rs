@@ -1,8 +1,9 @@
-//! A simulation that goes as a clock goes.
+//! Emulation: a simulation that runs by a clock.
 //!
-//! All times are the simulation's: a packet leaves a link at the instant that the arithmetic of the link says, whenever the
-//! machine got to it, so that what is late now makes nothing after it later. A packet comes in at the instant at which it
-//! and all that was read with it were there, never before. How late packets were written is in a histogram.
+//! All times are those of the simulation: a packet leaves a link at the instant that the link
+//! computes, even if the machine handles it later, so that lateness does not add up. A packet
+//! enters once it and all packets that were read with it have arrived, never before. A histogram
+//! has how late packets were written.
 
 use std::io;
 
@@ -14,27 +15,29 @@ use windward_sim::{Scenario, Simulation};
 
 use crate::clock::Clock;
 use crate::histogram::Durations;
-use crate::port::Port;
+use crate::port::{Port, wake};
 use crate::record::Recorder;
 
-/// Takes a packet in: the number of the port, the end, all bytes of an IP packet, and its codepoint.
+/// Callback for a packet that comes in: the number of the port, the end, all bytes of an IP packet,
+/// and its ECN codepoint.
 pub type Take<'a> = dyn FnMut(usize, End, &[u8], Codepoint) + 'a;
 
-/// The outside: where packets come from and go to.
+/// The outside, where packets come from and go to.
 pub trait Outside {
-    /// Brings in what has come since.
+    /// Reads the packets that have come since the last call.
     ///
     /// # Errors
     /// What ends the emulation.
     fn read(&mut self, take: &mut Take<'_>) -> io::Result<()>;
 
-    /// Takes out a packet of a port.
+    /// Writes a packet that leaves a port.
     ///
     /// # Errors
-    /// What ends the emulation. That there is no room is no error: a packet is lost then, as it would be outside.
+    /// An error that ends the emulation. A lack of buffer space is not an error: the packet is
+    /// lost, as it would be outside.
     fn write(&mut self, port: usize, end: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()>;
 
-    /// What was written and kept back goes out now.
+    /// Sends packets that were written and kept back.
     ///
     /// # Errors
     /// As of [`Outside::write`].
@@ -42,34 +45,34 @@ pub trait Outside {
         Ok(())
     }
 
-    /// Sleeps until something comes, but for `most` at most; returns whether to go on.
+    /// Sleeps until a packet comes, at most for `most`. Returns whether to go on.
     ///
     /// # Errors
     /// What ends the emulation.
     fn wait(&mut self, most: Duration) -> io::Result<bool>;
 }
 
-/// How late packets went out, and how early they were taken in.
+/// Statistics of how late packets went out, and how early they were taken in.
 #[derive(Debug, Clone, Default)]
 pub struct Lateness {
     late: Durations,
-    /// Packets that the engine took in.
+    /// Number of packets that the engine took in.
     taken: u64,
-    /// Packets among them that it took in as of more than [`BOUND`] before they were read.
+    /// Number of these that entered more than [`BOUND`] before they had been read.
     early: u64,
     most_early: Duration,
 }
 
-/// What is later or earlier than this counts against an emulation.
+/// Packets that are later or earlier than this count against an emulation.
 const BOUND: Duration = Duration::from_millis(1);
 
 impl Lateness {
-    /// Lateness of no packets.
+    /// Statistics without packets.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Counts the packets of another run too.
+    /// Adds the packets of another run.
     pub fn add(&mut self, other: &Lateness) {
         self.late.add(&other.late);
         self.taken += other.taken;
@@ -81,7 +84,7 @@ impl Lateness {
         self.late.record(late);
     }
 
-    /// Packets that were read at `read` are taken in as of `stamp`.
+    /// Notes packets that were read at `read` and taken in as of `stamp`.
     fn note_taken(&mut self, packets: u64, read: Time, stamp: Time) {
         let early = read.since(stamp);
         self.taken += packets;
@@ -89,49 +92,51 @@ impl Lateness {
         self.most_early = self.most_early.max(early);
     }
 
-    /// Packets counted.
+    /// Number of packets.
     pub fn packets(&self) -> u64 {
         self.late.count()
     }
 
-    /// The lateness that `percent` of a hundred packets do not exceed.
+    /// Percentile of the lateness.
     pub fn percentile(&self, percent: f64) -> Duration {
         self.late.percentile(percent)
     }
 
-    /// Share of packets that were later than this.
+    /// Share of packets that were later than `late`.
     pub fn share_above(&self, late: Duration) -> f64 {
         let all = self.packets();
         if all == 0 { 0.0 } else { (all - self.late.count_up_to(late)) as f64 / all as f64 }
     }
 
-    /// The share of packets that went out more than a millisecond late.
+    /// Share of packets that went out more than a millisecond late.
     pub fn late_share(&self) -> f64 {
         self.share_above(BOUND)
     }
 
-    /// The share of packets that the engine took for more than a millisecond earlier than they had been read: they leave the links too
-    /// early by as much.
+    /// Share of packets that entered more than a millisecond before they had been read: they leave
+    /// the links too early by as much.
     pub fn early_share(&self) -> f64 {
         if self.taken == 0 { 0.0 } else { self.early as f64 / self.taken as f64 }
     }
 
-    /// The most by which a packet was taken for earlier than it had been read.
+    /// Longest time by which a packet entered before it had been read.
     pub fn most_early(&self) -> Duration {
         self.most_early
     }
 
-    /// Was more than one packet in a hundred late or early by more than a millisecond? Then the emulation says little.
+    /// True if more than one packet in a hundred was late or early by more than a millisecond. Then
+    /// the results of the emulation mean little.
     pub fn is_too_much(&self) -> bool {
         self.late_share() > EmulationRecord::DISTURBED
             || self.early_share() > EmulationRecord::DISTURBED
     }
 }
 
-/// Makes of a scenario what is emulated: all of it counts, there is no warm-up. One that `is_open` goes on for as long as somebody wants, unless transfers come by themselves in it, which
-/// are drawn before it begins.
+/// Prepares a scenario for emulation: it has no warm-up. If it `is_open`, it has no end either,
+/// unless it has arrivals, which are drawn before it begins.
 ///
-/// Whoever runs it begins with [`Simulation::changeable`] and ends with [`Simulation::stop`], so that nothing counts that is still to come.
+/// The caller begins with [`Simulation::changeable`] and ends with [`Simulation::stop`], so that
+/// packets that are still to come do not count.
 pub fn prepare(scenario: &mut Scenario, is_open: bool) {
     scenario.warmup = Duration::ZERO;
     let arrivals = scenario.flows.iter().any(|flow| flow.kind.traffic.arrivals().is_some());
@@ -140,12 +145,13 @@ pub fn prepare(scenario: &mut Scenario, is_open: bool) {
     }
 }
 
-/// The longest sleep: whoever asks to stop is heard within it.
+/// Longest sleep, after which a request to stop is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
-/// The most that a simulation which is behind the clock catches up with at once, for the same reason.
+/// Longest step of a simulation that is behind the clock, for the same reason.
 const LONGEST_STEP: Duration = Duration::from_millis(10);
 
-/// Runs `simulation` as `clock` goes, until the outside says stop or `until`; one that is too slow for the clock stays behind it. Each of `ports` has the number of its flow.
+/// Runs `simulation` by `clock`, until `until` or until the outside asks to stop; a simulation that
+/// is too slow for the clock stays behind it. Each of `ports` has the index of its flow.
 ///
 /// # Errors
 /// Those of the outside.
@@ -159,10 +165,11 @@ pub fn run(
     run_recorded(simulation, ports, outside, clock, until, None::<&mut Recorder<io::Sink>>)
 }
 
-/// As [`run`], and what comes in is recorded.
+/// [`run`] that also records the packets that come in.
 ///
 /// # Errors
-/// Those of the outside. Those of the record do not end the emulation: [`Recorder::finish`] has them.
+/// Those of the outside. Errors of the record do not end the emulation: [`Recorder::finish`]
+/// returns them.
 pub fn run_recorded<W: io::Write>(
     simulation: &mut Simulation,
     ports: &[(usize, Port)],
@@ -172,11 +179,11 @@ pub fn run_recorded<W: io::Write>(
     mut recorder: Option<&mut Recorder<W>>,
 ) -> io::Result<Lateness> {
     let mut lateness = Lateness::new();
-    // When what is being handed over was due.
+    // Times at which the packets that are being written were due.
     let mut due = Vec::new();
     loop {
         let arrived = || ports.iter().filter_map(|(_, port)| port.arrived_at()).max();
-        // What was read too late for the last call is still to be taken in.
+        // Packets that were read too late for the last call are still to be taken in.
         if arrived().is_none() {
             outside.read(&mut |port, end, bytes, ecn| {
                 ports[port].1.arrive(clock.now(), end, bytes, ecn);
@@ -185,7 +192,8 @@ pub fn run_recorded<W: io::Write>(
                 }
             })?;
         }
-        // All that was read at once comes in when the last of it was there: none crosses the links from before it came.
+        // Packets that were read together enter when the last of them had arrived, so that none
+        // enters before it came.
         let stamp = arrived();
         let now = stamp.unwrap_or_else(|| clock.now()).min(until);
         while simulation.now() + LONGEST_STEP < now {
@@ -214,7 +222,7 @@ pub fn run_recorded<W: io::Write>(
             }
         }
         outside.flush()?;
-        // Only now has the last of them gone: the others have no more than this.
+        // The last of them has gone only now; the others are at most this late.
         if !due.is_empty() {
             let gone = clock.now();
             due.drain(..).for_each(|at| lateness.note(gone.since(at)));
@@ -226,15 +234,6 @@ pub fn run_recorded<W: io::Write>(
         let wait = next.since(clock.now()).min(LONGEST_SLEEP);
         if !outside.wait(wait)? {
             return Ok(lateness);
-        }
-    }
-}
-
-/// Wakes the ends at which something came in.
-pub(crate) fn wake(simulation: &mut Simulation, flow: usize, ends: [bool; 2]) {
-    for end in End::BOTH {
-        if ends[end as usize] {
-            simulation.wake(flow, end);
         }
     }
 }

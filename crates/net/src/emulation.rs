@@ -199,8 +199,8 @@ fn over_their_time(outcome: &mut Outcome, testbed: &Testbed, began: Time) {
         let row = &mut outcome.flows[*flow];
         let group = &mut outcome.groups[row.group];
         for (of_row, of_group) in [
-            (&mut row.goodput_bps, &mut group.goodput_bps),
-            (&mut row.throughput_bps, &mut group.throughput_bps),
+            (&mut row.metrics.goodput_bps, &mut group.metrics.goodput_bps),
+            (&mut row.metrics.throughput_bps, &mut group.metrics.throughput_bps),
         ] {
             let more = *of_row * stretch - *of_row;
             *of_row += more;

@@ -1,11 +1,11 @@
-//! Entries for fuzz targets into parsers that are nobody else's business. Compiled with `--cfg fuzzing` alone.
+//! Entry points for fuzz targets into private parsers. Compiled with `--cfg fuzzing` only.
 
 use crate::headers::{look, write_back};
 
 #[cfg(target_os = "linux")]
 pub use crate::perf::fuzzing::frames;
 
-/// An IP packet: what is read of it is written back to the same bytes.
+/// Reads an IP packet, and writes it back to the same bytes.
 ///
 /// # Panics
 /// If it is not.

@@ -1,9 +1,11 @@
-//! What the network sees of an outside packet: whose it is, and the congestion header of our own datagrams.
+//! Headers of outside packets, as the network sees them: the flow, and the congestion header of
+//! Windward's datagrams.
 //!
-//! Queues by flow go by the 5-tuple: addresses, protocol and ports (RFC 8290 section 4.1); by the 3-tuple without the ports for
-//! fragments, of which only the first has them, and for protocols that have none. Datagrams of ours are UDP whose payload is a
-//! packet of [`wire`]; what routers change about it is written back, with the UDP checksum (RFC 1624).
-//! Whatever else comes is bytes. Nothing that is read is trusted.
+//! Queues by flow go by the 5-tuple of addresses, protocol and ports (RFC 8290 section 4.1); by the
+//! 3-tuple without the ports for fragments, of which only the first has them, and for protocols
+//! without ports. Windward's datagrams are UDP with a packet of [`wire`] as payload; changes by
+//! routers are written back, with the UDP checksum (RFC 1624). All other packets are opaque bytes.
+//! Nothing that is read is trusted.
 
 use windward_core::network::RouterKind;
 use windward_core::packet::{CongestionHeader, Flags, Label, Packet, PacketKind};
@@ -11,15 +13,15 @@ use windward_core::wire;
 use windward_netns::packet::{Ecn, Header, Version, set_ecn, updated_checksum};
 use windward_sim::stack::{Codepoint, Seen};
 
-/// What is read of an IP packet.
+/// Fields that are read of an IP packet.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     pub(crate) seen: Seen,
-    /// Of the packet, bytes.
+    /// Length of the packet, bytes.
     pub(crate) length: u32,
-    /// The packet that a datagram of ours carries, and where.
+    /// The packet in a datagram of Windward, and its position.
     pub(crate) ours: Option<(Packet, Datagram)>,
-    /// So many of the first bytes decide all of this.
+    /// Number of first bytes that determine all of this.
     pub(crate) looked_at: usize,
 }
 
@@ -33,9 +35,10 @@ pub(crate) struct Datagram {
 
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
-/// Extension headers that are followed; no host sends more (RFC 8504 section 5.3 allows to stop).
+/// Maximum number of extension headers that are followed; no host sends more (RFC 8504 section 5.3
+/// allows to stop).
 const MOST_EXTENSIONS: usize = 8;
-/// What tells labels of outside packets from the numbers of flows, which are fewer.
+/// Bit that distinguishes labels of outside packets from the indices of flows.
 const OUTSIDE: u32 = 1 << 31;
 
 /// The transport behind the header of a packet.
@@ -43,12 +46,12 @@ struct Transport {
     protocol: u8,
     at: usize,
     is_fragment: bool,
-    /// Of bytes that decided this.
+    /// Number of bytes that determined this.
     looked_at: usize,
 }
 
-/// Reads a packet; `None` if it is no whole IP packet. `salt` decides which flows share a label, so
-/// that no sender can know whose queue it joins.
+/// Reads a packet; `None` if it is not a complete IP packet. `salt` decides which flows share a
+/// label, so that senders cannot know whose queue they join.
 pub(crate) fn look(bytes: &[u8], salt: u64) -> Option<View> {
     let header = Header::parse(bytes).ok()?;
     let packet = &bytes[..header.total_len];
@@ -90,7 +93,7 @@ pub(crate) fn look(bytes: &[u8], salt: u64) -> Option<View> {
     Some(View { seen: Seen { label, tells_of_damage }, length, ours, looked_at })
 }
 
-/// Which routers the protocol of a datagram asks for, as far as its congestion header tells.
+/// Kind of router that the protocol of a datagram asks for, as far as its congestion header tells.
 pub(crate) fn class_of(packet: &Packet) -> RouterKind {
     match packet.header {
         CongestionHeader::Xcp { .. }
@@ -102,8 +105,8 @@ pub(crate) fn class_of(packet: &Packet) -> RouterKind {
     }
 }
 
-/// Is this a datagram of ours, and which router does it ask for, as far as its congestion header
-/// tells? What comes back with acknowledgments asks for none.
+/// Kind of router that a datagram of Windward asks for, as far as its congestion header tells;
+/// `None` for other packets. ACKs ask for no router.
 #[cfg(target_os = "linux")]
 pub(crate) fn asked_of(bytes: &[u8]) -> (bool, RouterKind) {
     match look(bytes, 0).and_then(|view| view.ours) {
@@ -112,9 +115,9 @@ pub(crate) fn asked_of(bytes: &[u8]) -> (bool, RouterKind) {
     }
 }
 
-/// Writes into the bytes of a packet what links have made of it: its codepoint, and of a datagram of
-/// ours the flags and the congestion header. What would be no datagram of ours any longer stays as it
-/// came.
+/// Writes the changes by links into the bytes of a packet: its codepoint, and in a datagram of
+/// Windward the flags and the congestion header. If it would no longer be such a datagram, it stays
+/// as it came.
 pub(crate) fn write_back(bytes: &mut [u8], packet: &Packet, ecn: Codepoint) {
     write_codepoint(bytes, ecn);
     let Some(View { ours: Some((_, datagram)), .. }) = look(bytes, 0) else { return };
@@ -139,12 +142,12 @@ pub(crate) fn write_codepoint(bytes: &mut [u8], ecn: Codepoint) {
     set_ecn(bytes, ecn);
 }
 
-/// Is this a datagram of ours, in which routers may write?
+/// True for a datagram of Windward that routers may write into.
 pub fn is_ours(bytes: &[u8]) -> bool {
     look(bytes, 0).is_some_and(|view| view.ours.is_some())
 }
 
-/// The codepoint in the header of an IP packet; of other bytes, that of those who know no ECN.
+/// Codepoint in the header of an IP packet; for other bytes, Not-ECT.
 pub fn codepoint(bytes: &[u8]) -> Codepoint {
     match Header::parse(bytes).map(|header| header.ecn) {
         Ok(Ecn::Ect0) => Codepoint::Ect0,
@@ -155,20 +158,21 @@ pub fn codepoint(bytes: &[u8]) -> Codepoint {
 }
 
 impl Datagram {
-    /// The datagram whose header begins there, if all of it is there.
+    /// The datagram whose header begins there, if it is complete.
     fn at(packet: &[u8], at: usize, version: Version) -> Option<Self> {
         let length = word(packet, at + 4)?;
         let end = at + usize::from(length);
         (end >= at + UDP_HEADER && end <= packet.len()).then_some(Datagram { at, end, version })
     }
 
-    /// Writes `new` over the beginning of its payload. The checksum follows what changes, so that
-    /// one that was wrong stays wrong (RFC 1624); none at all, over IPv4, stays none.
+    /// Writes `new` over the beginning of its payload. The checksum is updated, so that a wrong one
+    /// stays wrong (RFC 1624); over IPv4 a missing one stays missing.
     fn replace(self, bytes: &mut [u8], new: &[u8]) {
         let begin = self.at + UDP_HEADER;
         let old_sum = word(bytes, self.at + 6).unwrap_or(0);
         let mut sum = old_sum;
-        // The payload begins at an even distance from the header; a last odd byte is followed by zero.
+        // The payload begins at an even distance from the header; a last odd byte is followed by
+        // zero.
         let word = |pair: &[u8]| u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]);
         let old = bytes[begin..begin + new.len()].chunks(2);
         for (was, is) in old.map(word).zip(new.chunks(2).map(word)) {
@@ -179,7 +183,7 @@ impl Datagram {
         bytes[begin..begin + new.len()].copy_from_slice(new);
         let none = old_sum == 0 && self.version == Version::V4;
         if sum != old_sum && !none {
-            // RFC 768: zero is for none, and its other form the same number.
+            // RFC 768: zero stands for no checksum; its other form is the same number.
             let sum = if sum == 0 { 0xffff } else { sum };
             bytes[self.at + 6..self.at + 8].copy_from_slice(&sum.to_be_bytes());
         }
@@ -201,7 +205,7 @@ fn transport_v4(packet: &[u8], header_len: usize) -> Transport {
     Transport { protocol: packet[9], at: header_len, is_fragment, looked_at: header_len }
 }
 
-/// Goes along the extension headers (RFC 8200 section 4).
+/// Follows the extension headers (RFC 8200 section 4).
 fn transport_v6(packet: &[u8]) -> Transport {
     let (mut protocol, mut at) = (packet[6], 40);
     let mut is_fragment = false;
@@ -214,7 +218,7 @@ fn transport_v6(packet: &[u8]) -> Transport {
             // Authentication (RFC 4302): in words, less two.
             51 => at += (length + 2) * 4,
             44 => {
-                // But for atomic fragments, which are whole (RFC 6946).
+                // Atomic fragments are complete packets (RFC 6946).
                 is_fragment |= word(packet, at + 2).is_none_or(|word| word & 0xfff9 != 0);
                 at += 8;
             }

@@ -1,68 +1,73 @@
-//! Where packets of outside programs enter a simulation and leave it.
+//! Ports, where packets of outside programs enter a simulation and leave it.
 //!
-//! A scenario names two ports as it names any connection: a flow whose protocol is [`NAME`], from one node to the other.
-//! What comes in at the one end leaves at the other, unless a queue drops it or a channel destroys it; both ways cross the
-//! links of the scenario as all other packets do. The engine carries a packet whole, so that what is written outside is what
-//! was read there, but for what routers may change: the ECN field of its IP header, and the congestion header of datagrams of
-//! ours (docs/wire.md). Queues by flow see its addresses and ports, queues by class what its congestion header asks for.
+//! In a scenario, a port is a flow whose protocol is [`NAME`], from one node to another. A packet
+//! that comes in at one end leaves at the other, unless a queue drops it or a channel destroys it;
+//! in both directions packets cross the links of the scenario as all others do. The engine carries
+//! all bytes of a packet, so that it is written outside as it was read there, except for the fields
+//! that routers may change: the ECN field of its IP header, and the congestion header of Windward's
+//! datagrams (docs/wire.md). Queues by flow see its addresses and ports, queues by class the router
+//! that its congestion header asks for.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windward_core::packet::Packet;
 use windward_core::units::Time;
+use windward_sim::Simulation;
 use windward_sim::stack::{
-    Codepoint, Connection, End, Facts, Report, Seen, Setup, Stack, UDP_OVERHEAD,
+    Codepoint, Connection, End, Facts, Seen, Stack, StackReport, StackSetup, UDP_OVERHEAD,
 };
 
 use crate::headers::{self, View};
 
-/// What scenario files call such a flow.
+/// Protocol of such a flow in scenario files.
 pub const NAME: &str = "outside:port";
 
 /// A packet of an outside program: an IP packet from its first byte on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsidePacket {
     /// The end at which it comes in, or goes out.
     pub end: End,
-    /// When it goes out, or was lost, by the clock of the simulation; of one that comes in, zero.
+    /// Virtual time at which it goes out or was lost; zero for a packet that comes in.
     pub at: Time,
-    /// All of it. Bytes behind the end that an IP header states are carried along, and are not on the wire.
+    /// All bytes. Bytes behind the end that the IP header states are carried along, but are not on
+    /// the wire.
     pub bytes: Vec<u8>,
-    /// The codepoint that it came with, or that the network made of it.
+    /// ECN codepoint with which it came in, or with which it goes out.
     pub ecn: Codepoint,
 }
 
-/// What waits to come in at each end, and what has come out.
+/// State of a port: packets that wait to come in at each end, and those that have come out.
 #[derive(Debug, Default)]
-struct State {
-    /// What was read and the engine must not see yet, and when the last of it was read.
-    arrived: Vec<Outside>,
+struct PortState {
+    /// Packets that were read and that the engine must not see yet, and when the last of them was
+    /// read.
+    arrived: Vec<OutsidePacket>,
     arrived_at: Option<Time>,
-    inbox: [VecDeque<Outside>; 2],
-    outbox: VecDeque<Outside>,
-    /// What the network has lost, if somebody asks for it.
-    lost: Option<VecDeque<Outside>>,
+    inbox: [VecDeque<OutsidePacket>; 2],
+    outbox: VecDeque<OutsidePacket>,
+    /// Packets that the network has lost, if they are watched.
+    lost: Option<VecDeque<OutsidePacket>>,
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
     delivered: u64,
     /// The largest packet that reached the receiver, bytes.
     largest: u32,
-    /// By the end at which packets came in.
+    /// Counts by the end at which packets came in.
     counts: [Counts; 2],
 }
 
-/// What came in at once.
+/// Packets that came in at once.
 #[derive(Debug)]
 pub(crate) struct Arrived {
     pub(crate) packets: u64,
-    /// The ends at which it did.
+    /// The ends at which they came in.
     pub(crate) ends: [bool; 2],
-    /// When the last of it was read.
+    /// When the last of them was read.
     pub(crate) last: Time,
 }
 
-/// What came in at one end of a port and went out at the other.
+/// Counts of packets that came in at one end of a port and went out at the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets that came in.
@@ -73,48 +78,50 @@ pub struct Counts {
     pub bytes_delivered: u64,
 }
 
-/// The most buffers that are kept.
+/// Maximum number of buffers that are kept.
 const MOST_SPARE: usize = 1024;
 
-/// A flow of a scenario as its owner outside has it.
+/// A port, as its owner outside sees it.
 #[derive(Debug, Clone, Default)]
-pub struct Port(Arc<Mutex<State>>);
+pub struct Port(Arc<Mutex<PortState>>);
 
 impl Port {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PortState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A packet comes in at that end; the engine takes it when it is woken.
+    /// Brings a packet in at an end; the engine takes it when it is woken.
     pub fn push(&self, end: End, bytes: &[u8], ecn: Codepoint) {
         let mut state = self.state();
         state.counts[end as usize].packets_sent += 1;
         let mut buffer = state.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        let packet = Outside { end, at: Time::ZERO, bytes: buffer, ecn };
+        let packet = OutsidePacket { end, at: Time::ZERO, bytes: buffer, ecn };
         state.inbox[end as usize].push_back(packet);
     }
 
-    /// A packet was read at `now`: the engine must not see it before [`Port::take_in`].
+    /// Notes a packet that was read at `now`; the engine must not see it before [`Port::take_in`].
     pub(crate) fn arrive(&self, now: Time, end: End, bytes: &[u8], ecn: Codepoint) {
         let mut state = self.state();
         let mut buffer = state.spare.pop().unwrap_or_default();
         buffer.clear();
         buffer.extend_from_slice(bytes);
-        state.arrived.push(Outside { end, at: Time::ZERO, bytes: buffer, ecn });
+        state.arrived.push(OutsidePacket { end, at: Time::ZERO, bytes: buffer, ecn });
         state.arrived_at = Some(now);
     }
 
-    /// When the last packet was read that has [arrived](Port::arrive) and waits to be taken in.
+    /// When the last of the packets was read that have [arrived](Port::arrive) and wait to be taken
+    /// in.
     pub(crate) fn arrived_at(&self) -> Option<Time> {
         self.state().arrived_at
     }
 
-    /// What has [arrived](Port::arrive) comes in: the engine takes it when it is woken.
+    /// Brings in the packets that have [arrived](Port::arrive); the engine takes them when it is
+    /// woken.
     pub(crate) fn take_in(&self) -> Option<Arrived> {
         let mut state = self.state();
-        let State { arrived, arrived_at, inbox, .. } = &mut *state;
+        let PortState { arrived, arrived_at, inbox, .. } = &mut *state;
         let last = arrived_at.take()?;
         let packets = arrived.len() as u64;
         let mut ends = [false; 2];
@@ -125,34 +132,34 @@ impl Port {
         Some(Arrived { packets, ends, last })
     }
 
-    /// The next packet that has come out, in the order in which they did.
-    pub fn pop(&self) -> Option<Outside> {
+    /// The next packet that has come out, in order.
+    pub fn pop(&self) -> Option<OutsidePacket> {
         self.state().outbox.pop_front()
     }
 
-    /// Keeps what the network loses from now on, for [`Port::pop_lost`].
+    /// Keeps the packets that the network loses from now on, for [`Port::pop_lost`].
     pub fn watch_losses(&self) {
         self.state().lost.get_or_insert_default();
     }
 
-    /// The next packet that was lost, as it came in at its end; `None` too if nobody
-    /// [watches](Port::watch_losses).
-    pub fn pop_lost(&self) -> Option<Outside> {
+    /// The next packet that was lost, as it came in at its end; `None` if losses are not
+    /// [watched](Port::watch_losses).
+    pub fn pop_lost(&self) -> Option<OutsidePacket> {
         self.state().lost.as_mut()?.pop_front()
     }
 
-    /// The largest packet that has reached the receiver so far, bytes; 0 if none has.
+    /// Size of the largest packet that has reached the receiver so far, bytes; 0 if none has.
     pub fn largest(&self) -> u32 {
         self.state().largest
     }
 
-    /// What has come in at that end so far, and how much of it has gone out at the other.
+    /// Counts of the packets that have come in at an end so far.
     pub fn counts(&self, from: End) -> Counts {
         self.state().counts[from as usize]
     }
 
-    /// Gives the buffer of a packet back.
-    pub fn recycle(&self, packet: Outside) {
+    /// Takes back the buffer of a packet.
+    pub fn recycle(&self, packet: OutsidePacket) {
         let mut state = self.state();
         if state.spare.len() < MOST_SPARE {
             state.spare.push(packet.bytes);
@@ -160,8 +167,17 @@ impl Port {
     }
 }
 
-/// Makes ports of the flows of a scenario that ask for them. Give it to [`with_stacks`], build, make the simulation, and
-/// [take](Ports::take) them.
+/// Wakes the ends at which something came in.
+pub(crate) fn wake(simulation: &mut Simulation, flow: usize, ends: [bool; 2]) {
+    for end in End::BOTH {
+        if ends[end as usize] {
+            simulation.wake(flow, end);
+        }
+    }
+}
+
+/// Maker of ports for the flows of a scenario. Pass it to [`with_stacks`], build, make the
+/// simulation, and [take](Ports::take) the ports.
 ///
 /// [`with_stacks`]: windward_sim::scenario::file::ScenarioFile::with_stacks
 #[derive(Debug)]
@@ -171,12 +187,12 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// None so far.
+    /// A maker that has not made ports yet.
     pub fn new() -> Arc<Self> {
         let facts = Facts {
             name: NAME,
             summary: "packets of outside programs",
-            source: "whoever is outside",
+            source: "outside programs",
             notes: vec![
                 "What comes in at one end goes out at the other. Links change the ECN field of the IP \
                  header and the congestion header of datagrams of ours, no more.",
@@ -187,7 +203,7 @@ impl Ports {
         Arc::new(Ports { facts, made: Mutex::default() })
     }
 
-    /// The ports that were made since, in the order of the flows.
+    /// The ports that were made since the last call, in the order of the flows.
     pub fn take(&self) -> Vec<Port> {
         std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -202,18 +218,18 @@ impl Stack for Ports {
         true
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         let port = Port::default();
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(port.clone());
         Box::new(Inside { port, salt: setup.seed })
     }
 }
 
-/// A port as the engine has it.
+/// A port, as the engine sees it.
 #[derive(Debug)]
 struct Inside {
     port: Port,
-    /// Of labels: another with each seed, and the same in a replay.
+    /// Salt of labels: differs with the seed, and is the same in a replay.
     salt: u64,
 }
 
@@ -239,7 +255,7 @@ impl Inside {
         let counts = &mut state.counts[1 - end as usize];
         counts.packets_delivered += 1;
         counts.bytes_delivered += payload.len() as u64;
-        state.outbox.push_back(Outside { end, at, bytes, ecn });
+        state.outbox.push_back(OutsidePacket { end, at, bytes, ecn });
     }
 }
 
@@ -290,7 +306,7 @@ impl Connection for Inside {
         let mut bytes = state.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(payload);
-        let packet = Outside { end: from, at: now, bytes, ecn: Codepoint::NotEct };
+        let packet = OutsidePacket { end: from, at: now, bytes, ecn: Codepoint::NotEct };
         state.lost.get_or_insert_default().push_back(packet);
     }
 
@@ -300,9 +316,9 @@ impl Connection for Inside {
 
     fn on_timer(&mut self, _: Time, _: End) {}
 
-    fn report(&self) -> Report {
+    fn report(&self) -> StackReport {
         let delivered = self.port.state().delivered;
-        Report { delivered, connected: true, ..Report::default() }
+        StackReport { delivered, connected: true, ..StackReport::default() }
     }
 
     fn overhead(&self) -> u32 {

@@ -1,4 +1,5 @@
-//! Which programs there are to be measured, how they are started, and where in what they print their goodput is: a table in TOML.
+//! Programs to be measured, the commands that start them, and the place of the goodput in their
+//! output: a table in TOML.
 //!
 //! ```
 //! use windward_net::programs::Programs;
@@ -26,8 +27,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use regex_lite::Regex;
-use serde::Deserialize;
 use windward_core::protocols;
+use windward_sim::keys;
+use windward_sim::strict_toml::{
+    Document, Field, FileError, KeySource, Result as FileResult, Section, TomlTable, TomlType,
+    json_schema, readers,
+};
 
 use crate::perf::{Plan, Test};
 use crate::trial;
@@ -36,69 +41,130 @@ use crate::trial;
 pub const BUILTIN: &str = include_str!("../programs.toml");
 
 /// A table of programs.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default)]
 pub struct Programs {
-    /// What every row of the table of protocols is measured by; `{row}` stands for its name.
+    /// The entry by which rows of the table of protocols are measured; `{row}` stands for the name.
     rows: Option<Entry>,
     /// Programs with a name of their own.
-    #[serde(default)]
     programs: Vec<Entry>,
 }
 
-/// A program.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Entry {
-    /// What it is called; `{row}` in what rows of protocols are measured by.
-    pub name: String,
-    /// What it is, in one line.
-    #[serde(default)]
-    pub about: String,
-    /// Commands that it consists of: without one of them on the path it is skipped.
-    #[serde(default)]
-    pub needs: Vec<String>,
-    /// The congestion control of the kernel that it sends by, chosen before it starts; a kernel without it skips it.
-    pub congestion_control: Option<String>,
-    /// The end that sends, a line of a shell.
-    pub server: String,
-    /// The end that receives. `{total}` are the seconds that it is to run, and `{warmup}` and `{time}` those of them that do not count and
-    /// do. `{windward}` is this program, `{endpoint}` what was asked of endpoints, as `--set KEY=VALUE`; `outside` is where the server is.
-    pub client: String,
-    /// Keys of `[endpoint]` of scenario files that `{endpoint}` stands for, and that the twin has too; `{mtu}` is the size of a full packet
-    /// of the port.
-    #[serde(default)]
-    pub endpoint: BTreeMap<String, String>,
-    /// Where in what the client prints its goodput is, if not what the port delivered counts.
-    pub goodput: Option<Goodput>,
-    /// What is simulated beside it.
-    pub twin: Option<Twin>,
+keys! {
+    /// Keys of the file.
+    struct FileKeys<'a> in "programs" {
+        rows: Option<Section<'a>> = readers::table(&[Entry::KEYS]), absent,
+            "what every row of the table of protocols is measured by; {row} stands for its name";
+        programs: Vec<Section<'a>> = readers::tables(&[Entry::KEYS], name_of), empty,
+            "programs with a name of their own";
+    }
 }
 
-/// Where in what a client prints its goodput is. All of it is standard output.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Goodput {
-    /// A path in JSON: names and, for lists, numbers, with dots between them.
-    pub json: Option<String>,
-    /// A regular expression whose first group is the number; the last match counts.
-    pub regex: Option<String>,
-    /// Bits per second that the number is multiplied by: 1 by default.
-    #[serde(default = "one")]
-    pub unit: f64,
-    /// The bytes that the program counts of a full packet, and the size of that packet in IP: what it says is multiplied by their ratio.
-    pub packet: Option<[u32; 2]>,
+/// The declarations of all keys.
+const KEYS: &[KeySource] = &[FileKeys::KEYS];
+
+fn name_of(table: &TomlTable) -> Option<String> {
+    table.text("name").map(str::to_owned)
 }
 
-/// A simulated flow that is to do the same. What is not set is as of a flow between hosts: see [`Test`].
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Twin {
-    /// A row of the table of protocols.
-    pub protocol: String,
-    /// Keys of `[endpoint]` of scenario files.
-    #[serde(default)]
-    pub set: BTreeMap<String, String>,
+keys! {
+    /// A program.
+    #[derive(PartialEq)]
+    pub struct Entry in "program" {
+        name: String = readers::string(), needed "name = \"mine\"",
+            "Its name; `{row}` in the entry that measures rows of protocols.";
+        about: String = readers::string(), empty, "What it is, in one line.";
+        needs: Vec<String> = readers::strings(), empty,
+            "Commands that it consists of: without one of them on the path it is skipped.";
+        congestion_control: Option<String> = readers::string(), absent,
+            "The congestion control of the kernel that it sends by, chosen before it starts; a \
+             kernel without it skips it.";
+        server: String = readers::string(), needed "server = \"mine-server\"",
+            "The end that sends, a line of a shell.";
+        client: String = readers::string(), needed "client = \"mine-client outside {total}\"",
+            "The end that receives. `{total}` are the seconds that it runs, `{warmup}` and `{time}` \
+             those that do not count and do. `{windward}` is this program, `{endpoint}` the \
+             parameters of endpoints, as `--set KEY=VALUE`; `outside` is the host of the server.";
+        endpoint: BTreeMap<String, String> = readers::map_of_strings(), empty,
+            "Keys of `[endpoint]` of scenario files that `{endpoint}` stands for, and that the twin \
+             has too; `{mtu}` is the size of a full packet of the port.";
+        goodput: Option<Goodput> = readers::custom(goodput_kind, goodput), absent,
+            "The place of the goodput in the output of the client, if not the bytes that the port \
+             delivered count.";
+        twin: Option<Twin> = readers::custom(twin_kind, twin), absent,
+            "The flow that is simulated beside it.";
+    }
+}
+
+fn goodput_kind() -> TomlType {
+    TomlType::table(&[Goodput::KEYS])
+}
+
+fn twin_kind() -> TomlType {
+    TomlType::table(&[Twin::KEYS])
+}
+
+fn twin(field: &Field<'_>) -> FileResult<Twin> {
+    Twin::read(&field.section()?)
+}
+
+keys! {
+    /// The place of the goodput in the standard output of a client.
+    #[derive(PartialEq)]
+    pub struct Goodput in "goodput" {
+        json: Option<String> = readers::string(), absent,
+            "A path in JSON: names and, for lists, numbers, with dots between them.";
+        regex: Option<String> = readers::string(), absent,
+            "A regular expression whose first group is the number; the last match counts.";
+        unit: f64 = readers::above_zero(f64::MAX), or 1.0,
+            "Bits per second that the number is multiplied by.";
+        packet: Option<[u32; 2]> = readers::custom(packet_kind, packet), absent,
+            "The bytes that the program counts of a full packet, and the size of that packet in IP: \
+             the number is multiplied by their ratio.";
+    }
+}
+
+fn packet_kind() -> TomlType {
+    TomlType::List(Box::new((readers::small(1..=u32::MAX).kind)()))
+}
+
+/// Two sizes in bytes.
+fn packet(field: &Field<'_>) -> FileResult<[u32; 2]> {
+    match field.items()?.as_slice() {
+        [own, ip] => Ok([own.small(1..=u32::MAX)?, ip.small(1..=u32::MAX)?]),
+        _ => Err(field.expected("two sizes").with_help("write for instance [1448, 1500]")),
+    }
+}
+
+fn goodput(field: &Field<'_>) -> FileResult<Goodput> {
+    let section = field.section()?;
+    let goodput = Goodput::read(&section)?;
+    match (&goodput.json, &goodput.regex) {
+        (Some(_), None) => {}
+        (None, Some(text)) => {
+            let groups = Regex::new(text).map(|regex| regex.captures_len());
+            match groups {
+                Ok(0 | 1) => {
+                    return Err(section.error_at("regex", "needs a group around the number"));
+                }
+                Ok(_) => {}
+                Err(wrong) => return Err(section.error_at("regex", wrong)),
+            }
+        }
+        _ => return Err(section.error("give either `json` or `regex`")),
+    }
+    Ok(goodput)
+}
+
+keys! {
+    /// A simulated flow that does the same. Without other settings it is a flow between hosts: see
+    /// [`Test`].
+    #[derive(PartialEq)]
+    pub struct Twin in "twin" {
+        protocol: String = readers::string(), needed "protocol = \"cubic\"",
+            "A row of the table of protocols.";
+        set: BTreeMap<String, String> = readers::map_of_strings(), empty,
+            "Keys of `[endpoint]` of scenario files.";
+    }
 }
 
 impl Twin {
@@ -113,26 +179,33 @@ impl Twin {
     }
 }
 
-fn one() -> f64 {
-    1.0
-}
-
 impl Programs {
     /// Reads a table; `name` stands for it in errors.
     ///
     /// # Errors
     /// In words, what is wrong and where.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        let table: Programs = toml::from_str(text).map_err(|error| format!("{name}: {error}"))?;
-        for (number, entry) in table.programs.iter().enumerate() {
-            if table.programs[..number].iter().any(|other| other.name == entry.name) {
-                return Err(format!("{name}: two programs are called `{}`", entry.name));
+        Self::read(name, text).map_err(|error| error.to_string())
+    }
+
+    fn read(name: &str, text: &str) -> Result<Self, FileError> {
+        let document = Document::parse(name, text)?;
+        let keys = FileKeys::read(&document.root(KEYS)?)?;
+        let mut programs: Vec<Entry> = Vec::new();
+        for table in &keys.programs {
+            let entry = entry(table)?;
+            if programs.iter().any(|other| other.name == entry.name) {
+                let message = format!("two programs are called `{}`", entry.name);
+                return Err(table.error(message));
             }
+            programs.push(entry);
         }
-        for entry in table.programs.iter().chain(&table.rows) {
-            entry.check().map_err(|wrong| format!("{name}: `{}`: {wrong}", entry.name))?;
-        }
-        Ok(table)
+        Ok(Programs { rows: keys.rows.as_ref().map(entry).transpose()?, programs })
+    }
+
+    /// A JSON Schema of the table, for editors.
+    pub fn json_schema() -> serde_json::Value {
+        json_schema("Programs that windward measures", KEYS)
     }
 
     /// Those of another table too, which come first and are found instead of those here.
@@ -157,34 +230,18 @@ impl Programs {
     }
 }
 
-impl Entry {
-    fn check(&self) -> Result<(), String> {
-        if self.name.trim().is_empty() || self.name.contains(char::is_control) {
-            return Err("a program has a name, without control characters".to_owned());
-        }
-        if !self.endpoint.is_empty() && !self.takes_endpoint() {
-            return Err("endpoint: neither server nor client has {endpoint}".to_owned());
-        }
-        let Some(goodput) = &self.goodput else { return Ok(()) };
-        match (&goodput.json, &goodput.regex) {
-            (Some(_), None) => {}
-            (None, Some(text)) => {
-                let regex = Regex::new(text).map_err(|error| format!("goodput.regex: {error}"))?;
-                if regex.captures_len() < 2 {
-                    return Err("goodput.regex: it needs a group around the number".to_owned());
-                }
-            }
-            _ => return Err("goodput: give either json or regex".to_owned()),
-        }
-        if !(goodput.unit.is_finite() && goodput.unit > 0.0) {
-            return Err("goodput.unit: a number above 0".to_owned());
-        }
-        match goodput.packet {
-            Some([0, _] | [_, 0]) => Err("goodput.packet: sizes above 0".to_owned()),
-            _ => Ok(()),
-        }
+fn entry(table: &Section<'_>) -> FileResult<Entry> {
+    let entry = Entry::read(table)?;
+    if entry.name.trim().is_empty() || entry.name.contains(char::is_control) {
+        return Err(table.error_at("name", "a program has a name, without control characters"));
     }
+    if !entry.endpoint.is_empty() && !entry.takes_endpoint() {
+        return Err(table.error_at("endpoint", "neither server nor client has {endpoint}"));
+    }
+    Ok(entry)
+}
 
+impl Entry {
     /// The same for a row of the table of protocols.
     fn of_row(&self, row: &str) -> Entry {
         let with = |text: &str| text.replace("{row}", row);
@@ -202,8 +259,8 @@ impl Entry {
         [&self.server, &self.client].into_iter().any(|command| command.contains("{endpoint}"))
     }
 
-    /// What it asks of endpoints over a link with that MTU, and of its [twin](Entry::twin): its own keys, and `more`, which replace them.
-    /// Nothing if its commands do not take it.
+    /// The parameters of its endpoints, and of its [twin](Entry::twin), over a link with that MTU: its
+    /// own keys, and `more`, which override them. Empty if its commands take none.
     pub fn endpoint(&self, mtu: u32, more: &[(String, String)]) -> Vec<(String, String)> {
         if !self.takes_endpoint() {
             return Vec::new();
@@ -231,8 +288,8 @@ impl Entry {
         }
     }
 
-    /// What runs, of which so many seconds do not count and do; `windward` is the word for this program in a shell, and `endpoint` are the
-    /// words for what is asked of endpoints.
+    /// The commands of a run with so many seconds of warm-up and of measurement; `windward` is the
+    /// word for this program in a shell, and `endpoint` are the words for parameters of endpoints.
     pub fn program(
         &self,
         warmup: u32,
@@ -260,7 +317,7 @@ impl Entry {
         self.goodput.is_some() && (warmup == 0 || self.client.contains("{warmup}"))
     }
 
-    /// What it says that its goodput was, bits per second of IP packets; `None` if it is not asked.
+    /// The goodput that it prints, bits per second of IP packets; `None` if it is not asked.
     ///
     /// # Errors
     /// In words, what was looked for and not found.
@@ -361,7 +418,7 @@ mod tests {
             ("{ jsn = \"a\" }", "jsn"),
         ] {
             let error = table(wrong).unwrap_err();
-            assert!(error.starts_with("t: ") && error.contains(word), "{wrong}: {error}");
+            assert!(error.starts_with("t:5: ") && error.contains(word), "{wrong}: {error}");
         }
     }
 

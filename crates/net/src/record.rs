@@ -1,9 +1,10 @@
-//! What came in from outside, kept in a file, and taken through the engine again.
+//! Records of the packets that came in from outside, and their replay.
 //!
-//! The engine is deterministic: the same packets at the same instants do the same. So a record has what came in, by port, end,
-//! size and codepoint, when the engine took it. Of each packet the bytes are kept that links look at: addresses, ports and the
-//! congestion header of datagrams of ours; and as many of its first bytes as are asked for, for whoever looks at them. What
-//! went out follows from it.
+//! The engine is deterministic: the same packets at the same instants have the same effect. So a
+//! record has the packets that came in, with port, end, size, codepoint and the time at which the
+//! engine took them. It keeps the bytes that links look at: addresses, ports and the congestion
+//! header of Windward's datagrams; and as many of the first bytes as are asked for, for other
+//! tools. The packets that went out follow from these.
 //!
 //! ```text
 //! file    = "WDREC" version, then frames
@@ -11,7 +12,8 @@
 //! records = the header, packets in the order in which they were taken, the end
 //! ```
 //!
-//! A file without its end was cut; one whose checksums do not fit was altered. Both are errors that say where.
+//! A file without its end was cut; one with a wrong checksum was altered. Both errors tell the
+//! position.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -22,37 +24,36 @@ use windward_core::units::{Duration, Time};
 use windward_sim::Simulation;
 use windward_sim::stack::{Codepoint, End};
 
-use crate::emulate::wake;
 use crate::headers;
-use crate::port::{Outside, Port};
+use crate::port::{OutsidePacket, Port, wake};
 
 const MAGIC: &[u8] = b"WDREC\x01";
-/// The longest frame: a packet of 64 KiB, or a scenario of a megabyte.
+/// Maximum length of a frame: a packet of 64 KiB, or a scenario of a megabyte.
 const LONGEST: u32 = 1 << 20;
 
-/// What a record is of.
+/// The run that a record is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The path of the scenario file: traces that it names are looked for in its folder.
+    /// Path of the scenario file; traces that it names are looked for in its folder.
     pub name: String,
-    /// What it said.
+    /// Text of the scenario file.
     pub scenario: String,
-    /// What was changed of it since, keys and values in order.
+    /// Changes of it, keys and values in order.
     pub changes: Vec<(String, String)>,
-    /// Did the run go on for as long as somebody wanted, whatever the file says?
+    /// True if the run had no end, whatever the file says.
     pub is_open: bool,
-    /// Stands for what the trace files held.
+    /// Hash of the trace files.
     pub traces: u64,
-    /// Of each packet so many of its first bytes are kept, and more where links look at more.
+    /// Number of first bytes that are kept of each packet, and more where links look at more.
     pub kept: u32,
 }
 
 /// One packet that came in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Taken {
-    /// Picoseconds since the one before.
+    /// Picoseconds since the packet before.
     since: u64,
-    /// Is it the first of those that were taken together?
+    /// True for the first of the packets that were taken together.
     is_first: bool,
     port: u32,
     end: u8,
@@ -62,10 +63,10 @@ struct Taken {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Record {
+enum RecordedEvent {
     Header(Header),
     Taken(Taken),
-    /// How many packets there are, and how long the run took, picoseconds.
+    /// Number of packets, and length of the run in picoseconds.
     End {
         packets: u64,
         until: u64,
@@ -74,27 +75,27 @@ enum Record {
 
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
-/// Why a record cannot be read.
+/// Reason why a record cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file cannot be.
+    /// The file cannot be read.
     Io(io::Error),
-    /// It is no record, or one of another version.
+    /// It is not a record of this version.
     NotOne,
-    /// It ends before its end; so many packets come before.
+    /// It was cut: its end is missing.
     Cut {
-        /// Packets that are there.
+        /// Number of packets that are there.
         packets: u64,
     },
-    /// What follows so many packets is not what was written.
+    /// It was altered after this many packets.
     Altered {
-        /// Packets before it.
+        /// Number of packets before.
         packets: u64,
     },
     /// Bytes follow the end of the record.
     Longer {
-        /// Where they begin, bytes from the beginning of the file.
+        /// Offset in the file at which they begin.
         offset: u64,
     },
 }
@@ -103,7 +104,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Io(error) => write!(f, "cannot read the record: {error}"),
-            Error::NotOne => f.write_str("this is no record, or one of another version"),
+            Error::NotOne => f.write_str("this is not a record, or one of another version"),
             Error::Cut { packets } => write!(
                 f,
                 "the record was cut: it ends after {packets} packets, before its end was written"
@@ -111,11 +112,11 @@ impl fmt::Display for Error {
             Error::Altered { packets } => {
                 write!(
                     f,
-                    "the record was altered: what follows packet {packets} does not fit its checksum"
+                    "the record was altered: the checksum after packet {packets} does not match"
                 )
             }
             Error::Longer { offset } => {
-                write!(f, "the record ends at byte {offset}, and the file goes on behind it")
+                write!(f, "the record ends at byte {offset}, but the file goes on")
             }
         }
     }
@@ -136,25 +137,26 @@ pub struct Recorder<W> {
     out: W,
     kept: usize,
     last: Time,
-    /// What was read and is not taken in yet.
+    /// Packets that were read and not taken in yet.
     arrived: Vec<Taken>,
     packets: u64,
     failed: Option<io::Error>,
 }
 
 impl<W: Write> Recorder<W> {
-    /// Begins one.
+    /// Begins a record.
     ///
     /// # Errors
-    /// What writing gives.
+    /// If writing fails.
     pub fn begin(mut out: W, header: Header) -> io::Result<Self> {
         let kept = header.kept as usize;
         out.write_all(MAGIC)?;
-        write(&mut out, &Record::Header(header))?;
+        write(&mut out, &RecordedEvent::Header(header))?;
         Ok(Recorder { out, kept, last: Time::ZERO, arrived: Vec::new(), packets: 0, failed: None })
     }
 
-    /// A packet was read; [`Recorder::take_in`] has the instant at which the engine takes it.
+    /// Notes a packet that was read; [`Recorder::take_in`] has the instant at which the engine
+    /// takes it.
     pub(crate) fn arrive(&mut self, port: usize, end: End, bytes: &[u8], ecn: Codepoint) {
         if self.failed.is_some() {
             return;
@@ -171,13 +173,13 @@ impl<W: Write> Recorder<W> {
         });
     }
 
-    /// The engine takes what has arrived, all at once. What cannot be written ends the record, and [`Recorder::finish`] says so: the
-    /// emulation goes on.
+    /// Writes the packets that have arrived, which the engine takes all at once. If they cannot be
+    /// written, the record ends and the emulation goes on; [`Recorder::finish`] returns the error.
     pub(crate) fn take_in(&mut self, now: Time) {
         for mut taken in self.arrived.drain(..) {
             taken.since = now.since(self.last).as_ps();
             self.last = now;
-            match write(&mut self.out, &Record::Taken(taken)) {
+            match write(&mut self.out, &RecordedEvent::Taken(taken)) {
                 Ok(()) => self.packets += 1,
                 Err(error) => {
                     self.failed = Some(error);
@@ -187,22 +189,22 @@ impl<W: Write> Recorder<W> {
         }
     }
 
-    /// Ends it, after a run that went on until then. Returns how many packets it has.
+    /// Ends the record of a run that lasted until `until`. Returns the number of packets.
     ///
     /// # Errors
-    /// What writing gave, now or before: what was written until then is there, and reads as a record that was cut.
+    /// If writing fails now or failed before. The file then reads as a record that was cut.
     pub fn finish(mut self, until: Time) -> io::Result<u64> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let end = Record::End { packets: self.packets, until: until.as_ps() };
+        let end = RecordedEvent::End { packets: self.packets, until: until.as_ps() };
         write(&mut self.out, &end)?;
         self.out.flush()?;
         Ok(self.packets)
     }
 }
 
-fn write(out: &mut impl Write, record: &Record) -> io::Result<()> {
+fn write(out: &mut impl Write, record: &RecordedEvent) -> io::Result<()> {
     let bytes = postcard::to_stdvec_crc32(record, CRC.digest()).map_err(io::Error::other)?;
     out.write_all(&(bytes.len() as u32).to_le_bytes())?;
     out.write_all(&bytes)
@@ -220,7 +222,7 @@ impl<R: Read> Reader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no header.
     pub fn open(from: R) -> Result<Self, Error> {
         let mut from = Counted { from, bytes: 0 };
         let mut magic = [0; MAGIC.len()];
@@ -232,26 +234,27 @@ impl<R: Read> Reader<R> {
             return Err(Error::NotOne);
         }
         match read(&mut from, 0)? {
-            Record::Header(header) => Ok(Reader { from, header, packets: 0 }),
+            RecordedEvent::Header(header) => Ok(Reader { from, header, packets: 0 }),
             _ => Err(Error::Altered { packets: 0 }),
         }
     }
 
-    /// What it is of.
+    /// Header of the record.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Takes all of it through `simulation`, which is made of the scenario and the seed of the header, and lets `out` hear of each packet
-    /// that goes out. Each of `ports` has the number of its flow. Returns how many packets came in.
+    /// Replays the record in `simulation`, which is made from the scenario of the header, and calls
+    /// `out` for each packet that goes out. Each of `ports` has the index of its flow. Returns the
+    /// number of packets that came in.
     ///
     /// # Errors
-    /// If the record was cut or altered; the simulation has taken what comes before.
+    /// If the record was cut or altered; the simulation has taken the packets before that.
     pub fn replay(
         mut self,
         simulation: &mut Simulation,
         ports: &[(usize, Port)],
-        mut out: impl FnMut(usize, &Outside),
+        mut out: impl FnMut(usize, &OutsidePacket),
     ) -> Result<u64, Error> {
         let mut drain = |ports: &[(usize, Port)]| {
             for (number, (_, port)) in ports.iter().enumerate() {
@@ -270,7 +273,7 @@ impl<R: Read> Reader<R> {
         let mut now = Time::ZERO;
         loop {
             match read(&mut self.from, self.packets)? {
-                Record::Taken(taken) => {
+                RecordedEvent::Taken(taken) => {
                     let altered = Error::Altered { packets: self.packets };
                     let end = End::BOTH.get(usize::from(taken.end));
                     let port = ports.get(taken.port as usize);
@@ -290,7 +293,7 @@ impl<R: Read> Reader<R> {
                     woken[taken.port as usize][usize::from(taken.end)] = true;
                     self.packets += 1;
                 }
-                Record::End { packets, until } if packets == self.packets => {
+                RecordedEvent::End { packets, until } if packets == self.packets => {
                     inject(simulation, &mut woken);
                     simulation.advance(Time::from_ps(until));
                     drain(ports);
@@ -300,7 +303,7 @@ impl<R: Read> Reader<R> {
                         _ => Err(Error::Longer { offset }),
                     };
                 }
-                Record::Header(_) | Record::End { .. } => {
+                RecordedEvent::Header(_) | RecordedEvent::End { .. } => {
                     return Err(Error::Altered { packets: self.packets });
                 }
             }
@@ -308,7 +311,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Counts the bytes that are read.
+/// Reader that counts bytes.
 #[derive(Debug)]
 struct Counted<R> {
     from: R,
@@ -323,7 +326,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-fn read(from: &mut impl Read, packets: u64) -> Result<Record, Error> {
+fn read(from: &mut impl Read, packets: u64) -> Result<RecordedEvent, Error> {
     let cut = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => Error::Cut { packets },
         _ => Error::Io(error),

@@ -1,13 +1,13 @@
-//! A queue of a gateway: what it forwards to a device goes through one link of the engine.
+//! A queue of a gateway: packets forwarded to a device go through one link of the engine.
 //!
-//! The kernel hands packets over where it has decided that they leave by the device
-//! ([`Diverted`]); a scenario with one link of the rate and the queue that are asked for, and no
-//! delay, says when each leaves, with which marks and what congestion header, or that it is
-//! dropped. So AQM, routers and classes are those of scenarios, by their names.
+//! The kernel hands packets over once it has decided that they leave by the device ([`Diverted`]).
+//! A scenario with one link of the given rate and queue, without delay, determines when each
+//! leaves, with which marks and congestion header, or that it is dropped. So AQMs, routers and
+//! classes are those of scenarios, with the same names.
 //!
-//! Settings change while packets wait. Another rate is told to the link that is there. Anything
-//! else is a new link: what waits in the old one leaves it first, at the new rate, and what comes meanwhile
-//! is kept for the new one, so that a change loses nothing.
+//! Settings may change while packets wait. A new rate changes the link. All other settings need a
+//! new link: packets in the old one leave it first, at the new rate, and packets that come
+//! meanwhile are kept for the new one, so that a change loses none.
 
 mod claims;
 mod metrics;
@@ -37,14 +37,14 @@ use crate::histogram::Durations;
 use crate::port::Port;
 
 pub use metrics::{Metrics, text};
-pub use settings::{Choice, Config, QDISCS, Settings, SettingsError};
+pub use settings::{Choice, Config, Settings, SettingsError, qdiscs};
 
 /// Packets and their bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
-    /// Of IP packets, headers included.
+    /// Bytes of IP packets, headers included.
     pub bytes: u64,
 }
 
@@ -55,27 +55,28 @@ impl Count {
     }
 }
 
-/// What a queue has done so far. `arrived` is the sum of what was sent, dropped, and waits.
+/// Counts of a queue so far. `arrived` is the sum of the packets that were sent, were dropped, and
+/// wait.
 #[derive(Debug, Clone)]
 pub struct Stats {
     /// The device whose queue it is.
     pub device: String,
-    /// What decides about packets: AQM and router.
+    /// Names of the AQM and of the router.
     pub qdisc: String,
-    /// The rate now.
+    /// The current rate.
     pub rate: Rate,
-    /// What was handed over.
+    /// Packets handed over by the kernel.
     pub arrived: Count,
-    /// What went on.
+    /// Packets sent on.
     pub sent: Count,
-    /// What the queue dropped.
+    /// Packets dropped by the queue.
     pub dropped: Count,
-    /// Packets sent on with CE that came with ECT.
+    /// Packets that came with ECT and were sent on with CE.
     pub marked: u64,
-    /// Datagrams of ours among those sent, in which a router may write.
+    /// Datagrams of Windward among those sent, which a router may write into.
     pub ours: u64,
-    /// Datagrams of ours that asked for a router whose feedback the queue does not give, by the number
-    /// of its kind.
+    /// Datagrams of Windward that asked for a router whose feedback the queue does not give, by the
+    /// number of its kind.
     pub unserved: [u64; RouterKind::ALL.len()],
     /// Packets that wait, and those that wait for new settings.
     pub waiting: u64,
@@ -83,11 +84,11 @@ pub struct Stats {
     pub reloads: u64,
     /// Packets that the kernel dropped, because they were not read in time.
     pub overflow: u64,
-    /// Times from when a packet was read until it was let go.
+    /// Times from the reading of packets to their release.
     pub sojourn: Durations,
-    /// How much later than the link says packets were let go.
+    /// Lateness of the release of packets, compared with the link.
     pub lateness: Lateness,
-    /// Could the thread run before usual ones?
+    /// True if the thread has a real-time priority.
     pub is_real_time: bool,
 }
 
@@ -125,15 +126,15 @@ fn most_wanted(unserved: &[u64; RouterKind::ALL.len()]) -> Option<RouterKind> {
     all.max_by_key(|kind| unserved[*kind as usize])
 }
 
-/// What the thread of a queue shares with others.
+/// State that the thread of a queue shares with others.
 #[derive(Debug)]
 struct Shared {
     stop: AtomicBool,
-    /// Is there something in `next`?
+    /// True if `next` has something.
     changes: AtomicBool,
     next: Mutex<Option<Settings>>,
     stats: Mutex<Stats>,
-    /// How often the thread has gone round.
+    /// Number of rounds of the thread.
     rounds: AtomicU64,
 }
 
@@ -141,17 +142,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A queue at work, on a thread of its own. When it is dropped, packets are forwarded as without it.
+/// A running queue, on a thread of its own. After it is dropped, packets are forwarded as without
+/// it.
 #[derive(Debug)]
 pub struct Router {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<(io::Result<()>, Diverted)>>,
-    /// Of one that has ended, without rules and packets.
+    /// The socket of a queue that has ended, without rules and packets.
     diverted: Option<Diverted>,
 }
 
 impl Router {
-    /// Puts a queue before a device in the network namespace of the calling thread.
+    /// Starts a queue before a device in the network namespace of the calling thread.
     ///
     /// # Errors
     /// Those of [`Diverted::begin`].
@@ -177,39 +179,40 @@ impl Router {
         Ok(Router { shared, thread: Some(thread), diverted: None })
     }
 
-    /// Other settings from now on, for the same device; whether packets of this machine itself are
-    /// among them stays as it was.
+    /// Changes the settings, for the same device. Whether packets of this machine itself are
+    /// diverted stays as it was.
     pub fn change(&self, settings: &Settings) {
         *lock(&self.shared.next) = Some(settings.clone());
         self.shared.changes.store(true, Ordering::Release);
     }
 
-    /// What it has done until a quarter of a second ago.
+    /// Counts up to a quarter of a second ago.
     pub fn stats(&self) -> Stats {
         lock(&self.shared.stats).clone()
     }
 
-    /// The kind of router that datagrams asked for and the queue is not, if some did; of several the
-    /// most wanted.
+    /// The kind of router that datagrams asked for and the queue does not have; of several, the one
+    /// that most datagrams asked for.
     pub fn unserved(&self) -> Option<RouterKind> {
         most_wanted(&lock(&self.shared.stats).unserved)
     }
 
-    /// How often its thread has gone round: more than once a second, as long as it does not hang.
+    /// Number of rounds of its thread: more than one a second, unless it hangs.
     pub fn rounds(&self) -> u64 {
         self.shared.rounds.load(Ordering::Acquire)
     }
 
-    /// Has it ended by itself, by an error?
+    /// True if it has ended because of an error.
     pub fn has_ended(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it. What waits goes on at once. Of several in a namespace all should be stopped before one is
-    /// dropped: the kernel then drops the packets that it holds for the others.
+    /// Ends the queue. Packets that wait go on at once. If there are several in a namespace, all
+    /// should be stopped before one is dropped, since the kernel then drops the packets that it
+    /// holds for the others.
     ///
     /// # Errors
-    /// What the kernel said when it ended by itself.
+    /// The error because of which it had ended.
     pub fn stop(&mut self) -> io::Result<Stats> {
         self.shared.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -224,12 +227,12 @@ impl Router {
 
 impl Drop for Router {
     fn drop(&mut self) {
-        // Whoever wants to know why calls `stop`.
+        // `stop` returns the error.
         let _ = self.stop();
     }
 }
 
-/// Does the kernel forward IPv4 and IPv6 in the network namespace of the calling thread?
+/// Whether the kernel forwards IPv4 and IPv6 in the network namespace of the calling thread.
 pub fn forwarding() -> [bool; 2] {
     let switches = ["ipv4/ip_forward", "ipv6/conf/all/forwarding"];
     switches.map(|switch| {
@@ -238,11 +241,11 @@ pub fn forwarding() -> [bool; 2] {
     })
 }
 
-/// How often others hear of what a queue does.
+/// Time between two updates of the counts that others see.
 const PUBLISH: Duration = Duration::from_millis(250);
-/// After so long the engine begins anew, before its clock and its books are full.
+/// Time after which the engine begins anew, before its clock and its counts overflow.
 const RENEW: Duration = Duration::from_secs(86_400);
-/// Packets that are read before others are let go.
+/// Number of packets that are read before others are released.
 const BATCH: usize = 256;
 
 /// The thread of a queue.
@@ -260,15 +263,11 @@ impl<'a> Worker<'a> {
         let gate = Gate {
             diverted,
             shared,
-            clock: Monotonic::start(),
-            port: Port::default(),
+            link: CurrentLink::new(Port::default(), Served::default()),
             scratch: Vec::new(),
             held: VecDeque::new(),
             outstanding: Outstanding::default(),
-            claims: Claims::new(RandomState::new().build_hasher().finish()),
-            served: Served::default(),
             inside: 0,
-            is_draining: false,
             stats,
             published: Time::ZERO,
         };
@@ -277,7 +276,7 @@ impl<'a> Worker<'a> {
 
     fn run(mut self) -> (io::Result<()>, Diverted) {
         let ended = self.carry();
-        // Also after an error: packets pass from here on as if nobody had held them.
+        // Also after an error: from here on packets pass as without a queue.
         let let_go = self.gate.let_all_go();
         self.publish(0);
         (ended.and(let_go), self.gate.diverted)
@@ -295,7 +294,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Carries packets over this link. Returns whether there is to be another.
+    /// Carries packets over this link. Returns true if there is to be another.
     fn carry_over(
         &mut self,
         simulation: &mut Simulation,
@@ -304,7 +303,7 @@ impl<'a> Worker<'a> {
     ) -> io::Result<bool> {
         let ports = [(0, port)];
         loop {
-            let clock = self.gate.clock;
+            let clock = self.gate.link.clock;
             let late = emulate::run(simulation, &ports, &mut self.gate, &clock, until)?;
             self.lateness.add(&late);
             if self.shared.stop.load(Ordering::Acquire) {
@@ -318,12 +317,12 @@ impl<'a> Worker<'a> {
                 self.reloads += 1;
                 let rate = Some(next.rate());
                 let change = LinkChange { rate, ..LinkChange::default() };
-                // It was made as one that may change, and its rate is no schedule.
+                // The link was made changeable, and its rate is not a schedule.
                 simulation.change_link(0, &change).map_err(io::Error::other)?;
-                self.gate.is_draining |= !next.differs_in_rate_only(&self.settings);
+                self.gate.link.is_draining |= !next.differs_in_rate_only(&self.settings);
                 self.settings = next;
             }
-            self.gate.is_draining |= clock.now() >= Time::ZERO + RENEW;
+            self.gate.link.is_draining |= clock.now() >= Time::ZERO + RENEW;
             if self.gate.is_drained() {
                 return Ok(true);
             }
@@ -332,7 +331,7 @@ impl<'a> Worker<'a> {
 
     fn publish(&mut self, waiting: u64) {
         let gate = &mut self.gate;
-        gate.published = gate.clock.now();
+        gate.published = gate.link.clock.now();
         gate.stats.waiting = waiting + gate.held.len() as u64;
         gate.stats.rate = self.settings.rate();
         gate.stats.qdisc = self.settings.qdisc();
@@ -350,29 +349,42 @@ impl<'a> Worker<'a> {
 struct Gate<'a> {
     diverted: Diverted,
     shared: &'a Shared,
-    clock: Monotonic,
-    port: Port,
+    link: CurrentLink,
     scratch: Vec<u8>,
-    /// What came while the old link was emptied: packets with their notes.
+    /// Packets, with their notes, that came while the old link was emptied.
     held: VecDeque<Vec<u8>>,
     outstanding: Outstanding,
-    claims: Claims,
-    served: Served,
     /// Packets that are in the engine.
     inside: u64,
-    /// Is what comes to wait for the next link?
-    is_draining: bool,
     stats: Stats,
     published: Time,
 }
 
-/// What is noted behind the end of a packet while it is in the engine.
+/// State that begins anew with each link.
+struct CurrentLink {
+    clock: Monotonic,
+    port: Port,
+    claims: Claims,
+    served: Served,
+    /// True if packets that come wait for the next link.
+    is_draining: bool,
+}
+
+impl CurrentLink {
+    fn new(port: Port, served: Served) -> Self {
+        let claims = Claims::new(RandomState::new().build_hasher().finish());
+        CurrentLink { clock: Monotonic::start(), port, claims, served, is_draining: false }
+    }
+}
+
+/// Note behind the end of a packet while it is in the engine.
 struct Note {
-    /// By which the kernel knows it.
+    /// Number by which the kernel knows the packet.
     id: u32,
     ecn: Codepoint,
     is_ours: bool,
-    /// When it was read, by the clock of the link, nanoseconds; before its beginning for what was held.
+    /// Time at which it was read, by the clock of the link, nanoseconds; negative for a packet that
+    /// was held before.
     at: i64,
 }
 
@@ -388,7 +400,7 @@ impl Note {
         bytes
     }
 
-    /// A packet and what is noted behind it.
+    /// Splits bytes into a packet and its note.
     fn split(bytes: &[u8]) -> Option<(&[u8], Note)> {
         let (packet, note) = bytes.split_last_chunk::<{ Self::LENGTH }>()?;
         let [a, b, c, d, ecn, is_ours, at @ ..] = *note;
@@ -400,16 +412,12 @@ impl Note {
 }
 
 impl Gate<'_> {
-    /// A new link with this port begins now.
+    /// Begins a new link with this port.
     fn begin(&mut self, port: &Port, served: Served) {
-        self.served = served;
-        let before = nanoseconds(self.clock.now());
-        self.clock = Monotonic::start();
-        self.claims = Claims::new(RandomState::new().build_hasher().finish());
+        let before = nanoseconds(self.link.clock.now());
+        self.link = CurrentLink::new(port.clone(), served);
+        self.link.port.watch_losses();
         self.published = Time::ZERO;
-        self.port = port.clone();
-        self.port.watch_losses();
-        self.is_draining = false;
         for bytes in &mut self.held {
             if let Some((_, note)) = Note::split(bytes) {
                 let length = bytes.len() - Note::LENGTH;
@@ -420,24 +428,24 @@ impl Gate<'_> {
     }
 
     fn is_drained(&self) -> bool {
-        self.is_draining && self.inside == 0
+        self.link.is_draining && self.inside == 0
     }
 
-    /// The kernel hears of what the queue has dropped.
+    /// Tells the kernel which packets the queue has dropped.
     fn drop_lost(&mut self) -> io::Result<()> {
-        while let Some(lost) = self.port.pop_lost() {
+        while let Some(lost) = self.link.port.pop_lost() {
             if let Some((packet, note)) = Note::split(&lost.bytes) {
                 self.stats.dropped.add(packet.len());
                 self.inside -= 1;
                 self.outstanding.remove(note.id);
                 self.diverted.discard(note.id)?;
             }
-            self.port.recycle(lost);
+            self.link.port.recycle(lost);
         }
         Ok(())
     }
 
-    /// Diverts no more packets, and lets those go that were.
+    /// Ends the diversion, and releases the packets that were diverted.
     fn let_all_go(&mut self) -> io::Result<()> {
         self.drop_lost()?;
         self.diverted.end()?;
@@ -460,8 +468,8 @@ fn nanoseconds(time: Time) -> i64 {
 
 impl Outside for Gate<'_> {
     fn read(&mut self, take: &mut Take<'_>) -> io::Result<()> {
-        if !self.is_draining {
-            // Not all at one instant, which the engine would take for an endless loop.
+        if !self.link.is_draining {
+            // Not all at one instant, which the engine would regard as an endless loop.
             for bytes in self.held.drain(..self.held.len().min(BATCH)) {
                 if let Some((_, note)) = Note::split(&bytes) {
                     self.inside += 1;
@@ -469,20 +477,20 @@ impl Outside for Gate<'_> {
                 }
             }
         }
-        let now = self.clock.now();
+        let now = self.link.clock.now();
         let at = nanoseconds(now);
-        let must_wait = self.is_draining || !self.held.is_empty();
-        let Gate { diverted, scratch, held, outstanding, stats, inside, claims, served, .. } = self;
+        let must_wait = self.link.is_draining || !self.held.is_empty();
+        let Gate { diverted, scratch, held, outstanding, stats, inside, link, .. } = self;
         diverted.read(BATCH, |id, packet| {
             stats.arrived.add(packet.len());
             outstanding.add(id, packet.len());
             let ecn = codepoint(packet);
             let (is_ours, asked) = asked_of(packet);
-            stats.unserved[asked as usize] += u64::from(!served[asked as usize]);
+            stats.unserved[asked as usize] += u64::from(!link.served[asked as usize]);
             scratch.clear();
             scratch.extend_from_slice(packet);
             if is_ours {
-                claims.check(now, scratch);
+                link.claims.check(now, scratch);
             }
             scratch.extend(Note { id, ecn, is_ours, at }.bytes());
             if must_wait {
@@ -497,7 +505,7 @@ impl Outside for Gate<'_> {
 
     fn write(&mut self, _: usize, _: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
         let Some((packet, note)) = Note::split(bytes) else { return Ok(()) };
-        let sojourn = (nanoseconds(self.clock.now()) - note.at).max(0) as u64;
+        let sojourn = (nanoseconds(self.link.clock.now()) - note.at).max(0) as u64;
         self.stats.sojourn.record(Duration::from_nanos(sojourn));
         self.stats.sent.add(packet.len());
         self.stats.marked += u64::from(ecn == Codepoint::Ce && note.ecn != Codepoint::Ce);
@@ -514,23 +522,22 @@ impl Outside for Gate<'_> {
         let asked = self.shared.stop.load(Ordering::Acquire)
             || self.shared.changes.load(Ordering::Acquire)
             || self.is_drained()
-            || self.clock.now() >= self.published + PUBLISH;
+            || self.link.clock.now() >= self.published + PUBLISH;
         if asked {
             return Ok(false);
         }
-        if self.is_draining || self.held.is_empty() {
+        if self.link.is_draining || self.held.is_empty() {
             wait(self.diverted.as_fd(), most)?;
         }
         Ok(true)
     }
 }
 
-/// The packets that the kernel waits for a word about, each with its length. Their numbers follow on
-/// each other.
+/// Packets that await a verdict, each with its length. Their numbers are consecutive.
 #[derive(Debug, Default)]
 struct Outstanding {
     first: u32,
-    /// Zero for those that are decided; packets have a header.
+    /// Lengths; zero after the verdict.
     lengths: VecDeque<u32>,
 }
 
@@ -539,7 +546,7 @@ impl Outstanding {
         if self.lengths.is_empty() {
             self.first = id;
         }
-        // Those between were dropped before they could be read.
+        // Packets in between were dropped before they could be read.
         let place = id.wrapping_sub(self.first) as usize;
         if place >= self.lengths.len() {
             self.lengths.resize(place, 0);
@@ -558,7 +565,7 @@ impl Outstanding {
         }
     }
 
-    /// All that are left, in order.
+    /// All packets that are left, in order.
     fn take(&mut self) -> impl Iterator<Item = (u32, usize)> {
         let first = self.first;
         let lengths = std::mem::take(&mut self.lengths);

@@ -1,8 +1,8 @@
-//! Network namespaces at the ends of ports, joined by nothing but the links of the scenario.
+//! Network namespaces at the ends of ports, connected only by the links of the scenario.
 //!
-//! Each node of a scenario that a port begins or ends at is a namespace, and each port is a pair of TUN devices in two of them,
-//! with addresses of its own. A program in one of them reaches the other end of a port by its address, or by the name of the
-//! node.
+//! Each node at which a port begins or ends is a namespace, and each port is a pair of TUN devices
+//! in two namespaces, with addresses of its own. A program in one of them reaches the other end of
+//! a port by its address, or by the name of the node.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -24,19 +24,20 @@ use crate::emulate::{Lateness, Outside, Take};
 use crate::port::{NAME, Port};
 use crate::waits::{Waited, Watch};
 
-/// What a testbed is like.
+/// Properties of a testbed.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Do ports begin in the network of whoever calls, instead of in namespaces?
+    /// True if ports begin in the network of the caller, instead of in namespaces.
     pub present: bool,
-    /// The MTU of the devices, bytes, instead of the packet size of the ports; what is larger than that is answered by ICMP.
+    /// MTU of the devices, bytes, instead of the packet size of the ports; larger packets are
+    /// answered by ICMP.
     pub mtu: Option<u16>,
-    /// May the kernel hand over and take many packets at once? See [`Tun`].
+    /// True if the kernel may hand over and take many packets at once; see [`Tun`].
     pub offload: bool,
-    /// Do default routes lead to the node where a port begins, as to the rest of the world?
+    /// True if default routes lead to the node where a port begins.
     pub default_routes: bool,
-    /// Has each port namespaces of its own, also where several begin or end at one node? Its nodes are then called after its flow
-    /// too, as `outside.rival-1`.
+    /// True if each port has namespaces of its own, even if several begin or end at one node. The
+    /// name of a node then has that of the flow too, as in `outside.rival-1`.
     pub apart: bool,
 }
 
@@ -45,27 +46,29 @@ pub struct Options {
 struct Device {
     port: usize,
     end: End,
-    /// What is longer cannot cross the port, bytes.
+    /// Size of the largest packet that can cross the port, bytes.
     mtu: u16,
     received: Received,
     to_send: ToSend,
 }
 
-/// Packets that the engine has not seen, or that nobody has seen since.
+/// Counts of packets that did not enter the engine, or did not reach a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strays {
-    /// Larger than the port lets through: answered by ICMP, or in pieces where that is allowed.
+    /// Packets too large for the port: answered by ICMP, or fragmented if that is allowed.
     pub too_big: u64,
-    /// No IP packets.
+    /// Bytes that are not IP packets.
     pub malformed: u64,
-    /// The kernel did not take them.
+    /// Packets that the kernel did not take.
     pub refused: u64,
-    /// The kernel dropped them since they were not read in time: how the machine is too slow.
+    /// Packets that the kernel dropped because they were not read in time, as the machine is too
+    /// slow.
     pub overflow: u64,
 }
 
 impl Strays {
-    /// How an emulation kept its clock, how long its programs waited for a CPU, and whether it may be used.
+    /// Record of how well an emulation kept its clock, how long its programs waited for a CPU, and
+    /// whether its results may be used.
     pub fn record(
         self,
         late: &Lateness,
@@ -94,13 +97,13 @@ impl Strays {
     }
 }
 
-/// Does anything listen in the network namespace of that process? Lines behind the headings of
+/// True if a socket listens in the network namespace of a process. Lines after the headings of
 /// proc_net(5) are sockets.
 pub fn listens(process: u32) -> bool {
     has_sockets(&format!("/proc/{process}/net"))
 }
 
-/// The same of the namespace of the calling thread.
+/// True if a socket listens in the namespace of the calling thread.
 pub fn listens_here() -> bool {
     has_sockets("/proc/thread-self/net")
 }
@@ -112,7 +115,7 @@ fn has_sockets(directory: &str) -> bool {
     })
 }
 
-/// Namespaces, and the devices in them that packets cross.
+/// Namespaces and the devices in them that packets cross.
 #[derive(Debug)]
 pub struct Testbed {
     namespaces: BTreeMap<String, Namespace>,
@@ -122,26 +125,27 @@ pub struct Testbed {
     /// Two for each pair.
     devices: Vec<Device>,
     poller: Poller,
-    /// Numbers of the devices that have something, as far as was seen last.
+    /// Indices of the devices that had packets when last polled.
     ready: Vec<usize>,
     ended: bool,
     stop: Option<&'static AtomicBool>,
     strays: Strays,
 }
 
-/// So many packets are read from a device before it is the turn of the next.
+/// Number of packets that are read from a device before the next one has its turn.
 const TURN: usize = 64;
-/// Stands for what is watched and no device.
+/// Stands for a file that is watched and is not a device.
 const WATCHED: u64 = u64::MAX;
 
-/// The nodes at which a flow begins and ends; where the topology has none, they are called after the flow.
+/// Nodes at which a flow begins and ends; if the topology has no names for them, they have the name
+/// of the flow.
 fn nodes(scenario: &Scenario, flow: usize) -> [String; 2] {
     let flow = &scenario.flows[flow];
     let own = || ["sender", "receiver"].map(|end| format!("{}-{end}", flow.name));
     flow.kind.nodes.clone().unwrap_or_else(own)
 }
 
-/// The flows of a scenario that are ports, and the nodes at which each begins and ends.
+/// Flows of a scenario that are ports, with the nodes at which each begins and ends.
 pub fn ports(scenario: &Scenario) -> impl Iterator<Item = (usize, [String; 2])> {
     (0..scenario.flows.len())
         .filter(|flow| scenario.flows[*flow].kind.traffic.protocol_name() == NAME)
@@ -149,8 +153,9 @@ pub fn ports(scenario: &Scenario) -> impl Iterator<Item = (usize, [String; 2])> 
 }
 
 impl Testbed {
-    /// Makes all of it for `scenario`, of whose simulation these are the [ports](crate::port::Ports::take). `go_on` hears which share of it is
-    /// there, and says whether to go on: if not, there is `None`.
+    /// Builds the testbed for `scenario`, whose simulation has these
+    /// [ports](crate::port::Ports::take). `go_on` is called with the share that is done, and
+    /// returns whether to go on; if not, the result is `None`.
     ///
     /// # Errors
     /// Without the rights ([`windward_netns::become_root`]), and as of [`Pair::new`].
@@ -228,7 +233,8 @@ impl Testbed {
         Ok(Some(testbed))
     }
 
-    /// Removes all of it, what still runs there too. The kernel takes its time for many devices: `heard` is told which share is gone.
+    /// Removes the testbed and kills what still runs in it. As that takes time with many devices,
+    /// `heard` is called with the share that is done.
     pub fn close(mut self, mut heard: impl FnMut(f64)) {
         let all = self.pairs.len().max(1) as f64;
         while self.pairs.pop().is_some() {
@@ -236,7 +242,7 @@ impl Testbed {
         }
     }
 
-    /// The ports, each with the number of its flow.
+    /// The ports, each with the index of its flow.
     pub fn ports(&self) -> &[(usize, Port)] {
         &self.ports
     }
@@ -261,7 +267,8 @@ impl Testbed {
         self.pairs.get(port)
     }
 
-    /// Ends an emulation when `file` can be read, such as a [child](windward_netns::Inside) that has ended. It must stay open as long as this.
+    /// Ends an emulation when `file` can be read, such as that of a [child](windward_netns::Inside)
+    /// that has ended. The file must stay open as long as the testbed.
     ///
     /// # Errors
     /// As of [`Poller::add`].
@@ -269,34 +276,35 @@ impl Testbed {
         self.poller.add(file, WATCHED)
     }
 
-    /// Has such a file ended it?
+    /// True if such a file has ended the emulation.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Ends an emulation when this becomes true, or no longer.
+    /// Ends an emulation when `stop` becomes true; `None` undoes that.
     pub fn stop_on(&mut self, flag: Option<&'static AtomicBool>) {
         self.stop = flag;
     }
 
-    /// Watches how long programs in the namespaces wait for a CPU, from now on; the network of whoever calls is not among them.
+    /// Measures how long programs in the namespaces wait for a CPU, from now on; not those in the
+    /// network of the caller.
     ///
     /// # Errors
-    /// If the kernel does not tell which namespaces they are, or a thread cannot be made.
+    /// If the namespaces cannot be identified, or a thread cannot be made.
     pub fn watch_waits(&self) -> io::Result<Watch> {
         let ids: Result<_> = self.namespaces.values().map(Namespace::id).collect();
         Watch::start(ids.map_err(io::Error::other)?)
     }
 
-    /// What the engine has not seen, or nobody since.
+    /// Counts of packets that did not enter the engine, or did not reach a program.
     pub fn strays(&mut self) -> Strays {
         let ends = self.pairs.iter_mut().flat_map(|pair| [&mut pair.outside, &mut pair.inside]);
         let overflow = ends.map(|end| end.overflow().unwrap_or(0)).sum();
         Strays { overflow, ..self.strays }
     }
 
-    /// Gives the namespaces names by which the next process finds what this one has left, should it be killed: see
-    /// [`Namespace::publish`]. Without the right to do so it leaves them as they are.
+    /// Gives the namespaces names, so that the next process can clean up if this one is killed; see
+    /// [`Namespace::publish`]. Without the right to do so, they stay without names.
     pub fn publish_for_sweep(&mut self) {
         static MADE: AtomicU64 = AtomicU64::new(0);
         for namespace in self.namespaces.values_mut() {
@@ -305,7 +313,7 @@ impl Testbed {
         }
     }
 
-    /// Kills what still runs in the namespaces. Who drops a testbed does that too.
+    /// Kills what still runs in the namespaces, as dropping the testbed does.
     ///
     /// # Errors
     /// As of [`Namespace::kill_all`].
@@ -315,9 +323,9 @@ impl Testbed {
 }
 
 impl Drop for Testbed {
-    /// Nothing that was started in a namespace outlives it.
+    /// Kills what still runs in the namespaces.
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // An error cannot be reported here.
         let _ = self.kill_all();
     }
 }
@@ -342,7 +350,8 @@ impl Outside for Testbed {
                 match side.tun.recv_many(&mut device.received) {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    // A packet that cannot be split is lost; a device that is gone has nothing more.
+                    // A packet that cannot be split is lost; a device that is gone has no more
+                    // packets.
                     Err(_) => {
                         strays.malformed += 1;
                         break;
@@ -360,7 +369,8 @@ impl Outside for Testbed {
                         continue;
                     }
                     strays.too_big += 1;
-                    // From the far end: the kernel does not believe its own addresses.
+                    // The answer comes from the far end, since the kernel drops packets from its
+                    // own addresses.
                     let far = match device.end {
                         End::Sender => &pairs[device.port].inside,
                         End::Receiver => &pairs[device.port].outside,
@@ -410,7 +420,7 @@ impl Outside for Testbed {
     }
 }
 
-/// Tells who sent a packet that it is too large, where that may be told.
+/// Tells the sender of a packet that it is too large, where ICMP allows that.
 fn answer(tun: &Tun, bytes: &[u8], mtu: u16, (ipv4, ipv6): (Ipv4Addr, Ipv6Addr)) {
     let Some(message) = packet::too_big(bytes, mtu, ipv4, ipv6) else { return };
     if tun.has_offload() {

@@ -1,8 +1,9 @@
-//! Programs on the ports of a scenario, measured by the links that they send over; and simulated flows in place of the ports,
-//! measured by the same code in virtual time.
+//! Programs on the ports of a scenario, measured by the links that they send over; and simulated
+//! flows in place of the ports, measured by the same code in virtual time.
 //!
-//! What is measured lasts from [`Window::warmup`] after the [beginning](Figures::began) of the first flow on, for [`Window::time`]. Bytes and
-//! packets are those of IP, headers included, as links count them.
+//! The measurement begins [`Window::warmup`] after the [beginning](Figures::began) of the first
+//! flow, and takes [`Window::time`]. Bytes and packets are those of IP, headers included, as links
+//! count them.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -32,56 +33,60 @@ use crate::port::Ports;
 use crate::record::Recorder;
 use crate::testbed::{self, Testbed, listens};
 
-/// What runs at the ends of a port, in network namespaces of its own: lines of a shell.
+/// Programs at the ends of a port, in network namespaces of their own: lines of a shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// At the far end, where the port begins, which it sends from. The other end is called `inside`.
+    /// Sender, at the far end, where the port begins. The name of the other end is `inside`.
     pub server: String,
-    /// Where the port ends; the far end is called `outside`. Both names are of IPv4 addresses; `outside6` and `inside6` are of IPv6.
+    /// Receiver, where the port ends. The name of the far end is `outside`. Both names have IPv4
+    /// addresses; `outside6` and `inside6` have IPv6 addresses.
     pub client: String,
-    /// The congestion control of the kernel that TCP of the far end has if nobody says otherwise, as `cubic`.
+    /// Default congestion control of TCP at the far end, such as `cubic`.
     pub congestion_control: Option<String>,
-    /// May the client take a while to end, since what it prints counts? Else it is ended when all is measured.
+    /// True if the client may take a while to end, since its output counts; else it is ended when
+    /// the measurement is.
     pub says: bool,
 }
 
-/// What is measured of a run.
+/// Measured part of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// So much is left out after the beginning.
+    /// Time after the beginning that is left out.
     pub warmup: Duration,
-    /// So long is measured.
+    /// Length of the measurement.
     pub time: Duration,
 }
 
-/// What a flow did.
+/// Outcome of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowFigures {
-    /// What reached the end of the flow, bits per second of IP packets; what had arrived before counts again.
+    /// Rate at which data arrived, bits per second of IP packets; duplicates count again.
     pub arrived_bps: f64,
-    /// The same without what had arrived before; of a port, whose packets nobody understands, as `arrived_bps`.
+    /// The same without duplicates; for a port, whose packets are opaque, equal to `arrived_bps`.
     pub unique_bps: f64,
 }
 
-/// What was measured.
+/// Outcome of the measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// When as many bytes of the first flow had arrived as a full packet has: programs greet each other before they send.
+    /// When as many bytes of the first flow had arrived as a full packet has, since programs
+    /// exchange greetings before they send data.
     pub began: Time,
-    /// One for each flow asked for, in order.
+    /// The flows to be measured, in order.
     pub flows: Vec<FlowFigures>,
-    /// Packets that came to the bottleneck of the first flow, of whatever flow.
+    /// Packets of all flows that came to the bottleneck of the first flow.
     pub sent: u64,
-    /// Those of them that its queue did not drop and its channel did not destroy.
+    /// Packets of these that its queue did not drop and its channel did not destroy.
     pub delivered: u64,
-    /// Packets waiting there, mean of a look each 10 ms.
+    /// Mean number of packets waiting there, sampled every 10 ms.
     pub mean_queue_packets: f64,
-    /// The largest packet of the first flow that arrived, bytes of IP; of a simulated flow, its size of a full packet.
+    /// Size of the largest packet of the first flow that arrived, bytes of IP; for a simulated
+    /// flow, the size of a full packet.
     pub packet_size: u32,
 }
 
 impl Figures {
-    /// Packets sent for each that was delivered; infinite if none was.
+    /// Packets sent per packet delivered; infinite if none was delivered.
     pub fn sent_per_delivered(&self) -> f64 {
         if self.delivered == 0 { f64::INFINITY } else { self.sent as f64 / self.delivered as f64 }
     }
@@ -90,46 +95,46 @@ impl Figures {
 /// A run on the real clock.
 #[derive(Debug)]
 pub struct Emulated {
-    /// What the links say of it.
+    /// Outcome as the links measured it.
     pub figures: Figures,
-    /// What each client wrote to standard output.
+    /// Standard output of each client.
     pub outputs: Vec<String>,
-    /// How the clock was kept.
+    /// Record of how well the clock was kept.
     pub clock: EmulationRecord,
-    /// Stands for all that the engine did: a replay of the record has the same.
+    /// Fingerprint of the run: a replay of the record has the same.
     pub fingerprint: u64,
 }
 
-/// Why there are no figures.
+/// Reason why a measurement failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The scenario is none.
+    /// The scenario is invalid.
     Scenario(ScenarioError),
-    /// It has not as many ports as there are programs.
+    /// The number of ports differs from that of programs.
     Ports {
-        /// Ports.
+        /// Number of ports.
         ports: usize,
-        /// Programs.
+        /// Number of programs.
         programs: usize,
     },
     /// Namespaces, devices or children cannot be made.
     Netns(windward_netns::Error),
-    /// A call of the system failed, while doing this.
+    /// A system call failed.
     Io {
-        /// As `choose the congestion control bbr`.
+        /// What was tried, such as `choose the congestion control bbr`.
         doing: String,
-        /// What the system says.
+        /// The answer of the system.
         source: io::Error,
     },
-    /// The client ended before all was measured.
+    /// The client ended before the measurement did.
     Ended {
-        /// Exit status, as shells have it.
+        /// Exit status, as in shells.
         status: i32,
-        /// The end of what client and server wrote to standard error.
+        /// End of the standard error of client and server.
         said: String,
     },
-    /// Nothing was delivered for so long.
+    /// Nothing was delivered for this time.
     Nothing(Duration),
 }
 
@@ -177,35 +182,36 @@ impl From<windward_netns::Error> for Error {
     }
 }
 
-/// Between two looks at the queue.
+/// Time between two samples of the queue.
 const LOOK: Duration = Duration::from_millis(10);
-/// Between two looks at whether anything was delivered.
+/// Time between two checks whether anything was delivered.
 const WATCH: Duration = Duration::from_millis(2);
-/// The longest that a program may take until a full packet arrives: greetings take round trips, of seconds on some links.
+/// Longest time that a program may take until a full packet arrives: greetings take round trips,
+/// which take seconds on some links.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest that it may take to end after the last packet that counts.
+/// Longest time that it may take to end after the last packet that counts.
 const GRACE: Duration = Duration::from_secs(8);
-/// How long a program that was asked to end may take.
+/// Longest time that a program may take to end after it was asked to.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The most that is shown of what a program wrote to standard error, bytes.
+/// Maximum length of the standard error of a program that is shown, bytes.
 const SAID: usize = 600;
 
-/// What stands at an instant.
+/// Counts at an instant.
 #[derive(Debug)]
 struct Standing {
     at: Time,
-    /// Arrived, and unique of it, bytes.
+    /// Bytes that have arrived, and without duplicates.
     flows: Vec<[u64; 2]>,
     link: LinkSnapshot,
 }
 
-/// Measures a simulation, whoever moves it on.
+/// Measures a simulation that the caller advances.
 #[derive(Debug)]
 struct Ruler {
     window: Window,
     flows: Vec<usize>,
     link: usize,
-    /// A full packet of the first flow, bytes.
+    /// Size of a full packet of the first flow, bytes.
     full: u32,
     next: Time,
     began: Option<Time>,
@@ -252,7 +258,7 @@ impl Ruler {
         Standing { at: simulation.now(), flows, link: simulation.link(self.link) }
     }
 
-    /// Looks at a simulation that has come to [`Ruler::next`].
+    /// Samples a simulation that has come to [`Ruler::next`].
     fn look(&mut self, simulation: &mut Simulation) {
         let now = simulation.now();
         let Some(began) = self.began else {
@@ -280,7 +286,8 @@ impl Ruler {
         self.next = (self.next + LOOK).max(now).min(until);
     }
 
-    /// The program has ended. If that was in the last tenth of what counts, all until now is measured: it has its own beginning.
+    /// Notes that the program has ended. If that was in the last tenth of the measurement, the
+    /// measurement ends here, since the program measures from its own beginning.
     fn end(&mut self, simulation: &mut Simulation) {
         let Some(began) = self.began.filter(|_| self.first.is_some() && self.last.is_none()) else {
             return;
@@ -313,10 +320,11 @@ impl Ruler {
     }
 }
 
-/// The scenario with a simulated flow in place of each port, in their order, and the numbers of these flows.
+/// The scenario with a simulated flow in place of each port, in order, and the indices of these
+/// flows.
 ///
 /// # Errors
-/// If it is none, or has another number of ports.
+/// If the scenario is invalid, or has another number of ports.
 pub fn twin(
     file: &ScenarioFile,
     stacks: &Stacks,
@@ -337,8 +345,9 @@ pub fn twin(
     Ok((scenario, ports))
 }
 
-/// Measures these flows of a scenario in virtual time. If they are to have begun at some time, as a program did whose greetings took
-/// a while, they start so much later. `None` if nothing was delivered, or if `stop` became true.
+/// Measures flows of a scenario in virtual time. If a beginning is given, such as that of a program
+/// whose greetings took a while, the flows start later so that they begin then. `None` if nothing
+/// was delivered, or if `stop` became true.
 pub fn simulate(
     scenario: &Scenario,
     flows: &[usize],
@@ -374,11 +383,13 @@ pub fn simulate(
     ruler.figures()
 }
 
-/// Runs a program at each port of a scenario, in the order of its flows, and measures it. The first client decides how long it takes: it
-/// has a while to end by itself. What comes in is recorded, if asked for. `None` if `stop` became true.
+/// Runs a program at each port of a scenario, in the order of its flows, and measures it. The run
+/// lasts until the first client ends, which has some time to do so by itself. Packets that come in
+/// are recorded, if asked for. `None` if `stop` became true.
 ///
 /// # Errors
-/// [`Error`]; without the rights to make namespaces among them, and a record that cannot be written.
+/// [`Error`]; among others, without the rights to make namespaces, and if the record cannot be
+/// written.
 pub fn emulate<W: Write + Send>(
     file: &ScenarioFile,
     stacks: &Stacks,
@@ -387,8 +398,8 @@ pub fn emulate<W: Write + Send>(
     recorder: Option<Recorder<W>>,
     stop: &'static AtomicBool,
 ) -> Result<Option<Emulated>, Error> {
-    // The thread that moves packets is preferred from then on, for good.
-    let run = || match Run::begin(file, stacks, programs, window, stop)? {
+    // From then on the thread that moves packets has a higher priority.
+    let run = || match TrialRun::begin(file, stacks, programs, window, stop)? {
         Some(run) => run.measure(recorder),
         None => Ok(None),
     };
@@ -399,7 +410,7 @@ pub fn emulate<W: Write + Send>(
     on_a_thread.map_err(|source| Error::Io { doing: "make a thread".to_owned(), source })?
 }
 
-/// What a program writes, in memory.
+/// Output of a program, in memory.
 fn paper() -> Result<File, Error> {
     let file = memfd_create("windward", MemfdFlags::CLOEXEC);
     file.map(File::from).map_err(|error| Error::Io {
@@ -410,7 +421,7 @@ fn paper() -> Result<File, Error> {
 
 fn read(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    // Memory can be read; what cannot is not there.
+    // Reading from memory does not fail.
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -435,12 +446,12 @@ impl Started {
         Ok(Started { child, stdout, stderr })
     }
 
-    /// What it wrote to standard output and standard error.
+    /// Everything that it wrote to standard output and standard error.
     pub(crate) fn wrote(&mut self) -> [String; 2] {
         [read(&mut self.stdout), read(&mut self.stderr)]
     }
 
-    /// The end of what it said of errors.
+    /// End of its standard error.
     fn said(&mut self) -> String {
         let said = read(&mut self.stderr);
         let mut from = said.len().saturating_sub(SAID);
@@ -451,11 +462,11 @@ impl Started {
     }
 }
 
-/// A run that goes on.
+/// A run in progress.
 #[derive(Debug)]
-struct Run {
+struct TrialRun {
     simulation: Simulation,
-    /// Before the testbed, which ends what else is in its namespaces.
+    /// Dropped before the testbed, which kills all else in its namespaces.
     clients: Vec<Started>,
     servers: Vec<Started>,
     testbed: Testbed,
@@ -465,7 +476,7 @@ struct Run {
     stop: &'static AtomicBool,
 }
 
-impl Run {
+impl TrialRun {
     fn begin(
         file: &ScenarioFile,
         stacks: &Stacks,
@@ -502,15 +513,15 @@ impl Run {
         testbed.end_with(clients[0].child.as_fd())?;
         testbed.stop_on(Some(stop));
         let says = programs[0].says;
-        Ok(Some(Run { simulation, clients, servers, testbed, ruler, window, says, stop }))
+        Ok(Some(TrialRun { simulation, clients, servers, testbed, ruler, window, says, stop }))
     }
 
-    /// Goes on until the first client ends, or is too long about it.
+    /// Runs until the first client ends, or takes too long.
     fn measure<W: Write>(
         mut self,
         mut recorder: Option<Recorder<W>>,
     ) -> Result<Option<Emulated>, Error> {
-        // Before this thread is preferred, which others that it makes would be too.
+        // Before this thread gets a higher priority, which the threads that it makes would inherit.
         let watch = self.testbed.watch_waits();
         let watch =
             watch.map_err(|source| Error::Io { doing: "make a thread".to_owned(), source })?;
@@ -519,8 +530,8 @@ impl Run {
         let ports = self.testbed.ports().to_vec();
         let mut late = Lateness::new();
         let mut end = Time::ZERO + PATIENCE;
-        let mut run = |run: &mut Run, until: Time| {
-            let Run { simulation, testbed, .. } = run;
+        let mut run = |run: &mut TrialRun, until: Time| {
+            let TrialRun { simulation, testbed, .. } = run;
             let more = emulate::run_recorded(
                 simulation,
                 &ports,
@@ -590,7 +601,7 @@ impl Run {
     }
 }
 
-/// Starts what sends, and waits until it listens; for a moment.
+/// Starts the server, and waits a moment until it listens.
 fn start_server(
     testbed: &mut Testbed,
     port: usize,
@@ -601,7 +612,8 @@ fn start_server(
     let pair = testbed.pair(port).expect("each port has a pair");
     let pair_inside = (pair.inside.ipv4, pair.inside.ipv6);
     let pair_outside = (pair.outside.ipv4, pair.outside.ipv6);
-    // A name has one address, so that all programs send by the same version of IP: headers differ.
+    // A name has one address, so that all programs use the same version of IP, since headers differ
+    // in size.
     for (node, (ipv4, ipv6), name) in
         [(&inside, pair_outside, "outside"), (&outside, pair_inside, "inside")]
     {
@@ -624,13 +636,13 @@ fn start_server(
     Ok(server)
 }
 
-/// Makes it what TCP of the namespace has if nobody says otherwise.
+/// Sets the default congestion control of TCP in the namespace.
 fn choose(namespace: &Namespace, name: &str) -> Result<(), Error> {
     let mut tries = 0;
     loop {
-        // Another process that allowed it may end, and take that back, at any time.
+        // Another process that allowed it may end at any time and undo that.
         let allowed = Allowed::all([name]);
-        // /proc/sys/net is that of the namespace of whoever opens it.
+        // /proc/sys/net is that of the namespace of the thread that opens it.
         let chosen = namespace.run(|| fs::write(CHOSEN, name))?;
         drop(allowed);
         tries += 1;
@@ -649,7 +661,8 @@ const CHOSEN: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
-/// The congestion controls that the kernel has loaded (ip-sysctl, tcp_available_congestion_control).
+/// The congestion controls that the kernel has loaded (ip-sysctl,
+/// tcp_available_congestion_control).
 ///
 /// # Errors
 /// If /proc cannot be read.
@@ -657,11 +670,12 @@ pub fn kernel_controls() -> io::Result<Vec<String>> {
     Ok(fs::read_to_string(AVAILABLE)?.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Lets network namespaces choose among all these congestion controls of the kernel, as long as this lives: only those that
-/// `tcp_allowed_congestion_control` of the initial namespace lists can be chosen in another.
+/// Lets network namespaces choose these congestion controls of the kernel, as long as this lives:
+/// other namespaces can only choose those in `tcp_allowed_congestion_control` of the initial
+/// namespace.
 #[derive(Debug)]
 pub struct Allowed {
-    /// What was allowed before, if that is to come back.
+    /// The previous value, if it is to be restored.
     before: Option<String>,
 }
 
@@ -669,7 +683,8 @@ impl Allowed {
     /// Adds those that are missing.
     ///
     /// # Errors
-    /// Without root in the initial network namespace, if any is missing; the words say what to do.
+    /// Without root in the initial network namespace, if any is missing; the error tells what to
+    /// do.
     pub fn all<'a>(names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         let before = fs::read_to_string(ALLOWED)?;
         let mut all: Vec<&str> = before.split_whitespace().collect();
@@ -683,7 +698,7 @@ impl Allowed {
             return Ok(Allowed { before: None });
         }
         fs::write(ALLOWED, all.join(" ")).map_err(|error| {
-            // The kernel takes the right to write away from all but the initial network namespace.
+            // The kernel allows writing only in the initial network namespace.
             let elsewhere = fs::metadata(ALLOWED).is_ok_and(|file| file.permissions().readonly());
             let all = all.join(" ");
             let advice = match elsewhere {
@@ -702,7 +717,7 @@ impl Allowed {
 impl Drop for Allowed {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // There is nobody to tell.
+            // An error cannot be reported here.
             let _ = fs::write(ALLOWED, before.trim());
         }
     }
@@ -731,8 +746,9 @@ mod tests {
 
     #[test]
     fn a_window_is_what_arrives_in_a_round_trip() {
-        // Five packets of 1000 bytes in 2 * 10 ms, 1 ms for a packet and 0.1 ms for an acknowledgment of 100
-        // bytes: 40,000 bits in 21.1 ms. Four seconds may hold one packet more or less.
+        // Five packets of 1000 bytes in 2 * 10 ms, 1 ms for a packet and 0.1 ms for an
+        // acknowledgment of 100 bytes: 40,000 bits in 21.1 ms. Four seconds may hold one packet
+        // more or less.
         let figures = simulated(&[("rwnd", "5"), ("ack_size", "100")], "0");
         let expected = 40_000.0 / 0.0211;
         assert!((figures.flows[0].arrived_bps - expected).abs() < 2.0 * 8000.0, "{figures:?}");

@@ -1,7 +1,8 @@
-//! How long programs in network namespaces were ready to run and had no CPU.
+//! Time for which programs in network namespaces were ready to run and had no CPU.
 //!
-//! The kernel counts for each thread the time that it spent on a run queue (the second number of /proc/PID/task/TID/schedstat).
-//! A thread reads it twice a second for all processes of the namespaces; what ends is counted as far as it was seen.
+//! The kernel counts for each thread the time that it spent on a run queue (the second number of
+//! /proc/PID/task/TID/schedstat). A thread reads it twice a second for all processes of the
+//! namespaces; processes that end count up to the last reading.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,20 +19,21 @@ use crate::clock::{Clock, Monotonic};
 /// A network namespace: device and inode of its file.
 pub type NamespaceId = (u64, u64);
 
-/// Between two readings.
+/// Time between two readings.
 const PERIOD: std::time::Duration = std::time::Duration::from_millis(500);
 
-/// How long the programs of the most starved namespace waited for a CPU.
+/// Time for which the programs of the most starved namespace waited for a CPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Waited {
-    /// The sum over their threads.
+    /// Sum over their threads.
     pub waited: Duration,
-    /// For how long they were watched.
+    /// Time for which they were watched.
     pub watched: Duration,
 }
 
 impl Waited {
-    /// The time waited over the time watched; 1 at most, also if several threads waited at once.
+    /// Time waited as a share of the time watched; at most 1, even if several threads waited at
+    /// once.
     pub fn share(self) -> f64 {
         let watched = self.watched.as_secs_f64();
         if watched > 0.0 { (self.waited.as_secs_f64() / watched).min(1.0) } else { 0.0 }
@@ -47,7 +49,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins now: what processes waited before does not count. Call it before a thread becomes urgent, for it would be as urgent.
+    /// Begins to watch; waiting before this does not count. Call it before a thread gets a higher
+    /// priority, which the watching thread would inherit.
     ///
     /// # Errors
     /// If a thread cannot be made.
@@ -69,22 +72,22 @@ impl Watch {
         Ok(Watch { stop, thread })
     }
 
-    /// Reads once more and ends: call it while the processes are there. `None` if the kernel does not count what threads wait
-    /// (CONFIG_SCHED_INFO).
+    /// Reads once more and ends; to be called while the processes are there. `None` if the kernel
+    /// does not count the waiting of threads (CONFIG_SCHED_INFO).
     pub fn finish(self) -> Option<Waited> {
         drop(self.stop);
         self.thread.join().ok().flatten()
     }
 }
 
-/// What was read of each thread.
+/// Readings of all threads.
 #[derive(Debug)]
 struct Readings {
-    /// Namespaces, and what was waited in each, ns.
+    /// Namespaces, and the time waited in each, ns.
     namespaces: Vec<(NamespaceId, u64)>,
-    /// What each thread had waited when it was read last, ns.
+    /// Time that each thread had waited at the last reading, ns.
     last: HashMap<(u32, u32), u64>,
-    /// Does the kernel count at all?
+    /// True if the kernel counts the waiting of threads.
     counts: bool,
 }
 
@@ -94,7 +97,8 @@ impl Readings {
         Readings { namespaces, last: HashMap::new(), counts: false }
     }
 
-    /// Reads all; what is there on the first reading counts from then on, and what comes later from its beginning.
+    /// Reads all threads. Those of the first reading count from then on, later ones from their
+    /// beginning.
     fn read(&mut self, proc: &Path, is_first: bool) {
         let own = std::process::id();
         for (process, path) in numbers(proc) {
@@ -109,14 +113,14 @@ impl Readings {
                 self.counts |= ran > 0;
                 let before = self.last.insert((process, thread), waited);
                 let before = before.unwrap_or(if is_first { waited } else { 0 });
-                // One with the number of another that has ended begins again.
+                // A thread with the number of one that has ended starts from zero.
                 let before = if before > waited { 0 } else { before };
                 self.namespaces[place].1 += waited - before;
             }
         }
     }
 
-    /// What was waited in the most starved namespace.
+    /// Time waited in the most starved namespace.
     fn most(&self) -> Option<Duration> {
         let most = self.namespaces.iter().map(|(_, waited)| *waited).max();
         most.filter(|_| self.counts).map(Duration::from_nanos)
@@ -133,7 +137,8 @@ fn numbers(folder: &Path) -> Vec<(u32, std::path::PathBuf)> {
     entries.flatten().filter_map(number).collect()
 }
 
-/// Time on a CPU and time on a run queue, ns (Documentation/scheduler/sched-stats.rst of the kernel).
+/// Time on a CPU and time on a run queue, ns (Documentation/scheduler/sched-stats.rst of the
+/// kernel).
 fn parse(text: &str) -> Option<[u64; 2]> {
     let mut fields = text.split_whitespace().map(|field| field.parse().ok());
     Some([fields.next()??, fields.next()??])

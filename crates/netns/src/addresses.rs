@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Prefix {
     pub(crate) address: IpAddr,
-    /// How many leading bits count.
+    /// Number of leading bits that count.
     pub(crate) length: u8,
 }
 
 impl Prefix {
-    /// Is there an address in both?
+    /// True if an address is in both.
     pub(crate) fn overlaps(self, other: Prefix) -> bool {
         let length = u32::from(self.length.min(other.length));
         match (self.address, other.address) {
@@ -33,8 +33,8 @@ pub(crate) struct Block {
     pub(crate) ipv6: [Ipv6Addr; 2],
 }
 
-/// Where the blocks come from, the best first: 198.18.0.0/15 for measurements between networks
-/// (RFC 2544 appendix C.2.2), then the first half of 100.64.0.0/10 (RFC 6598), in which resolvers of
+/// Where the blocks come from, the best first: 198.18.0.0/15 for measurements between networks (RFC
+/// 2544 appendix C.2.2), then the first half of 100.64.0.0/10 (RFC 6598), in which resolvers of
 /// providers may lie without a route telling so.
 const RANGES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 0), Ipv4Addr::new(100, 64, 0, 0)];
 

@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, exit};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
@@ -15,21 +14,19 @@ use rustix::process::{
 };
 
 use crate::error::{Context, Error, Result};
-use crate::guard::{self, GUARD};
+use crate::guard;
 use crate::namespace::Namespace;
+use crate::process::{self, GUARD, again};
 
-/// First argument of this program where it is only to become another one. What has to be done between
-/// fork and exec would be unsafe code here; in a fresh process it is not.
+/// First argument of this program where it is to become another one. The steps between fork and
+/// exec would be unsafe code in this process; in a fresh process they are not.
 const BECOME: &str = "--windward-netns-become";
 
-/// Program and first arguments by which this process is started again. Without them children would be
-/// this program from its beginning, and theirs too.
-static AGAIN: OnceLock<Vec<OsString>> = OnceLock::new();
-
-/// Must be called before anything else in `main` by programs that use [`Namespace::spawn`], which
-/// starts children through this program. Returns at once, unless this process is such a child: then
-/// it never returns, but becomes what was to be started, or says on standard error why it cannot and
-/// ends with status 127, as shells do.
+/// Lets this process become a child of [`Namespace::spawn`], if it was started as one. Programs
+/// that use `spawn`, which starts children through this program, call it before anything else in
+/// `main`. In such a child it does not return: the process becomes the program to be started, or
+/// writes the reason to standard error and exits with status 127, as shells do. Else it returns at
+/// once.
 pub fn start_up() {
     start_again_by(["/proc/self/exe"]);
     become_child(std::env::args_os().skip(1));
@@ -39,15 +36,7 @@ pub fn start_up() {
 /// [`start_up`]. Its program must call [`become_child`] with the arguments that follow. Only the first
 /// call counts.
 pub fn start_again_by<T: Into<OsString>>(command: impl IntoIterator<Item = T>) {
-    let _ = AGAIN.set(command.into_iter().map(Into::into).collect());
-}
-
-/// The command that starts this process again, if it is known.
-pub(crate) fn again() -> Option<Command> {
-    let (program, arguments) = AGAIN.get()?.split_first()?;
-    let mut command = Command::new(program);
-    command.args(arguments);
-    Some(command)
+    process::start_again_by(command.into_iter().map(Into::into).collect());
 }
 
 /// Becomes a child if these are the arguments of one, as [`start_up`] does. Else it returns.
@@ -64,7 +53,7 @@ pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
     let Some(program) = arguments.next() else { exit(127) };
     let bound = set_parent_process_death_signal(Some(Signal::KILL));
     if Pid::as_raw(getppid()) != parent.unwrap_or(0) {
-        // It was gone before it could be bound to.
+        // The parent ended before this process was bound to it.
         exit(127);
     }
     let error = match bound {
@@ -76,8 +65,8 @@ pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
 }
 
 /// A child inside a namespace. It is killed when this is dropped and when this process ends,
-/// however it does. What the child has started itself is killed with this process if it is in that
-/// namespace.
+/// however that happens. Processes that the child has started are killed with this process if they
+/// are in that namespace.
 ///
 /// Its descriptor, which is not to be read, polls as readable once the child has ended.
 #[derive(Debug)]
@@ -89,14 +78,13 @@ pub struct Inside {
 }
 
 impl Namespace {
-    /// Starts `program` inside, with what `set_up` says of its arguments, environment and standard
-    /// streams.
+    /// Starts `program` inside; `set_up` sets its arguments, environment and standard streams.
     ///
-    /// Whether there is such a program is known only from its status (127) and standard error.
+    /// If there is no such program, its status (127) and standard error tell.
     ///
     /// # Errors
-    /// If the program calling has not called [`start_up`], or if threads or processes cannot be
-    /// made, or the child's /etc/resolv.conf not be replaced.
+    /// If this program has not called [`start_up`], if threads or processes cannot be made, or if
+    /// the child's /etc/resolv.conf cannot be replaced.
     pub fn spawn(
         &self,
         program: impl AsRef<OsStr>,
@@ -125,7 +113,7 @@ impl Namespace {
             match start() {
                 Err(error) => drop(tell.send(Err(error))),
                 Ok((process, mut child)) => {
-                    // Held for as long as the child is in it by the child alone.
+                    // From here on, only the child holds the namespace.
                     drop(namespace);
                     let _ = tell.send(Ok((process, child.id())));
                     let _ = tell_end.send(child.wait());
@@ -168,7 +156,7 @@ impl Inside {
         }
     }
 
-    /// Waits until it ends, and says how it did.
+    /// Waits until it ends, and returns its status.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -182,7 +170,7 @@ impl Inside {
         Ok(*self.status.insert(status))
     }
 
-    /// How it ended, if it has.
+    /// Status with which it ended, if it has.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -203,7 +191,8 @@ impl Inside {
         }
     }
 
-    /// What a shell would return for `status`: 128 and the signal where one has ended it.
+    /// Exit code that a shell would return for `status`: 128 plus the signal, if a signal ended the
+    /// process.
     pub fn exit_code(status: ExitStatus) -> i32 {
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }

@@ -1,12 +1,14 @@
-//! Packets that this machine forwards, handed over to a program that says when and how each goes on.
+//! Packets that this machine forwards, handed over to a program that decides when and how each goes
+//! on.
 //!
-//! The kernel holds a packet where it has decided by which device it leaves, after the rules of
-//! firewalls and before the address translation of what leaves, and tells this process of it
-//! (NFQUEUE, linux/netfilter/nfnetlink_queue.h). A verdict lets it go on, perhaps with other bytes,
-//! or drops it. Routes, time to live, translation and firewalls are as they would be without.
+//! The kernel holds a packet once its outgoing device is known, after the rules of firewalls and
+//! before source address translation, and hands it to this process (NFQUEUE,
+//! linux/netfilter/nfnetlink_queue.h). A verdict lets it go on, perhaps with other bytes, or drops
+//! it. Routes, time to live, translation and firewalls work as usual.
 //!
 //! Nothing is left behind: the kernel removes the table of nftables with the socket that made it,
-//! also when this process is killed, and then forwards as before. What it held at that moment is lost.
+//! also when this process is killed, and then forwards as before. The packets that it held at that
+//! moment are lost.
 
 use std::fs;
 use std::io;
@@ -16,13 +18,13 @@ use netlink_sys::Socket;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use crate::error::{Context, Error, Result};
-use crate::nat::{
+use crate::nftables::{
     ACKNOWLEDGE, EQUAL, FORWARD, NAME_LENGTH, OUTPUT_NAME, REGISTER, REQUEST, add_table, attribute,
     await_answers, empty_chains, expression, message, nested, netfilter, number, text,
 };
 
-// Numbers of linux/netfilter.h, nf_tables.h, xt_NFQUEUE.h and nfnetlink_queue.h. There is no crate
-// for them without C code, with a licence like ours, and that does not keep 64 kB per packet that waits.
+// Numbers of linux/netfilter.h, nf_tables.h, xt_NFQUEUE.h and nfnetlink_queue.h. No crate has them
+// without C code, with a licence like this project's, and without 64 kB per packet that waits.
 const NFPROTO_INET: u8 = 1;
 const LOCAL_OUT: u32 = 3;
 /// After rules that filter, whose priority is 0.
@@ -31,7 +33,7 @@ const QUEUE: u16 = 3 << 8;
 const PACKET: u16 = QUEUE;
 const VERDICT: u16 = QUEUE | 1;
 const CONFIG: u16 = QUEUE | 2;
-/// If nobody listens, packets pass.
+/// Without a listener, packets pass.
 const BYPASS: u16 = 1;
 const BIND: u8 = 1;
 const COPY_PACKETS: u8 = 2;
@@ -39,26 +41,26 @@ const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const WHOLE: u32 = 0xffff;
 
-/// The first number of a queue that is tried, and how many are.
+/// First number of a queue that is tried, and how many are tried.
 const FIRST_QUEUE: u16 = 5700;
 const QUEUES: u16 = 256;
-/// Packets that the kernel holds at most.
+/// Maximum number of packets that the kernel holds.
 const MOST_HELD: u32 = 1 << 20;
 /// Bytes of packets that wait to be read by this process.
 const RECEIVE_BUFFER: usize = 64 << 20;
-/// Verdicts are sent together up to so many bytes; the kernel takes some 200 kB.
+/// Verdicts are sent together up to this many bytes; the kernel takes some 200 kB.
 const SEND_AT: usize = 32 << 10;
-/// Room for one message: a packet of 64 kB and what is told of it.
+/// Size of the buffer for one message: a packet of 64 kB and its attributes.
 const ROOM: usize = (64 << 10) + 8192;
 
-/// What leaves a device, diverted while this lives.
+/// Packets that leave a device, diverted while this lives.
 ///
-/// Without an end of its own a packet is held by the kernel: each that is read must be
+/// The kernel holds a packet without a time limit: each packet that is read must be
 /// [passed](Diverted::pass) or [discarded](Diverted::discard).
 #[derive(Debug)]
 pub struct Diverted {
     queue: Socket,
-    /// While it is open, there are rules.
+    /// The rules exist while it is open.
     table: Socket,
     device: String,
     own: bool,
@@ -68,11 +70,11 @@ pub struct Diverted {
 }
 
 impl Diverted {
-    /// Diverts what is forwarded to `device` in the namespace of the calling thread, and with `own`
-    /// also what this machine sends there itself.
+    /// Diverts packets that are forwarded to `device` in the namespace of the calling thread, and
+    /// with `own` also those that this machine sends there itself.
     ///
     /// # Errors
-    /// Without CAP_NET_ADMIN, if there is no such device, if what leaves it is diverted already, and
+    /// Without CAP_NET_ADMIN, if there is no such device, if its packets are diverted already, and
     /// if the kernel has no nftables or no NFQUEUE.
     pub fn begin(device: &str, own: bool) -> Result<Self> {
         crate::netlink::Netlink::new()?.index(device)?;
@@ -80,7 +82,7 @@ impl Diverted {
         let refuse = |error: io::Error, is_permitted: bool| {
             let error = Error::new(what(), error);
             match error.kind() {
-                // Of a table of another socket the kernel says the same.
+                // The kernel gives the same error for a table of another socket.
                 io::ErrorKind::PermissionDenied | io::ErrorKind::AlreadyExists if is_permitted => {
                     let taken = io::Error::from(io::ErrorKind::AddrInUse);
                     Error::new(what(), taken).advise("another process diverts them already")
@@ -120,8 +122,8 @@ impl Diverted {
         })
     }
 
-    /// Gives `each` the packets that have come since, with the number by which the kernel knows each,
-    /// but not more than `most` of them. Returns whether there may be more.
+    /// Gives `each` the packets that have come since, with the number by which the kernel knows
+    /// each, but not more than `most` of them. Returns whether there may be more.
     ///
     /// # Errors
     /// What the kernel says.
@@ -135,7 +137,7 @@ impl Diverted {
             };
             let mut rest = &self.buffer[..length];
             while let Some((kind, body)) = take_message(&mut rest) {
-                // Answers to verdicts on packets that are gone, with their device, are no news.
+                // Errors about verdicts on packets that have gone with their device are ignored.
                 if kind == PACKET
                     && let Some((id, packet)) = read_packet(body)
                 {
@@ -146,8 +148,8 @@ impl Diverted {
         Ok(true)
     }
 
-    /// Lets a packet go on, with these bytes if they are not those that were read. The kernel hears of
-    /// it at the latest with [`Diverted::flush`].
+    /// Lets a packet go on, with these bytes if they are not those that were read. The kernel hears
+    /// of it at the latest with [`Diverted::flush`].
     ///
     /// # Errors
     /// What the kernel says.
@@ -191,8 +193,8 @@ impl Diverted {
 
     /// Diverts no more packets; those that were are still to be read and decided.
     ///
-    /// They must be before this, or another in the same namespace, is dropped: where a chain goes, the
-    /// kernel drops all packets of the namespace that it holds for processes.
+    /// They must be before this, or another in the same namespace, is dropped: where a chain goes,
+    /// the kernel drops all packets of the namespace that it holds for processes.
     ///
     /// # Errors
     /// What the kernel says.
@@ -214,10 +216,10 @@ impl Diverted {
     }
 }
 
-/// Of the calling thread, which may be in another namespace than the process.
+/// Queues in the namespace of the calling thread, which may differ from that of the process.
 const QUEUES_PATH: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
 
-/// A list of numbers for each queue that somebody listens to.
+/// Fields of each queue with a listener.
 fn queues() -> io::Result<Vec<Vec<u64>>> {
     let text = fs::read_to_string(QUEUES_PATH)?;
     let fields =
@@ -235,7 +237,7 @@ fn be16(kind: u16, value: u16) -> Vec<u8> {
     attribute(kind, &value.to_be_bytes())
 }
 
-/// A queue that nobody else listens to, and its number.
+/// Opens a queue without another listener. Returns it with its number.
 fn open_queue() -> io::Result<(Socket, u16)> {
     let mut socket = netfilter()?;
     let mut configure = |number: u16, attributes: &[u8]| {
@@ -243,8 +245,8 @@ fn open_queue() -> io::Result<(Socket, u16)> {
         socket.send(&message, 0)?;
         await_answers(&mut socket, 1)
     };
-    // The kernel says of a queue of others what it says to those who may not have any: permission
-    // denied. So numbers in use are left out, as far as this process may know them.
+    // The kernel gives the same error for a queue of another process and for missing rights:
+    // permission denied. So numbers in use are left out, as far as this process can see them.
     let mut refused = io::Error::from(io::ErrorKind::ResourceBusy);
     let is_taken = |number: u16| {
         let queues = queues().ok()?;
@@ -266,16 +268,16 @@ fn open_queue() -> io::Result<(Socket, u16)> {
     let copy = [&WHOLE.to_be_bytes()[..], &[COPY_PACKETS]].concat();
     let parameters = [attribute(2, &copy), self::number(3, MOST_HELD)].concat();
     configure(number, &parameters)?;
-    // More than usual programs may have; without the right to that, as much as these.
+    // More than ordinary programs may have; without that right, as much as they may.
     if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
     }
-    // What is dropped for want of memory is counted: not to be an error of each read too.
+    // Packets dropped for lack of memory are counted; they must not make reads fail too.
     socket.set_no_enobufs(true)?;
     Ok((socket, number))
 }
 
-/// The chains of the hooks for what is forwarded and what is sent here.
+/// Chains of the hooks for forwarded packets and for those sent by this machine.
 fn chains(own: bool) -> &'static [&'static str] {
     if own { &["forwarded", "own"] } else { &["forwarded"] }
 }
@@ -284,7 +286,7 @@ fn table_of(device: &str) -> Vec<u8> {
     text(1, &format!("windward-router-{device}"))
 }
 
-/// Adds rules that hand over what leaves `device`.
+/// Adds rules that hand over the packets that leave `device`.
 fn divert(device: &str, own: bool, hand_over: &[u8]) -> io::Result<Socket> {
     let mut socket = netfilter()?;
     let table = table_of(device);
@@ -305,7 +307,7 @@ fn divert(device: &str, own: bool, hand_over: &[u8]) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The next message of netlink: its type, and what is behind the headers.
+/// The next message of netlink: its type, and its content after the headers.
 fn take_message<'a>(rest: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
     let kind = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
@@ -320,7 +322,7 @@ fn read_packet(mut attributes: &[u8]) -> Option<(u32, &[u8])> {
     while let Some(header) = attributes.first_chunk::<4>() {
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
         let value = attributes.get(4..length)?;
-        // The upper bits say how a value is written.
+        // The upper bits are flags.
         match u16::from_ne_bytes([header[2], header[3]]) & 0x3fff {
             1 => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
             10 => payload = value,

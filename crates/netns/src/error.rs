@@ -1,10 +1,10 @@
-//! What can go wrong between this process and the kernel.
+//! Errors of calls to the kernel.
 
 use std::{error, fmt, io};
 
 use rustix::io::Errno;
 
-/// Why the kernel refused something: what was tried, its answer, and what to do.
+/// Error of a call to the kernel: what was tried, the kernel's answer, and what to do.
 ///
 /// Its text is one line that a person can act on. [`Error::kind`] tells programs the same as the
 /// kernel's answer does.
@@ -18,11 +18,11 @@ pub struct Error {
 /// A result with the [`Error`] of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What to do where a capability is missing.
+/// Advice where a capability is missing.
 const NEEDS_ROOT: &str = "run as root";
 
 impl Error {
-    /// What was tried, and the answer.
+    /// An error from what was tried and the kernel's answer.
     pub fn new(what: impl Into<String>, answer: impl Into<io::Error>) -> Self {
         let answer = answer.into();
         let advice = (answer.kind() == io::ErrorKind::PermissionDenied).then_some(NEEDS_ROOT);
@@ -39,7 +39,7 @@ impl Error {
         self.answer.kind()
     }
 
-    /// Is it that there is no device of that name?
+    /// True if there is no device of that name.
     pub fn is_no_device(&self) -> bool {
         self.os_code() == Some(Errno::NODEV.raw_os_error())
     }
@@ -62,7 +62,7 @@ impl error::Error for Error {
     }
 }
 
-/// Says what was tried, where a call failed.
+/// Adds to a failed call what was tried.
 pub(crate) trait Context<T> {
     /// The same with `what` before the kernel's answer.
     fn context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;

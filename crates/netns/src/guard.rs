@@ -1,12 +1,13 @@
-//! A process that outlives this one and takes back what this one has done to the machine.
+//! A process that outlives this one and undoes its changes to the machine.
 //!
-//! A process that is killed (SIGKILL) cannot clean up. The kernel removes its devices and its tables of
-//! nftables, and kills its direct children; programs that those have started, also with `setsid`, would
-//! go on, and forwarding would stay on. So the first namespace starts a guard: a child that holds copies
-//! of the namespaces and sockets that it is told of, and waits for the end of a pipe, which comes with the
-//! end of this process, however that ends. The guard itself is in a network of its own, so that it is not
-//! among the processes that another guard kills, as where a shell in a shell is killed with it. Then it kills every process in those namespaces, restores the
-//! forwarding, removes the names, and ends.
+//! A process that is killed (SIGKILL) cannot clean up. The kernel removes its devices and its
+//! tables of nftables, and kills its direct children; programs that these have started, also with
+//! `setsid`, would go on, and forwarding would stay on. So the first namespace starts a guard: a
+//! child that holds copies of the namespaces and sockets that it is told of, and waits for the end
+//! of a pipe, which comes with the end of this process, however that ends. Then it kills every
+//! process in those namespaces, restores forwarding, removes the names, and exits. The guard is in
+//! a network of its own, so that it is not among the processes that another guard kills, as where a
+//! shell runs in a shell.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -18,22 +19,18 @@ use std::sync::{Mutex, PoisonError};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use windward_core::units::Duration;
 
-use crate::child::again;
-use crate::namespace::{kill_inside, present, sweep};
+use crate::process::{GUARD, again, enter, kill_inside, present};
 use crate::real_time::wait;
-
-/// The first argument of this program where it is only to be a guard.
-pub(crate) const GUARD: &str = "--windward-netns-guard";
+use crate::sweep::sweep;
 
 /// Longest time to wait for the exit of a process whose pipe has closed.
 const EXIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Guard {
-    /// Tells it what to hold; its end is what the guard waits for.
+    /// Pipe that tells the guard what to hold, and for whose end it waits.
     tell: ChildStdin,
     answers: BufReader<ChildStdout>,
     _process: Child,
@@ -49,7 +46,8 @@ impl Guard {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // Signals for the group of this process, from a terminal or by `kill -- -N`, are not for it.
+            // Signals for the group of this process, from a terminal or by `kill -- -N`, must not
+            // reach it.
             .process_group(0)
             .current_dir("/")
             .spawn()?;
@@ -59,7 +57,7 @@ impl Guard {
         Ok(Guard { tell, answers, _process: process })
     }
 
-    /// Says a line and waits until it is done.
+    /// Sends a line and waits until it is done.
     fn ask(&mut self, line: &str) -> io::Result<()> {
         writeln!(self.tell, "{line}")?;
         match self.answers.read_line(&mut String::new())? {
@@ -69,12 +67,12 @@ impl Guard {
     }
 }
 
-/// A descriptor of which the guard has a copy until this is dropped.
+/// A descriptor that the guard has a copy of until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold(RawFd);
 
-/// Lets the guard hold a namespace or a socket, and starts it if that is the first. Without a guard all
-/// is as it would be without this: what is left is swept by the next process.
+/// Lets the guard hold a namespace or a socket, and starts the guard if this is the first. If there
+/// is no guard, the next process sweeps what is left.
 pub(crate) fn hold(what: &impl AsFd) -> Option<Hold> {
     let number = what.as_fd().as_raw_fd();
     ask(&format!("+{number}"), true).ok()?;
@@ -96,7 +94,7 @@ fn ask(line: &str, may_start: bool) -> io::Result<()> {
     guard.ask(line)
 }
 
-/// What the guard does, until the process of that number has ended. Does not return.
+/// Guards a process until it has ended. Does not return.
 pub(crate) fn watch(process: Option<u32>) -> ! {
     // The kernel hangs up on a group whose parent has gone while it was stopped.
     let signals = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT];
@@ -134,17 +132,18 @@ pub(crate) fn watch(process: Option<u32>) -> ! {
     for (_, what) in &held {
         let _ = kill_inside(what.as_fd());
     }
-    // Forwarding is a matter of the network in which it began.
+    // Forwarding is restored in the network in which it was switched on.
     if let Some(network) = network {
-        let _ = move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network));
+        let _ = enter(network.as_fd());
     }
-    // Rules of nftables are held until what they guard is switched off.
+    // Rules of nftables are held until forwarding is switched off.
     let _ = sweep();
     drop(held);
     exit(0);
 }
 
-/// A copy of a descriptor of the process watched. Where it may not be taken, a namespace can be opened.
+/// A copy of a descriptor of the guarded process. If it may not be copied, a namespace can still be
+/// opened.
 fn copy(process: Option<u32>, parent: Option<BorrowedFd<'_>>, number: RawFd) -> Option<OwnedFd> {
     let taken =
         parent.and_then(|parent| pidfd_getfd(parent, number, PidfdGetfdFlags::empty()).ok());

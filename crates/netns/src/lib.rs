@@ -1,19 +1,19 @@
-//! What a link in real time needs of Linux: network namespaces that this process makes, TUN devices
-//! between them, and IP packets as bytes.
+//! Parts of Linux that a link in real time needs: network namespaces that this process makes, TUN
+//! devices between them, and IP packets as bytes.
 //!
 //! A [`Namespace`] is a network of its own for some threads and children. A [`Pair`] is two TUN
-//! devices with addresses and routes, one outside and one inside a namespace: what programs inside
-//! send comes out of one [`Tun`] here, and what is written into the other reaches the programs
-//! outside. What happens in between (queues, rates, delays) is somebody else's; a [`Poller`] waits
-//! for packets.
+//! devices with addresses and routes, one outside and one inside a namespace: packets that programs
+//! inside send come out of one [`Tun`] here, and packets written into the other reach the programs
+//! outside. Queues, rates and delays in between are the task of the caller; a [`Poller`] waits for
+//! packets.
 //!
-//! [`Diverted`] are the packets that this machine forwards to a device, held by the kernel until this
-//! process says how each goes on.
+//! [`Diverted`] has the packets that this machine forwards to a device, held by the kernel until
+//! this process decides how each goes on.
 //!
 //! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, also
 //! when this process is killed, and children made by [`Namespace::spawn`] die with it. Only names
-//! that were asked for ([`Namespace::publish`]) would be left; [`sweep`] removes those of processes
-//! that are gone, and every `publish` does so first.
+//! ([`Namespace::publish`]) could be left; [`sweep`] removes those of processes that have ended,
+//! and every `publish` does so first.
 //!
 //! A program calls [`start_up`] before anything else in `main`, and without root also
 //! [`become_root`], before its first thread:
@@ -49,7 +49,11 @@ mod divert;
 #[cfg(target_os = "linux")]
 mod error;
 #[cfg(target_os = "linux")]
+mod forwarding;
+#[cfg(target_os = "linux")]
 mod guard;
+#[cfg(target_os = "linux")]
+mod names;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
@@ -57,11 +61,17 @@ mod nat;
 #[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
+mod nftables;
+#[cfg(target_os = "linux")]
 mod pair;
+#[cfg(target_os = "linux")]
+mod process;
 #[cfg(target_os = "linux")]
 mod real_time;
 #[cfg(target_os = "linux")]
 mod resolver;
+#[cfg(target_os = "linux")]
+mod sweep;
 #[cfg(target_os = "linux")]
 mod tun;
 #[cfg(target_os = "linux")]
@@ -72,10 +82,12 @@ pub use {
     child::{Inside, become_child, start_again_by, start_up},
     divert::Diverted,
     error::{Error, Result},
-    namespace::{Namespace, Published, published, sweep},
+    names::{Published, published},
+    namespace::Namespace,
     nat::Masquerade,
     pair::{End, Pair, PairOptions},
     real_time::{Poller, prefer_this_thread, wait},
+    sweep::sweep,
     tun::{Received, ToSend, Tun},
     user::{Rights, become_root},
 };

@@ -29,7 +29,7 @@ pub(crate) struct Netlink {
     sequence: u32,
 }
 
-/// What to set of a device; it is switched on.
+/// Settings of a device that is switched on.
 #[derive(Default)]
 pub(crate) struct Device {
     /// Bytes.
@@ -112,7 +112,7 @@ impl Netlink {
         Ok(index)
     }
 
-    /// Packets for a device that were dropped, because nobody read them in time.
+    /// Packets for a device that were dropped, because they were not read in time.
     pub(crate) fn overflow(&mut self, index: u32) -> Result<u64> {
         let mut request = LinkMessage::default();
         request.header.index = index;
@@ -253,7 +253,7 @@ fn network(prefix: Prefix) -> IpAddr {
     }
 }
 
-/// Does this error say that the kernel has no IPv6, or has it switched off?
+/// True if the error means that the kernel has no IPv6, or has it switched off.
 pub(crate) fn no_ipv6(error: &Error) -> bool {
     use rustix::io::Errno;
     let codes = [Errno::ACCESS, Errno::OPNOTSUPP, Errno::AFNOSUPPORT];

@@ -40,7 +40,7 @@ pub enum Version {
     V6,
 }
 
-/// What a link reads in a packet.
+/// Fields of a packet that links read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// Which protocol.
@@ -52,11 +52,11 @@ pub struct Header {
     pub header_len: usize,
     /// The ECN field.
     pub ecn: Ecn,
-    /// May no router fragment it? For IPv6 always so.
+    /// True if routers may not fragment it, as always with IPv6.
     pub dont_fragment: bool,
 }
 
-/// Why bytes are no IP packet.
+/// Reason why bytes are not an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// No bytes, or fewer than the header has or the header states.
@@ -91,7 +91,7 @@ impl Header {
     /// Reads the header at the start of `packet`, which may have more bytes behind its end.
     ///
     /// # Errors
-    /// If the bytes are no whole IP packet.
+    /// If the bytes are not a complete IP packet.
     pub fn parse(packet: &[u8]) -> Result<Header, Malformed> {
         let first = *packet.first().ok_or(Malformed::Truncated)?;
         let header = match first >> 4 {
@@ -119,7 +119,8 @@ impl Header {
                     version: Version::V6,
                     total_len: V6_HEADER + payload,
                     header_len: V6_HEADER,
-                    // The traffic class lies across the first two bytes, its last two bits in the second.
+                    // The traffic class lies across the first two bytes, its last two bits in the
+                    // second.
                     ecn: Ecn::from_bits(packet[1] >> 4),
                     dont_fragment: true,
                 }
@@ -196,8 +197,8 @@ fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
-/// The fragments that a router makes of an IPv4 packet that is larger than `mtu` and may be fragmented
-/// (RFC 791 section 3.2); none of any other packet. Options that are for the first fragment alone are
+/// Fragments of an IPv4 packet that is larger than `mtu` and may be fragmented (RFC 791 section
+/// 3.2); of any other packet, none. Options that are for the first fragment alone are
 /// in all of them.
 pub fn fragments(packet: &[u8], mtu: u16) -> Vec<Vec<u8>> {
     let Ok(header) = Header::parse(packet) else { return Vec::new() };
@@ -228,7 +229,7 @@ pub fn fragments(packet: &[u8], mtu: u16) -> Vec<Vec<u8>> {
     all
 }
 
-/// What a router answers whose next link has too small an MTU for `packet`: "fragmentation needed"
+/// Answer of a router whose next link has too small an MTU for `packet`: "fragmentation needed"
 /// (RFC 792, with the MTU by RFC 1191) or "packet too big" (RFC 4443 section 3.2), from `ipv4` or
 /// `ipv6`.
 ///

@@ -9,17 +9,18 @@ use crate::namespace::Namespace;
 use crate::netlink::{Device, Netlink, no_ipv6};
 use crate::tun::Tun;
 
-/// What the devices of a pair are like.
+/// Properties of the devices of a pair.
 #[derive(Debug, Clone)]
 pub struct PairOptions {
     /// The largest IP packet, bytes; 1280 at least for IPv6 (RFC 8200 section 5).
     pub mtu: u16,
-    /// Packets that the kernel holds for who reads them, before it drops what comes. That is no
-    /// queue of the link, but of a reader who is late: [`End::overflow`] should stay zero.
+    /// Number of packets that the kernel holds until they are read, before it drops further ones.
+    /// This is not a queue of the link, but of a reader that is late: [`End::overflow`] should stay
+    /// zero.
     pub tx_queue_len: u32,
-    /// May the kernel hand over and take many packets at once? See [`Tun`].
+    /// True if the kernel may hand over and take many packets at once; see [`Tun`].
     pub offload: bool,
-    /// Do default routes inside lead to the device there?
+    /// True if default routes inside lead to the device there.
     pub default_routes: bool,
 }
 
@@ -35,17 +36,17 @@ impl Default for PairOptions {
 pub struct End {
     /// The device.
     pub tun: Tun,
-    /// Its address.
+    /// Its IPv4 address.
     pub ipv4: Ipv4Addr,
-    /// Its address; none where the kernel has no IPv6 or has it switched off.
+    /// Its IPv6 address; `None` if the kernel has no IPv6 or has it switched off.
     pub ipv6: Option<Ipv6Addr>,
     netlink: Netlink,
     index: u32,
 }
 
 impl End {
-    /// How many packets for this device the kernel has dropped so far because too many waited to be
-    /// read. No link knows of them: a measurement with such drops is one of this machine.
+    /// Number of packets for this device that the kernel has dropped so far because too many waited
+    /// to be read. Links do not see these drops: with them, a measurement is one of this machine.
     ///
     /// # Errors
     /// If the kernel does not tell.
@@ -54,14 +55,14 @@ impl End {
     }
 }
 
-/// Two devices that are not connected: who has this carries packets from one to the other.
+/// Two devices that are not connected: the owner carries packets from one to the other.
 ///
-/// Nothing is sent over them that no program has sent. But where the outside is a namespace that
-/// was there before, the kernel may repeat the last segments of connections over an earlier pair
-/// with the same addresses: measurements want a namespace of their own outside too.
+/// Only packets of programs are sent over them. But if the outside is an existing namespace, the
+/// kernel may repeat the last segments of connections over an earlier pair with the same addresses:
+/// measurements need a new namespace outside too.
 ///
-/// The default routes inside, if asked for, lead to the device outside. Beyond it packets go only if the kernel
-/// outside forwards them and answers find back: see [`Pair::masquerade`].
+/// The default routes inside, if asked for, lead to the device outside. Beyond it packets go only
+/// if the kernel outside forwards them and answers find back: see [`Pair::masquerade`].
 #[derive(Debug)]
 pub struct Pair {
     /// The device in the present namespace or in the given one.
@@ -70,12 +71,13 @@ pub struct Pair {
     pub inside: End,
 }
 
-/// Others may take the same addresses at the same time; that often the next ones are tried.
+/// Number of attempts to find free addresses, since other processes may take the same ones at the
+/// same time.
 const ATTEMPTS: usize = 64;
 
 impl Pair {
-    /// Makes one, with one device in `outside` (`None`: in the namespace of the calling thread) and
-    /// one `inside`, both up.
+    /// A pair with one device in `outside` (`None`: in the namespace of the calling thread) and one
+    /// `inside`, both up.
     ///
     /// # Errors
     /// Without the capability CAP_NET_ADMIN in both namespaces, without /dev/net/tun, if there is a
@@ -137,8 +139,8 @@ impl Half {
     }
 
     /// Takes the addresses of one side, with a route to the other and, if asked, default routes
-    /// through it. Says whether there is IPv6. That nobody else has the addresses is known from the
-    /// route, of which there can be but one.
+    /// through it. Returns true if there is IPv6. The route fails if the addresses are taken, since
+    /// there can be only one.
     fn claim(&mut self, block: &Block, side: usize, default: bool) -> Result<bool> {
         let [ipv4, ipv6] = block.prefixes();
         self.claim_one(ipv4, block.ipv4[side].into(), block.ipv4[0].into(), default)?;

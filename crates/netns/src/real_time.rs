@@ -54,8 +54,8 @@ impl Poller {
         Ok(Poller { epoll, ready: Vec::with_capacity(64) })
     }
 
-    /// Waits for `file` too, which `number` will stand for: until it can be read, or has an error or an
-    /// end. The file must stay open for as long.
+    /// Waits for `file` too, which `number` will stand for: until it can be read, or has an error
+    /// or an end. The file must stay open for as long.
     ///
     /// # Errors
     /// If the kernel knows no waiting for such files, or without memory.
@@ -64,8 +64,8 @@ impl Poller {
             .context(|| "cannot wait for a file")
     }
 
-    /// Waits until one of them is ready, but no longer than `timeout`, nor when a signal comes. Gives
-    /// the numbers of some that are ready.
+    /// Waits until one of them is ready, but no longer than `timeout`, nor when a signal comes.
+    /// Gives the numbers of some that are ready.
     ///
     /// # Errors
     /// If the kernel has no memory left.
@@ -86,13 +86,13 @@ impl std::fmt::Debug for Poller {
     }
 }
 
-/// Lets the calling thread run before all usual ones, and wake up to the nanosecond: SCHED_FIFO with
-/// priority 50, above which the kernel has its own, and the least timer slack. Under load that
+/// Lets the calling thread run before all usual ones, and wake up to the nanosecond: SCHED_FIFO
+/// with priority 50, above which the kernel has its own, and the least timer slack. Under load that
 /// decides whether a link keeps its times.
 ///
-/// Threads and children made by this thread from now on are preferred too: make them before. It must
-/// sleep now and then: where it needs a CPU for 95 % of a second, the kernel keeps it waiting for
-/// 50 ms of that, so that others live (sched(7), /proc/sys/kernel/sched_rt_runtime_us).
+/// Threads and children made by this thread from now on are preferred too: make them before. It
+/// must sleep now and then: where it needs a CPU for 95 % of a second, the kernel keeps it waiting
+/// for 50 ms of that, so that others live (sched(7), /proc/sys/kernel/sched_rt_runtime_us).
 ///
 /// # Errors
 /// Without CAP_SYS_NICE in the initial user namespace and without a limit RLIMIT_RTPRIO of 50. The

@@ -1,4 +1,5 @@
-//! Files that are others inside a namespace: what names resolve to, where the loopback device is not that of the resolver.
+//! Files that differ inside a namespace: the configuration of name resolution, where the loopback
+//! device is not that of the resolver.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +13,7 @@ use rustix::mount::{
 
 use crate::error::{Context, Result};
 
-/// Texts by the path of what they stand for.
+/// Texts by the path of the file that they replace.
 pub(crate) type Files = BTreeMap<String, String>;
 
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -33,8 +34,8 @@ fn servers(text: &str) -> impl Iterator<Item = IpAddr> + '_ {
     })
 }
 
-/// What is to stand for `text` inside; `None` if it will do, because one of its servers is another
-/// machine. `behind` is what the local resolver itself goes by.
+/// Text that replaces `text` inside; `None` if one of its servers is on another machine, so that it
+/// can stay. `behind` is the configuration of the local resolver itself.
 pub(crate) fn inside(text: &str, behind: Option<&str>, gateway: IpAddr) -> Option<String> {
     let here = |server: &IpAddr| server.is_loopback() || server.is_unspecified();
     if servers(text).any(|server| !here(&server)) {
@@ -55,7 +56,7 @@ pub(crate) fn inside(text: &str, behind: Option<&str>, gateway: IpAddr) -> Optio
     Some(instead)
 }
 
-/// Puts texts before files for the calling thread and whom it starts, where there are those files.
+/// Binds texts over files, as far as they exist, for the calling thread and its children.
 pub(crate) fn replace(files: &Files) -> Result<()> {
     let there: Vec<_> = files
         .iter()
@@ -66,7 +67,7 @@ pub(crate) fn replace(files: &Files) -> Result<()> {
     }
     let what = || "cannot replace files inside".to_owned();
     unshare(CloneFlags::CLONE_NEWNS).context(what)?;
-    // What is mounted from now on must not come out.
+    // Mounts from now on must not propagate to the outside.
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
         .context(what)?;
     mount("windward", PLACE, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=0755")

@@ -7,7 +7,7 @@ use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::error::{Context, Error, Result};
 
-/// How the names of the devices begin.
+/// Beginning of the names of the devices.
 pub(crate) const PREFIX: &str = "wind";
 
 /// A TUN device, gone when this is dropped. Reads and writes never block; it may be polled.
@@ -15,8 +15,8 @@ pub(crate) const PREFIX: &str = "wind";
 /// Its packets are whole IP packets (see [`packet`](crate::packet)). With offload the kernel hands
 /// over and takes up to 64 kB of TCP or UDP at once (IFF_VNET_HDR), which is split on reading and
 /// merged on writing; the packets are the same ones, but for checksums of transport protocols,
-/// which are computed here. That saves calls, not time between two programs of this machine: packets
-/// that are merged arrive together, and late.
+/// which are computed here. That saves calls, not time between two programs of this machine:
+/// packets that are merged arrive together, and late.
 pub struct Tun {
     device: SyncDevice,
     name: String,
@@ -63,7 +63,7 @@ impl Tun {
         self.mtu
     }
 
-    /// Does the kernel hand over and take many packets at once?
+    /// True if the kernel hands over and takes many packets at once.
     pub fn has_offload(&self) -> bool {
         self.offload
     }
@@ -71,8 +71,8 @@ impl Tun {
     /// Reads one packet into `buffer`, without offload; returns its length, bytes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] with offload,
-    /// and what the kernel says (EBADFD once the device has been deleted by others).
+    /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] with
+    /// offload, and what the kernel says (EBADFD once the device has been deleted by others).
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.without_offload()?;
         self.device.recv(buffer)
@@ -182,12 +182,12 @@ impl ToSend {
         self.count += 1;
     }
 
-    /// How many there are.
+    /// Number of packets.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Is there none?
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -9,21 +9,20 @@ use rustix::process::{getegid, geteuid};
 use crate::error::{Context, Error, Result};
 use crate::namespace::loopback_up;
 
-/// What this process may do.
+/// Rights of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// It has the capabilities that it needs, and is where it was.
+    /// It has the capabilities that it needs, and has not moved.
     OfRoot,
     /// It is now in a user namespace and a network namespace of its own, and root only there. The
-    /// network around it is out of reach: pairs connect namespaces of this process alone.
+    /// network outside is out of reach: pairs connect namespaces of this process only.
     InUserNamespace,
 }
 
-/// Sees to it that this process may make namespaces and devices: by a user namespace
-/// (user_namespaces(7)), unless it may already. There it runs as root, which outside is the user who
-/// has started it.
+/// Lets this process make namespaces and devices: by a user namespace (user_namespaces(7)), unless
+/// it may already. There it runs as root, which outside is the user who started it.
 ///
-/// To be called before the first thread is made: a process with threads cannot change its user
+/// Must be called before the first thread is made: a process with threads cannot change its user
 /// namespace.
 ///
 /// # Errors

@@ -77,7 +77,7 @@ pub(crate) fn scenario(py: Python<'_>, error: &ScenarioError) -> PyErr {
 pub(crate) fn scenario_as(py: Python<'_>, text: &str, error: &ScenarioError) -> PyErr {
     let parts = (
         text,
-        error.place().file(),
+        error.location().file(),
         error.line(),
         error.key(),
         error.value(),

@@ -121,7 +121,7 @@ impl Experiment {
     /// What the experiment shows, in words.
     #[getter]
     fn title(&self) -> &str {
-        &self.inner.title
+        &self.inner.caption.title
     }
 
     /// Its axes: the labels of the points of each, by name.
@@ -161,7 +161,7 @@ impl Experiment {
         let effort = self.effort(full, repetitions);
         let how = How { threads: usize::from(threads), full, progress };
         let results = watched(py, how, |options| self.inner.plan(&effort)?.run(options))?;
-        Table::of_lab(&results.run_table())
+        Table::of(&results.run_table())
     }
 
     fn __reduce__<'py>(

@@ -7,8 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
-use windward_experiments::rows::Row;
-use windward_experiments::table::Table as LabTable;
+use windward_experiments::rows::{Row, table_of};
 use windward_experiments::{BUILD, GridFacts, LabError};
 
 use crate::experiment::{Experiment, Recipe};
@@ -112,7 +111,7 @@ impl Grid {
     ///     ValueError: One is missing, or there twice.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     fn table(&self, py: Python<'_>, rows: Vec<Vec<u8>>) -> PyResult<Table> {
-        let table = py.detach(|| -> PyResult<LabTable> {
+        let table = py.detach(|| -> PyResult<_> {
             let mut all: Vec<Row> = Vec::new();
             for bytes in &rows {
                 all.extend(rows_of(bytes)?);
@@ -124,9 +123,9 @@ impl Grid {
                 return Err(error::value(format!("{there} rows of {runs} runs")));
             }
             let cells = all.into_iter().map(|row| row.cells);
-            Ok(LabTable::of_rows(&self.inner.columns(), cells))
+            Ok(table_of(&self.inner.columns(), cells))
         });
-        Table::of_lab(&table?)
+        Table::of(&table?)
     }
 
     fn __reduce__<'py>(
@@ -247,5 +246,5 @@ impl Dataset {
 #[pyfunction]
 pub(crate) fn read_dataset(py: Python<'_>, folder: PathBuf) -> PyResult<Table> {
     let table = py.detach(|| windward_experiments::Dataset::read(&folder));
-    Table::of_lab(&table.map_err(|wrong| lab(py, wrong))?)
+    Table::of(&table.map_err(|wrong| lab(py, wrong))?)
 }

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use windward_sim::Outcome;
 use windward_sim::output::OutputDir;
-use windward_sim::record::{self, FlowRecord, GroupRecord, LinkRecord, RunRecord, TransferRecord};
+use windward_sim::record::{RunRecord, table};
 
 use crate::error;
 use crate::table::Table;
@@ -46,29 +46,25 @@ impl Run {
     /// One row a flow.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
-        let record = RunRecord::new(&self.outcome);
-        Table::of(&FlowRecord::COLUMNS, record.flows.iter().map(FlowRecord::cells))
+        Table::of(&table(&self.outcome.flows, &self.outcome))
     }
 
     /// One row a transfer of those that came by themselves: its size, and how long it took.
     #[getter]
     fn transfers(&self) -> PyResult<Table> {
-        let record = RunRecord::new(&self.outcome);
-        Table::of(&TransferRecord::COLUMNS, record.transfers.iter().map(TransferRecord::cells))
+        Table::of(&table(&self.outcome.transfers, &self.outcome))
     }
 
     /// One row a group of flows: sums and means over them.
     #[getter]
     fn groups(&self) -> PyResult<Table> {
-        let record = RunRecord::new(&self.outcome);
-        Table::of(&GroupRecord::COLUMNS, record.groups.iter().map(GroupRecord::cells))
+        Table::of(&table(&self.outcome.groups, &self.outcome))
     }
 
     /// One row a directed link.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        let record = RunRecord::new(&self.outcome);
-        Table::of(&LinkRecord::COLUMNS, record.links.iter().map(LinkRecord::cells))
+        Table::of(&table(&self.outcome.links, &self.outcome))
     }
 
     /// Every flow at every sample: window, threshold, RTT, rates since the sample before.
@@ -129,7 +125,7 @@ impl Run {
     /// did the same thing, on whatever machine and from whatever language.
     #[getter]
     fn fingerprint(&self) -> String {
-        record::fingerprint(&self.outcome)
+        self.outcome.fingerprint()
     }
 
     /// As ``windward run --json`` prints it.

@@ -11,13 +11,13 @@ use windward_logs::qlog::{self, QlogError, QlogFiles, QlogOptions};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
-use windward_sim::trace::{FlowRow, LinkRow, Trace};
+use windward_sim::trace::{FlowRow, LinkRow, Trace, cells, columns};
 
 use crate::parts::{self, Aside, Attached};
 use crate::progress::Progress;
 use crate::run::{Run, Series};
 use crate::slices::Slices;
-use crate::table::{Rows, escape};
+use crate::table::{Table, escape};
 use crate::{amount, duration, error, values};
 
 /// Name in errors of a scenario written in Python.
@@ -171,19 +171,15 @@ impl Scenario {
         let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
         let make = |s: &_| observed(s).unwrap_or_else(|| windward_sim::Simulation::traced(s));
         let mut sim = self.begin(py, &scenario, make)?;
-        let mut flows = Rows::new(&FlowRow::COLUMNS);
-        let mut links = Rows::new(&LinkRow::COLUMNS);
+        let mut flows = windward_sim::table::Table::new(columns::<FlowRow>());
+        let mut links = windward_sim::table::Table::new(columns::<LinkRow>());
         while let Some(instant) = trace.next_sample() {
             slices.advance(py, &mut sim, instant, tell)?;
             let sample = trace.sample(&mut sim);
-            for row in &sample.flows {
-                flows.row(&row.cells());
-            }
-            for row in &sample.links {
-                links.row(&row.cells());
-            }
+            sample.flows.iter().for_each(|row| flows.push(cells(row)));
+            sample.links.iter().for_each(|row| links.push(cells(row)));
         }
-        let series = Series { flows: flows.finish()?, links: links.finish()? };
+        let series = Series { flows: Table::of(&flows)?, links: Table::of(&links)? };
         let outcome = py.detach(|| sim.finish());
         logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
         Ok(Run::new(outcome, Some(series)))

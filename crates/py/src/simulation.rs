@@ -11,7 +11,7 @@ use windward_core::network::DelaySteps;
 use windward_core::part::Custom;
 use windward_core::units::Time;
 use windward_sim::scenario::Traffic;
-use windward_sim::table::{Cell, Column, Kind};
+use windward_sim::table::{Cell, Column, Kind, Table as Rows};
 use windward_sim::{ChangeError, LinkChange};
 
 use crate::parts::steered::{self, Helm};
@@ -102,17 +102,17 @@ impl Simulation {
                 let flow = sim.flow(index)?;
                 let spec = &self.scenario.flows[index];
                 Some([
-                    Cell::Text(&spec.name),
+                    Cell::text(&spec.name),
                     Cell::Real(flow.cwnd),
                     Cell::Real(flow.ssthresh),
                     Cell::Real(flow.srtt.as_secs_f64()),
                     Cell::Count(flow.in_flight),
                     Cell::Count(flow.delivered_bytes),
                     Cell::Count(flow.bottleneck_bytes),
-                    Cell::Text(spec.kind.traffic.protocol_name()),
+                    Cell::text(spec.kind.traffic.protocol_name()),
                 ])
             });
-            Table::of(&FLOWS, rows)
+            Table::of(&Rows::of_rows(FLOWS, rows))
         })?
     }
 
@@ -125,7 +125,7 @@ impl Simulation {
             let rows = indices.map(|index| {
                 let link = sim.link(index);
                 [
-                    Cell::Text(&self.scenario.links[index].name),
+                    Cell::text(&self.scenario.links[index].name),
                     Cell::Count(link.queue_packets),
                     Cell::Count(link.dropped),
                     Cell::Count(link.corrupted),
@@ -133,7 +133,7 @@ impl Simulation {
                     Cell::finite(link.signal),
                 ]
             });
-            Table::of(&LINKS, rows)
+            Table::of(&Rows::of_rows(LINKS, rows))
         })?
     }
 }

@@ -3,20 +3,19 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use arrow_array::builder::{Float64Builder, Int64Builder, StringBuilder, UInt64Builder};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, StringArray, UInt64Array,
+    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    UInt64Array,
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
-use windward_experiments::table::Values;
-use windward_sim::table::{Cell, Column, Kind};
+use windward_sim::table::Values;
 use windward_sim::text::printable;
 
 use crate::error;
@@ -34,112 +33,25 @@ pub(crate) struct Table {
     batch: RecordBatch,
 }
 
-/// One column that is being filled.
-enum Filling {
-    Text(StringBuilder),
-    Real(Float64Builder),
-    Count(Int64Builder),
-    Unsigned(UInt64Builder),
-}
-
-/// A table that is being filled row by row.
-pub(crate) struct Rows {
-    fields: Vec<Field>,
-    values: Vec<Filling>,
-}
-
-impl Rows {
-    pub(crate) fn new(columns: &[Column<'_>]) -> Self {
-        let fields = columns.iter().map(|column| {
-            let kind = match column.kind {
-                Kind::Text => DataType::Utf8,
-                Kind::Real => DataType::Float64,
-                Kind::Count => DataType::Int64,
-                Kind::Unsigned => DataType::UInt64,
-            };
-            Field::new(column.name, kind, column.optional)
-        });
-        let values = columns.iter().map(|column| match column.kind {
-            Kind::Text => Filling::Text(StringBuilder::new()),
-            Kind::Real => Filling::Real(Float64Builder::new()),
-            Kind::Count => Filling::Count(Int64Builder::new()),
-            Kind::Unsigned => Filling::Unsigned(UInt64Builder::new()),
-        });
-        Rows { fields: fields.collect(), values: values.collect() }
-    }
-
-    /// Adds a row: a cell for each column, of its kind. A cell of another kind is empty.
-    pub(crate) fn row(&mut self, cells: &[Cell<'_>]) {
-        debug_assert_eq!(cells.len(), self.values.len());
-        for (column, cell) in self.values.iter_mut().zip(cells) {
-            match (column, *cell) {
-                (Filling::Text(texts), Cell::Text(text)) => texts.append_value(text),
-                (Filling::Text(texts), _) => texts.append_null(),
-                (Filling::Real(reals), Cell::Real(x)) => reals.append_value(x),
-                (Filling::Real(reals), _) => reals.append_null(),
-                (Filling::Count(counts), Cell::Count(n)) => {
-                    counts.append_option(i64::try_from(n).ok());
-                }
-                (Filling::Count(counts), _) => counts.append_null(),
-                (Filling::Unsigned(counts), Cell::Count(n)) => counts.append_value(n),
-                (Filling::Unsigned(counts), _) => counts.append_null(),
-            }
-        }
-    }
-
-    /// The table.
-    ///
-    /// # Errors
-    /// If a column that is never empty has an empty cell.
-    pub(crate) fn finish(self) -> PyResult<Table> {
-        let columns = self.values.into_iter().map(|values| -> ArrayRef {
-            match values {
-                Filling::Text(mut texts) => Arc::new(texts.finish()),
-                Filling::Real(mut reals) => Arc::new(reals.finish()),
-                Filling::Count(mut counts) => Arc::new(counts.finish()),
-                Filling::Unsigned(mut counts) => Arc::new(counts.finish()),
-            }
-        });
-        let schema = Arc::new(Schema::new(self.fields));
-        let batch = RecordBatch::try_new(schema, columns.collect()).map_err(error::failed)?;
-        Ok(Table { batch })
-    }
-}
-
 impl Table {
-    /// A table of rows.
-    pub(crate) fn of<'a, const N: usize>(
-        columns: &[Column<'_>; N],
-        rows: impl Iterator<Item = [Cell<'a>; N]>,
-    ) -> PyResult<Self> {
-        let mut table = Rows::new(columns);
-        for row in rows {
-            table.row(&row);
-        }
-        table.finish()
-    }
-
-    /// A table of the lab.
-    pub(crate) fn of_lab(table: &windward_experiments::table::Table) -> PyResult<Self> {
-        let (fields, columns): (Vec<_>, Vec<ArrayRef>) = table
-            .columns
-            .iter()
-            .map(|column| match &column.values {
-                Values::Text(texts) => {
-                    let array = StringArray::from_iter_values(texts);
-                    (Field::new(&column.name, DataType::Utf8, false), Arc::new(array) as ArrayRef)
-                }
+    /// The columns of a table in Arrow's form.
+    pub(crate) fn of(table: &windward_sim::table::Table) -> PyResult<Self> {
+        let columns = table.columns.iter().map(|column| {
+            let array: ArrayRef = match &column.values {
+                Values::Text(texts) => Arc::new(StringArray::from_iter(texts.iter())),
+                Values::Real(reals) => Arc::new(Float64Array::from_iter(reals.iter().copied())),
                 Values::Count(counts) => {
-                    let array = UInt64Array::from_iter(counts.iter().copied());
-                    (Field::new(&column.name, DataType::UInt64, true), Arc::new(array) as ArrayRef)
+                    let signed = |n: &Option<u64>| n.and_then(|n| i64::try_from(n).ok());
+                    Arc::new(Int64Array::from_iter(counts.iter().map(signed)))
                 }
-                Values::Real(reals) => {
-                    let array = Float64Array::from_iter(reals.iter().copied());
-                    (Field::new(&column.name, DataType::Float64, true), Arc::new(array) as ArrayRef)
+                Values::Unsigned(counts) => {
+                    Arc::new(UInt64Array::from_iter(counts.iter().copied()))
                 }
-            })
-            .unzip();
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
+            };
+            (Field::new(&column.name, array.data_type().clone(), column.optional), array)
+        });
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
         Ok(Table { batch: batch.map_err(error::failed)? })
     }
 

@@ -113,7 +113,9 @@ pub(crate) fn on_a_thread<T: Send>(
 pub(crate) fn lab(py: Python<'_>, wrong: LabError) -> PyErr {
     let text = wrong.to_string();
     match wrong {
-        LabError::Scenario { error, .. } => error::scenario_as(py, &text, &error),
+        LabError::Scenario { error, .. } | LabError::File(error) => {
+            error::scenario_as(py, &text, &error)
+        }
         LabError::Experiment { file, line, message } => {
             error::experiment(py, &text, &file, (line > 0).then_some(line), &message)
         }

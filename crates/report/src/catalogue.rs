@@ -190,10 +190,10 @@ impl ExperimentRow {
         ExperimentRow {
             id: experiment.id.clone(),
             file: experiment.file.clone(),
-            figure: experiment.figure.clone(),
-            title: experiment.title.clone(),
+            figure: experiment.caption.figure.clone(),
+            title: experiment.caption.title.clone(),
             claims: experiment.claims.iter().map(|claim| claim.id.clone()).collect(),
-            configuration_hash: format!("{:016x}", experiment.configuration_hash),
+            configuration_hash: format!("{:016x}", experiment.revision.configuration_hash),
         }
     }
 }

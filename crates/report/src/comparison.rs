@@ -140,47 +140,10 @@ fn skipped(html: &mut String, comparison: &Comparison) {
 
 #[cfg(test)]
 mod tests {
-    use windward_experiments::comparison::{Beside, Measured, Run};
+    use windward_experiments::comparison::Run;
+    use windward_experiments::testing::{comparison, run_of_program};
 
     use super::*;
-
-    fn run(program: &str, loss: f64, seed: u64, goodput: f64) -> Run {
-        let measured = |goodput_bps: f64| Measured {
-            goodput_bps,
-            arrived_bps: goodput_bps,
-            sent_per_delivered: 1.25,
-            mean_queue_packets: 3.0,
-            packet_size: 1500,
-            counted_by_program: true,
-        };
-        Run {
-            program: program.to_owned(),
-            loss,
-            seed,
-            alone: Some(measured(goodput)),
-            simulated: Some(measured(4e6)),
-            beside: Some(Beside { own_bps: 3e6, rival_bps: 2e6 }),
-            simulated_beside: Some(Beside { own_bps: 3e6, rival_bps: 1e6 }),
-            late_share: 0.0,
-            programs_waited_share: None,
-            unusable: None,
-        }
-    }
-
-    fn comparison() -> Comparison {
-        let late = Run { alone: None, unusable: Some("late".to_owned()), ..run("a", 0.5, 4, 0.0) };
-        Comparison {
-            rate_bps: 10e6,
-            runs: vec![
-                run("a", 0.5, 1, 2e6),
-                run("a", 0.5, 2, 4e6),
-                run("a", 0.5, 3, 3e6),
-                late,
-                run("b<i>", 0.0, 1, 4e6),
-            ],
-            ..Comparison::default()
-        }
-    }
 
     #[test]
     fn a_single_run_is_a_point_without_a_whisker() {
@@ -192,7 +155,8 @@ mod tests {
             assert!(chart.panels.iter().all(|svg| !svg.contains("NaN") && !svg.contains("inf")));
             chart.panels[0].matches("stroke-width=\"1.5\"").count()
         };
-        let (one, other) = (run("cubic", 0.5, 1, 2e6), run("cubic", 0.5, 2, 2.1e6));
+        let (one, other) =
+            (run_of_program("cubic", 0.5, 1, 2e6), run_of_program("cubic", 0.5, 2, 2.1e6));
         // The bars of intervals have this width; markers of some programs have it, too.
         assert!(charts(vec![one.clone()]) < charts(vec![one, other]));
     }

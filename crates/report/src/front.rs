@@ -12,6 +12,7 @@ use crate::page::{Provenance, Standing, badge_of, class, counter, facts, prose};
 use crate::plot::escape;
 
 /// The lead of a reproduction: claims and their verdicts, paper by paper.
+#[derive(Debug)]
 pub(crate) struct Reproduction;
 
 impl Lead for Reproduction {

@@ -9,7 +9,7 @@ use crate::page::{Provenance, Standing, foot, head};
 use crate::section::ExperimentSection;
 
 /// The first page of a report, the commands and scenarios on its other pages, and files of its own.
-pub trait Lead {
+pub trait Lead: std::fmt::Debug + Sync {
     /// The title of the first page.
     fn title(&self) -> &str;
 

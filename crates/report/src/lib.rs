@@ -29,6 +29,5 @@ pub use comparison::{page_of_comparison, write_comparison};
 pub use group::{Group, Tally};
 pub use page::Provenance;
 pub use reproduce::{
-    Forecast, Means, ReportOptions, ReproductionSummary, forecast, reproduce, reproduce_for,
-    reproduce_with,
+    Forecast, Means, ReportOptions, ReproductionSummary, forecast, reproduce, reproduce_with,
 };

@@ -13,8 +13,8 @@ use windward_experiments::claims::interval;
 use windward_experiments::experiment::Experiment;
 use windward_experiments::statistics::{Estimate, estimate};
 use windward_experiments::sweep::Results;
-use windward_experiments::table::{self, Table, Values};
 use windward_sim::Scenario;
+use windward_sim::table::Table;
 
 use crate::plot::escape;
 
@@ -308,21 +308,19 @@ pub(super) fn show<'a>(html: &mut String, columns: impl Iterator<Item = &'a Prop
 /// 95 % interval, which are empty where the page has a dash.
 pub(super) fn numbers<'a>(columns: impl Iterator<Item = &'a PropertyColumn>) -> Option<Table> {
     let columns = sorted(columns);
-    let mut table = Table { columns: Vec::new() };
-    let names = PROTOCOLS.iter().map(|p| p.name.to_owned()).collect();
-    table.columns.push(table::Column { name: PROTOCOL.to_owned(), values: Values::Text(names) });
+    let mut table = Table::default();
+    table.add_texts(PROTOCOL, PROTOCOLS.iter().map(|p| p.name));
     for column in &columns {
         let at =
             if column.property().every_loss { format!("_{}", column.loss) } else { String::new() };
         let cells: Vec<Cell> = PROTOCOLS.iter().map(|p| column.cell(p)).collect();
         let mut push = |suffix: &str, read: fn(&Estimate) -> f64| {
             let value = |cell: &Cell| match cell {
-                Cell::Value { interval, .. } => Some(read(interval)).filter(|x| x.is_finite()),
+                Cell::Value { interval, .. } => Some(read(interval)),
                 Cell::Nothing { .. } => None,
             };
-            let values = Values::Real(cells.iter().map(value).collect());
             let name = format!("{}{at}{suffix}", column.property().name);
-            table.columns.push(table::Column { name, values });
+            table.add_reals(name, cells.iter().map(value));
         };
         push("", |e| e.mean);
         push("_low", |e| e.low);

@@ -155,7 +155,10 @@ fn cells(
     let word = |word: &&str| Word { name: (*word).to_owned(), style: protocol_style(word) };
     Panel {
         title: spec.title.clone(),
-        description: format!("{}: {} against {}", experiment.title, spec.y_title, axis.title),
+        description: format!(
+            "{}: {} against {}",
+            experiment.caption.title, spec.y_title, axis.title
+        ),
         x_title: titled(&axis.title, unit.filter(|_| log.is_some()).unwrap_or_default()),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: match log {
@@ -371,7 +374,10 @@ fn trace_panel(
     let which = if single { "first seed" } else { "mean of all seeds" };
     Panel {
         title,
-        description: format!("{}: {} over time, {name}, {which}", experiment.title, spec.y_title),
+        description: format!(
+            "{}: {} over time, {name}, {which}",
+            experiment.caption.title, spec.y_title
+        ),
         x_title: "Time (s)".to_owned(),
         y_title: titled(&spec.y_title, spec.unit.name),
         x: Scale::Linear,

@@ -77,13 +77,13 @@ impl Pages {
             page.push_str("It appears in no figure but the matrix of all protocols.\n");
         }
         for (experiment, _) in figures {
-            let figure = experiment.figure.as_ref().map(|f| format!("{f}. "));
+            let figure = experiment.caption.figure.as_ref().map(|f| format!("{f}. "));
             let _ = writeln!(
                 page,
                 "- `{}`: {}{}",
                 experiment.id,
                 figure.unwrap_or_default(),
-                experiment.title
+                experiment.caption.title
             );
         }
         page.push_str(END);

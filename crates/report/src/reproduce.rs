@@ -60,15 +60,24 @@ impl ReproductionSummary {
     }
 }
 
-/// Options: further tables, provenance, whether to resume.
-#[derive(Debug, Clone, Default)]
-pub struct ReportOptions {
+/// Options: the first page, further tables, provenance, whether to resume.
+#[derive(Debug, Clone)]
+pub struct ReportOptions<'a> {
+    /// The first page, and what follows from it; the default is that of a reproduction.
+    pub lead: &'a dyn Lead,
     /// Date, machine, revision and command.
     pub about: Provenance,
     /// Goes on where an earlier attempt into the same folder was interrupted.
     pub resume: bool,
     /// Also tables as Parquet, and a row per flow.
     pub every_table: bool,
+}
+
+impl Default for ReportOptions<'_> {
+    fn default() -> Self {
+        let about = Provenance::default();
+        ReportOptions { lead: &Reproduction, about, resume: false, every_table: false }
+    }
 }
 
 /// How much a reproduction would run.
@@ -90,25 +99,10 @@ pub fn reproduce(
     experiments: &[Experiment],
     effort: &Effort,
     options: &RunOptions<'_>,
-    report: &ReportOptions,
+    report: &ReportOptions<'_>,
     out_dir: &Path,
 ) -> Result<ReproductionSummary, LabError> {
-    reproduce_for(&Reproduction, experiments, effort, options, report, out_dir)
-}
-
-/// The same with another first page.
-///
-/// # Errors
-/// As [`reproduce`].
-pub fn reproduce_for(
-    lead: &dyn Lead,
-    experiments: &[Experiment],
-    effort: &Effort,
-    options: &RunOptions<'_>,
-    report: &ReportOptions,
-    out_dir: &Path,
-) -> Result<ReproductionSummary, LabError> {
-    reproduce_with(lead, experiments, effort, options, report, out_dir, &sweep::simulate)
+    reproduce_with(experiments, effort, options, report, out_dir, &sweep::simulate)
 }
 
 /// Runs and work that [`reproduce`] needs to draw the figures; verdicts may take more runs.
@@ -130,11 +124,10 @@ pub fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<Forecast,
 /// # Errors
 /// As [`reproduce`].
 pub fn reproduce_with(
-    lead: &dyn Lead,
     experiments: &[Experiment],
     effort: &Effort,
     options: &RunOptions<'_>,
-    report: &ReportOptions,
+    report: &ReportOptions<'_>,
     out_dir: &Path,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<ReproductionSummary, LabError> {
@@ -154,7 +147,6 @@ pub fn reproduce_with(
         folder.journal(key(&plans, options, &report.about), report.resume)?;
     let mut writer = Writer {
         plans: &plans,
-        lead,
         report,
         folder,
         sections: earlier,
@@ -184,7 +176,7 @@ fn key(plans: &[Plan], options: &RunOptions<'_>, about: &Provenance) -> u64 {
     about.commit.hash(&mut key);
     options.readings_budget.map(f64::to_bits).hash(&mut key);
     for Plan { experiment, length, effort, scenarios } in plans {
-        (&experiment.id, &experiment.file, experiment.configuration_hash).hash(&mut key);
+        (&experiment.id, &experiment.file, experiment.revision.configuration_hash).hash(&mut key);
         format!("{length:?} {effort:?}").hash(&mut key);
         experiment.all_readings.hash(&mut key);
         scenarios.first().map(|s| s.seed).hash(&mut key);
@@ -210,8 +202,7 @@ type GaveUpKey = (usize, String, String, usize, Deviation);
 /// Writes tables, sections and pages as they come.
 struct Writer<'a> {
     plans: &'a [Plan],
-    lead: &'a dyn Lead,
-    report: &'a ReportOptions,
+    report: &'a ReportOptions<'a>,
     folder: Folder,
     /// Sections of earlier runs, and of this one as far as it is.
     sections: Vec<ExperimentSection>,
@@ -286,8 +277,9 @@ impl Writer<'_> {
         self.folder.remove_stale(&others.collect::<Vec<String>>())?;
         let mut section = ExperimentSection::new(&results, charts);
         section.origin.manifest = manifest_entry(&results).to_string();
-        section.origin.command = self.lead.command(&results.plan.experiment, &results.plan.effort);
-        if let Some(text) = self.lead.scenario_text(&results.plan.experiment) {
+        section.origin.command =
+            self.report.lead.command(&results.plan.experiment, &results.plan.effort);
+        if let Some(text) = self.report.lead.scenario_text(&results.plan.experiment) {
             let mut dir = self.folder.output()?;
             let name = format!("{id}.toml");
             dir.write(&name, |out| out.write_all(text.as_bytes()))?;
@@ -336,7 +328,7 @@ impl Writer<'_> {
         let to_come = self.results.iter().filter(|r| r.is_none()).count();
         let standing = Standing { to_come, running };
         let own: Vec<ExperimentSection>;
-        let sections = match self.lead.keeps_earlier() {
+        let sections = match self.report.lead.keeps_earlier() {
             true => &self.sections[..],
             false => {
                 own = self.own_sections();
@@ -344,7 +336,8 @@ impl Writer<'_> {
             }
         };
         let gave_up = self.gave_up();
-        let written = lead::write(self.lead, sections, &gave_up, &self.report.about, standing);
+        let written =
+            lead::write(self.report.lead, sections, &gave_up, &self.report.about, standing);
         let claims = sections.iter().flat_map(|s| &s.found.claims).map(ClaimResult::to_json);
         let claims = claims.collect();
         let manifest = manifest(sections);

@@ -104,16 +104,16 @@ impl ExperimentSection {
             place: Place {
                 group: key_of(experiment).map(str::to_owned),
                 number: builtin::place(experiment),
-                figure: experiment.figure.clone(),
-                title: experiment.title.clone(),
+                figure: experiment.caption.figure.clone(),
+                title: experiment.caption.title.clone(),
             },
             method: Method {
-                setting: experiment.setting.clone(),
+                setting: experiment.caption.setting.clone(),
                 lengths: lengths(results),
                 left_out: skipped.map(|s| (s.label.clone(), s.reason.clone())).collect(),
                 warnings: plan.warnings().into_iter().map(str::to_owned).collect(),
-                choices: experiment.choices.clone(),
-                is_of_paper: experiment.paper.is_some(),
+                choices: experiment.caption.choices.clone(),
+                is_of_paper: experiment.caption.paper.is_some(),
                 readings: experiment.readings.iter().map(choice).collect(),
             },
             found: Findings {
@@ -135,9 +135,9 @@ impl ExperimentSection {
 
 /// The key of the group that an experiment belongs to.
 pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
-    let chapter = experiment.chapter.as_deref();
+    let chapter = experiment.caption.chapter.as_deref();
     let collection = || builtin::collection_of(experiment).map(|c| c.key);
-    chapter.or_else(collection).or(experiment.paper.as_deref())
+    chapter.or_else(collection).or(experiment.caption.paper.as_deref())
 }
 
 /// Command and facts that give the same results again.

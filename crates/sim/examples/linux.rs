@@ -70,8 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let outcome = windward_sim::run(&file.build()?);
                 let flow = &outcome.flows[0];
                 payload.push(flow.goodput_bps * PAYLOAD / 1e6);
-                resent += flow.retransmissions;
-                timeouts += flow.timeouts;
+                resent += flow.retransmissions.unwrap_or(0);
+                timeouts += flow.timeouts.unwrap_or(0);
             }
             let per_run = |count: u64| count as f64 / seeds as f64;
             row(name, loss, measured, &payload, per_run(resent), per_run(timeouts));
@@ -87,8 +87,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let outcome = windward_sim::run(&file.build()?);
         for (at, flow) in outcome.flows.iter().enumerate() {
             payload[at].push(flow.goodput_bps * PAYLOAD / 1e6);
-            resent[at] += flow.retransmissions;
-            timeouts[at] += flow.timeouts;
+            resent[at] += flow.retransmissions.unwrap_or(0);
+            timeouts[at] += flow.timeouts.unwrap_or(0);
         }
     }
     for (at, (name, measured)) in PAIR.into_iter().enumerate() {

@@ -1,7 +1,8 @@
 //! The deterministic packet simulator of Windward.
 //!
 //! [`scenario`] says what to run and reads it from TOML; [`Simulation`] runs it; [`Outcome`]
-//! is what was measured. [`stack`] is where connections of other code come in. [`record`] writes that as JSON, [`trace`] samples a run on its way,
+//! is what was measured, and [`metric`] what each quantity means. [`stack`] is where connections of other
+//! code come in. [`record`] writes outcomes as JSON, [`trace`] samples a run on its way,
 //! [`table`] writes rows as CSV or Parquet, into files that [`output`] leaves whole or not at
 //! all; [`suggest`] finds the word that was meant.
 //!
@@ -41,12 +42,14 @@ pub mod comparison;
 mod delays;
 mod engine;
 pub mod input;
+pub mod metric;
 mod name;
 mod outcome;
 pub mod output;
 pub mod record;
 pub mod scenario;
 pub mod stack;
+pub mod strict_toml;
 pub mod suggest;
 pub mod table;
 pub mod text;
@@ -59,7 +62,7 @@ pub use engine::{
 };
 pub use name::Name;
 pub use outcome::{
-    DatagramOutcome, FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, MediaOutcome, Outcome,
-    PhaseOutcome, Samples, TransferOutcome, jain,
+    FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Row,
+    Samples, TransferOutcome, jain,
 };
 pub use scenario::Scenario;

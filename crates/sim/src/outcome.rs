@@ -1,127 +1,72 @@
-//! What a run measured.
+//! What a run measured: the outcome of flows, transfers, groups and links, and of the run as a whole.
+//!
+//! Each measured quantity is one line of a `measured!` list here, and [`Metric`] says what follows from it.
 
 use std::borrow::Cow;
+use std::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use windward_core::units::{Duration, Time};
 
 use crate::delays::Delays;
+use crate::metric::{
+    Counts, Has, Kinds, Measured, Metric, Rule, bytes, count, kept, measured, number, packets,
+    rate, ratio, seconds, share, text,
+};
 use crate::name::Name;
+use crate::table::Cell;
 
-/// How the figures of a run are kept between two processes: times as picoseconds.
-mod kept {
+mod instants {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use windward_core::units::{Duration, Time};
+    use windward_core::units::Time;
 
-    use crate::name::Name;
-
-    /// A span as picoseconds.
-    #[derive(Serialize, Deserialize)]
-    #[serde(remote = "Duration")]
-    pub(super) struct Span(#[serde(getter = "picoseconds")] u64);
-
-    fn picoseconds(span: &Duration) -> u64 {
-        span.as_ps()
+    pub(super) fn serialize<S: Serializer>(times: &[Time], to: S) -> Result<S::Ok, S::Error> {
+        let ps: Vec<u64> = times.iter().map(|t| t.as_ps()).collect();
+        ps.serialize(to)
     }
 
-    impl From<Span> for Duration {
-        fn from(span: Span) -> Duration {
-            Duration::from_ps(span.0)
-        }
-    }
-
-    pub(super) mod moment {
-        use super::{Deserialize, Deserializer, Serialize, Serializer, Time};
-
-        #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
-        pub(in super::super) fn serialize<S: Serializer>(
-            time: &Time,
-            to: S,
-        ) -> Result<S::Ok, S::Error> {
-            time.as_ps().serialize(to)
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            from: D,
-        ) -> Result<Time, D::Error> {
-            Ok(Time::from_ps(u64::deserialize(from)?))
-        }
-    }
-
-    pub(super) mod instants {
-        use super::{Deserialize, Deserializer, Serialize, Serializer, Time};
-
-        pub(in super::super) fn serialize<S: Serializer>(
-            times: &[Time],
-            to: S,
-        ) -> Result<S::Ok, S::Error> {
-            let ps: Vec<u64> = times.iter().map(|t| t.as_ps()).collect();
-            ps.serialize(to)
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            from: D,
-        ) -> Result<Vec<Time>, D::Error> {
-            let ps = Vec::<u64>::deserialize(from)?;
-            Ok(ps.into_iter().map(Time::from_ps).collect())
-        }
-    }
-
-    pub(super) mod instant {
-        use super::{Deserialize, Deserializer, Serialize, Serializer, Time};
-
-        #[expect(clippy::ref_option, reason = "serde asks for it so")]
-        pub(in super::super) fn serialize<S: Serializer>(
-            time: &Option<Time>,
-            to: S,
-        ) -> Result<S::Ok, S::Error> {
-            time.map(Time::as_ps).serialize(to)
-        }
-
-        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
-            from: D,
-        ) -> Result<Option<Time>, D::Error> {
-            Ok(Option::<u64>::deserialize(from)?.map(Time::from_ps))
-        }
-    }
-
-    impl Serialize for Name {
-        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            self.as_str().serialize(to)
-        }
-    }
-
-    impl<'de> Deserialize<'de> for Name {
-        fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            Ok(Name::from(String::deserialize(from)?))
-        }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Time>, D::Error> {
+        let ps = Vec::<u64>::deserialize(from)?;
+        Ok(ps.into_iter().map(Time::from_ps).collect())
     }
 }
 
-/// The measurements of one run. Flow figures, utilization and mean queues cover the time
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.as_str().serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Name::from(String::deserialize(from)?))
+    }
+}
+
+/// The measurements of one run. Metrics of flows, utilization and mean queues cover the time
 /// after the warm-up; the packet counts of links cover the whole run, so that they balance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// The seed of the run.
     pub seed: u64,
     /// Length of the run.
-    #[serde(with = "kept::Span")]
+    #[serde(with = "kept")]
     pub duration: Duration,
-    /// Its first part, left out of the figures.
-    #[serde(with = "kept::Span")]
+    /// Its first part, left out of the metrics.
+    #[serde(with = "kept")]
     pub warmup: Duration,
-    /// One row a flow, in the order of the scenario.
+    /// One row per flow, in the order of the scenario.
     pub flows: Vec<FlowOutcome>,
-    /// One row a transfer of those that came by themselves ([`crate::scenario::Arrivals`]), those
-    /// between one pair of hosts after those between another, each in the order in which they began.
+    /// One row per transfer that [`crate::scenario::Arrivals`] started. Transfers between one pair of
+    /// hosts follow those between another, each in the order in which they began.
     pub transfers: Vec<TransferOutcome>,
-    /// One row a group.
+    /// One row per group.
     pub groups: Vec<GroupOutcome>,
-    /// One row a directed link.
+    /// One row per directed link.
     pub links: Vec<LinkOutcome>,
     /// Windows and queues over time, if [`crate::Scenario::sample`] asks for them.
     pub samples: Option<Samples>,
-    /// Jain's fairness index over the goodput of all transport flows; 1 if there are none.
+    /// Jain's fairness index over the goodput of all connections; 1 if there are none.
     pub jain: f64,
     /// Packets, data or acknowledgments, times the links they crossed.
     pub packet_hops: u64,
@@ -132,159 +77,247 @@ pub struct Outcome {
     pub fingerprint: u64,
 }
 
-/// What one flow did after the warm-up.
+/// A row of an outcome: its metrics, in the order of JSON keys and columns.
+pub trait Row: Sized + 'static {
+    /// What it is a row of.
+    type Of: 'static;
+
+    /// Its metrics. Names with a dot belong to an object within the row, as `phases.count`.
+    fn all() -> &'static [Metric<Self, Self::Of>];
+
+    /// The metrics that files have.
+    fn shown() -> impl Iterator<Item = &'static Metric<Self, Self::Of>> + Clone {
+        Self::all().iter().filter(|metric| !metric.internal)
+    }
+}
+
+macro_rules! rows {
+    ($row:ty, $of:ty, $all:expr) => {
+        impl $crate::outcome::Row for $row {
+            type Of = $of;
+
+            fn all() -> &'static [$crate::metric::Metric<Self, $of>] {
+                use $crate::metric::Metric;
+                static ALL: std::sync::LazyLock<Vec<Metric<$row, $of>>> =
+                    std::sync::LazyLock::new(|| $all);
+                &ALL
+            }
+        }
+    };
+}
+pub(crate) use rows;
+
+measured! {
+    /// The metrics of a flow, and those of a group of flows as far as the rules of the metrics sum them up.
+    /// What a kind of flow does not have is `None`.
+    #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+    pub summed struct FlowMetrics {
+        /// Unique packets delivered, at their size on the wire; of a port on a clock, over the time in
+        /// which programs could send; of a QUIC stack, bytes of the application.
+        goodput_bps: f64 = rate("goodput_bps").of(Kinds::ALL).groups(Rule::Sum)
+            .quantity("goodput", Rule::Sum).in_flow_rows().in_run_rows(2);
+        /// Throughput at the bottleneck link of the flow.
+        throughput_bps: f64 = rate("throughput_bps").groups(Rule::Sum)
+            .quantity("throughput", Rule::Sum).in_flow_rows().in_run_rows(1);
+        /// Data packets sent, retransmissions included.
+        packets_sent: u64 = count("packets_sent").of(Kinds::ALL).groups(Rule::Sum)
+            .quantity("packets_sent", Rule::Sum).in_flow_rows().in_run_rows(5);
+        /// Data packets sent again; of a QUIC stack, packets that it declared lost.
+        retransmissions: Option<u64> = count("retransmissions").of(Kinds::CONNECTIONS).groups(Rule::Sum)
+            .quantity("retransmissions", Rule::Sum).in_flow_rows().in_run_rows(6);
+        /// Expiries of the retransmission timer.
+        timeouts: Option<u64> = count("timeouts").of(Kinds::TRANSPORT.and(Kinds::REMOTE)).groups(Rule::Sum)
+            .quantity("timeouts", Rule::Sum).in_flow_rows().in_run_rows(7);
+        /// Number of invalid windows (not a number, below one packet, beyond 2^32) returned by an external
+        /// controller in the whole run; each was replaced by the nearest valid one.
+        refused_windows: Option<u64> = count("refused_windows").of(Kinds::CONNECTIONS).groups(Rule::Sum).internal();
+        /// Mean of the RTT samples; 0 without samples.
+        mean_rtt_s: Option<f64> = seconds("mean_rtt_s").of(Kinds::CONNECTIONS).groups(Rule::MeanOfMeasured)
+            .quantity("mean_rtt", Rule::Mean).in_flow_rows();
+        /// Mean one-way delay of the datagrams that arrived after the warm-up.
+        mean_delay_s: Option<f64> = seconds("mean_delay_s").of(Kinds::ANY_DATAGRAMS).groups(Rule::Mean);
+        /// Datagrams sent after the warm-up that queues dropped or channels destroyed.
+        datagrams_lost: Option<u64> = count("datagrams_lost").of(Kinds::ANY_DATAGRAMS).groups(Rule::Sum);
+        /// Frames made after the warm-up, early enough to be in time before the run ends.
+        frames: Option<u64> = count("frames").of(Kinds::MEDIA);
+        /// Those frames that were not whole at the receiver within the deadline of the scenario, late or with a
+        /// packet lost.
+        late_frames: Option<u64> = count("late_frames").of(Kinds::MEDIA);
+        /// Number of times that the congestion circuit breaker of RFC 8083 section 4.3 would have tripped in the
+        /// whole run, beginning anew after each.
+        circuit_breaker_trips: Option<u64> = count("circuit_breaker_trips").of(Kinds::MEDIA)
+            .quantity("circuit_breaker", Rule::Sum);
+        /// Time of the first trip.
+        circuit_breaker_first: Option<Time> = seconds("circuit_breaker_first_s").of(Kinds::MEDIA);
+        /// Time average of the congestion window.
+        mean_cwnd_packets: Option<f64> = packets("mean_cwnd_packets").of(Kinds::CONNECTIONS).groups(Rule::Mean)
+            .quantity("cwnd", Rule::Mean).in_flow_rows().in_run_rows(4);
+        /// Start of the flow; the first instant at which transfers may arrive.
+        start: Time = seconds("start_s").of(Kinds::ALL).in_flow_rows();
+        /// Time at which a transfer of fixed size was fully acknowledged.
+        completed: Option<Time> = seconds("completed_s").of(Kinds::CONNECTIONS).in_flow_rows();
+        /// Share of the data packets sent that was lost, as the sender estimates it: by LEAST (eten2004
+        /// section 4.2), or by what a QUIC stack declared lost; whole run.
+        loss_estimate: Option<f64> = ratio("loss_estimate").of(Kinds::CONNECTIONS)
+            .quantity("loss_estimate", Rule::Mean);
+        /// Share of the data packets sent that queues dropped or channels destroyed; whole run.
+        true_loss: f64 = share("true_loss").of(Kinds::ALL).quantity("true_loss", Rule::Mean);
+        /// Sum of the idle periods: pauses at the bottleneck longer than `idle_after`, between start (or the end
+        /// of the warm-up) and completion or stop.
+        idle_s: Option<f64> = seconds("idle_s").of(Kinds::TRANSPORT.and(Kinds::STACK)).quantity("idle", Rule::Mean);
+        /// Longest idle period.
+        longest_idle_s: Option<f64> = seconds("longest_idle_s").of(Kinds::TRANSPORT.and(Kinds::STACK))
+            .quantity("longest_idle", Rule::Greatest);
+        /// Number of idle periods.
+        idle_periods: Option<u64> = count("idle_periods").of(Kinds::TRANSPORT.and(Kinds::STACK))
+            .quantity("idle_periods", Rule::Sum);
+    }
+}
+
+impl FlowMetrics {
+    /// Adds those of a transfer to those of the pair of hosts between which it ran.
+    pub(crate) fn add_transfer(&mut self, transfer: &FlowMetrics) {
+        self.add(transfer, &mut Counts::new(), Rule::adds_up);
+    }
+}
+
+/// The outcome of one flow after the warm-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowOutcome {
     /// Name of the flow.
     pub name: Name,
     /// Index of its group.
     pub group: usize,
-    /// Name of its protocol, or `datagrams`. Where connections come by themselves the row is the sum
-    /// over those of one pair of hosts, without windows, idle periods and bins.
+    /// Name of its protocol, or `datagrams`. The row of a pair of hosts between which transfers arrive is
+    /// the sum over its transfers, without what no sum has.
     pub protocol: Cow<'static, str>,
-    /// Unique packets delivered, at their size on the wire, bits per second (eten2004); of a
-    /// [stack](crate::stack), bytes of the application.
-    pub goodput_bps: f64,
-    /// What it put through its bottleneck link, bits per second (lr2008).
-    pub throughput_bps: f64,
-    /// Data packets sent, retransmissions included.
-    pub packets_sent: u64,
-    /// Data packets sent again; of a [stack](crate::stack), packets that it deemed lost.
-    pub retransmissions: u64,
-    /// Expiries of the recovery timer (RTO).
-    pub timeouts: u64,
-    /// How often, in the whole run, a congestion controller of another crate gave a window that is none (not a
-    /// number, below one packet, beyond 2^32) and was kept within these bounds; 0 for all others.
-    pub refused_windows: u64,
-    /// The share of all data packets sent that was lost, as the sender estimates it by LEAST
-    /// (eten2004 section 4.2). This and the next cover the whole run: an estimate is one of a
-    /// connection.
-    pub loss_estimate: f64,
-    /// The share of them that queues dropped or channels destroyed.
-    pub true_loss: f64,
-    /// Mean of the RTT samples, or 0 if there was none.
-    #[serde(with = "kept::Span")]
-    pub mean_rtt: Duration,
-    /// What became of datagrams, if it sends them.
-    pub datagrams: Option<DatagramOutcome>,
-    /// Time average of the congestion window, packets.
-    pub mean_cwnd: f64,
-    /// When it started, as drawn; the first instant at which transfers may come by themselves.
-    #[serde(with = "kept::moment")]
-    pub start: Time,
-    /// From its start to the end of its handshake; zero without one, and before it ends. Only
+    /// Its metrics.
+    pub metrics: FlowMetrics,
+    /// Time from the start to the end of the handshake; zero without one, and before it ends. Only
     /// connections of [stacks](crate::stack) have one.
-    #[serde(with = "kept::Span")]
+    #[serde(with = "kept")]
     pub handshake: Duration,
-    /// When a transfer of fixed size was fully acknowledged.
-    #[serde(with = "kept::instant")]
-    pub completed: Option<Time>,
-    /// Sum of its idle periods. One lasts from the end of one data packet on the bottleneck's
-    /// wire to the start of the next, if that is longer than [`crate::Scenario::idle_after`].
-    /// It counts from the start of the flow or the end of the warm-up at the earliest, up to
-    /// the completion or the stop of the flow or the end of the run at the latest. Zero for
-    /// datagrams.
-    #[serde(with = "kept::Span")]
-    pub idle: Duration,
-    /// The longest of its idle periods.
-    #[serde(with = "kept::Span")]
-    pub longest_idle: Duration,
-    /// How many idle periods it had.
-    pub idle_periods: u64,
     /// As [`GroupOutcome::throughput_bins`], if [`crate::Scenario::flow_bins`] asks for it;
     /// else empty.
     pub throughput_bins: Vec<f64>,
-    /// Why the connection is no more, if it failed: only those of [stacks](crate::stack) do. They may
-    /// panic, too: that ends the connection, not the run.
+    /// Reason why the connection failed. Only those of [stacks](crate::stack) do; a panic of theirs ends the
+    /// connection, not the run.
     pub failure: Option<String>,
 }
 
-/// What became of the datagrams of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct DatagramOutcome {
-    /// The mean of the one-way delays of those that arrived after the warm-up; zero if none did.
-    #[serde(with = "kept::Span")]
-    pub mean_delay: Duration,
-    /// How many of those sent after the warm-up queues dropped or channels destroyed.
-    pub lost: u64,
-    /// What became of frames, if it sends media.
-    pub media: Option<MediaOutcome>,
+impl FlowOutcome {
+    /// A flow without any metrics yet.
+    pub fn new(name: Name, group: usize, protocol: impl Into<Cow<'static, str>>) -> Self {
+        FlowOutcome {
+            name,
+            group,
+            protocol: protocol.into(),
+            metrics: FlowMetrics::default(),
+            handshake: Duration::ZERO,
+            throughput_bins: Vec::new(),
+            failure: None,
+        }
+    }
 }
 
-/// What became of the frames of a stream of media ([`crate::scenario::Media`]).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct MediaOutcome {
-    /// Frames made after the warm-up, and early enough to be in time before the run ended.
-    pub frames: u64,
-    /// Those of them that were not whole at the receiver within [`crate::scenario::Media::deadline`]
-    /// of the least delay of such a frame: late, or with a packet lost.
-    pub late: u64,
-    /// How often the congestion circuit breaker of RFC 8083 section 4.3 would have tripped in the
-    /// whole run, had it begun anew after each time.
-    pub trips: u64,
-    /// When it would have first.
-    #[serde(with = "kept::instant")]
-    pub first: Option<Time>,
+rows!(FlowOutcome, Outcome, {
+    let mut all = vec![
+        text("name")
+            .means("Name of the flow.")
+            .words(|flow: &FlowOutcome, _| Cell::text(&flow.name)),
+        text("group").means("Name of its group.").words(|flow, outcome: &Outcome| {
+            Cell::text(outcome.groups.get(flow.group).map_or("", |group| &group.name))
+        }),
+        text("protocol")
+            .means("Name of its protocol, or `datagrams`.")
+            .words(|flow: &FlowOutcome, _| Cell::text(&flow.protocol)),
+    ];
+    all = all.into_iter().map(|metric| metric.of(Kinds::ALL).in_flow_rows()).collect();
+    all.extend(FlowMetrics::metrics());
+    all.push(
+        text("failure")
+            .means("Reason why the connection failed.")
+            .words(|flow: &FlowOutcome, _| flow.failure.as_deref().map_or(Cell::Empty, Cell::text))
+            .of(Kinds::STACK)
+            .sometimes(),
+    );
+    all
+});
+
+measured! {
+    /// One transfer that arrived by itself, over its whole life.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct TransferOutcome {
+        /// Start of the transfer.
+        start: Time = seconds("start_s");
+        /// Size that was drawn.
+        bytes: u64 = bytes("bytes");
+        /// Size in packets, rounded up.
+        packets: u64 = packets("packets");
+        /// Length of the handshake; zero except for QUIC stacks.
+        handshake: Duration = seconds("handshake_s");
+        /// Time at which all of it was acknowledged, if that was before the run ended.
+        completed: Option<Time> = seconds("completed_s").internal();
+        /// Data packets sent, retransmissions included.
+        packets_sent: u64 = count("packets_sent");
+        /// Data packets sent again; of a QUIC stack, packets that it declared lost.
+        retransmissions: u64 = count("retransmissions");
+        /// Expiries of the retransmission timer.
+        timeouts: Option<u64> = count("timeouts").of(Kinds::TRANSPORT);
+        beside
+        /// Index of the flow, the pair of hosts between which it ran.
+        flow: usize,
+    }
 }
 
-/// One transfer that came by itself, over its whole life.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TransferOutcome {
-    /// Index of the flow, the pair of hosts between which it ran.
-    pub flow: usize,
-    /// When it began.
-    #[serde(with = "kept::moment")]
-    pub start: Time,
-    /// The size that was drawn, bytes.
-    pub bytes: u64,
-    /// What that is in packets, rounded up.
-    pub packets: u64,
-    /// As that of a flow.
-    #[serde(with = "kept::Span")]
-    pub handshake: Duration,
-    /// When all of it was acknowledged, if it was before the run ended.
-    #[serde(with = "kept::instant")]
-    pub completed: Option<Time>,
-    /// Data packets sent, retransmissions included.
-    pub packets_sent: u64,
-    /// Data packets sent again.
-    pub retransmissions: u64,
-    /// Expiries of the recovery timer.
-    pub timeouts: u64,
+rows!(TransferOutcome, Outcome, {
+    let mut all = vec![
+        text("flow").means("Pair of hosts between which it ran, as `web-3`.").words(
+            |transfer: &TransferOutcome, outcome: &Outcome| {
+                let flow = outcome.flows.get(transfer.flow);
+                Cell::text(flow.map_or("", |flow| &flow.name))
+            },
+        ),
+        text("group").means("Name of its group.").words(|transfer, outcome| {
+            let flow = outcome.flows.get(transfer.flow);
+            let group = flow.and_then(|flow| outcome.groups.get(flow.group));
+            Cell::text(group.map_or("", |group| &group.name))
+        }),
+    ];
+    all.extend(TransferOutcome::metrics());
+    let time = seconds("completion_time_s")
+        .means("Time from the end of the handshake to the acknowledgment of the last packet.")
+        .real(|transfer: &TransferOutcome, _| transfer.completion_time().cell());
+    insert_after(&mut all, "handshake_s", vec![time]);
+    all
+});
+
+/// Puts `more` behind the metric of this name.
+pub(crate) fn insert_after<T, C>(all: &mut Vec<Metric<T, C>>, name: &str, more: Vec<Metric<T, C>>) {
+    let at = all.iter().position(|metric| metric.name == name).map_or(all.len(), |at| at + 1);
+    all.splice(at..at, more);
 }
 
 impl TransferOutcome {
     /// How long it took, from the instant at which it could send to the acknowledgment of its last
-    /// packet; `None` if the run ended before. A handshake is left out, since connections of ours have
-    /// none: what is left is comparable.
+    /// packet; `None` if the run ended before. A handshake is left out, since Windward's own connections
+    /// have none: what is left is comparable.
     pub fn completion_time(&self) -> Option<Duration> {
         self.completed.map(|completed| completed.since(self.start + self.handshake))
     }
 }
 
-/// The sums over one group of flows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The sums and means over one group of flows.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GroupOutcome {
     /// Name of the group.
     pub name: String,
     /// How many flows it has.
     pub flows: usize,
-    /// Sum of [`FlowOutcome::goodput_bps`].
-    pub goodput_bps: f64,
-    /// Sum of [`FlowOutcome::throughput_bps`].
-    pub throughput_bps: f64,
-    /// Sum of [`FlowOutcome::packets_sent`].
-    pub packets_sent: u64,
-    /// Sum of [`FlowOutcome::retransmissions`].
-    pub retransmissions: u64,
-    /// Sum of [`FlowOutcome::timeouts`].
-    pub timeouts: u64,
-    /// Mean of [`FlowOutcome::mean_cwnd`].
-    pub mean_cwnd: f64,
+    /// The metrics of its flows, summed up by their [rules](Metric::groups).
+    pub metrics: FlowMetrics,
     /// The one-way delays of its datagrams that arrived after the warm-up, if there are any.
     pub delays: Option<Box<Delays>>,
-    /// How many of its datagrams that were sent after the warm-up were lost.
-    pub datagrams_lost: u64,
     /// Throughput at the bottleneck in each bin of [`crate::Scenario::bin`] from the start of
     /// the run, warm-up included, bits per second.
     pub throughput_bins: Vec<f64>,
@@ -292,11 +325,66 @@ pub struct GroupOutcome {
     pub first_bin: usize,
 }
 
+rows!(GroupOutcome, Outcome, {
+    let mut all = vec![
+        text("name")
+            .means("Name of the group.")
+            .words(|group: &GroupOutcome, _| Cell::text(&group.name))
+            .of(Kinds::ALL),
+        count("flows")
+            .means("Number of its flows.")
+            .whole(|group: &GroupOutcome, _| Cell::Count(group.flows as u64))
+            .of(Kinds::ALL),
+    ];
+    all.extend(FlowMetrics::metrics().into_iter().filter(|metric| metric.groups.is_some()));
+    let quantiles = vec![
+        seconds("delay_p50_s")
+            .means("One-way delay that half of the datagrams do not exceed, within 0.8 %.")
+            .real(|group: &GroupOutcome, _| group.delay(0.5)),
+        seconds("delay_p95_s")
+            .means("One-way delay that 95 % of the datagrams do not exceed, within 0.8 %.")
+            .real(|group, _| group.delay(0.95)),
+        seconds("delay_p99_s")
+            .means("One-way delay that 99 % of the datagrams do not exceed, within 0.8 %.")
+            .real(|group, _| group.delay(0.99)),
+    ];
+    let quantiles = quantiles.into_iter().map(|metric| metric.of(Kinds::ANY_DATAGRAMS));
+    insert_after(&mut all, "mean_delay_s", quantiles.collect());
+    all.push(
+        number("throughput_cv")
+            .means("Coefficient of variation of the throughput in bins.")
+            .real(|group: &GroupOutcome, _| Cell::Real(group.throughput_cv()))
+            .in_run_rows(3),
+    );
+    all
+});
+
 impl GroupOutcome {
+    /// The group `name` of these flows. Delays and bins are those of no flow yet.
+    pub fn of<'a>(name: String, flows: impl IntoIterator<Item = &'a FlowOutcome>) -> Self {
+        let mut group = GroupOutcome { name, ..GroupOutcome::default() };
+        let mut counts = Vec::new();
+        for flow in flows {
+            group.flows += 1;
+            group.metrics.add(&flow.metrics, &mut counts, |_| true);
+        }
+        group.metrics.finish(&counts);
+        group
+    }
+
+    fn delay(&self, share: f64) -> Cell<'static> {
+        self.delays.as_deref().and_then(|delays| delays.quantile(share)).cell()
+    }
+
+    /// Throughput in each bin that lies wholly after the warm-up.
+    pub fn measured_bins(&self) -> &[f64] {
+        self.throughput_bins.get(self.first_bin..).unwrap_or_default()
+    }
+
     /// Coefficient of variation of the throughput in bins after the warm-up: the sample
     /// standard deviation over the mean. Zero with fewer than two bins or no throughput.
     pub fn throughput_cv(&self) -> f64 {
-        let bins = self.throughput_bins.get(self.first_bin..).unwrap_or_default();
+        let bins = self.measured_bins();
         let n = bins.len() as f64;
         let mean = bins.iter().sum::<f64>() / n;
         if bins.len() < 2 || mean == 0.0 {
@@ -307,62 +395,140 @@ impl GroupOutcome {
     }
 }
 
-/// What one directed link did. `arrived = delivered + dropped + corrupted + in_flight`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LinkOutcome {
-    /// Name of the link.
-    pub name: Name,
-    /// Share of the time after the warm-up in which the wire was busy; where the rate changes or there
-    /// are outages, bytes carried over the bytes that it could have carried in that time.
-    pub utilization: f64,
-    /// Packets offered to the queue.
-    pub arrived: u64,
-    /// Packets the queue refused.
-    pub dropped: u64,
-    /// Packets the channel destroyed.
-    pub corrupted: u64,
-    /// Packets that reached the far end.
-    pub delivered: u64,
-    /// Packets still queued or on the wire when the run ended.
-    pub in_flight: u64,
-    /// Of those delivered, packets that arrived after one that had left after them (RFC 4737).
-    pub reordered: u64,
-    /// Packets marked by the queue (ECN) or its router (congestion flag).
-    pub marked: u64,
-    /// Time average of the packets waiting behind the one in transmission, after the warm-up.
-    pub mean_queue_packets: f64,
-    /// The longest queue seen by an arriving packet in the whole run.
-    pub max_queue_packets: u64,
-    /// The phases of its traffic controller (estcp2010), if it has one and there were any.
-    pub phases: Option<Box<PhaseOutcome>>,
+macro_rules! has_flow_metrics {
+    ($($row:ty),+) => {$(
+        impl Has<FlowMetrics> for $row {
+            fn part(&self) -> Option<&FlowMetrics> {
+                Some(&self.metrics)
+            }
+        }
+
+        /// The metrics are read and written as if they were fields of the row.
+        impl Deref for $row {
+            type Target = FlowMetrics;
+
+            fn deref(&self) -> &FlowMetrics {
+                &self.metrics
+            }
+        }
+
+        impl DerefMut for $row {
+            fn deref_mut(&mut self) -> &mut FlowMetrics {
+                &mut self.metrics
+            }
+        }
+    )+};
 }
 
-/// The phases of a traffic controller that lie wholly after the warm-up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PhaseOutcome {
-    /// How many, at least one.
-    pub count: u64,
-    /// Their mean length, seconds.
-    pub mean_length: f64,
-    /// The mean of g, seconds.
-    pub mean_g: f64,
-    /// Of the shortest queues of all phases the longest, as a share of the limit.
-    pub queue_low: f64,
-    /// Of the longest queues of all phases the shortest, as a share of the limit.
-    pub queue_high: f64,
-    /// The longest time between the first and the last flow's cut for one shift, seconds.
-    pub cut_spread: f64,
-    /// Flows that did not hear of a shift before the next, summed over the phases.
-    pub missed: u64,
-    /// The mean of g as the flows knew it at the end of each phase, seconds, if any has heard one
-    /// out.
-    pub heard_g: Option<f64>,
-    /// The mean of |g at the flow / g at the router - 1| over flows and phases, if any flow has
-    /// heard one out.
-    pub g_error: Option<f64>,
-    /// Phases from the start of the run until all that follow, three at least, last within 10 % of
-    /// the length aimed at; `None` if they never do.
-    pub until_converged: Option<u64>,
+has_flow_metrics!(FlowOutcome, GroupOutcome);
+
+measured! {
+    /// The outcome of one directed link. `arrived = delivered + dropped + corrupted + in_flight`.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct LinkOutcome {
+        /// Share of the time in which the wire was busy; where the rate changes or there are outages, bytes
+        /// carried over the bytes that it could have carried.
+        utilization: f64 = share("utilization").called("utilization").in_run_rows(1);
+        /// Packets offered to the queue, whole run.
+        arrived: u64 = count("arrived").called("arrivals");
+        /// Packets dropped by the queue, whole run.
+        dropped: u64 = count("dropped").called("drops").in_run_rows(3);
+        /// Packets destroyed by the channel, whole run.
+        corrupted: u64 = count("corrupted").called("corrupted").in_run_rows(4);
+        /// Packets that reached the far end, whole run.
+        delivered: u64 = count("delivered");
+        /// Packets still queued or on the wire when the run ended.
+        in_flight: u64 = count("in_flight");
+        /// Packets delivered after one that had left the wire after them (RFC 4737), whole run.
+        reordered: u64 = count("reordered");
+        /// Packets marked by the queue (ECN) or its router (congestion flag), whole run.
+        marked: u64 = count("marked").called("marks");
+        /// Time average of the packets that wait behind the one in transmission.
+        mean_queue_packets: f64 = packets("mean_queue_packets").called("mean_queue").in_run_rows(2);
+        /// Longest queue that an arriving packet met, whole run.
+        max_queue_packets: u64 = packets("max_queue_packets").called("max_queue");
+        beside
+        /// Name of the link.
+        name: Name,
+        /// The phases of its traffic controller (estcp2010), if it has one and there were any.
+        phases: Option<Box<PhaseOutcome>>,
+    }
+}
+
+measured! {
+    /// The phases of a traffic controller that lie wholly after the warm-up.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct PhaseOutcome {
+        /// Number of phases of an ESTCP controller that lie wholly after the warm-up, at least one.
+        count: u64 = count("phases.count").called("phases");
+        /// Mean length of a phase.
+        mean_length: f64 = seconds("phases.mean_length_s").called("phase_length");
+        /// Mean of g at the router, seconds per packet.
+        mean_g: f64 = seconds("phases.mean_g_s").called("phase_g");
+        /// Upper bound of the shortest queue in every phase, as a share of the limit.
+        queue_low: f64 = share("phases.queue_low").called("phase_queue_low");
+        /// Lower bound of the longest queue in every phase, as a share of the limit.
+        queue_high: f64 = share("phases.queue_high").called("phase_queue_high");
+        /// Longest time between the first and the last flow's cut for one shift.
+        cut_spread: f64 = seconds("phases.cut_spread_s").called("phase_cut_spread");
+        /// Shifts that flows did not hear of before the next, over all flows.
+        missed: u64 = count("phases.missed").called("phase_missed");
+        /// Mean of g as the flows knew it at the end of each phase; absent if none heard of one.
+        heard_g: Option<f64> = seconds("phases.heard_g_s").called("phase_heard_g");
+        /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if none heard of one.
+        g_error: Option<f64> = ratio("phases.g_error").called("phase_g_error");
+        /// Phases from the start of the run until all that follow, three at least, last within 10 % of the
+        /// length aimed at; absent if they never do.
+        until_converged: Option<u64> = count("phases.until_converged");
+    }
+}
+
+impl Has<PhaseOutcome> for LinkOutcome {
+    fn part(&self) -> Option<&PhaseOutcome> {
+        self.phases.as_deref()
+    }
+}
+
+rows!(LinkOutcome, Outcome, {
+    let name = text("name").means("Name of the link, one direction.");
+    let mut all = vec![name.words(|link: &LinkOutcome, _| Cell::text(&link.name))];
+    all.extend(LinkOutcome::metrics::<LinkOutcome, _>());
+    all.extend(PhaseOutcome::metrics().into_iter().map(|metric| metric.sometimes().nested()));
+    all
+});
+
+rows!(
+    Outcome,
+    Outcome,
+    vec![
+        count("seed").means("Seed of the run.").whole(|run: &Outcome, _| Cell::Count(run.seed)),
+        seconds("duration_s").means("Length of the run.").real(|run, _| run.duration.cell()),
+        seconds("warmup_s")
+            .means("Length of its first part, which the metrics leave out.")
+            .real(|run, _| run.warmup.cell()),
+        share("jain")
+            .means("Jain's fairness index over the goodput of all connections; 1 without traffic.")
+            .real(|run: &Outcome, _| Cell::Real(run.jain))
+            .called("jain")
+            .in_run_rows(1),
+        count("packet_hops")
+            .means("Packets, data or acknowledgments, times the links they crossed.")
+            .whole(|run, _| Cell::Count(run.packet_hops)),
+        count("events")
+            .means("Events taken from the event queue.")
+            .whole(|run, _| Cell::Count(run.events)),
+        text("fingerprint")
+            .means("Hash over every delivery with its time, 16 hexadecimal digits.")
+            .words(|run: &Outcome, _| Cell::Text(run.fingerprint().into()))
+            .in_run_rows(2),
+    ]
+);
+
+impl Outcome {
+    /// The fingerprint as everything prints it: 16 hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        format!("{:016x}", self.fingerprint)
+    }
 }
 
 /// What was recorded at regular instants, warm-up included.
@@ -370,7 +536,7 @@ pub struct PhaseOutcome {
 pub struct Samples {
     /// The instants: the multiples of [`crate::Scenario::sample`] from zero to the end of the
     /// run. What happens at an instant is in its sample.
-    #[serde(with = "kept::instants")]
+    #[serde(with = "instants")]
     pub times: Vec<Time>,
     /// For each flow of the scenario its congestion window in packets at each instant, from
     /// before its start on; empty for datagrams.

@@ -1,4 +1,4 @@
-//! A scenario: what the engine runs. [`mod@file`] turns what people write into one.
+//! A scenario, which the engine runs. [`mod@file`] reads one from a file.
 //!
 //! Everything here is resolved: names have become indices, routes are lists of links and
 //! every default is filled in.
@@ -49,7 +49,7 @@ pub struct Scenario {
     pub flows: Vec<FlowConfig>,
     /// Names of the groups that [`FlowConfig::group`] points to.
     pub groups: Vec<String>,
-    /// What is allowed and yet hardly meant, a sentence each, for people to read.
+    /// Settings that are allowed and rarely meant, a sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -68,22 +68,22 @@ pub struct LinkConfig {
     ///
     /// [`ChangingDelay::mean`]: windward_core::network::ChangingDelay::mean
     pub delay: Duration,
-    /// All else, which links that are alike share.
+    /// All other settings, which equal links share.
     pub kind: Arc<LinkKind>,
 }
 
-/// What many links have in common.
+/// The settings that many links share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkKind {
-    /// Bits per second of the wire, constant or as a trace or a schedule says.
+    /// Bits per second of the wire: constant, a trace or a schedule.
     pub rate: LinkRate,
     /// The queue before the wire and the feedback its router gives.
     pub queue: QueueConfig,
-    /// What the wire does to packets.
+    /// Losses of packets on the wire.
     pub channel: ChannelConfig,
-    /// What at the far end knows of that.
+    /// The notifier at the far end, which tells of corruption.
     pub notifier: NotifierConfig,
-    /// What happens to packets on the way besides.
+    /// Changes of delay, jitter, reordering, outages and retransmission on the link.
     pub impairments: Impairments,
 }
 
@@ -109,24 +109,24 @@ pub struct FlowConfig {
     /// Where the flow's throughput is measured: the slowest link of `forward` unless the
     /// scenario names another.
     pub bottleneck: LinkId,
-    /// All else, which the flows of a group share.
+    /// All other settings, which the flows of a group share.
     pub kind: Arc<FlowKind>,
 }
 
-/// What many flows have in common.
+/// The settings that the flows of a group share.
 #[derive(Debug, Clone)]
 pub struct FlowKind {
-    /// What a flow sends.
+    /// The data that a flow sends.
     pub traffic: Traffic,
     /// It starts at an instant drawn uniformly from this range, ends included.
     pub start: (Time, Time),
     /// The application stops offering data at this instant.
     pub stop: Option<Time>,
-    /// Where its data comes from and goes to, of the nodes of a general graph; other topologies name none.
+    /// The nodes of a general graph between which its data goes; other topologies have no names.
     pub nodes: Option<[String; 2]>,
 }
 
-/// What a flow sends.
+/// The data that a flow sends.
 #[derive(Debug, Clone)]
 pub enum Traffic {
     /// A reliable connection.
@@ -144,9 +144,9 @@ pub enum Traffic {
     },
     /// A connection of code that is not ours.
     Stack {
-        /// What makes it.
+        /// The maker of its endpoints.
         stack: Arc<dyn Stack>,
-        /// What is set of it, which the flows of a group share.
+        /// Its parameters, which the flows of a group share.
         config: Arc<StackConfig>,
         /// Bytes that the application transfers, or `None` for bulk: data never runs out.
         bytes: Option<u64>,
@@ -178,7 +178,7 @@ impl Traffic {
         }
     }
 
-    /// What it asks of routers, which is its class where queues are kept by class.
+    /// The router that it asks for, which is its class where links have queues by class.
     pub fn router(&self) -> RouterKind {
         match self {
             Traffic::Transport { protocol, .. } => protocol.router,
@@ -186,7 +186,7 @@ impl Traffic {
         }
     }
 
-    /// What results call its protocol; `datagrams` for those.
+    /// The name of its protocol in results; `datagrams` for datagrams.
     pub fn protocol_name(&self) -> &'static str {
         match self {
             Traffic::Transport { protocol, .. } => protocol.name,
@@ -196,14 +196,14 @@ impl Traffic {
     }
 }
 
-/// Live video at a target rate that does not change (RFC 8593 section 5, in its steady state). A frame
-/// leaves in packets of the source's size, back to back, and one with the rest.
+/// Live video at a constant target rate (RFC 8593 section 5, in its steady state). A frame leaves
+/// in packets of the source's size, back to back, and one with the rest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Media {
     /// The target rate, bits on the wire.
     pub rate: Rate,
-    /// Frames per second, on average; more than 0. A frame has at most [`Media::MAX_PACKETS`] packets
-    /// on average.
+    /// Frames per second, on average; more than 0. A frame has at most [`Media::MAX_PACKETS`]
+    /// packets on average.
     pub fps: f64,
     /// Scale of the Laplacian shares by which sizes of frames and times between them differ from
     /// their means, 0 to 1 (SCALE_B and SCALE_t, 0.15).
@@ -222,7 +222,7 @@ impl Media {
     /// Are the values in their ranges, for packets of that size?
     ///
     /// # Errors
-    /// What is not, as a sentence without a capital or a full stop.
+    /// The first value out of its range, as a sentence without a capital or a full stop.
     pub fn validate(&self, packet_size: u32) -> Result<(), String> {
         if !(self.fps.is_finite() && self.fps > 0.0) {
             return Err(format!("{} frames per second", self.fps));

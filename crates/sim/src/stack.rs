@@ -1,14 +1,14 @@
-//! Connections of code that is not ours: QUIC stacks as they are deployed, in virtual time.
+//! Connections of other code: deployed QUIC stacks in virtual time, and ports for outside programs.
 //!
 //! A [`Stack`] has a name (`quinn:cubic`) and makes [`Connection`]s; [`Stacks`] are those that a
 //! scenario file may name ([`with_stacks`](crate::scenario::file::ScenarioFile::with_stacks)). This
-//! crate has none of its own: `windward-stacks` has.
+//! crate defines no stacks; `windward-stacks` does.
 //!
-//! A connection is both of its ends, sans I/O: the engine brings packets and the time, asks for
-//! packets and for the next timer, and carries the packets over the same links, queues and channels
-//! as all others, there and back. What it sends are UDP datagrams over IPv4 ([`UDP_OVERHEAD`]).
-//! A connection must take all randomness from [`Setup::seed`] and all time from its arguments, or runs
-//! are not repeatable.
+//! A connection consists of both ends and does no I/O: the engine brings packets and the time, asks
+//! for packets and for the next timer, and carries the packets over the same links, queues and
+//! channels as all others, in both directions. It sends UDP datagrams over IPv4 ([`UDP_OVERHEAD`]).
+//! A connection must take all randomness from [`StackSetup::seed`] and all time from its arguments,
+//! or runs are not repeatable.
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
@@ -18,39 +18,38 @@ use windward_core::packet::{Label, Packet};
 use windward_core::part::ValueKind;
 use windward_core::units::{Duration, Time};
 
-/// Bytes of the IPv4 and UDP headers that are on the wire before what a connection sends (RFC 791,
-/// RFC 768).
+/// Size of the IPv4 and UDP headers before each payload on the wire, bytes (RFC 791, RFC 768).
 pub const UDP_OVERHEAD: u32 = 20 + 8;
 
-/// Code that makes connections of one kind.
+/// Maker of connections of one kind.
 pub trait Stack: Debug + Send + Sync {
-    /// What it is.
+    /// Description of the stack.
     fn facts(&self) -> &Facts;
 
-    /// Do its connections [show](Connection::show) packets of several classes? Then links that they
-    /// cross have a queue for every class that the scenario names, in both directions.
+    /// True if its connections [show](Connection::show) packets of several classes. Then links that
+    /// they cross have a queue for every class that the scenario names, in both directions.
     fn has_classes(&self) -> bool {
         false
     }
 
-    /// Both ends of a connection, at time zero. Nothing is sent before [`Connection::start`].
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection>;
+    /// Makes both ends of a connection. They send nothing before [`Connection::start`].
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection>;
 }
 
-/// What a stack tells of itself.
+/// Description of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// What scenario files and results call it: the stack, a colon, the controller.
+    /// Name in scenario files and results: the stack, a colon, the controller.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description in one line.
     pub summary: &'static str,
     /// Package, version and type of the code that runs.
     pub source: &'static str,
-    /// What runs as it is, what is modelled and what is not, a paragraph each.
+    /// Paragraphs on what runs unchanged, what is modelled and what is not.
     pub notes: Vec<&'static str>,
-    /// The sizes of full data packets on the wire that it can have, bytes.
+    /// Range of sizes of full data packets on the wire, bytes.
     pub packet_sizes: RangeInclusive<u32>,
-    /// A run may differ from the next with the same seed; why.
+    /// Reason why two runs with the same seed may differ, if they may.
     pub unrepeatable: Option<&'static str>,
 }
 
@@ -58,86 +57,85 @@ pub struct Facts {
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
     all: Arc<[Arc<dyn Stack>]>,
-    /// Names that there might be, and why there are none.
+    /// Names of stacks that are not available, and why.
     refused: Arc<[(String, &'static str)]>,
 }
 
 impl Stacks {
-    /// None at all.
+    /// No stacks.
     pub fn none() -> Self {
         Stacks::default()
     }
 
-    /// The stack of that name.
+    /// The stack with a name.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Stack>> {
         self.iter().find(|stack| stack.facts().name == name)
     }
 
-    /// All of them, in order.
+    /// All stacks, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Stack>> {
         self.all.iter()
     }
 
-    /// The same, and one more.
+    /// These stacks and one more.
     #[must_use]
     pub fn with(self, stack: Arc<dyn Stack>) -> Self {
         let all = self.iter().cloned().chain([stack]).collect();
         Stacks { all, ..self }
     }
 
-    /// The same, with names that somebody may look for in vain, and why there is no such stack, as the
-    /// end of a sentence.
+    /// These stacks, and names that are not available with the reason, as the end of a sentence.
     #[must_use]
     pub fn refusing(self, names: impl IntoIterator<Item = (String, &'static str)>) -> Self {
         Stacks { refused: self.refused.iter().cloned().chain(names).collect(), ..self }
     }
 
-    /// Why there is no stack of that name, if it is known.
+    /// Reason why the stack with a name is not available, if it is known.
     pub fn refused(&self, name: &str) -> Option<&'static str> {
         self.refused.iter().find(|(refused, _)| refused == name).map(|(_, why)| *why)
     }
 }
 
 impl FromIterator<Arc<dyn Stack>> for Stacks {
-    /// Of several stacks with one name the first is found.
+    /// Collects stacks. Of several with one name, the first is found.
     fn from_iter<I: IntoIterator<Item = Arc<dyn Stack>>>(stacks: I) -> Self {
         Stacks { all: stacks.into_iter().collect(), refused: Arc::default() }
     }
 }
 
-/// What a connection is to be like.
+/// Properties of a connection to be made.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Setup {
-    /// What its randomness derives from: the seed of the run and the name of the flow.
+pub struct StackSetup {
+    /// Seed of its randomness, derived from the seed of the run and the name of the flow.
     pub seed: u64,
     /// Bytes that the application transfers, or `None` for bulk: data never runs out.
     pub bytes: Option<u64>,
-    /// What scenario files set.
+    /// Parameters of the scenario file.
     pub config: StackConfig,
 }
 
-/// What scenario files set of connections of stacks.
+/// Parameters of a stack's connection in scenario files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StackConfig {
     /// Size of a full data packet on the wire, bytes, with [`UDP_OVERHEAD`].
     pub packet_size: u32,
-    /// Receiver window, in packets of that size.
+    /// Receiver window, in packets of this size.
     pub rwnd: u64,
-    /// Does the network let ECN codepoints pass? Else packets lose theirs as they leave.
+    /// True if packets keep their ECN codepoints; else they lose them as they leave.
     pub ecn: bool,
-    /// The most packets that leave back to back, as with segmentation offload (GSO): a stack makes
-    /// them at once and one system call sends them.
+    /// Maximum number of packets that leave back to back, as with segmentation offload (GSO): a
+    /// stack makes them at once and one system call sends them.
     pub segments: u32,
-    /// The most streams that a transfer is spread over, packet by packet. Receivers of some stacks
-    /// give a connection up whose streams have too many gaps.
+    /// Maximum number of streams that a transfer is spread over, packet by packet. Receivers of
+    /// some stacks close a connection whose streams have too many gaps.
     pub streams: u32,
 }
 
 impl StackConfig {
-    /// The size of packets where the file says nothing: what Ethernet carries.
+    /// Default size of a packet: what Ethernet carries.
     pub const PACKET_SIZE: u32 = 1500;
 
-    /// The most bytes that a connection can have in one packet.
+    /// Maximum payload of a packet, bytes.
     pub const fn payload(&self) -> u32 {
         self.packet_size - UDP_OVERHEAD
     }
@@ -169,10 +167,10 @@ pub enum End {
 }
 
 impl End {
-    /// Both.
+    /// Both ends.
     pub const BOTH: [End; 2] = [End::Sender, End::Receiver];
 
-    /// The other one.
+    /// The other end.
     #[must_use]
     pub const fn other(self) -> End {
         match self {
@@ -196,43 +194,46 @@ pub enum Codepoint {
     Ce,
 }
 
-/// What links know of a packet that its connection [shows](Connection::show).
+/// What links see of a packet that its connection [shows](Connection::show).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Whose it is to queues by flow and by class, in place of the connection's own label.
+    /// Flow and class for queues by flow and by class, in place of the label of the connection.
     pub label: Label,
-    /// Where a channel damages it and a notifier stands at the end of the link, does it go on with
-    /// [`Flags::CORRUPTED`](windward_core::packet::Flags::CORRUPTED)? Else it is lost.
+    /// True if the packet goes on with
+    /// [`Flags::CORRUPTED`](windward_core::packet::Flags::CORRUPTED) after a channel damaged it,
+    /// where a notifier is at the end of the link. Else it is lost.
     pub tells_of_damage: bool,
 }
 
 /// Both ends of a connection.
 ///
-/// One that panics is given up, and the flow says so. Times never run back. After each call that tells an end something the engine asks it for packets
-/// until it has none, and then for its timer.
+/// If a connection panics, the engine gives it up, and the outcome of the flow has the message.
+/// Times never run back. After each call that tells an end something, the engine asks that end for
+/// packets until it has none, and then for its timer.
 pub trait Connection: Debug + Send {
-    /// The application begins: the sender connects, and sends its data when it can.
+    /// Starts the application: the sender connects, and sends its data when it can.
     fn start(&mut self, now: Time);
 
-    /// The application has no more data from here on.
+    /// Stops the application: it has no more data.
     fn stop(&mut self, now: Time);
 
-    /// A packet reaches an end: its payload, and what the network made of its codepoint.
+    /// Hands a packet to an end: its payload, and the ECN codepoint with which it arrives.
     fn receive(&mut self, now: Time, end: End, payload: &[u8], ecn: Codepoint);
 
-    /// The next packet of an end, if it may send one now: replaces what is in `payload`.
+    /// Makes the next packet of an end, if it may send one now, in place of what is in `payload`.
     fn poll_transmit(&mut self, now: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint>;
 
-    /// What links see of the packet that [`Connection::poll_transmit`] has just given: writes its
-    /// headers into `packet`, whose kind is that of its end, and its size if not all of the payload is
-    /// on the wire. Time and codepoint are the engine's. `None`, as by default, for a packet of the connection without any headers.
+    /// Returns what links see of the packet that [`Connection::poll_transmit`] has just made.
+    /// Writes its headers into `packet`, whose kind depends on its end, and its size if not all of
+    /// the payload is on the wire; the engine sets time and codepoint. `None`, the default, stands
+    /// for a packet of the connection without any headers.
     fn show(&mut self, payload: &[u8], packet: &mut Packet) -> Option<Seen> {
         let _ = (payload, packet);
         None
     }
 
-    /// As [`Connection::receive`], which it is by default, of a packet with what the links made of the
-    /// headers that were [shown](Connection::show).
+    /// [`Connection::receive`] for a packet that was [shown](Connection::show); `packet` has its
+    /// headers as the links changed them. By default the same as `receive`.
     fn receive_shown(
         &mut self,
         now: Time,
@@ -245,30 +246,31 @@ pub trait Connection: Debug + Send {
         self.receive(now, end, payload, ecn);
     }
 
-    /// A packet of that end is lost: a queue has dropped it or a channel destroyed it. For connections
-    /// that keep something for each packet; what a real one may not know it must not use.
+    /// Tells that a packet of an end is lost: a queue has dropped it or a channel destroyed it.
+    /// Meant for connections that keep something for each packet. A real connection would not know,
+    /// so its behaviour must not depend on this.
     fn lost(&mut self, now: Time, from: End, payload: &[u8]) {
         let _ = (now, from, payload);
     }
 
-    /// When to call [`Connection::on_timer`] for that end if nothing else comes before, or never.
+    /// When to call [`Connection::on_timer`] for an end if nothing else comes before, or never.
     fn next_timer(&mut self, end: End) -> Time;
 
-    /// The timer of that end has expired.
+    /// Handles the expiry of the timer of an end.
     fn on_timer(&mut self, now: Time, end: End);
 
-    /// Where it stands.
-    fn report(&self) -> Report;
+    /// State of the connection.
+    fn report(&self) -> StackReport;
 
-    /// The QUIC packets in a datagram that [`Connection::poll_transmit`] has just given, for logs. It is
-    /// asked for all datagrams of a connection in their order, or for none, and must change nothing of what
-    /// the connection does. Empty, as by default, where a connection does not tell.
+    /// The QUIC packets in a datagram that [`Connection::poll_transmit`] has just made, for logs.
+    /// Called for all datagrams of a connection in order, or for none, and must not change what the
+    /// connection does. Empty by default.
     fn describe(&mut self, from: End, payload: &[u8]) -> Vec<PacketFacts> {
         let _ = (from, payload);
         Vec::new()
     }
 
-    /// Bytes that are on the wire before each payload; asked once. [`UDP_OVERHEAD`] unless it says otherwise.
+    /// Bytes on the wire before each payload; called once. [`UDP_OVERHEAD`] by default.
     fn overhead(&self) -> u32 {
         UDP_OVERHEAD
     }
@@ -279,11 +281,11 @@ pub trait Connection: Debug + Send {
 pub struct PacketFacts {
     /// Its type.
     pub kind: PacketType,
-    /// Its number, in full.
+    /// Its full number.
     pub number: u64,
-    /// Its bytes, with header and tag.
+    /// Its length in bytes, with header and tag.
     pub length: u32,
-    /// Its frames. The list ends before one that cannot be read.
+    /// Its frames. The list ends before the first that cannot be read.
     pub frames: Vec<FrameFacts>,
 }
 
@@ -301,7 +303,7 @@ pub enum PacketType {
 }
 
 impl PacketType {
-    /// Which of the three number spaces counts it (RFC 9000 section 12.3).
+    /// Index of its packet number space (RFC 9000 section 12.3).
     pub const fn space(self) -> usize {
         match self {
             PacketType::Initial => 0,
@@ -318,14 +320,14 @@ pub enum FrameFacts {
     Stream {
         /// The stream.
         id: u64,
-        /// Where in it the data begin.
+        /// Offset of the data in it.
         offset: u64,
         /// Bytes.
         length: u64,
     },
     /// Data of the handshake.
     Crypto {
-        /// Where in them these begin.
+        /// Offset in the handshake data.
         offset: u64,
         /// Bytes.
         length: u64,
@@ -334,36 +336,38 @@ pub enum FrameFacts {
     Ack {
         /// First and last number of each range, the newest range first.
         ranges: Vec<(u64, u64)>,
-        /// Packets that came with ECT(0), ECT(1) and CE, where it says so.
+        /// Packets received with ECT(0), ECT(1) and CE, if the frame has these counts.
         ecn: Option<[u64; 3]>,
     },
     /// Any other, by its name in qlog.
     Other(&'static str),
 }
 
-/// Where a connection stands, as far as it tells. Counts are of the whole connection so far.
+/// State of a connection, as far as it reports it. Counts cover the whole connection so far.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Report {
+pub struct StackReport {
     /// Congestion window of the sender, bytes.
     pub cwnd: u64,
-    /// Its slow start threshold, bytes; `None` before there is one, and where there never is.
+    /// Slow start threshold of the sender, bytes; `None` if there is none yet, or never.
     pub ssthresh: Option<u64>,
     /// Bytes sent that are neither acknowledged nor deemed lost.
     pub in_flight: u64,
     /// Smoothed RTT of the sender; zero before the first sample.
     pub srtt: Duration,
-    /// The sum of its RTT samples, and how many they are.
+    /// Sum and number of its RTT samples.
     pub rtts: (Duration, u64),
     /// Packets that the sender deemed lost.
     pub lost: u64,
-    /// How often a congestion controller of another crate gave a window that is none and was kept within bounds.
+    /// Number of invalid windows returned by a controller of another crate, which were kept within
+    /// bounds.
     pub refused_windows: u64,
-    /// Bytes of the application that the receiver has for good, each counted once.
+    /// Bytes of the application that the receiver has delivered, each counted once.
     pub delivered: u64,
-    /// Has the sender shaken hands, so that it can send data? True from the start where nobody does.
+    /// True once the handshake of the sender is complete, so that it can send data; from the start
+    /// if there is no handshake.
     pub connected: bool,
-    /// Has a transfer of fixed size been acknowledged in full?
+    /// True once a transfer of fixed size has been acknowledged in full.
     pub completed: bool,
-    /// Why the connection is no more, if it failed.
+    /// Reason why the connection failed, if it did.
     pub failure: Option<Arc<str>>,
 }

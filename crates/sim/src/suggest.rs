@@ -38,6 +38,16 @@ fn measured<'a>(
         .min_by_key(|&(distance, _)| distance)
 }
 
+/// `; did you mean ...?` if one of the candidates is near, else the candidates themselves.
+pub fn hint<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    match near(word, candidates.iter().copied()) {
+        Some(candidate) => format!("; did you mean `{candidate}`?"),
+        None if candidates.is_empty() => String::new(),
+        None => format!("; valid are {}", candidates.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +83,12 @@ mod tests {
     fn the_first_of_equals_is_taken_and_long_words_are_cut() {
         assert_eq!(nearest("c", ["b", "a"]), Some("b"));
         assert_eq!(near(&"x".repeat(1_000_000), WORDS), None);
+    }
+
+    #[test]
+    fn a_near_word_is_offered_and_a_far_one_lists_all() {
+        assert_eq!(hint("titel", ["id", "title"]), "; did you mean `title`?");
+        assert_eq!(hint("xyz", ["id", "title"]), "; valid are id, title");
+        assert_eq!(hint("xyz", []), "");
     }
 }

@@ -1,11 +1,17 @@
-//! Tables written row by row, as CSV or as Parquet.
+//! Tables: typed columns in memory, and rows written as CSV or as Parquet.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
+use serde::{Deserialize, Serialize, Serializer};
+
+mod columns;
 #[cfg(feature = "parquet")]
 mod parquet;
+
+pub use columns::{Table, TableColumn, Texts, Values};
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,10 +73,10 @@ pub enum Kind {
 }
 
 /// One value of a row.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Cell<'a> {
     /// For a column of [`Kind::Text`].
-    Text(&'a str),
+    Text(Cow<'a, str>),
     /// For a column of [`Kind::Real`].
     Real(f64),
     /// For a column of [`Kind::Count`] or [`Kind::Unsigned`].
@@ -80,7 +86,12 @@ pub enum Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// The cell of an optional real number; infinity and what is no number are empty.
+    /// The cell of a text.
+    pub fn text(text: &'a str) -> Self {
+        Cell::Text(Cow::Borrowed(text))
+    }
+
+    /// The cell of an optional real number; empty if it is not finite.
     pub fn finite(value: Option<f64>) -> Self {
         value.filter(|x| x.is_finite()).map_or(Cell::Empty, Cell::Real)
     }
@@ -90,16 +101,56 @@ impl<'a> Cell<'a> {
         value.map_or(Cell::Empty, Cell::Count)
     }
 
-    fn suits(self, column: &Column<'_>) -> bool {
+    /// The same cell, empty if it is a number that is not finite.
+    #[must_use]
+    pub fn or_empty(self) -> Self {
+        if let Cell::Real(x) = self { Cell::finite(Some(x)) } else { self }
+    }
+
+    /// Its number; `None` if it has none.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Real(x) => Some(*x),
+            Cell::Count(n) => Some(*n as f64),
+            Cell::Text(_) | Cell::Empty => None,
+        }
+    }
+
+    /// The same cell with a text of its own.
+    pub fn into_owned(self) -> Cell<'static> {
+        match self {
+            Cell::Text(text) => Cell::Text(text.into_owned().into()),
+            Cell::Real(x) => Cell::Real(x),
+            Cell::Count(n) => Cell::Count(n),
+            Cell::Empty => Cell::Empty,
+        }
+    }
+
+    fn suits(&self, column: &Column<'_>) -> bool {
         match self {
             Cell::Text(_) => column.kind == Kind::Text,
             Cell::Real(_) => column.kind == Kind::Real,
             Cell::Count(n) => match column.kind {
-                Kind::Count => i64::try_from(n).is_ok(),
+                Kind::Count => i64::try_from(*n).is_ok(),
                 Kind::Unsigned => true,
                 Kind::Text | Kind::Real => false,
             },
             Cell::Empty => column.optional,
+        }
+    }
+}
+
+/// A cell as a value of JSON: `null` if it is empty, or a number that is not finite.
+#[derive(Debug)]
+pub(crate) struct Json<'a>(pub(crate) &'a Cell<'a>);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Cell::Text(text) => to.serialize_str(text),
+            Cell::Real(x) => to.serialize_f64(*x),
+            Cell::Count(n) => to.serialize_u64(*n),
+            Cell::Empty => to.serialize_unit(),
         }
     }
 }
@@ -123,8 +174,8 @@ impl fmt::Display for Cell<'_> {
 ///
 /// let columns = [Column::new("flow", Kind::Text), Column::optional("rtt_s", Kind::Real)];
 /// let mut table = TableWriter::new(Vec::new(), Format::Csv, "flows", &columns)?;
-/// table.row(&[Cell::Text("bulk-1"), Cell::Real(0.05)])?;
-/// table.row(&[Cell::Text("bulk-2"), Cell::Empty])?;
+/// table.row(&[Cell::text("bulk-1"), Cell::Real(0.05)])?;
+/// table.row(&[Cell::text("bulk-2"), Cell::Empty])?;
 /// assert_eq!(table.finish()?, b"flow,rtt_s\nbulk-1,0.05\nbulk-2,\n");
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -132,6 +183,8 @@ impl fmt::Display for Cell<'_> {
 pub struct TableWriter<'c, W: Write + Send> {
     columns: Vec<Column<'c>>,
     rows: Rows<W>,
+    /// A number as text, for CSV.
+    number: String,
 }
 
 #[derive(Debug)]
@@ -171,7 +224,7 @@ impl<'c, W: Write + Send> TableWriter<'c, W> {
             #[cfg(feature = "parquet")]
             Format::Parquet => Rows::Parquet(Box::new(parquet::Rows::new(out, name, columns)?)),
         };
-        Ok(TableWriter { columns: columns.to_vec(), rows })
+        Ok(TableWriter { columns: columns.to_vec(), rows, number: String::new() })
     }
 
     /// Adds a row: a cell for each column, of its kind.
@@ -185,8 +238,13 @@ impl<'c, W: Write + Send> TableWriter<'c, W> {
             Rows::Csv(writer) => {
                 for cell in cells {
                     match cell {
-                        Cell::Text(text) => writer.write_field(text)?,
-                        other => writer.write_field(other.to_string())?,
+                        Cell::Text(text) => writer.write_field(text.as_bytes())?,
+                        other => {
+                            self.number.clear();
+                            // Writing to a String cannot fail.
+                            let _ = write!(self.number, "{other}");
+                            writer.write_field(&self.number)?;
+                        }
                     }
                 }
                 Ok(writer.write_record(None::<&[u8]>)?)
@@ -236,8 +294,8 @@ mod tests {
 
     fn written<W: Write + Send>(out: W, format: Format) -> W {
         let mut table = TableWriter::new(out, format, "small", &COLUMNS).unwrap();
-        table.row(&[Cell::Text("a, b"), Cell::Count(u64::MAX), Cell::Empty]).unwrap();
-        table.row(&[Cell::Text("5 %"), Cell::count(None), Cell::finite(Some(0.1))]).unwrap();
+        table.row(&[Cell::text("a, b"), Cell::Count(u64::MAX), Cell::Empty]).unwrap();
+        table.row(&[Cell::text("5 %"), Cell::count(None), Cell::finite(Some(0.1))]).unwrap();
         table.finish().unwrap()
     }
 
@@ -296,10 +354,10 @@ mod tests {
     fn a_row_that_does_not_suit_is_refused_and_leaves_no_trace() {
         let mut table = TableWriter::new(Vec::new(), Format::Csv, "t", &COLUMNS[..2]).unwrap();
         for wrong in [
-            &[Cell::Text("a")][..],
+            &[Cell::text("a")][..],
             &[Cell::Real(1.0), Cell::Empty],
             &[Cell::Empty, Cell::Empty],
-            &[Cell::Text("a"), Cell::Text("b")],
+            &[Cell::text("a"), Cell::text("b")],
         ] {
             let error = table.row(wrong).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");

@@ -6,12 +6,26 @@ use std::fmt::Write;
 /// The first character that a terminal would obey instead of showing it; line breaks and tabs are
 /// none.
 pub fn control(text: &str) -> Option<char> {
+    if !may_hold_control(text.as_bytes()) {
+        return None;
+    }
     let harmless = |at: usize, c: char| match c {
         '\n' | '\t' => true,
         '\r' => text[at + 1..].starts_with('\n'),
         _ => !c.is_control(),
     };
     text.char_indices().find(|&(at, c)| !harmless(at, c)).map(|(_, c)| c)
+}
+
+/// Could a character of these bytes be one that a terminal obeys? Answers for many bytes at once: most texts
+/// are plain.
+fn may_hold_control(bytes: &[u8]) -> bool {
+    const BLOCK: usize = 64;
+    // The control characters beyond ASCII begin with 0xc2.
+    let suspect = |byte: u8| {
+        (byte < b' ' && byte != b'\n' && byte != b'\t') | (byte == 0x7f) | (byte == 0xc2)
+    };
+    bytes.chunks(BLOCK).any(|block| block.iter().fold(false, |any, byte| any | suspect(*byte)))
 }
 
 /// The text with such characters written out, as `\u{1b}`.

@@ -7,10 +7,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use windward_core::units::{Duration, Time};
 
+use crate::metric::{Metric, count, measured, packets, rate, seconds, text};
+use crate::outcome::{Row, insert_after, rows};
 use crate::output::{OutputDir, OutputError, StagedFile};
-use crate::table::{Cell, Column, Format, Kind, TableWriter};
+use crate::table::{Cell, Column, Format, TableWriter};
 use crate::{FlowSnapshot, LinkSnapshot, Name, Scenario, Simulation};
 
 /// Samples a run at the multiples of an interval and at its end.
@@ -45,12 +48,49 @@ use crate::{FlowSnapshot, LinkSnapshot, Name, Scenario, Simulation};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Trace {
-    interval: Duration,
-    end: Time,
-    /// When the next sample is due; `None` after the last.
-    next: Option<Time>,
+    instants: Instants,
     flows: Vec<TracedFlow>,
     links: Vec<TracedLink>,
+}
+
+/// The instants at which a run is sampled: the multiples of an interval.
+#[derive(Debug, Clone)]
+pub struct Instants {
+    interval: Duration,
+    end: Time,
+    next: Option<Time>,
+}
+
+impl Instants {
+    /// The multiples after the start of a run that ends at `end`, and its end.
+    pub fn until(end: Time, interval: Duration) -> Self {
+        Instants { interval, end, next: Some((Time::ZERO + interval).min(end)) }
+    }
+
+    /// All multiples from zero on.
+    pub(crate) fn from_zero(interval: Duration) -> Self {
+        Instants { interval, end: Time::NEVER, next: Some(Time::ZERO) }
+    }
+
+    /// When the next sample is due; `None` after the last.
+    pub fn next(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// The sample that is due has been taken. Returns its instant, which is the end after the last.
+    pub fn take(&mut self) -> Time {
+        let time = self.next.unwrap_or(self.end);
+        self.next = (time < self.end).then(|| (time + self.interval).min(self.end));
+        time
+    }
+
+    /// The length of the interval that ends at the sample of `time`. The last may be shorter.
+    fn since_last(&self, time: Time) -> Duration {
+        match time.since(Time::ZERO).as_ps() % self.interval.as_ps() {
+            0 => self.interval,
+            rest => Duration::from_ps(rest),
+        }
+    }
 }
 
 /// A connection and what it had done at the last sample.
@@ -71,52 +111,72 @@ struct TracedLink {
 
 /// Everything at one instant.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample<'a> {
+pub struct Sample {
     /// The instant. What happened at it is in the sample.
     pub time: Time,
     /// One row per connection, in the order of the scenario; datagrams have none.
-    pub flows: Vec<FlowRow<'a>>,
+    pub flows: Vec<FlowRow>,
     /// One row per directed link, in the order of the scenario.
-    pub links: Vec<LinkRow<'a>>,
+    pub links: Vec<LinkRow>,
 }
 
-/// One connection at one instant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FlowRow<'a> {
-    /// The instant.
-    pub time: Time,
-    /// Name of the flow.
-    pub flow: &'a str,
-    /// Congestion window, packets.
-    pub cwnd: f64,
-    /// Slow start threshold, packets.
-    pub ssthresh: f64,
-    /// Smoothed round-trip time; zero before the first RTT sample.
-    pub srtt: Duration,
-    /// Packets sent and not yet acknowledged or deemed lost.
-    pub in_flight: u64,
-    /// Unique packets delivered since the last sample, at their size on the wire, bits per second.
-    pub goodput_bps: f64,
-    /// What it put through its bottleneck link since the last sample, bits per second.
-    pub throughput_bps: f64,
+measured! {
+    /// One connection at one instant.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct FlowRow {
+        /// Time of the sample.
+        time: Time = seconds("time_s").always();
+        /// Congestion window.
+        cwnd: f64 = packets("cwnd_packets").always();
+        /// Slow start threshold; infinite where there is none.
+        ssthresh: f64 = packets("ssthresh_packets").always();
+        /// Smoothed round-trip time; zero before the first RTT sample.
+        srtt: Duration = seconds("srtt_s").always();
+        /// Packets sent and not yet acknowledged or declared lost.
+        in_flight: u64 = packets("in_flight_packets");
+        /// Unique packets delivered since the sample before, at their size on the wire.
+        goodput_bps: f64 = rate("goodput_bps").always();
+        /// Throughput at the bottleneck link since the sample before.
+        throughput_bps: f64 = rate("throughput_bps").always();
+        beside
+        /// Name of the flow.
+        flow: Name,
+    }
 }
 
-/// One directed link at one instant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkRow<'a> {
-    /// The instant.
-    pub time: Time,
-    /// Name of the link.
-    pub link: &'a str,
-    /// Packets waiting behind the one in transmission.
-    pub queue_packets: u64,
-    /// Packets dropped by the queue since the start of the run.
-    pub dropped: u64,
-    /// Packets destroyed by the channel since the start of the run.
-    pub corrupted: u64,
-    /// What it put on its wire since the last sample, bits per second.
-    pub throughput_bps: f64,
+measured! {
+    /// One directed link at one instant.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct LinkRow {
+        /// Time of the sample.
+        time: Time = seconds("time_s").always();
+        /// Packets that wait behind the one in transmission.
+        queue_packets: u64 = packets("queue_packets");
+        /// Packets dropped by the queue since the start of the run.
+        dropped: u64 = count("dropped");
+        /// Packets destroyed by the channel since the start of the run.
+        corrupted: u64 = count("corrupted");
+        /// Throughput on the wire since the sample before.
+        throughput_bps: f64 = rate("throughput_bps").always();
+        beside
+        /// Name of the link.
+        link: Name,
+    }
 }
+
+rows!(FlowRow, (), {
+    let mut all = FlowRow::metrics();
+    let name = text("flow").means("Name of the flow.");
+    insert_after(&mut all, "time_s", vec![name.words(|row: &FlowRow, ()| Cell::text(&row.flow))]);
+    all
+});
+
+rows!(LinkRow, (), {
+    let mut all = LinkRow::metrics();
+    let name = text("link").means("Name of the link.");
+    insert_after(&mut all, "time_s", vec![name.words(|row: &LinkRow, ()| Cell::text(&row.link))]);
+    all
+});
 
 impl Trace {
     /// The most samples of a run.
@@ -144,9 +204,7 @@ impl Trace {
         let links = scenario.links.iter();
         let links = links.map(|link| TracedLink { name: link.name.clone(), sent_bytes: 0 });
         Ok(Trace {
-            interval,
-            end,
-            next: Some((Time::ZERO + interval).min(end)),
+            instants: Instants::until(end, interval),
             flows: flows.collect(),
             links: links.collect(),
         })
@@ -155,19 +213,14 @@ impl Trace {
     /// The instant to which the simulation is to be advanced before [`Trace::sample`] is called
     /// next; `None` after the last, which is the end of the run.
     pub fn next_sample(&self) -> Option<Time> {
-        self.next
+        self.instants.next()
     }
 
     /// The state of every connection and link of a simulation that was advanced to
     /// [`Trace::next_sample`]; after the last sample, of the end of the run.
-    pub fn sample(&mut self, sim: &mut Simulation) -> Sample<'_> {
-        let time = self.next.unwrap_or(self.end);
-        let since_last = match time.since(Time::ZERO).as_ps() % self.interval.as_ps() {
-            0 => self.interval.as_secs_f64(),
-            // The end of the run does not fall on a multiple of the interval.
-            rest => Duration::from_ps(rest).as_secs_f64(),
-        };
-        self.next = (time < self.end).then(|| (time + self.interval).min(self.end));
+    pub fn sample(&mut self, sim: &mut Simulation) -> Sample {
+        let time = self.instants.take();
+        let since_last = self.instants.since_last(time).as_secs_f64();
         let flows = self.flows.iter_mut().filter_map(|flow| {
             let snapshot = sim.flow(flow.index)?;
             Some(flow.row(time, since_last, &snapshot))
@@ -180,7 +233,7 @@ impl Trace {
 }
 
 impl TracedFlow {
-    fn row(&mut self, time: Time, since_last: f64, flow: &FlowSnapshot) -> FlowRow<'_> {
+    fn row(&mut self, time: Time, since_last: f64, flow: &FlowSnapshot) -> FlowRow {
         FlowRow {
             time,
             cwnd: flow.cwnd,
@@ -193,20 +246,20 @@ impl TracedFlow {
                 flow.bottleneck_bytes,
                 since_last,
             ),
-            flow: &self.name,
+            flow: self.name.clone(),
         }
     }
 }
 
 impl TracedLink {
-    fn row(&mut self, time: Time, since_last: f64, link: &LinkSnapshot) -> LinkRow<'_> {
+    fn row(&mut self, time: Time, since_last: f64, link: &LinkSnapshot) -> LinkRow {
         LinkRow {
             time,
             queue_packets: link.queue_packets,
             dropped: link.dropped,
             corrupted: link.corrupted,
             throughput_bps: rate_since(&mut self.sent_bytes, link.sent_bytes, since_last),
-            link: &self.name,
+            link: self.name.clone(),
         }
     }
 }
@@ -218,73 +271,14 @@ fn rate_since(last: &mut u64, bytes: u64, seconds: f64) -> f64 {
     sent as f64 * 8.0 / seconds
 }
 
-impl FlowRow<'_> {
-    /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 8] = [
-        Column::new("time_s", Kind::Real),
-        Column::new("flow", Kind::Text),
-        Column::new("cwnd_packets", Kind::Real),
-        Column::new("ssthresh_packets", Kind::Real),
-        Column::new("srtt_s", Kind::Real),
-        Column::new("in_flight_packets", Kind::Count),
-        Column::new("goodput_bps", Kind::Real),
-        Column::new("throughput_bps", Kind::Real),
-    ];
-
-    /// The cells of [`FlowRow::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 8] {
-        [
-            Cell::Real(self.time.as_secs_f64()),
-            Cell::Text(self.flow),
-            Cell::Real(self.cwnd),
-            Cell::Real(self.ssthresh),
-            Cell::Real(self.srtt.as_secs_f64()),
-            Cell::Count(self.in_flight),
-            Cell::Real(self.goodput_bps),
-            Cell::Real(self.throughput_bps),
-        ]
-    }
-}
-
-impl LinkRow<'_> {
-    /// Its columns, for a [`TableWriter`].
-    pub const COLUMNS: [Column<'static>; 6] = [
-        Column::new("time_s", Kind::Real),
-        Column::new("link", Kind::Text),
-        Column::new("queue_packets", Kind::Count),
-        Column::new("dropped", Kind::Count),
-        Column::new("corrupted", Kind::Count),
-        Column::new("throughput_bps", Kind::Real),
-    ];
-
-    /// The cells of [`LinkRow::COLUMNS`].
-    pub fn cells(&self) -> [Cell<'_>; 6] {
-        [
-            Cell::Real(self.time.as_secs_f64()),
-            Cell::Text(self.link),
-            Cell::Count(self.queue_packets),
-            Cell::Count(self.dropped),
-            Cell::Count(self.corrupted),
-            Cell::Real(self.throughput_bps),
-        ]
-    }
-}
-
 /// A [`Trace`] written into a folder: `flows.csv` and `links.csv`, or `.parquet`. The files
 /// appear with [`TraceFiles::commit`]; dropped before that, nothing is left of them.
 #[derive(Debug)]
 pub struct TraceFiles {
     trace: Trace,
-    flows: Rows,
-    links: Rows,
+    flows: SeriesFile,
+    links: SeriesFile,
     dir: OutputDir,
-}
-
-/// One of the two files.
-#[derive(Debug)]
-struct Rows {
-    path: PathBuf,
-    table: TableWriter<'static, StagedFile>,
 }
 
 impl TraceFiles {
@@ -300,8 +294,8 @@ impl TraceFiles {
     ) -> Result<Self, TraceError> {
         let trace = Trace::new(scenario, interval)?;
         let dir = OutputDir::create(dir)?;
-        let flows = Rows::create(&dir, "flows", format, &FlowRow::COLUMNS)?;
-        let links = Rows::create(&dir, "links", format, &LinkRow::COLUMNS)?;
+        let flows = SeriesFile::create(&dir, "flows", format, &columns::<FlowRow>())?;
+        let links = SeriesFile::create(&dir, "links", format, &columns::<LinkRow>())?;
         Ok(TraceFiles { trace, flows, links, dir })
     }
 
@@ -317,10 +311,10 @@ impl TraceFiles {
     pub fn sample(&mut self, sim: &mut Simulation) -> Result<(), OutputError> {
         let sample = self.trace.sample(sim);
         for flow in &sample.flows {
-            self.flows.row(&flow.cells())?;
+            self.flows.row(&cells(flow))?;
         }
         for link in &sample.links {
-            self.links.row(&link.cells())?;
+            self.links.row(&cells(link))?;
         }
         Ok(())
     }
@@ -331,20 +325,36 @@ impl TraceFiles {
     /// If the folder does not take what is left.
     pub fn commit(self) -> Result<[PathBuf; 2], OutputError> {
         let TraceFiles { flows, links, mut dir, .. } = self;
-        let paths = [flows.path.clone(), links.path.clone()];
         // Both are complete before either gets its name.
-        for rows in [flows, links] {
-            let path = rows.path;
-            let file = rows.table.finish().map_err(|error| OutputError::write(&path, error))?;
-            dir.complete(file)?;
-        }
+        let paths = [flows.complete(&mut dir)?, links.complete(&mut dir)?];
         dir.commit()?;
         Ok(paths)
     }
 }
 
-impl Rows {
-    fn create(
+/// The columns of rows of samples.
+pub fn columns<T: Row<Of = ()>>() -> Vec<Column<'static>> {
+    T::shown().map(Metric::column).collect()
+}
+
+/// The cells of a row of a sample.
+pub fn cells<T: Row<Of = ()>>(row: &T) -> Vec<Cell<'_>> {
+    T::shown().map(|metric| metric.of_row(row, &())).collect()
+}
+
+/// A file of a time series that is being written.
+#[derive(Debug)]
+pub struct SeriesFile {
+    path: PathBuf,
+    table: TableWriter<'static, StagedFile>,
+}
+
+impl SeriesFile {
+    /// Begins `NAME.csv` or `NAME.parquet` in a folder.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn create(
         dir: &OutputDir,
         name: &str,
         format: Format,
@@ -353,11 +363,26 @@ impl Rows {
         let file = dir.file(format!("{name}.{}", format.extension()))?;
         let path = file.path().to_owned();
         let table = TableWriter::new(file, format, name, columns);
-        Ok(Rows { table: table.map_err(|error| OutputError::write(&path, error))?, path })
+        Ok(SeriesFile { table: table.map_err(|error| OutputError::write(&path, error))?, path })
     }
 
-    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), OutputError> {
+    /// Adds a row: a cell for each column.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), OutputError> {
         self.table.row(cells).map_err(|error| OutputError::write(&self.path, error))
+    }
+
+    /// Writes what is left. The file has its name, which is returned, when the folder is committed.
+    ///
+    /// # Errors
+    /// If the folder does not take it.
+    pub fn complete(self, dir: &mut OutputDir) -> Result<PathBuf, OutputError> {
+        let path = self.path;
+        let file = self.table.finish().map_err(|error| OutputError::write(&path, error))?;
+        dir.complete(file)?;
+        Ok(path)
     }
 }
 
@@ -468,6 +493,7 @@ impl std::error::Error for TraceError {
 mod tests {
     use super::*;
     use crate::scenario::file::ScenarioFile;
+    use windward_core::network::AqmConfig;
 
     const FIRST: &str = include_str!("../../../experiments/examples/first.toml");
 
@@ -530,15 +556,13 @@ mod tests {
 
     #[test]
     fn no_wire_carries_more_than_its_rate() {
-        for queue in [
-            "droptail",
-            "{ kind = \"red\", min_threshold = 5, max_threshold = 15, weight = 0.002, \
-             max_probability = 0.1 }",
-            "codel",
-            "fq-codel",
-        ] {
+        let red = "{ kind = \"red\", min_threshold = 5, max_threshold = 15, weight = 0.002, \
+                   max_probability = 0.1 }";
+        let names = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
+        for queue in names.chain([red]) {
             let mut file = ScenarioFile::parse("first.toml", FIRST).unwrap();
-            file.set("duration", "5s").unwrap();
+            // A multiple of the interval.
+            file.set("duration", "4998ms").unwrap();
             file.set("warmup", "0s").unwrap();
             file.set("dumbbell.bottleneck.aqm", queue).unwrap();
             let scenario = file.build().unwrap();

@@ -16,7 +16,9 @@ use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::units::{Duration, Time};
 use windward_sim::Outcome;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::stack::{Codepoint, Connection, End, Facts, Report, Setup, Stack, Stacks};
+use windward_sim::stack::{
+    Codepoint, Connection, End, Facts, Stack, StackReport, StackSetup, Stacks,
+};
 use windward_stacks::{Host, with_controller};
 
 /// RFC 9438 sections 4.6 and 5.1.
@@ -180,7 +182,7 @@ impl Stack for Spread {
     fn facts(&self) -> &Facts {
         &self.facts
     }
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         Box::new(SpreadPair { of: self.of.connect(setup), next: Time::ZERO, waits: false })
     }
 }
@@ -225,7 +227,7 @@ impl Connection for SpreadPair {
             self.of.on_timer(now, end);
         }
     }
-    fn report(&self) -> Report {
+    fn report(&self) -> StackReport {
         self.of.report()
     }
 }

@@ -42,9 +42,9 @@ fn main() -> Result<(), ScenarioError> {
             println!(
                 "| {name} | {loss} | {goodput:.2} | {} | {} | {:.1} | {:.1} |{}",
                 flow.packets_sent,
-                flow.retransmissions,
-                flow.mean_rtt.as_secs_f64() * 1e3,
-                flow.mean_cwnd,
+                flow.retransmissions.unwrap_or(0),
+                flow.mean_rtt_s.unwrap_or(0.0) * 1e3,
+                flow.mean_cwnd_packets.unwrap_or(0.0),
                 flow.failure.as_deref().unwrap_or_default()
             );
         }

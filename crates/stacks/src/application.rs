@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use windward_sim::stack::Setup;
+use windward_sim::stack::StackSetup;
 
 /// Bytes written to one stream before it is the next one's turn.
 const CHUNK: u64 = 64 << 10;
@@ -24,7 +24,7 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    pub(crate) fn new(setup: &Setup) -> Self {
+    pub(crate) fn new(setup: &StackSetup) -> Self {
         let left = setup.bytes.unwrap_or(u64::MAX);
         let most = u64::from(setup.config.streams);
         // A stream more for each chunk.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::AnyPart;
 use windward_core::protocols::PROTOCOLS;
-use windward_sim::stack::{Connection, Facts, Setup, Stack, UDP_OVERHEAD};
+use windward_sim::stack::{Connection, Facts, Stack, StackSetup, UDP_OVERHEAD};
 
 use crate::law::{self, Pacer};
 use crate::watched::Watched;
@@ -29,7 +29,7 @@ pub(crate) trait Family: Sized + 'static {
 
     /// Makes both ends of a connection. `watched` records what happens at the sender.
     fn connect(
-        setup: &Setup,
+        setup: &StackSetup,
         controllers: Arc<Self::Controllers>,
         watched: Arc<Watched>,
     ) -> Box<dyn Connection>;
@@ -71,7 +71,7 @@ impl<F: Family> Stack for Member<F> {
         &self.facts
     }
 
-    fn connect(&self, setup: &Setup) -> Box<dyn Connection> {
+    fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         let watched = Arc::new(Watched::default());
         let controllers = match self.source {
             Source::Own(make) => make(setup.seed),

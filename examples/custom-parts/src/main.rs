@@ -295,8 +295,8 @@ mod tests {
             }
             scenario.validate().unwrap();
             let outcome = run(&scenario);
-            assert!(outcome.flows.iter().all(|flow| flow.refused_windows > 0));
-            assert!(outcome.flows.iter().all(|flow| flow.mean_cwnd.is_finite()));
+            assert!(outcome.flows.iter().all(|flow| flow.refused_windows > Some(0)));
+            assert!(outcome.flows.iter().all(|flow| flow.mean_cwnd_packets.unwrap().is_finite()));
             assert!(outcome.flows.iter().all(|flow| flow.packets_sent > 0));
         }
     }

@@ -51,7 +51,7 @@ fn bad_scripts_and_names_are_status_2() {
     let sandbox = Sandbox::new("title = \"a\"\n[[expect]]\nat = 3\n");
     let path = sandbox.scenario().display().to_string();
     for (args, word) in [
-        (vec!["script", &path], "needs the key"),
+        (vec!["script", &path], "`source` is missing"),
         (vec!["script", "no-such.toml"], "no such file"),
         (vec!["script", "rfc9439"], "did you mean `rfc9438`"),
         (vec!["script", "rfc9438", "--protocol", "cubik"], "cubic"),

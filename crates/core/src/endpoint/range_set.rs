@@ -17,7 +17,7 @@ pub struct RangeSet {
 pub struct Added {
     /// In all.
     pub total: u64,
-    /// Of these, below the mark.
+    /// Those below the mark.
     pub below_mark: u64,
 }
 

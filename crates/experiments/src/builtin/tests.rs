@@ -12,11 +12,12 @@ fn every_experiment_reads_and_plans() {
             let plan = experiment.plan(&effort).unwrap();
             assert_eq!(plan.scenarios.len(), plan.experiment.cells());
         }
-        assert!(!experiment.choices.is_empty(), "{}", experiment.id);
+        assert!(!experiment.caption.choices.is_empty(), "{}", experiment.id);
         assert!(!experiment.plots.is_empty(), "{}", experiment.id);
-        if experiment.paper.is_some() {
+        if experiment.caption.paper.is_some() {
             // Ten are enough for what neither claims anything nor is a figure of the paper.
-            let figure = experiment.figure.as_ref().is_some_and(|f| f.starts_with("Figure"));
+            let figure =
+                experiment.caption.figure.as_ref().is_some_and(|f| f.starts_with("Figure"));
             let least = if figure || !experiment.claims.is_empty() { 30 } else { 10 };
             assert!(experiment.full.repetitions >= least, "{}", experiment.id);
         }

@@ -1,7 +1,6 @@
 //! Cells of experiments under readings, with the runs that are there.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use windward_sim::Scenario;
@@ -28,7 +27,7 @@ type Key = (usize, Deviation, usize);
 /// All cells that were asked for, by number.
 #[derive(Default)]
 pub(super) struct Cells {
-    all: Vec<Measured>,
+    pub(super) all: Vec<Measured>,
     index: HashMap<Key, usize>,
     /// Which choice changes nothing in which cell of an experiment.
     untouched: HashSet<Key>,
@@ -77,22 +76,8 @@ impl Cells {
         self.untouched.insert((experiment, choice, cell));
     }
 
-    /// What is left of a reading in one cell: the choices that change something there.
+    /// Rest of a reading in one cell: the choices that change something there.
     pub(super) fn changing(&self, experiment: usize, reading: Deviation, cell: usize) -> Deviation {
         reading.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
-    }
-}
-
-impl Index<usize> for Cells {
-    type Output = Measured;
-
-    fn index(&self, number: usize) -> &Measured {
-        &self.all[number]
-    }
-}
-
-impl IndexMut<usize> for Cells {
-    fn index_mut(&mut self, number: usize) -> &mut Measured {
-        &mut self.all[number]
     }
 }

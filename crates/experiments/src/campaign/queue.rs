@@ -14,7 +14,7 @@ use crate::sweep::Plan;
 pub(super) struct Job {
     pub(super) stage: Stage,
     pub(super) weight: f64,
-    /// Of two alike the one that was asked for first.
+    /// Number in the order of asking, which decides between equals.
     pub(super) number: usize,
     pub(super) cell: usize,
     pub(super) experiment: usize,
@@ -23,7 +23,7 @@ pub(super) struct Job {
     pub(super) scenario: Arc<Scenario>,
 }
 
-/// What comes before what: the figures first, in their order, then what verdicts still need.
+/// Order of jobs: the figures first, in their order, then the runs that verdicts still need.
 pub(super) type Stage = (bool, usize);
 
 impl Job {

@@ -1,4 +1,4 @@
-//! Who takes which part where an experiment of a suite says `subjects`, `standards` or `against`.
+//! Controllers in the places of `subjects`, `standards` and `against` in experiments of a suite.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub struct Subject {
     /// What that name stands for, if it is none of the table: a composition with parts of another
     /// crate.
     pub own: Option<Protocol>,
-    /// What a command line calls it.
+    /// Name on a command line.
     pub given: String,
 }
 
@@ -56,7 +56,7 @@ impl Subject {
         Subject { protocol: name.clone(), given: name.clone(), own: None, name }
     }
 
-    /// Is it called by what it runs: a row of the table of protocols, or a stack?
+    /// True if it is called by what it runs: a row of the table of protocols, or a stack.
     fn is_plain(&self) -> bool {
         self.own.is_none() && self.protocol == self.name
     }
@@ -90,12 +90,12 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Are these names one to those who read tables? Some do not tell upper from lower case.
+/// True if these names are alike but for upper and lower case.
 pub fn same_name(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
 
-/// What is wrong with a name that is a row's or a stack's.
+/// Error message for a name that a row or a stack has.
 pub fn is_taken(name: &str) -> String {
     let what = if name.contains(':') { "a stack" } else { "a row of the table of protocols" };
     format!(
@@ -103,7 +103,7 @@ pub fn is_taken(name: &str) -> String {
     )
 }
 
-/// What would be misread in tables, checks or pages.
+/// Error message for a name that tables, checks or pages would misread.
 fn wrong_with(name: &str) -> Option<&'static str> {
     let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | ':' | '.');
     if name.is_empty() {
@@ -133,11 +133,11 @@ pub(crate) const AGAINST: &str = "against";
 /// All who take part in a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cast {
-    /// What is judged, in the order of the report.
+    /// Controllers that are judged, in the order of the report.
     pub subjects: Vec<Subject>,
     /// The controllers of standards, which bounds are relative to.
     pub standards: Vec<Subject>,
-    /// Who shares paths with each subject.
+    /// Controllers that share paths with each subject.
     pub against: Vec<Subject>,
 }
 

@@ -1,26 +1,31 @@
 //! Reads the `[experiment]` table of a file, strictly.
 
-use toml_edit::{Document, InlineTable, Item, Value};
 use windward_core::network::AqmConfig;
-use windward_core::part::{AnyPart, Words};
 use windward_core::protocols::PROTOCOLS;
+use windward_sim::keys;
 use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::strict_toml::{
+    At, Document, Field, KeySource, Result, Section, Spot, TomlType, check as check_keys, readers,
+    unnamed,
+};
 use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::{
-    Asked, Axis, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind, Point,
-    Reference, ReferenceLine, Reported, RunLength, Subject, Traced, Unit,
+    Asked, Axis, Caption, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind,
+    Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject, Traced, Unit,
 };
 use crate::LabError;
-use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression};
-use crate::strict_toml::{At, Section, Source};
 use crate::theory::Law;
 
 mod readings;
+mod settings;
 
-use readings::Beside;
+use readings::{Beside, SharedReadingKeys};
+use settings::{any_kind, settings};
+
+pub(super) use readings::READINGS_FILE;
 
 /// The name of the reserved table.
 const TABLE: &str = "experiment";
@@ -28,29 +33,223 @@ const TABLE: &str = "experiment";
 /// More points than this on one axis are a mistake.
 const MAX_POINTS: usize = 10_000;
 
+/// The declarations of the keys of `[experiment]`.
+pub(super) const KEYS: &[KeySource] = &[ExperimentKeys::KEYS];
+
+keys! {
+    /// Keys of `[experiment]`.
+    struct ExperimentKeys<'a> in "experiment" {
+        id: Field<'a> = readers::any(|| TomlType::Text), needed "id = \"delay\"",
+            "name of its files and in references: letters, digits, - and _";
+        title: String = readers::string(), needed "title = \"Delay by rate\"", "what it shows";
+        setting: String = readers::string(), empty, "topology and parameters, in the report";
+        choices: Vec<At<String>> = readers::texts(), empty,
+            "what was chosen where the paper is silent, with the reason";
+        paper: Option<String> = readers::string(), absent, "key of the paper that it reproduces";
+        figure: Option<String> = readers::string(), absent, "the paper's figure, as Figure 3";
+        quick: Option<Section<'a>> = readers::table(&[LengthKeys::KEYS]), absent,
+            "how much a quick look runs: 5 repetitions";
+        full: Option<Section<'a>> = readers::table(&[LengthKeys::KEYS]), absent,
+            "how much the full measurement runs: 30 repetitions";
+        readings: Vec<Section<'a>> = readers::tables(&[SharedReadingKeys::KEYS], unnamed), empty,
+            "choices that the paper leaves open";
+        reported: Vec<Section<'a>> = readers::tables(&[ReportedKeys::KEYS], unnamed), empty,
+            "numbers of the paper's text about results";
+        axes: Vec<Section<'a>> = readers::tables(&[AxisKeys::KEYS], unnamed), empty,
+            "what is varied: the cells are all combinations";
+        metrics: Section<'a> = readers::free(TomlType::Text),
+            needed "metrics = { rate = \"goodput(bulk)\" }",
+            "what is computed from each run: names and expressions";
+        plots: Vec<Section<'a>> = readers::tables(&[PlotKeys::KEYS], unnamed), empty,
+            "what is drawn";
+        claims: Vec<Section<'a>> = readers::tables(&[ClaimKeys::KEYS], unnamed), empty,
+            "what is checked";
+    }
+}
+
+/// The most repetitions.
+const MOST: u32 = 1_000_000;
+
+keys! {
+    /// Keys of `quick` and `full`.
+    struct LengthKeys in "length" {
+        repetitions: Option<u32> = readers::small(1..=MOST), absent,
+            "runs of each cell, each with a seed of its own";
+        at_most: Option<u32> = readers::small(1..=MOST), absent,
+            "runs of a cell after which an open check stays open";
+        duration: Option<String> = readers::string(), absent, "instead of the scenario's";
+        warmup: Option<String> = readers::string(), absent, "instead of the scenario's";
+    }
+
+    /// Keys of a reported number.
+    struct ReportedKeys<'a> in "reported" {
+        value: Field<'a> = readers::any(|| TomlType::Text), needed "value = \"rate[sack, 1%]\"",
+            "an expression over metrics at labels, as in checks";
+        number: Option<f64> = readers::number(), absent,
+            "the paper's number, in the unit of the metric";
+        range: Option<(f64, f64)> = readers::bounds(), absent,
+            "instead of it, the range that the paper gives";
+        source: String = readers::string(), needed "source = \"section 4\"",
+            "where in the paper";
+        text: String = readers::string(), needed "text = \"about 5 %\"", "its words";
+    }
+
+    /// Keys of an axis.
+    struct AxisKeys<'a> in "axis" {
+        name: Field<'a> = readers::any(|| TomlType::Text), needed "name = \"loss\"",
+            "a column of the tables";
+        title: Option<String> = readers::string(), absent "name", "how charts call it";
+        key: Vec<At<String>> = readers::texts(), empty,
+            "the key of the scenario that is varied, or several";
+        labels: Vec<At<String>> = readers::texts(), empty,
+            "what the values are called, if not by themselves";
+        values: Option<Field<'a>> = readers::any(values_kind), absent,
+            "what it takes one after the other";
+        points: Vec<Section<'a>> = readers::tables(&[PointKeys::KEYS], unnamed), empty,
+            "instead of key and values: points that set several keys";
+        skip_impossible: bool = readers::flag(), or false,
+            "leave out points at which there can be no scenario";
+    }
+}
+
+fn values_kind() -> TomlType {
+    let words = vec![ALL_PROTOCOLS, ALL_QUEUES, ALL_AQMS, SUBJECTS, STANDARDS, AGAINST];
+    TomlType::OneOf(vec![TomlType::Words(words), TomlType::List(Box::new(any_kind()))])
+}
+
+keys! {
+    /// Keys of a point of an axis.
+    struct PointKeys<'a> in "point" {
+        label: String = readers::string(), needed "label = \"small\"",
+            "how tables, charts and checks call it";
+        set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
+            "what it sets in the scenario";
+    }
+
+    /// Keys of a chart.
+    struct PlotKeys<'a> in "plot" {
+        kind: &'a str = readers::word(&PLOT_KINDS), needed "kind = \"lines\"", "what is drawn";
+        x: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "lines, dots: the axis along the chart";
+        metrics: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
+            "lines, dots: what is drawn";
+        log: bool = readers::flag(), or false, "lines: is the horizontal axis logarithmic?";
+        flows: bool = readers::flag(), or false,
+            "time: draw each flow; the scenario needs flow_bins";
+        groups: Vec<At<String>> = readers::texts(), empty, "time, cwnd: of which groups";
+        links: Vec<At<String>> = readers::texts(), empty, "queue, signal: of which links";
+        single: bool = readers::flag(), or false,
+            "over time: the first seed alone, not the mean of all";
+        unit: Option<Unit> = readers::custom(unit_kind, unit), absent, "of the axis of values";
+        references: Vec<Section<'a>> = readers::tables(&[ReferenceKeys::KEYS], unnamed), empty,
+            "lines to compare with";
+        y_log: bool = readers::flag(), or false, "is the axis of values logarithmic?";
+        y: Option<(f64, f64)> = readers::bounds(), absent, "bounds of the axis of values";
+        title: Option<String> = readers::string(), absent,
+            "above the chart, where there are several";
+        y_title: Option<String> = readers::string(), absent, "label of the axis of values";
+        only: Option<Section<'a>> = readers::free(texts_kind()), absent,
+            "only the cells with these labels";
+    }
+}
+
+/// The words for what a chart draws.
+const PLOT_KINDS: [&str; 6] = ["lines", "dots", "time", "cwnd", "queue", "signal"];
+
+fn texts_kind() -> TomlType {
+    (readers::texts().kind)()
+}
+
+fn unit_kind() -> TomlType {
+    TomlType::Words(Unit::ALL.map(|unit| unit.name).to_vec())
+}
+
+fn unit(field: &Field<'_>) -> Result<Unit> {
+    let name = field.text()?;
+    Unit::named(name).ok_or_else(|| field.unknown("unit", name, Unit::ALL.map(|u| u.name)))
+}
+
+keys! {
+    /// Keys of a line to compare with.
+    struct ReferenceKeys<'a> in "reference" {
+        label: Option<String> = readers::string(), absent, "what the line means";
+        curve: Option<Field<'a>> = readers::any(curve_kind), absent, "a curve from theory";
+        y: Option<f64> = readers::number(), absent, "or a height, in the unit of the axis";
+        group: Option<String> = readers::string(), absent,
+            "of a curve: the group, by default the first of connections";
+        link: Option<String> = readers::string(), absent,
+            "of a curve: the link, by default the bottleneck of the group";
+    }
+}
+
+fn curve_kind() -> TomlType {
+    TomlType::Words(Law::ALL.map(|(_, name, _)| name).to_vec())
+}
+
+keys! {
+    /// Keys of a claim.
+    struct ClaimKeys<'a> in "claim" {
+        criterion: Option<String> = readers::string(), absent,
+            "of an experiment of a suite: the criterion that asks it";
+        checks: Vec<Field<'a>> = readers::one_or_more(check_kind()), empty,
+            "the same as comparisons: all must hold";
+        id: String = readers::string(), needed "id = \"L3\"", "its name, as L3";
+        claim: String = readers::string(), needed "claim = \"Sack loses less.\"",
+            "what the paper says";
+        expected: String = readers::string(), needed "expected = \"It loses less everywhere.\"",
+            "when it holds, in words";
+        explanation: Option<String> = readers::string(), absent,
+            "why it does not hold, or not everywhere";
+        edition: u32 = readers::small(1..=MOST), or 1,
+            "2: its bound was written when numbers were known";
+    }
+}
+
+/// A comparison, or a table with one.
+fn check_kind() -> TomlType {
+    TomlType::OneOf(vec![TomlType::Text, TomlType::table(&[CheckKeys::KEYS])])
+}
+
+keys! {
+    /// Keys of a check.
+    struct CheckKeys<'a> in "check" {
+        check: Option<String> = readers::string(), absent, "a comparison";
+        any: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
+            "comparisons of which one must hold";
+        at: Option<Vec<At<String>>> = readers::texts(), absent, "the labels that * stands for";
+        tie: Option<Margin> = readers::custom(|| margin_kind(), margin), absent,
+            "how far apart two things may be that count as equal";
+    }
+}
+
+fn margin_kind() -> TomlType {
+    TomlType::OneOf(vec![(readers::above_zero(f64::MAX).kind)(), TomlType::Text])
+}
+
 pub(super) fn parse(
     name: &str,
     text: &str,
     beside: Beside<'_>,
     cast: Option<&Cast>,
-) -> Result<Experiment, LabError> {
-    let source = Source { name, text };
-    let document =
-        Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
-    let item = document.as_table().get(TABLE).ok_or_else(|| {
+) -> std::result::Result<Experiment, LabError> {
+    let document = Document::parse(name, text)?;
+    let Some(field) = document.section().get(TABLE) else {
         let message = "no [experiment] table: this is a scenario, which `windward run` runs";
-        source.error(0, message)
-    })?;
-    let inline = !item.is_table() || item.as_table().is_some_and(toml_edit::Table::is_dotted);
-    if inline {
-        let line = source.line(item.span());
-        return Err(source.error(line, "write `experiment` as a table: [experiment]"));
+        return Err(LabError::Experiment {
+            file: name.to_owned(),
+            line: 0,
+            message: message.into(),
+        });
+    };
+    if !field.is_table() {
+        return Err(field.error("write `experiment` as a table: [experiment]").into());
     }
-    // The scenario reader knows the table as reserved and leaves it alone.
+    let section = field.section()?;
+    check_keys(&section, KEYS)?;
+    // The scenario reader leaves the reserved table alone.
     let scenario = ScenarioFile::parse(name, text)
         .map_err(|error| LabError::Scenario { cell: None, error })?;
-    let section = Section::new(source, TABLE, item)?;
-    // What the files beside it say is part of the configuration.
+    // The texts of the files beside it are part of the configuration.
     let all = std::cell::RefCell::new(fnv1a(text.as_bytes()));
     let hashing = |from: &str| {
         let text = beside(from)?;
@@ -58,232 +257,197 @@ pub(super) fn parse(
         *hash = fnv1a_on(fnv1a_on(*hash, b"\0"), text.as_bytes());
         Ok(text)
     };
-    let mut experiment = read(source, &section, scenario, &hashing, cast)?;
-    experiment.configuration_hash = all.into_inner();
+    let mut experiment = read(&section, scenario, &hashing, cast)?;
+    experiment.revision.configuration_hash = all.into_inner();
     if let Some(cast) = cast {
         let parts = format!("\0{cast:?}");
-        experiment.configuration_hash = fnv1a_on(experiment.configuration_hash, parts.as_bytes());
+        experiment.revision.configuration_hash =
+            fnv1a_on(experiment.revision.configuration_hash, parts.as_bytes());
     }
-    section.finish()?;
-    check_cells(source, &experiment)?;
     Ok(experiment)
 }
 
 fn read(
-    source: Source<'_>,
     section: &Section<'_>,
     scenario: ScenarioFile,
     beside: Beside<'_>,
     cast: Option<&Cast>,
-) -> Result<Experiment, LabError> {
-    let id = section.needed_text("id")?;
+) -> std::result::Result<Experiment, LabError> {
+    let keys = ExperimentKeys::read(section)?;
+    let id = keys.id.text()?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    if id.value.is_empty() || !id.value.chars().all(valid) {
-        let message =
-            format!("`id` names files: letters, digits, `-` and `_` only, not `{}`", id.value);
-        return Err(source.error(id.line, message));
+    if id.is_empty() || !id.chars().all(valid) {
+        let message = "`id` names files: use letters, digits, `-` and `_` only";
+        return Err(keys.id.error(message).into());
     }
-    let optional = |key| Ok::<_, LabError>(section.text(key)?.map(|t| t.value));
-    let texts = section.texts("choices")?;
-    let axes = axes(source, section, cast)?;
-    let metrics = metrics(source, section, &axes)?;
-    let plots = section.sections("plots")?;
-    let plots = plots.into_iter().map(|s| plot(source, s, &axes, &metrics));
-    let plots = plots.collect::<Result<_, _>>()?;
-    let claims = section.sections("claims")?;
-    let claims = claims.into_iter().map(|s| claims_of(source, s, &axes, cast));
-    let claims = claims.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect();
-    let reported = section.sections("reported")?;
-    let reported = reported.into_iter().map(|s| self::reported(source, s));
-    Ok(Experiment {
-        file: source.name.to_owned(),
-        id: id.value,
-        paper: optional("paper")?,
-        figure: optional("figure")?,
-        chapter: None,
-        title: section.needed_text("title")?.value,
-        setting: optional("setting")?.unwrap_or_default(),
-        choices: texts.into_iter().map(|t| t.value).collect(),
-        quick: run_length(section, "quick", 5, QUICK_FACTOR)?,
-        full: run_length(section, "full", 30, FULL_FACTOR)?,
-        readings: readings::read(source, section, beside)?,
-        reported: reported.collect::<Result<_, _>>()?,
-        claims,
+    let axes = axes(&keys.axes, cast)?;
+    let metrics = metrics(&keys.metrics, &axes)?;
+    let plots = keys.plots.iter().map(|table| plot(table, &axes, &metrics));
+    let plots = plots.collect::<Result<_>>()?;
+    let claims = keys.claims.iter().map(|table| claims_of(table, &axes, cast));
+    let claims = claims.collect::<Result<Vec<_>>>()?;
+    let reported = keys.reported.iter().map(reported).collect::<Result<Vec<_>>>()?;
+    let experiment = Experiment {
+        file: section.file().to_owned(),
+        id: id.to_owned(),
+        caption: Caption {
+            paper: keys.paper,
+            figure: keys.figure,
+            chapter: None,
+            title: keys.title,
+            setting: keys.setting,
+            choices: keys.choices.into_iter().map(|text| text.value).collect(),
+        },
+        quick: run_length(keys.quick.as_ref(), 5, QUICK_FACTOR)?,
+        full: run_length(keys.full.as_ref(), 30, FULL_FACTOR)?,
+        readings: readings::read(section.file(), &keys.readings, beside)?,
+        reported: reported.iter().map(|(reported, _)| reported.clone()).collect(),
+        claims: claims.iter().flatten().map(|(claim, _)| claim.clone()).collect(),
         axes,
         metrics,
         plots,
         scenario,
-        overrides: Vec::new(),
         all_readings: false,
-        configuration_hash: 0,
-        text_hash: fnv1a(source.text.as_bytes()),
-    })
+        revision: Revision {
+            overrides: Vec::new(),
+            configuration_hash: 0,
+            text_hash: fnv1a(section.text().as_bytes()),
+        },
+    };
+    check_cells(&experiment, &claims.concat(), &reported)?;
+    Ok(experiment)
 }
 
-/// By how much a check may be repeated more often than charts show, unless the file says so.
+/// By how much a check may be repeated more often than charts show, unless the file gives it.
 const QUICK_FACTOR: u32 = 4;
 const FULL_FACTOR: u32 = 2;
 
-fn run_length(
-    section: &Section<'_>,
-    key: &'static str,
-    repetitions: u32,
-    factor: u32,
-) -> Result<RunLength, LabError> {
-    let at_most = repetitions * factor;
-    let mut length = RunLength { repetitions, at_most, duration: None, warmup: None };
-    if let Some(table) = section.section(key)? {
-        if let Some(n) = table.count("repetitions", 1)? {
-            length.repetitions = n.value;
-            length.at_most = n.value.saturating_mul(factor);
-        }
-        if let Some(n) = table.count("at_most", 1)? {
-            if n.value < length.repetitions {
-                let message = format!(
-                    "`at_most` ({}) is below the {} `repetitions` that are run anyway",
-                    n.value, length.repetitions
-                );
-                return Err(table.error(message));
-            }
-            length.at_most = n.value;
-        }
-        length.duration = table.text("duration")?.map(|t| t.value);
-        length.warmup = table.text("warmup")?.map(|t| t.value);
-        table.finish()?;
+fn run_length(section: Option<&Section<'_>>, repetitions: u32, factor: u32) -> Result<RunLength> {
+    let Some(section) = section else {
+        let at_most = repetitions * factor;
+        return Ok(RunLength { repetitions, at_most, duration: None, warmup: None });
+    };
+    let LengthKeys { repetitions: given, at_most, duration, warmup } = LengthKeys::read(section)?;
+    let repetitions = given.unwrap_or(repetitions);
+    if let Some(at_most) = at_most.filter(|most| *most < repetitions) {
+        let message = format!(
+            "`at_most` ({at_most}) is below the {repetitions} `repetitions` that are run anyway"
+        );
+        return Err(section.error(message));
     }
-    Ok(length)
+    let at_most = at_most.unwrap_or(repetitions.saturating_mul(factor));
+    Ok(RunLength { repetitions, at_most, duration, warmup })
 }
 
-/// `[[experiment.reported]]`: a number of the paper's text.
-fn reported(source: Source<'_>, table: Section<'_>) -> Result<Reported, LabError> {
-    let text = table.needed_text("value")?;
-    let value = Expression::parse(&text.value)
-        .map_err(|e| source.error(text.line, format!("`{}`: {e}", text.value)))?;
-    let range = match (table.number("number")?, table.bounds("range")?) {
-        (Some(number), None) => (number.value, number.value),
+/// A number of the paper's text, with its place.
+fn reported(table: &Section<'_>) -> Result<(Reported, Spot)> {
+    let keys = ReportedKeys::read(table)?;
+    let text = keys.value.text()?;
+    let value = Expression::parse(text).map_err(|wrong| keys.value.error(wrong))?;
+    let range = match (keys.number, keys.range) {
+        (Some(number), None) => (number, number),
         (None, Some(range)) => range,
         _ => return Err(table.error("a reported value has either a `number` or a `range`")),
     };
     let reported = Reported {
-        text: text.value,
+        text: text.to_owned(),
         value,
         range,
-        source: table.needed_text("source")?.value,
-        words: table.needed_text("text")?.value,
-        line: table.line,
+        source: keys.source,
+        words: keys.text,
+        line: table.line(),
     };
-    table.finish()?;
-    Ok(reported)
+    Ok((reported, table.spot()))
 }
 
-fn axes(
-    source: Source<'_>,
-    section: &Section<'_>,
-    cast: Option<&Cast>,
-) -> Result<Vec<Axis>, LabError> {
+fn axes(tables: &[Section<'_>], cast: Option<&Cast>) -> Result<Vec<Axis>> {
     let mut axes: Vec<Axis> = Vec::new();
-    for table in section.sections("axes")? {
-        let name = table.needed_text("name")?;
-        check_axis_name(source, &name)?;
-        check_column(source, &name, "axis")?;
-        if axes.iter().any(|a| same_column(&a.name, &name.value)) {
-            let message = format!("there are two axes `{}`", name.value);
-            return Err(source.error(name.line, message));
+    for table in tables {
+        let keys = AxisKeys::read(table)?;
+        let name = keys.name.text()?;
+        check_axis_name(&keys.name, name)?;
+        check_column(&keys.name, name, "axis")?;
+        if axes.iter().any(|a| same_column(&a.name, name)) {
+            return Err(keys.name.error(format!("there are two axes `{name}`")));
         }
-        let title = table.text("title")?.map_or_else(|| name.value.clone(), |t| t.value);
-        let mut points = swept_values(source, &table, cast)?;
-        for point in table.sections("points")? {
-            let label = point.needed_text("label")?.value;
-            let set = match point.section("set")? {
-                Some(set) => settings(source, &set)?,
-                None => return Err(point.missing("set")),
-            };
-            point.finish()?;
-            points.push(Point { label, set });
+        let mut points = swept_values(table, &keys, cast)?;
+        for point in &keys.points {
+            let PointKeys { label, set } = PointKeys::read(point)?;
+            points.push(Point { label, set: settings(&set)? });
         }
         if points.is_empty() || points.len() > MAX_POINTS {
             let message = format!(
-                "the axis `{}` needs 1 to {MAX_POINTS} `values` (with a `key`) or `points`, not {}",
-                name.value,
+                "the axis `{name}` needs 1 to {MAX_POINTS} `values` (with a `key`) or `points`, \
+                 not {}",
                 points.len()
             );
             return Err(table.error(message));
         }
         for (i, point) in points.iter().enumerate() {
-            let forbidden = ['[', ']', ',', '*'];
-            if point.label.contains(forbidden) || point.label.trim() != point.label {
-                let message = format!(
-                    "the label `{}` may not contain `[`, `]`, `,`, `*`, or spaces at its ends",
-                    point.label
-                );
-                return Err(table.error(message));
-            }
-            if point.label.contains(char::is_control) {
-                let label = shown(&point.label);
-                let message = format!("the label `{label}` has a line break or a tab");
-                return Err(table.error(message));
-            }
-            if is_formula(&point.label) {
-                let message = format!(
-                    "a spreadsheet would compute the label `{}`: begin it with a letter, a digit, \
-                     or a number with its sign",
-                    point.label
-                );
-                return Err(table.error(message));
-            }
+            check_label(table, &point.label)?;
             if points[..i].iter().any(|p| p.label == point.label) {
-                let message = format!("the axis has two points `{}`", point.label);
-                return Err(table.error(message));
+                return Err(table.error(format!("the axis has two points `{}`", point.label)));
             }
         }
-        // What cannot be asked of a subject is not asked of it.
-        let of_subjects = matches!(
-            table.values("values")?[..],
-            [Value::String(word)] if word.value() == SUBJECTS
-        );
-        let skips = table.flag("skip_impossible")?.is_some_and(|s| s.value);
-        let skip_impossible = skips || of_subjects;
-        table.finish()?;
-        let skipped = Vec::new();
-        axes.push(Axis { name: name.value, title, points, skip_impossible, skipped });
+        // A point that is impossible for a subject is left out.
+        let of_subjects =
+            keys.values.as_ref().and_then(|values| values.text().ok()) == Some(SUBJECTS);
+        axes.push(Axis {
+            name: name.to_owned(),
+            title: keys.title.unwrap_or_else(|| name.to_owned()),
+            points,
+            skip_impossible: keys.skip_impossible || of_subjects,
+            skipped: Vec::new(),
+        });
     }
     Ok(axes)
+}
+
+/// Checks that tables, checks and spreadsheets can carry the label of a point.
+fn check_label(table: &Section<'_>, label: &str) -> Result<()> {
+    let message = if label.contains(['[', ']', ',', '*']) || label.trim() != label {
+        format!("the label `{label}` may not contain `[`, `]`, `,`, `*`, or spaces at its ends")
+    } else if label.contains(char::is_control) {
+        format!("the label `{}` has a line break or a tab", shown(label))
+    } else if is_formula(label) {
+        format!(
+            "a spreadsheet would compute the label `{label}`: begin it with a letter, a digit, \
+             or a number with its sign"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(table.error(message))
 }
 
 /// Names of axes and metrics are columns of tables, beside these.
 const RESERVED: [&str; 4] = ["repetition", "seed", "bin_start_s", "time_s"];
 
-/// Are these names one to those who read tables? Some do not tell upper from lower case.
+/// Are these names equal for readers of tables? Some do not tell upper from lower case.
 fn same_column(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
 
-fn check_column(source: Source<'_>, name: &At<String>, what: &str) -> Result<(), LabError> {
-    match RESERVED.into_iter().find(|reserved| same_column(reserved, &name.value)) {
+fn check_column(field: &Field<'_>, name: &str, what: &str) -> Result<()> {
+    match RESERVED.into_iter().find(|reserved| same_column(reserved, name)) {
         None => Ok(()),
-        Some(reserved) => {
-            let message = format!(
-                "no {what} can be called `{}`: every table of results has a column `{reserved}`",
-                name.value
-            );
-            Err(source.error(name.line, message))
-        }
+        Some(reserved) => Err(field.error(format!(
+            "no {what} can be called `{name}`: every table of results has a column `{reserved}`"
+        ))),
     }
 }
 
-/// Without dots: those are in the names of what was measured.
-fn check_axis_name(source: Source<'_>, name: &At<String>) -> Result<(), LabError> {
-    let text = &name.value;
+/// Names have no dots: those are in the names of what was measured.
+fn check_axis_name(field: &Field<'_>, name: &str) -> Result<()> {
     let good = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ');
-    let starts = text.starts_with(char::is_alphabetic) && !text.ends_with(' ');
-    if starts && text.chars().all(good) {
+    let starts = name.starts_with(char::is_alphabetic) && !name.ends_with(' ');
+    if starts && name.chars().all(good) {
         return Ok(());
     }
-    let message = format!(
+    Err(field.error(format!(
         "the axis `{}` names a column: letters, digits, `_`, `-` and spaces, a letter first",
-        shown(text)
-    );
-    Err(source.error(name.line, message))
+        shown(name)
+    )))
 }
 
 /// On one line.
@@ -291,143 +455,113 @@ fn shown(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// What `values` says for every protocol of the table, in its order.
-pub(super) const ALL_PROTOCOLS: &str = "protocols";
-/// What `values` says for every AQM, told to mark where it can.
-pub(super) const ALL_QUEUES: &str = "queues";
+/// The word in `values` for every protocol of the table, in its order.
+const ALL_PROTOCOLS: &str = "protocols";
+/// The word for every AQM, told to mark where it can.
+const ALL_QUEUES: &str = "queues";
+/// The word for every AQM that drops before the queue is full, as it is named.
+const ALL_AQMS: &str = "aqms";
 
 /// Every AQM by its name, as a value of `aqm`.
-fn queues() -> (Vec<String>, Vec<Value>) {
-    let queue = |(words, spec): (Words, AqmConfig)| {
-        let marks = spec.settings().iter().any(|setting| setting.doc.key == "ecn");
-        let mut table = InlineTable::new();
-        table.insert("kind", words.name.into());
-        if marks {
-            table.insert("ecn", true.into());
-        }
-        let value = if marks { Value::from(table) } else { words.name.into() };
-        (words.name.to_owned(), value)
+fn queues() -> Vec<(String, String)> {
+    let queue = |name: &str, marks: bool| match marks {
+        true => format!("{{ kind = \"{name}\", ecn = true }}"),
+        false => name.to_owned(),
     };
-    AqmConfig::forms().into_iter().map(queue).unzip()
+    let forms = AqmConfig::forms().into_iter();
+    forms
+        .map(|(words, spec)| (words.name.to_owned(), queue(words.name, spec.has_ecn_parameter())))
+        .collect()
+}
+
+/// The labels and values that a word in `values` stands for, if it is one.
+fn named_values(field: &Field<'_>, cast: Option<&Cast>) -> Result<Option<Vec<(String, String)>>> {
+    let same = |name: &str| (name.to_owned(), name.to_owned());
+    Ok(match field.text() {
+        Ok(ALL_PROTOCOLS) => Some(PROTOCOLS.iter().map(|p| same(p.name)).collect()),
+        Ok(ALL_QUEUES) => Some(queues()),
+        Ok(ALL_AQMS) => {
+            let forms = AqmConfig::forms().into_iter();
+            let acting = forms.filter(|(_, spec)| *spec != AqmConfig::default());
+            Some(acting.map(|(words, _)| same(words.name)).collect())
+        }
+        Ok(word @ (SUBJECTS | STANDARDS | AGAINST)) => {
+            let Some(those) = cast.and_then(|cast| cast.of(word)) else {
+                return Err(field.error(format!(
+                    "`{word}` are those of a suite, which `windward evaluate` runs; give the \
+                     names here"
+                )));
+            };
+            let name = |s: &&Subject| (s.name.clone(), s.protocol.clone());
+            Some(those.iter().map(name).collect())
+        }
+        _ => None,
+    })
 }
 
 /// `key = ".."` or several of them, `values = [..]` and, if they shall be called otherwise,
-/// `labels = [..]`. `values = "protocols"` stands for the names of all protocols, `"queues"` for
-/// every AQM, `"subjects"`, `"standards"` and `"against"` for those of a suite.
+/// `labels = [..]`. `values` may also be a word: see [`named_values`].
 fn swept_values(
-    source: Source<'_>,
     table: &Section<'_>,
+    keys: &AxisKeys<'_>,
     cast: Option<&Cast>,
-) -> Result<Vec<Point>, LabError> {
-    let keys = table.texts("key")?;
-    let labels = table.texts("labels")?;
-    let values = table.values("values")?;
-    let (known, names): (Vec<String>, Vec<Value>) = match values[..] {
-        [Value::String(word)] if word.value() == ALL_PROTOCOLS => {
-            (Vec::new(), PROTOCOLS.iter().map(|p| Value::from(p.name)).collect())
-        }
-        [Value::String(word)] if word.value() == ALL_QUEUES => queues(),
-        [Value::String(word)] if [SUBJECTS, STANDARDS, AGAINST].contains(&&**word.value()) => {
-            let Some(those) = cast.and_then(|cast| cast.of(word.value())) else {
-                let line = table.key_line("values");
-                let message = format!(
-                    "`{}` are those of a suite, which `windward evaluate` runs; give the names here",
-                    word.value()
-                );
-                return Err(source.error(line, message));
-            };
-            let name = |s: &&Subject| (s.name.clone(), Value::from(s.protocol.as_str()));
-            those.iter().map(name).unzip()
-        }
-        _ => (Vec::new(), Vec::new()),
+) -> Result<Vec<Point>> {
+    let values: Vec<(String, String)> = match &keys.values {
+        None => Vec::new(),
+        Some(field) => match named_values(field, cast)? {
+            Some(named) => named,
+            None => {
+                let items = if field.is_array() { field.items()? } else { vec![field.clone()] };
+                let own = items.iter().map(Field::as_setting);
+                own.map(|value| (value.clone(), value)).collect()
+            }
+        },
     };
-    let values = if names.is_empty() { values } else { names.iter().collect() };
-    if keys.is_empty() != values.is_empty() {
-        return Err(table.missing(if keys.is_empty() { "key" } else { "values" }));
+    let AxisKeys { key, labels, .. } = keys;
+    if key.is_empty() != values.is_empty() {
+        return Err(match key.is_empty() {
+            true => table.missing("key", "key = \"flows.*.protocol\""),
+            false => table.missing("values", "values = [\"newreno\", \"sack\"]"),
+        });
     }
     if !labels.is_empty() && labels.len() != values.len() {
         let message = format!("{} labels for {} values", labels.len(), values.len());
-        return Err(source.error(labels[0].line, message));
+        return Err(table.error_at("labels", message));
     }
-    // Tables and checks would take it for the row.
-    for (label, value) in labels.iter().zip(&values) {
-        let is_protocol = keys.iter().any(|key| key.value.ends_with("protocol"));
-        let row = PROTOCOLS.iter().find(|row| is_protocol && same_name(row.name, &label.value));
-        if let Some(row) = row
-            && setting(value) != row.name
-        {
-            return Err(source.error(label.line, is_taken(row.name)));
+    // Tables and checks would take such a label for the row.
+    let is_protocol = key.iter().any(|key| key.value.ends_with("protocol"));
+    for (label, (_, value)) in labels.iter().zip(&values).filter(|_| is_protocol) {
+        let row = PROTOCOLS.iter().find(|row| same_name(row.name, &label.value));
+        if let Some(row) = row.filter(|row| value != row.name) {
+            return Err(table.error_at("labels", is_taken(row.name)));
         }
     }
-    let point = |(i, value): (usize, &&Value)| {
-        let text = setting(value);
-        let set = keys.iter().map(|k| (k.value.clone(), text.clone()));
-        Point {
-            label: match labels.get(i) {
-                Some(label) => label.value.clone(),
-                None => known.get(i).unwrap_or(&text).clone(),
-            },
-            set: set.collect(),
-        }
+    let point = |(i, (label, value)): (usize, (String, String))| Point {
+        label: labels.get(i).map_or(label, |label| label.value.clone()),
+        set: key.iter().map(|key| (key.value.clone(), value.clone())).collect(),
     };
-    Ok(values.iter().enumerate().map(point).collect())
+    Ok(values.into_iter().enumerate().map(point).collect())
 }
 
-fn settings(source: Source<'_>, set: &Section<'_>) -> Result<Vec<(String, String)>, LabError> {
-    let mut settings = Vec::new();
-    for (key, item) in set.free_keys() {
-        match item.as_value() {
-            Some(value) => settings.push((key.value, setting(value))),
-            None => {
-                let message = format!("put the dotted key `{}` in quotes", key.value);
-                return Err(source.error(key.line, message));
-            }
-        }
-    }
-    Ok(settings)
-}
-
-/// A value as `--set` would be given it: a text without its quotes, all else as in TOML.
-fn setting(value: &Value) -> String {
-    match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => value.clone().decorated("", "").to_string(),
-    }
-}
-
-fn metrics(
-    source: Source<'_>,
-    section: &Section<'_>,
-    axes: &[Axis],
-) -> Result<Vec<Metric>, LabError> {
-    let Some(table) = section.section("metrics")? else {
-        return Err(section.missing("metrics"));
-    };
+fn metrics(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<Metric>> {
     let mut metrics: Vec<Metric> = Vec::new();
-    for (at, item) in table.free_keys() {
-        check_column(source, &at, "metric")?;
-        let At { line, value: name } = at;
-        if axes.iter().any(|a| same_column(&a.name, &name)) {
+    for (name, field) in table.entries() {
+        check_column(&field, name, "metric")?;
+        if axes.iter().any(|a| same_column(&a.name, name)) {
             let message = format!("there is an axis `{name}` already, and both name columns");
-            return Err(source.error(line, message));
+            return Err(field.error(message));
         }
-        if metrics.iter().any(|m| same_column(&m.name, &name)) {
+        if metrics.iter().any(|m| same_column(&m.name, name)) {
             let message = format!("there are two metrics `{name}`, but for upper and lower case");
-            return Err(source.error(line, message));
+            return Err(field.error(message));
         }
         let word = name.chars().all(|c| c.is_alphanumeric() || c == '_');
         let starts = name.starts_with(|c: char| c.is_alphabetic());
-        if !(word && starts) || ["abs", "min", "max"].contains(&name.as_str()) {
-            let message = format!("`{name}` cannot name a metric: it must be a word");
-            return Err(source.error(line, message));
+        if !(word && starts) || ["abs", "min", "max"].contains(&name) {
+            return Err(field.error(format!("`{name}` cannot name a metric: it must be a word")));
         }
-        let text = item.as_str().ok_or_else(|| {
-            let message = format!("`{name}` must be an expression in quotes");
-            source.error(line, message)
-        })?;
-        let expression =
-            Expression::parse(text).map_err(|e| source.error(line, format!("`{name}`: {e}")))?;
-        metrics.push(Metric { name, expression, line });
+        let expression = Expression::parse(field.text()?).map_err(|wrong| field.error(wrong))?;
+        metrics.push(Metric { name: name.to_owned(), expression, line: field.line() });
     }
     if metrics.is_empty() {
         return Err(table.error("`experiment.metrics` is empty: there is nothing to measure"));
@@ -435,281 +569,242 @@ fn metrics(
     Ok(metrics)
 }
 
-/// The words for what a chart draws.
-pub(super) const PLOT_KINDS: [&str; 6] = ["lines", "dots", "time", "cwnd", "queue", "signal"];
+/// The keys of every chart.
+const OF_EVERY_PLOT: [&str; 7] = ["kind", "unit", "references", "y", "title", "y_title", "only"];
 
-fn plot(
-    source: Source<'_>,
-    table: Section<'_>,
-    axes: &[Axis],
-    metrics: &[Metric],
-) -> Result<PlotConfig, LabError> {
-    let kind = table.needed_text("kind")?;
-    let axis = |name: &At<String>| {
-        let found = axes.iter().position(|a| a.name == name.value);
-        found.ok_or_else(|| {
-            let hint = nearest(&name.value, axes.iter().map(|a| a.name.as_str()));
-            source.error(name.line, format!("no axis `{}`{hint}", name.value))
-        })
+fn plot(table: &Section<'_>, axes: &[Axis], metrics: &[Metric]) -> Result<PlotConfig> {
+    let keys = PlotKeys::read(table)?;
+    let own: &[&str] = match keys.kind {
+        "lines" => &["x", "metrics", "log", "y_log"],
+        "dots" => &["x", "metrics", "y_log"],
+        "time" => &["groups", "flows", "single"],
+        "cwnd" => &["groups", "single"],
+        _ => &["links", "single"],
     };
-    let x = || axis(&table.needed_text("x")?);
-    let drawn = || {
-        let names = table.texts("metrics")?;
-        if names.is_empty() {
-            return Err(table.missing("metrics"));
-        }
-        let index = |name: &At<String>| {
-            let found = metrics.iter().position(|m| m.name == name.value);
-            found.ok_or_else(|| {
-                let hint = nearest(&name.value, metrics.iter().map(|m| m.name.as_str()));
-                source.error(name.line, format!("no metric `{}`{hint}", name.value))
-            })
-        };
-        names.iter().map(index).collect::<Result<Vec<_>, _>>()
-    };
-    let mut default_title = String::new();
-    let mut default_unit = Unit::NONE;
-    let spec_kind = match kind.value.as_str() {
+    let what = format!("a chart of the kind `{}`", keys.kind);
+    table.only(&[own, &OF_EVERY_PLOT].concat(), &what)?;
+    let (kind, default_title, default_unit) = match keys.kind {
         "lines" => {
-            let log = table.flag("log")?.is_some_and(|l| l.value);
-            let (x, metrics) = (x()?, drawn()?);
+            let (x, drawn) = (plot_axis(table, &keys, axes)?, drawn(table, &keys, metrics)?);
             let numbers = axes[x].points.iter().filter_map(Point::quantity);
-            let usable = numbers.filter(|(x, _)| !log || *x > 0.0).count();
+            let usable = numbers.filter(|(x, _)| !keys.log || *x > 0.0).count();
             if usable == 0 {
                 let message = format!("no label of the axis `{}` is a number", axes[x].name);
                 return Err(table.error(message));
             }
-            PlotKind::Lines { x, log, metrics }
+            let title = &*metrics[drawn[0]].name;
+            (PlotKind::Lines { x, log: keys.log, metrics: drawn }, title, Unit::NONE)
         }
-        "dots" => PlotKind::Dots { x: x()?, metrics: drawn()? },
-        "time" | "cwnd" | "queue" | "signal" => {
-            let (what, title, unit) = match kind.value.as_str() {
+        "dots" => {
+            let (x, drawn) = (plot_axis(table, &keys, axes)?, drawn(table, &keys, metrics)?);
+            let title = &*metrics[drawn[0]].name;
+            (PlotKind::Dots { x, metrics: drawn }, title, Unit::NONE)
+        }
+        kind => {
+            let (what, title, unit) = match kind {
                 "cwnd" => (Traced::Cwnd, "Congestion window", "packets"),
                 "queue" => (Traced::Queue, "Queue", "packets"),
                 "signal" => (Traced::Signal, "Router signal", ""),
-                _ if table.flag("flows")?.is_some_and(|f| f.value) => {
-                    (Traced::FlowThroughput, "Throughput", "Mbit/s")
-                }
+                _ if keys.flows => (Traced::FlowThroughput, "Throughput", "Mbit/s"),
                 _ => (Traced::Throughput, "Throughput", "Mbit/s"),
             };
-            default_title = title.to_owned();
-            default_unit = Unit::named(unit).unwrap_or(Unit::NONE);
-            let key = if what.is_of_links() { "links" } else { "groups" };
-            let names: Vec<_> = table.texts(key)?;
+            let (key, names) = match what.is_of_links() {
+                true => ("links", &keys.links),
+                false => ("groups", &keys.groups),
+            };
             if names.is_empty() {
-                return Err(table.missing(key));
+                return Err(table.missing(key, &format!("{key} = [\"NAME\"]")));
             }
-            PlotKind::Time {
-                what,
-                names: names.into_iter().map(|n| n.value).collect(),
-                single: table.flag("single")?.is_some_and(|s| s.value),
-            }
-        }
-        other => {
-            let hint = nearest(other, PLOT_KINDS);
-            return Err(source.error(kind.line, format!("unknown kind `{other}`{hint}")));
+            let names = names.iter().map(|name| name.value.clone()).collect();
+            let kind = PlotKind::Time { what, names, single: keys.single };
+            (kind, title, Unit::named(unit).unwrap_or(Unit::NONE))
         }
     };
-    if let PlotKind::Lines { metrics: drawn, .. } | PlotKind::Dots { metrics: drawn, .. } =
-        &spec_kind
-    {
-        default_title = metrics[drawn[0]].name.clone();
-    }
-    let unit = match table.text("unit")? {
-        None => default_unit,
-        Some(name) => Unit::named(&name.value).ok_or_else(|| {
-            let hint = nearest(&name.value, Unit::ALL.map(|u| u.name));
-            source.error(name.line, format!("unknown unit `{}`{hint}", name.value))
-        })?,
-    };
-    let over_time = matches!(spec_kind, PlotKind::Time { .. });
+    let unit = keys.unit.unwrap_or(default_unit);
+    let over_time = matches!(kind, PlotKind::Time { .. });
     let mut references = Vec::new();
-    for section in table.sections("references")? {
-        let reference = reference(source, &section)?;
-        if over_time && matches!(reference.line, ReferenceLine::Curve { .. }) {
-            return Err(section.error("a `curve` is for charts of metrics, not over time"));
-        }
-        let of_rate = unit == Unit::NONE || unit.name.ends_with("bit/s");
-        if !of_rate && matches!(reference.line, ReferenceLine::Curve { .. }) {
-            let message =
-                format!("a `curve` is a rate and has no place on an axis of {}", unit.name);
-            return Err(section.error(message));
+    for section in &keys.references {
+        let reference = reference(section)?;
+        if matches!(reference.line, ReferenceLine::Curve { .. }) {
+            if over_time {
+                return Err(section.error("a `curve` is for charts of metrics, not over time"));
+            }
+            if unit != Unit::NONE && !unit.name.ends_with("bit/s") {
+                let message =
+                    format!("a `curve` is a rate and has no place on an axis of {}", unit.name);
+                return Err(section.error(message));
+            }
         }
         references.push(reference);
-        section.finish()?;
     }
-    let y_log = match over_time {
-        true => false,
-        false => table.flag("y_log")?.is_some_and(|l| l.value),
-    };
-    let y = table.bounds("y")?;
-    if let (true, Some((low, _))) = (y_log, y)
+    if let (true, Some((low, _))) = (keys.y_log, keys.y)
         && low <= 0.0
     {
-        let line = table.key_line("y");
-        return Err(source.error(line, "with `y_log` the bounds of `y` must be above zero"));
+        let message = "with `y_log` the bounds of `y` must be above zero";
+        return Err(table.error_at("y", message));
     }
-    let spec = PlotConfig {
-        kind: spec_kind,
-        title: table.text("title")?.map(|t| t.value),
-        y_title: table.text("y_title")?.map_or(default_title, |t| t.value),
+    Ok(PlotConfig {
+        kind,
+        title: keys.title,
+        y_title: keys.y_title.unwrap_or_else(|| default_title.to_owned()),
         unit,
-        y,
-        only: only(source, &table, axes)?,
-        y_log,
+        y: keys.y,
+        only: keys.only.as_ref().map_or(Ok(Vec::new()), |only| self::only(only, axes))?,
+        y_log: keys.y_log,
         references,
-        line: table.line,
+        line: table.line(),
+    })
+}
+
+/// The axis along a chart.
+fn plot_axis(table: &Section<'_>, keys: &PlotKeys<'_>, axes: &[Axis]) -> Result<usize> {
+    let field = keys.x.as_ref().ok_or_else(|| table.missing("x", "x = \"loss\""))?;
+    axis_named(field, field.text()?, axes)
+}
+
+/// The axis of that name, which is written at `field`.
+fn axis_named(field: &Field<'_>, name: &str, axes: &[Axis]) -> Result<usize> {
+    let found = axes.iter().position(|axis| axis.name == name);
+    found.ok_or_else(|| field.unknown("axis", name, axes.iter().map(|axis| &*axis.name)))
+}
+
+/// The metrics of a chart.
+fn drawn(table: &Section<'_>, keys: &PlotKeys<'_>, metrics: &[Metric]) -> Result<Vec<usize>> {
+    if keys.metrics.is_empty() {
+        return Err(table.missing("metrics", "metrics = \"ratio\""));
+    }
+    let index = |field: &Field<'_>| {
+        let name = field.text()?;
+        let found = metrics.iter().position(|metric| metric.name == name);
+        let names = metrics.iter().map(|metric| &*metric.name);
+        found.ok_or_else(|| field.unknown("metric", name, names))
     };
-    table.finish()?;
-    Ok(spec)
+    keys.metrics.iter().map(index).collect()
 }
 
 /// `{ y = 3, label = ".." }` or `{ curve = "..", group = "..", link = ".." }`.
-fn reference(source: Source<'_>, table: &Section<'_>) -> Result<Reference, LabError> {
-    let label = table.text("label")?.map(|l| l.value);
-    let Some(curve) = table.text("curve")? else {
-        let y = table.number("y")?.ok_or_else(|| table.missing("y"))?;
-        let label = label.ok_or_else(|| table.missing("label"))?;
-        return Ok(Reference { line: ReferenceLine::Level(y.value), label });
+fn reference(table: &Section<'_>) -> Result<Reference> {
+    let ReferenceKeys { label, curve, y, group, link } = ReferenceKeys::read(table)?;
+    let Some(curve) = curve else {
+        table.only(&["label", "y"], "a line at a height")?;
+        let y = y.ok_or_else(|| table.missing("y", "y = 1"))?;
+        let label = label.ok_or_else(|| table.missing("label", "label = \"capacity\""))?;
+        return Ok(Reference { line: ReferenceLine::Level(y), label });
     };
-    let found = Law::ALL.into_iter().find(|(_, name, _)| *name == curve.value);
-    let (law, _, usual) = found.ok_or_else(|| {
-        let hint = nearest(&curve.value, Law::ALL.map(|(_, name, _)| name));
-        source.error(curve.line, format!("unknown curve `{}`{hint}", curve.value))
-    })?;
-    let group = table.text("group")?.map(|g| g.value);
-    let link = table.text("link")?.map(|l| l.value);
+    table.only(&["label", "curve", "group", "link"], "a curve")?;
+    let name = curve.text()?;
+    let found = Law::ALL.into_iter().find(|(_, known, _)| *known == name);
+    let names = Law::ALL.map(|(_, name, _)| name);
+    let (law, _, usual) = found.ok_or_else(|| curve.unknown("curve", name, names))?;
     let line = ReferenceLine::Curve { law, group, link };
     Ok(Reference { line, label: label.unwrap_or_else(|| usual.to_owned()) })
 }
 
 /// `only = { axis = ["label", ..] }`
-fn only(
-    source: Source<'_>,
-    table: &Section<'_>,
-    axes: &[Axis],
-) -> Result<Vec<(usize, Vec<String>)>, LabError> {
-    let mut only = Vec::new();
-    let Some(table) = table.section("only")? else {
-        return Ok(only);
-    };
-    for (key, item) in table.free_keys() {
-        let Some(axis) = axes.iter().position(|a| a.name == key.value) else {
-            let hint = nearest(&key.value, axes.iter().map(|a| a.name.as_str()));
-            let message = format!("no axis `{}`{hint}", key.value);
-            return Err(source.error(key.line, message));
-        };
-        let texts: Vec<&str> = match item {
-            Item::Value(Value::Array(array)) => array.iter().filter_map(Value::as_str).collect(),
-            item => item.as_str().into_iter().collect(),
-        };
-        let labels = || axes[axis].points.iter().map(|p| p.label.as_str());
-        if let Some(unknown) = texts.iter().find(|t| !labels().any(|l| l == **t)) {
-            let hint = nearest(unknown, labels());
-            let message = format!("`{unknown}` is no label of the axis `{}`{hint}", key.value);
-            return Err(source.error(key.line, message));
+fn only(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<(usize, Vec<String>)>> {
+    let of_axis = |(key, field): (&str, Field<'_>)| {
+        let axis = axis_named(&field, key, axes)?;
+        let texts = (readers::texts().read)(&field)?;
+        let labels = || axes[axis].points.iter().map(|point| &*point.label);
+        let unknown = texts.iter().find(|text| !labels().any(|label| label == text.value));
+        if let Some(At { value, .. }) = unknown {
+            return Err(field.unknown(&format!("label of the axis `{key}`"), value, labels()));
         }
         if texts.is_empty() {
-            let message = format!("`only.{}` must list labels in quotes", key.value);
-            return Err(source.error(key.line, message));
+            return Err(field.error("lists no label"));
         }
-        only.push((axis, texts.into_iter().map(str::to_owned).collect()));
-    }
-    Ok(only)
+        Ok((axis, texts.into_iter().map(|text| text.value).collect()))
+    };
+    table.entries().map(of_axis).collect()
 }
 
+/// A claim, with the place of each of its checks.
+type ReadClaim = (Claim, Vec<Spot>);
+
 /// The claim of a table; where it is a criterion's, one of each subject.
-fn claims_of(
-    source: Source<'_>,
-    table: Section<'_>,
-    axes: &[Axis],
-    cast: Option<&Cast>,
-) -> Result<Vec<Claim>, LabError> {
-    let Some(cast) = cast else { return Ok(vec![claim(source, table, axes, None)?]) };
-    let of = |subject: &Subject| claim(source, table.clone(), axes, Some((cast, subject)));
+fn claims_of(table: &Section<'_>, axes: &[Axis], cast: Option<&Cast>) -> Result<Vec<ReadClaim>> {
+    let Some(cast) = cast else { return Ok(vec![claim(table, axes, None)?]) };
+    let of = |subject: &Subject| claim(table, axes, Some((cast, subject)));
     cast.subjects.iter().map(of).collect()
 }
 
-/// Who a claim is about, and who else there is.
+/// The subject of a claim, and the other controllers.
 type About<'a> = Option<(&'a Cast, &'a Subject)>;
 
-fn claim(
-    source: Source<'_>,
-    table: Section<'_>,
-    axes: &[Axis],
-    about: About<'_>,
-) -> Result<Claim, LabError> {
+fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadClaim> {
+    let keys = ClaimKeys::read(table)?;
     let mut checks: Vec<Check> = Vec::new();
-    for value in table.values("checks")? {
-        let line = source.line(value.span());
-        match value {
-            Value::String(text) => {
-                checks.extend(expand(source, line, text.value(), None, axes, about)?);
-            }
-            Value::InlineTable(_) => {
-                let item = Item::Value(value.clone());
-                let inner = Section::new(source, "experiment.claims.checks", &item)?;
-                let any = inner.texts("any")?;
-                let tie = margin(&inner)?;
-                let mut of_table = if any.is_empty() {
-                    let text = inner.needed_text("check")?.value;
-                    let starred = inner.has("at");
-                    let at = inner.texts("at")?;
-                    let at: Vec<String> = at.into_iter().map(|t| t.value).collect();
-                    expand(source, line, &text, starred.then_some(&at[..]), axes, about)?
-                } else {
-                    vec![alternatives(source, line, any, about)?]
-                };
-                for check in &mut of_table {
-                    check.tie = tie;
-                }
-                checks.extend(of_table);
-                inner.finish()?;
-            }
-            _ => {
-                let message = "a check is a text in quotes, { check = \"..\", at = [..] } or \
-                               { any = [..] }";
-                return Err(source.error(line, message));
-            }
-        }
+    let mut spots = Vec::new();
+    for field in &keys.checks {
+        let of_field = checks_of(field, axes, about)?;
+        spots.extend(of_field.iter().map(|_| field.spot()));
+        checks.extend(of_field);
     }
     if checks.is_empty() {
-        return Err(table.missing("checks"));
+        return Err(table.missing("checks", "checks = [\"rate[sack] > rate[reno]\"]"));
     }
-    contradictions(source, &checks)?;
-    let id = table.needed_text("id")?.value;
+    contradictions(&checks, &spots)?;
     let asked = match about {
-        None => None,
+        None => {
+            table.forbid(&["criterion"], "only claims of a suite have a criterion")?;
+            None
+        }
         Some((_, subject)) => Some(Asked {
-            of_all: id.clone(),
+            of_all: keys.id.clone(),
             subject: subject.name.clone(),
-            criterion: table.needed_text("criterion")?.value,
+            criterion: keys
+                .criterion
+                .ok_or_else(|| table.missing("criterion", "criterion = \"fairness\""))?,
         }),
     };
     let claim = Claim {
         id: match &asked {
-            Some(asked) => format!("{id}@{}", asked.subject),
-            None => id,
+            Some(asked) => format!("{}@{}", keys.id, asked.subject),
+            None => keys.id,
         },
-        claim: table.needed_text("claim")?.value,
-        expected: table.needed_text("expected")?.value,
+        claim: keys.claim,
+        expected: keys.expected,
         checks,
-        explanation: table.text("explanation")?.map(|t| t.value),
-        edition: table.count("edition", 1)?.map_or(1, |e| e.value),
+        explanation: keys.explanation,
+        edition: keys.edition,
         asked,
     };
-    table.finish()?;
-    Ok(claim)
+    Ok((claim, spots))
 }
 
-/// Two bounds of the same thing between which there is nothing: no measurement could meet both.
-fn contradictions(source: Source<'_>, checks: &[Check]) -> Result<(), LabError> {
-    let single = |check: &'_ Check| match &check.any[..] {
-        [(text, comparison)] => Some((text.clone(), comparison.clone(), check.line)),
+/// The checks of an element of `checks`.
+fn checks_of(field: &Field<'_>, axes: &[Axis], about: About<'_>) -> Result<Vec<Check>> {
+    if field.is_text() {
+        return expand(field, field.text()?, None, axes, about);
+    }
+    if !field.is_table() {
+        let help = "a check is a text in quotes, { check = \"..\", at = [..] } or { any = [..] }";
+        return Err(field.expected("a check").with_help(help));
+    }
+    let table = field.section()?;
+    let CheckKeys { check, any, at, tie } = CheckKeys::read(&table)?;
+    let mut checks = if any.is_empty() {
+        let missing = || table.missing("check", "check = \"rate[sack] > rate[reno]\"");
+        let at = at.map(|at| at.into_iter().map(|text| text.value).collect::<Vec<_>>());
+        expand(field, &check.ok_or_else(missing)?, at.as_deref(), axes, about)?
+    } else {
+        table.only(&["any", "tie"], "a check of which one must hold")?;
+        vec![alternatives(field, &any, about)?]
+    };
+    for check in &mut checks {
+        check.tie = tie;
+    }
+    Ok(checks)
+}
+
+/// Checks that no two bounds of the same value exclude each other.
+fn contradictions(checks: &[Check], spots: &[Spot]) -> Result<()> {
+    let single = |(check, spot): (&Check, &Spot)| match &check.any[..] {
+        [(text, comparison)] => Some((text.clone(), comparison.clone(), spot.clone())),
         _ => None,
     };
-    let bounds: Vec<_> = checks.iter().filter_map(single).collect();
-    for (i, (text, comparison, line)) in bounds.iter().enumerate() {
+    let bounds: Vec<_> = checks.iter().zip(spots).filter_map(single).collect();
+    for (i, (text, comparison, spot)) in bounds.iter().enumerate() {
         let Some(bound) = comparison.right.constant() else { continue };
         for (other_text, other, _) in &bounds[..i] {
             let Some(other_bound) = other.right.constant() else { continue };
@@ -724,7 +819,7 @@ fn contradictions(source: Source<'_>, checks: &[Check]) -> Result<(), LabError> 
             if empty {
                 let message =
                     format!("`{text}` and `{other_text}` contradict each other: nothing is both");
-                return Err(source.error(*line, message));
+                return Err(spot.error(message));
             }
         }
     }
@@ -732,30 +827,29 @@ fn contradictions(source: Source<'_>, checks: &[Check]) -> Result<(), LabError> 
 }
 
 /// `tie = 0.02`, in the unit of the metric, or `tie = "5%"` of the larger side.
-fn margin(table: &Section<'_>) -> Result<Option<Margin>, LabError> {
-    let parse = |value: &Value| {
-        let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
-        let percent = || value.as_str()?.strip_suffix('%')?.trim().parse::<f64>().ok();
-        let margin = number.map(Margin::Absolute);
-        let margin = margin.or_else(|| percent().map(|percent| Margin::Share(percent / 100.0)))?;
-        let (Margin::Absolute(x) | Margin::Share(x)) = margin;
-        (x.is_finite() && x > 0.0).then_some(margin)
+fn margin(field: &Field<'_>) -> Result<Margin> {
+    let wrong = || field.error("must be a number above zero, or a share such as \"5%\"");
+    let (number, make): (f64, fn(f64) -> Margin) = match field.text() {
+        Ok(text) => {
+            let percent = text.strip_suffix('%').and_then(|text| text.trim().parse().ok());
+            (percent.map(|percent: f64| percent / 100.0).ok_or_else(wrong)?, Margin::Share)
+        }
+        Err(_) => ((readers::number().read)(field).map_err(|_| wrong())?, Margin::Absolute),
     };
-    let found = table.typed("tie", "a number above zero, or a share such as \"5%\"", parse)?;
-    Ok(found.map(|at| at.value))
+    if number.is_finite() && number > 0.0 { Ok(make(number)) } else { Err(wrong()) }
 }
 
 /// A check that contains `*` as a label stands for one check per label in `at`, or per label
 /// of the axis. `**` inside `min`, `max` or `mean` stands for all labels of its axis at once.
 fn expand(
-    source: Source<'_>,
-    line: usize,
+    field: &Field<'_>,
     text: &str,
     at: Option<&[String]>,
     axes: &[Axis],
     about: About<'_>,
-) -> Result<Vec<Check>, LabError> {
-    let error = |message: String| source.error(line, format!("`{text}`: {message}"));
+) -> Result<Vec<Check>> {
+    let line = field.line();
+    let error = |message: String| field.error(message);
     let (text, mut pattern) = comparison(text, about).map_err(&error)?;
     let text = &*text;
     let instead = |cell: &Cell, at: usize, label: &String| {
@@ -803,23 +897,16 @@ fn expand(
 }
 
 /// `any = ["..", ".."]`: one of them must hold.
-fn alternatives(
-    source: Source<'_>,
-    line: usize,
-    texts: Vec<At<String>>,
-    about: About<'_>,
-) -> Result<Check, LabError> {
-    let parse = |text: At<String>| match comparison(&text.value, about) {
-        Ok(read) => Ok(read),
-        Err(e) => Err(source.error(text.line, format!("`{}`: {e}", text.value))),
-    };
-    let any = texts.into_iter().map(parse).collect::<Result<_, _>>()?;
-    Ok(Check { any, tie: None, line })
+fn alternatives(field: &Field<'_>, texts: &[Field<'_>], about: About<'_>) -> Result<Check> {
+    let parse =
+        |text: &Field<'_>| comparison(text.text()?, about).map_err(|wrong| text.error(wrong));
+    let any = texts.iter().map(parse).collect::<Result<_>>()?;
+    Ok(Check { any, tie: None, line: field.line() })
 }
 
-/// A check as read, with whom it is about in the place of `subject`, and with all standards in that of
+/// A check, with its subject in the place of `subject`, and with all standards in that of
 /// `standards` inside `min`, `max` and `mean`.
-fn comparison(text: &str, about: About<'_>) -> Result<(String, Comparison), String> {
+fn comparison(text: &str, about: About<'_>) -> std::result::Result<(String, Comparison), String> {
     let read = Comparison::parse(text)?;
     let Some((cast, subject)) = about else { return Ok((text.to_owned(), read)) };
     let instead = |cell: &Cell, word: &str, name: &str| {
@@ -859,26 +946,29 @@ fn with_label(text: &str, word: &str, label: &str) -> String {
     out
 }
 
-/// Every check names cells that exist, as far as they are in this experiment.
-fn check_cells(source: Source<'_>, experiment: &Experiment) -> Result<(), LabError> {
-    for check in experiment.claims.iter().flat_map(|c| &c.checks) {
-        for cell in check.cells() {
-            let own = cell.experiment.as_ref().is_none_or(|id| *id == experiment.id);
-            if own {
-                let found = experiment.find(cell);
-                found.map_err(|message| source.error(check.line, message))?;
-            }
+/// Checks that the cells of all checks and reported numbers exist, as far as they belong to this
+/// experiment.
+fn check_cells(
+    experiment: &Experiment,
+    claims: &[ReadClaim],
+    reported: &[(Reported, Spot)],
+) -> Result<()> {
+    let exists = |cell: &Cell, spot: &Spot| match cell
+        .experiment
+        .as_ref()
+        .is_none_or(|id| *id == experiment.id)
+    {
+        true => experiment.find(cell).map(drop).map_err(|wrong| spot.error(wrong)),
+        false => Ok(()),
+    };
+    for (claim, spots) in claims {
+        for (check, spot) in claim.checks.iter().zip(spots) {
+            check.cells().into_iter().try_for_each(|cell| exists(cell, spot))?;
         }
     }
-    for reported in &experiment.reported {
-        for cell in reported.value.leaves() {
-            if cell.experiment.as_ref().is_none_or(|id| *id == experiment.id) {
-                let found = experiment.find(cell);
-                found.map_err(|message| source.error(reported.line, message))?;
-            }
-        }
-    }
-    Ok(())
+    reported.iter().try_for_each(|(reported, spot)| {
+        reported.value.leaves().into_iter().try_for_each(|cell| exists(cell, spot))
+    })
 }
 
 /// FNV-1a with 64 bits.

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 /// A choice on which the paper is silent, or says two things.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// What ties it to the same choice of other experiments: `rwnd`.
+    /// Name, which ties it to the same choice of other experiments: `rwnd`.
     pub name: String,
-    /// What is chosen, in words.
+    /// Subject of the choice, in words.
     pub choice: String,
-    /// What the paper says about it, and what it does not.
+    /// Remark on what the paper says about it, and what it leaves open.
     pub silent: Option<String>,
     /// The reasonable values, at least two.
     pub values: Vec<ReadingValue>,
@@ -27,11 +27,11 @@ pub struct Reading {
 pub struct ReadingValue {
     /// How people call it.
     pub label: String,
-    /// What kind of reason there is for it.
+    /// Kind of reason for it.
     pub basis: Basis,
     /// The reason: section, program and version, standard.
     pub source: String,
-    /// What it sets in the scenario: key and value, in order.
+    /// Changes of the scenario: key and value, in order.
     pub set: Vec<(String, String)>,
     pub(crate) line: usize,
 }
@@ -81,7 +81,7 @@ impl Reading {
         &self.values[self.plain()]
     }
 
-    /// Does nothing but the paper's figures speak for the plain value?
+    /// True if only the paper's figures speak for the plain value.
     pub fn is_calibrated(&self) -> bool {
         self.plain_value().basis == Basis::Fit
     }
@@ -117,12 +117,12 @@ impl Deviation {
         (!clash).then_some(Deviation(both))
     }
 
-    /// Does it read everything otherwise that `other` does, in the same way?
+    /// True if it changes everything that `other` changes, in the same way.
     pub(crate) fn contains(&self, other: &Deviation) -> bool {
         other.0.iter().all(|choice| self.0.contains(choice))
     }
 
-    /// Is it the plain reading?
+    /// True for the plain reading.
     pub fn is_plain(&self) -> bool {
         self.0.is_empty()
     }

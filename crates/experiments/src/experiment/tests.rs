@@ -27,7 +27,10 @@ fn what_is_set_goes_over_the_lengths() {
     assert_eq!(lengths(&plain), (8.0, 2.0));
     assert_eq!(lengths(&changed), (4.0, 1.0));
     assert_eq!(changed.length.duration.as_deref(), Some("4s"));
-    assert_ne!(plain.experiment.configuration_hash, changed.experiment.configuration_hash);
+    assert_ne!(
+        plain.experiment.revision.configuration_hash,
+        changed.experiment.revision.configuration_hash
+    );
 }
 
 #[test]
@@ -47,7 +50,7 @@ fn what_an_axis_sets_cannot_be_changed() {
     let mut free = experiment();
     free.set("flows.lossy.dupack_threshold", "4").unwrap();
     free.set("dumbbell.bottleneck.delay", "30ms").unwrap();
-    assert_eq!(free.overrides.len(), 2);
+    assert_eq!(free.revision.overrides.len(), 2);
 }
 
 #[test]

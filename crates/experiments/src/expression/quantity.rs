@@ -4,10 +4,12 @@
 use std::fmt;
 
 use windward_core::units::{Duration, Time};
-use windward_sim::scenario::{FlowConfig, LinkConfig, Pattern, Traffic};
+use windward_sim::metric::{Kinds, Metric, Rule, Unit};
+use windward_sim::scenario::{FlowConfig, LinkConfig, Traffic};
+use windward_sim::table::Cell;
 use windward_sim::{
-    Delays, FlowOutcome, GroupOutcome, LinkOutcome, MediaOutcome, Outcome, PhaseOutcome, Samples,
-    Scenario, TransferOutcome, jain,
+    Delays, FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Row, Samples, Scenario,
+    TransferOutcome, jain,
 };
 
 use super::{Cursor, Leaf};
@@ -16,7 +18,7 @@ use crate::error::nearest;
 /// One number out of one run: a quantity and what it is asked of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    quantity: &'static Quantity,
+    quantity: Quantity,
     arguments: Vec<String>,
 }
 
@@ -30,9 +32,28 @@ struct Quantity {
     /// Does it read [`Outcome::samples`]?
     samples: bool,
     scale: Scale,
+    /// The kinds of flows of which it can be asked, where a group without one is refused.
+    needs: Option<Kinds>,
     /// What else a scenario must be like.
     check: fn(&Scenario, &[Argument]) -> Result<(), String>,
-    read: fn(&Inputs<'_>) -> f64,
+    read: Read,
+    /// Its description in docs/experiments.md; that of a metric follows from the metric.
+    meaning: &'static str,
+}
+
+/// How a quantity is computed.
+#[derive(Debug, Clone, Copy)]
+enum Read {
+    /// A metric of a group, which sums up its flows by the rule.
+    Group(&'static Metric<GroupOutcome>, Rule),
+    /// From a metric of the flows of a group, by a rule.
+    Flows(&'static Metric<FlowOutcome>, Rule),
+    /// A metric of a link.
+    Link(&'static Metric<LinkOutcome>),
+    /// A metric of the run.
+    Run(&'static Metric<Outcome>),
+    /// By a function of its own.
+    By(fn(&Inputs<'_>) -> f64),
 }
 
 impl PartialEq for Quantity {
@@ -63,106 +84,203 @@ enum Scale {
     Share,
 }
 
-/// Every quantity a metric can use; docs/experiments.md says what they mean.
+/// The quantities that no single metric of the simulator is. All others are metrics with a name for
+/// expressions ([`Metric::quantity`]).
 static QUANTITIES: &[Quantity] = &[
-    group("throughput", |of| of.group(0).throughput_bps),
-    group("goodput", |of| of.group(0).goodput_bps),
-    group("cv", |of| of.group(0).throughput_cv()),
-    group("lowest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::min)),
-    group("highest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::max)),
-    quantity("throughput_between", BETWEEN, throughput_between),
-    group("cwnd", |of| of.group(0).mean_cwnd),
-    Quantity { samples: true, ..group("max_cwnd", max_cwnd) },
-    group("timeouts", |of| of.group(0).timeouts as f64),
-    group("retransmissions", |of| of.group(0).retransmissions as f64),
-    group("packets_sent", |of| of.group(0).packets_sent as f64),
-    group("mean_rtt", |of| mean(of.flows(0).map(|f| f.mean_rtt.as_secs_f64()))),
-    share(group("true_loss", |of| mean(of.flows(0).map(|f| f.true_loss)))),
-    ratio(group("loss_estimate", |of| mean(of.flows(0).map(|f| f.loss_estimate)))),
+    group("cv", |of| of.group(0).throughput_cv())
+        .means("coefficient of variation of the throughput in bins"),
+    group("lowest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::min))
+        .means("throughput in the worst bin"),
+    group("highest_bin", |of| of.bins(0).iter().copied().fold(f64::NAN, f64::max))
+        .means("throughput in the best bin"),
+    quantity("throughput_between", BETWEEN, throughput_between).means(
+        "mean of the throughput in the bins that lie wholly between two instants, in seconds from \
+         the start of the run, the warm-up included",
+    ),
+    Quantity { samples: true, ..group("max_cwnd", max_cwnd) }.means(
+        "greatest window of any flow in the samples; the scenario needs `sample`",
+    ),
     share(quantity("well_estimated", &[Takes::Group, Takes::Number("tolerance")], |of| {
-        let error = |f: &FlowOutcome| (f.loss_estimate - f.true_loss).abs();
-        let good = |f: &FlowOutcome| error(f) <= of.number(1) * f.true_loss;
-        mean(of.flows(0).map(|f| f64::from(u8::from(good(f)))))
-    })),
-    // From the start of the run; no number where a transfer did not end.
+        mean(of.flows(0).map(|f| {
+            let error = (f.loss_estimate.unwrap_or(f64::NAN) - f.true_loss).abs();
+            f64::from(u8::from(error <= of.number(1) * f.true_loss))
+        }))
+    }))
+    .means(
+        "share of the flows whose `loss_estimate` differs from `true_loss` by at most `tolerance` of \
+         that, as 0.1",
+    ),
     group("completion", |of| {
         mean(of.flows(0).map(|f| f.completed.map_or(f64::NAN, Time::as_secs_f64)))
-    }),
-    datagrams(group("mean_delay", |of| of.delays(Delays::mean))),
+    })
+    .means(
+        "mean over the flows of the time, from the start of the run, at which a transfer was fully \
+         acknowledged; no number if one was not",
+    ),
+    datagrams(group("mean_delay", |of| of.delays(Delays::mean))).means(
+        "mean one-way delay of the datagrams that arrived after the warm-up",
+    ),
     datagrams(quantity("delay_quantile", &[Takes::Group, QUANTILE], |of| {
         of.delays(|delays| delays.quantile(of.number(1)))
-    })),
+    }))
+    .means("one-way delay that this share of them does not exceed, within 0.8 %"),
     share(datagrams(group("datagram_loss", |of| {
-        of.group(0).datagrams_lost as f64 / of.group(0).packets_sent as f64
-    }))),
+        of.group(0).datagrams_lost.map_or(f64::NAN, |lost| lost as f64)
+            / of.group(0).packets_sent as f64
+    })))
+    .means(
+        "share of the datagrams sent after the warm-up that queues dropped or channels destroyed",
+    ),
     share(media(group("late_frames", |of| {
-        let frames: u64 = of.media().map(|m| m.frames).sum();
-        of.media().map(|m| m.late as f64).sum::<f64>() / frames as f64
-    }))),
-    media(group("circuit_breaker", |of| of.media().map(|m| m.trips as f64).sum())),
-    arrivals(group("transfers", |of| of.transfers().count() as f64)),
+        let sum = |read: fn(&FlowMetrics) -> Option<u64>| {
+            of.flows(0).filter_map(|flow| read(&flow.metrics)).sum::<u64>() as f64
+        };
+        sum(|flow| flow.late_frames) / sum(|flow| flow.frames)
+    })))
+    .means(
+        "share of the frames of `media` that were not whole at the receiver by their `deadline`, late \
+         or with a packet lost; of those made after the warm-up and so early that they could be",
+    ),
+    arrivals(group("transfers", |of| of.transfers().count() as f64))
+        .means("number of transfers"),
     share(arrivals(group("finished", |of| {
         mean(of.transfers().map(|t| f64::from(u8::from(t.time.is_some()))))
-    }))),
-    arrivals(group("fct", |of| mean(of.transfers().map(Transfer::seconds)))),
+    })))
+    .means("share of the transfers that ended before the run did"),
+    arrivals(group("fct", |of| mean(of.transfers().map(Transfer::seconds)))).means(
+        "mean completion time: from the start of a transfer, or the end of the handshake of a \
+         [stack](stacks.md), to the acknowledgment of its last packet; no number if one did not end",
+    ),
     arrivals(quantity("fct_between", SIZES, |of| {
         mean(of.transfers_between(1).map(Transfer::seconds))
-    })),
+    }))
+    .means("the same for sizes in this range"),
     arrivals(quantity("fct_quantile", &[Takes::Group, QUANTILE], |of| {
         quantile(of.transfers().map(Transfer::at_most), of.number(1))
-    })),
+    }))
+    .means(
+        "completion time that this share of the transfers, as 0.95, does not exceed (nearest rank); a \
+         transfer that did not end took longest, so that there is no number only if the rank is one of \
+         these",
+    ),
     arrivals(quantity("fct_quantile_between", SIZES_AND_QUANTILE, |of| {
         quantile(of.transfers_between(1).map(Transfer::at_most), of.number(3))
-    })),
+    }))
+    .means("the same for sizes in this range"),
     arrivals(quantity("slowdown", &[Takes::Group, QUANTILE], |of| {
         quantile(of.transfers().map(|t| t.at_most() / t.least), of.number(1))
-    })),
-    group("idle", |of| mean(of.flows(0).map(|f| f.idle.as_secs_f64()))),
-    group("longest_idle", |of| {
-        of.flows(0).map(|f| f.longest_idle.as_secs_f64()).fold(0.0, f64::max)
-    }),
-    group("idle_periods", |of| of.flows(0).map(|f| f.idle_periods as f64).sum()),
-    share(group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps)))),
-    share(group("epsilon", epsilon)),
-    quantity("convergence", CONVERGENCE, convergence),
-    share(link("utilization", |of| of.link(0).utilization)),
-    link("capacity", |of| of.link_spec(0).kind.rate.mean().as_bps() as f64),
-    link("mean_queue", |of| of.link(0).mean_queue_packets),
-    link("max_queue", |of| of.link(0).max_queue_packets as f64),
-    link("arrivals", |of| of.link(0).arrived as f64),
-    link("drops", |of| of.link(0).dropped as f64),
-    share(link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64)),
-    link("corrupted", |of| of.link(0).corrupted as f64),
+    }))
+    .means(
+        "the same of completion times over the least possible: the way there and back of a packet \
+         alone, and each further packet at the slowest link",
+    ),
+    share(group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps))))
+        .means("Jain's index over the goodput of its flows"),
+    share(group("epsilon", epsilon)).means(
+        "1 less the goodput of the flow that has least over that of the one that has most: the epsilon \
+         for which the allocation is epsilon-fair (RFC 5166 section 2.3.3)",
+    ),
+    quantity("convergence", CONVERGENCE, convergence).means(
+        "seconds from the start of the first group until it has `share` of what the second has, on the \
+         mean of so many seconds; the rest of the run if it never has",
+    ),
+    link("capacity", |of| of.link_spec(0).kind.rate.mean().as_bps() as f64)
+        .means("rate of the wire, in the long run if it changes"),
+    share(link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64))
+        .means("share of the packets offered to the queue that it dropped, whole run"),
     share(link("loss", |of| {
         let LinkOutcome { corrupted, delivered, .. } = *of.link(0);
         corrupted as f64 / (corrupted + delivered) as f64
-    })),
-    share(link("reordered", |of| of.link(0).reordered as f64 / of.link(0).delivered as f64)),
+    }))
+    .means("share of the packets that left the wire that the channel destroyed, whole run"),
+    share(link("reordered", |of| of.link(0).reordered as f64 / of.link(0).delivered as f64)).means(
+        "share of the packets delivered that arrived after one that had left the wire after them (RFC \
+         4737); whole run",
+    ),
     Quantity {
         samples: true,
         ..quantity("lossy_periods", &[Takes::Link, Takes::Share("share")], lossy_periods)
-    },
-    link("marks", |of| of.link(0).marked as f64),
-    link("phases", |of| of.phase(|p| p.count as f64)),
-    link("phase_length", |of| of.phase(|p| p.mean_length)),
-    link("phase_g", |of| of.phase(|p| p.mean_g)),
-    share(link("phase_queue_low", |of| of.phase(|p| p.queue_low))),
-    share(link("phase_queue_high", |of| of.phase(|p| p.queue_high))),
-    link("phase_cut_spread", |of| of.phase(|p| p.cut_spread)),
-    link("phase_missed", |of| of.phase(|p| p.missed as f64)),
-    link("phase_heard_g", |of| of.phase(|p| p.heard_g.unwrap_or(f64::NAN))),
-    ratio(link("phase_g_error", |of| of.phase(|p| p.g_error.unwrap_or(f64::NAN)))),
+    }
+    .means(
+        "the most intervals between samples in a row, after the warm-up, in each of which the queue \
+         dropped or the channel destroyed more than this share of the packets that came, as 0.1: what a \
+         slow-trip circuit breaker goes by (RFC 8084). The scenario needs `sample`",
+    ),
     link("phases_to_converge", |of| {
-        of.phase(|p| p.until_converged.map_or(f64::INFINITY, |phases| phases as f64))
-    }),
-    share(quantity("jain", &[], |of| of.outcome.jain)),
+        of.link(0).phases.as_deref().map_or(f64::NAN, |phases| {
+            phases.until_converged.map_or(f64::INFINITY, |phases| phases as f64)
+        })
+    })
+    .means("phases from the start of the run until all that follow last within 10 % of D"),
     Quantity {
         more: Some(Takes::Group),
         scale: Scale::Share,
         check: followed_check,
         ..quantity("followed", FOLLOWED, followed)
-    },
+    }
+    .means(
+        "share of bins in which the group has at least `share` of what is available: the rate of the \
+         link less the throughput of the further groups, which send datagrams. It counts bins that begin \
+         `seconds` or more after the latest change, which is the start of the run or a bin in which the \
+         further groups have 5 % of the link more or less than in the one before. The throughput of all \
+         these groups must be measured at the link",
+    ),
 ];
+
+/// Every quantity that expressions can use.
+fn quantities() -> impl Iterator<Item = Quantity> {
+    fn called<T>(of: &'static Metric<T>) -> Option<(&'static Metric<T>, &'static str, Rule)> {
+        of.quantity.map(|(name, rule)| (of, name, rule))
+    }
+    // What groups sum up by the same rule is theirs already.
+    let groups = GroupOutcome::all().iter().filter_map(called);
+    let groups = groups.filter(|(of, _, rule)| of.groups == Some(*rule));
+    let groups = groups
+        .map(|(of, name, rule)| of_metric(name, &[Takes::Group], of.unit, Read::Group(of, rule)));
+    let flows = FlowOutcome::all().iter().filter_map(called);
+    let flows = flows.filter(|(of, _, rule)| of.groups != Some(*rule));
+    let flows = flows.map(|(of, name, rule)| Quantity {
+        needs: (of.of == Kinds::MEDIA).then_some(of.of),
+        ..of_metric(name, &[Takes::Group], of.unit, Read::Flows(of, rule))
+    });
+    let links = LinkOutcome::all().iter().filter_map(called);
+    let links = links.map(|(of, name, _)| of_metric(name, &[Takes::Link], of.unit, Read::Link(of)));
+    let run = Outcome::all().iter().filter_map(called);
+    let run = run.map(|(of, name, _)| of_metric(name, &[], of.unit, Read::Run(of)));
+    groups.chain(flows).chain(links).chain(run).chain(QUANTITIES.iter().copied())
+}
+
+/// How each quantity is written, and its description.
+pub fn described() -> impl Iterator<Item = (String, String)> {
+    let of_flows = |rule: Rule, meaning: String| {
+        format!("{} over the flows. {meaning}", capitalized(rule.words()))
+    };
+    quantities().map(move |quantity| {
+        let meaning = match quantity.read {
+            Read::Group(metric, rule) => of_flows(rule, metric.meaning()),
+            Read::Flows(metric, rule) => of_flows(rule, metric.meaning()),
+            Read::Link(metric) => metric.meaning(),
+            Read::Run(metric) => metric.meaning(),
+            Read::By(_) => capitalized(quantity.meaning),
+        };
+        (quantity.written(), meaning)
+    })
+}
+
+/// The text with its first letter in upper case.
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().into_iter().flat_map(char::to_uppercase).chain(rest).collect()
+}
+
+fn of_metric(name: &'static str, takes: &'static [Takes], unit: Unit, read: Read) -> Quantity {
+    let scale = match unit {
+        Unit::Share => Scale::Share,
+        Unit::Ratio => Scale::Ratio,
+        _ => Scale::Open,
+    };
+    Quantity { scale, read, ..quantity(name, takes, |_| f64::NAN) }
+}
 
 const fn quantity(
     name: &'static str,
@@ -175,8 +293,10 @@ const fn quantity(
         more: None,
         samples: false,
         scale: Scale::Open,
+        needs: None,
         check: |_, _| Ok(()),
-        read,
+        read: Read::By(read),
+        meaning: "",
     }
 }
 
@@ -193,10 +313,6 @@ const fn share(of: Quantity) -> Quantity {
     Quantity { scale: Scale::Share, ..of }
 }
 
-const fn ratio(of: Quantity) -> Quantity {
-    Quantity { scale: Scale::Ratio, ..of }
-}
-
 /// Completion times are those of transfers.
 const fn arrivals(of: Quantity) -> Quantity {
     Quantity { check: transfers_check, ..of }
@@ -204,12 +320,12 @@ const fn arrivals(of: Quantity) -> Quantity {
 
 /// Only datagrams are seen both as they leave and as they arrive.
 const fn datagrams(of: Quantity) -> Quantity {
-    Quantity { check: datagrams_check, ..of }
+    Quantity { needs: Some(Kinds::ANY_DATAGRAMS), ..of }
 }
 
 /// Only media has frames.
 const fn media(of: Quantity) -> Quantity {
-    Quantity { check: media_check, ..of }
+    Quantity { needs: Some(Kinds::MEDIA), ..of }
 }
 
 const QUANTILE: Takes = Takes::Share("quantile");
@@ -243,11 +359,6 @@ impl<'a> Inputs<'a> {
         &self.outcome.groups[self.group_index(n)]
     }
 
-    /// A number of the phases of a link's traffic controller; not a number without any.
-    fn phase(&self, read: impl Fn(&PhaseOutcome) -> f64) -> f64 {
-        self.link(0).phases.as_deref().map_or(f64::NAN, read)
-    }
-
     /// The flows of a group.
     fn flows(&self, n: usize) -> impl Iterator<Item = &'a FlowOutcome> {
         let group = self.group_index(n);
@@ -258,11 +369,6 @@ impl<'a> Inputs<'a> {
     fn delays(&self, read: impl Fn(&Delays) -> Option<Duration>) -> f64 {
         let delays = self.group(0).delays.as_deref();
         delays.and_then(read).map_or(f64::NAN, Duration::as_secs_f64)
-    }
-
-    /// What became of the media of a group.
-    fn media(&self) -> impl Iterator<Item = MediaOutcome> {
-        self.flows(0).filter_map(|flow| flow.datagrams?.media)
     }
 
     /// The transfers of the group that began after the warm-up: those that came by themselves, and
@@ -306,8 +412,7 @@ impl<'a> Inputs<'a> {
 
     /// The throughput of a group in the bins that lie wholly after the warm-up.
     fn bins(&self, n: usize) -> &'a [f64] {
-        let group = self.group(n);
-        group.throughput_bins.get(group.first_bin..).unwrap_or_default()
+        self.group(n).measured_bins()
     }
 
     fn link_index(&self, n: usize) -> usize {
@@ -379,25 +484,18 @@ fn least_time(scenario: &Scenario, flow: &FlowConfig, packets: u64) -> f64 {
     there + back + packets.saturating_sub(1) as f64 * slowest
 }
 
-fn datagrams_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
+/// Refuses a group with flows that do not have a quantity.
+fn kinds_check(needs: Kinds, scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
     let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
     let mut flows = scenario.flows.iter().filter(|f| f.group == *group);
-    if flows.any(|flow| !matches!(flow.kind.traffic, Traffic::Datagrams { .. })) {
-        let name = &scenario.groups[*group];
-        return Err(format!("`{name}` sends no datagrams: connections have `mean_rtt`"));
+    if flows.all(|flow| needs.has(Kinds::of(&flow.kind.traffic))) {
+        return Ok(());
     }
-    Ok(())
-}
-
-fn media_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
-    let Some(Argument::Group(group)) = arguments.first() else { return Ok(()) };
-    let is_media = |flow: &FlowConfig| {
-        matches!(flow.kind.traffic, Traffic::Datagrams { pattern: Pattern::Media(_), .. })
-    };
-    if !scenario.flows.iter().filter(|f| f.group == *group).all(is_media) {
-        return Err(format!("`{}` sends no `media`", scenario.groups[*group]));
-    }
-    Ok(())
+    let name = &scenario.groups[*group];
+    Err(match needs {
+        Kinds::MEDIA => format!("`{name}` sends no `media`"),
+        _ => format!("`{name}` sends no datagrams: connections have `mean_rtt`"),
+    })
 }
 
 fn transfers_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), String> {
@@ -586,13 +684,26 @@ impl Measure {
                  \"100ms\"`"
             ));
         }
-        (self.quantity.check)(scenario, &arguments).map_err(|e| format!("`{self}`: {e}"))
+        let of_kind =
+            self.quantity.needs.map_or(Ok(()), |needs| kinds_check(needs, scenario, &arguments));
+        let checked = of_kind.and_then(|()| (self.quantity.check)(scenario, &arguments));
+        checked.map_err(|e| format!("`{self}`: {e}"))
     }
 
     /// The number; not a number if there is no such group or link.
     pub fn of(&self, scenario: &Scenario, outcome: &Outcome) -> f64 {
         let Ok(arguments) = self.resolve(scenario) else { return f64::NAN };
-        (self.quantity.read)(&Inputs { scenario, outcome, arguments })
+        let of = Inputs { scenario, outcome, arguments };
+        let number = |cell: Cell<'_>| cell.number().unwrap_or(f64::NAN);
+        match self.quantity.read {
+            Read::Flows(metric, rule) => {
+                rule.combine(of.flows(0).filter_map(|flow| metric.of_row(flow, outcome).number()))
+            }
+            Read::Group(metric, _) => number(metric.of_row(of.group(0), outcome)),
+            Read::Link(metric) => number(metric.of_row(of.link(0), outcome)),
+            Read::Run(metric) => number(metric.of_row(outcome, outcome)),
+            Read::By(read) => read(&of),
+        }
     }
 
     fn resolve(&self, scenario: &Scenario) -> Result<Vec<Argument>, String> {
@@ -628,9 +739,27 @@ fn part_of_one(text: &str) -> Result<f64, String> {
 }
 
 impl Quantity {
+    /// The same quantity with its description.
+    const fn means(self, meaning: &'static str) -> Quantity {
+        Quantity { meaning, ..self }
+    }
+
     /// What its argument number `n` is.
     fn kind(&self, n: usize) -> Option<Takes> {
         self.takes.get(n).copied().or(self.more)
+    }
+
+    /// It with words for its arguments.
+    fn written(&self) -> String {
+        let word = |takes: &Takes| match takes {
+            Takes::Group => "group",
+            Takes::Link => "link",
+            Takes::Number(what) | Takes::Share(what) => what,
+        };
+        let mut words: Vec<String> =
+            self.takes.iter().map(|takes| word(takes).to_owned()).collect();
+        words.extend(self.more.iter().map(|more| format!("{}s ..", word(more))));
+        format!("{}({})", self.name, words.join(", "))
     }
 
     /// How to write it.
@@ -640,17 +769,7 @@ impl Quantity {
             ([], None) => format!("`{name}()` takes nothing in its parentheses"),
             ([Takes::Link], None) => format!("`{name}(..)` takes the name of one link"),
             ([Takes::Group], None) => format!("`{name}(..)` takes the name of one group"),
-            _ => {
-                let word = |takes: &Takes| match takes {
-                    Takes::Group => "group",
-                    Takes::Link => "link",
-                    Takes::Number(what) | Takes::Share(what) => what,
-                };
-                let mut words: Vec<String> =
-                    self.takes.iter().map(|takes| word(takes).to_owned()).collect();
-                words.extend(self.more.iter().map(|more| format!("{}s ..", word(more))));
-                format!("write `{name}({})`", words.join(", "))
-            }
+            _ => format!("write `{}`", self.written()),
         }
     }
 }
@@ -663,9 +782,9 @@ impl fmt::Display for Measure {
 
 impl Leaf for Measure {
     fn parse(name: &str, cursor: &mut Cursor<'_>) -> Result<Self, String> {
-        let Some(quantity) = QUANTITIES.iter().find(|q| q.name == name) else {
+        let Some(quantity) = quantities().find(|q| q.name == name) else {
             let functions = ["abs", "min", "max"];
-            let known = QUANTITIES.iter().map(|q| q.name).chain(functions);
+            let known = quantities().map(|q| q.name).chain(functions);
             return Err(format!("unknown function `{name}`{}", nearest(name, known)));
         };
         if !cursor.eat('(') {
@@ -747,9 +866,9 @@ mod tests {
         for (flow, (sum, longest, periods)) in
             outcome.flows.iter_mut().zip([(1500, 900, 2), (500, 500, 1), (9000, 9000, 9)])
         {
-            flow.idle = Duration::from_millis(sum);
-            flow.longest_idle = Duration::from_millis(longest);
-            flow.idle_periods = periods;
+            flow.idle_s = Some(f64::from(sum) / 1e3);
+            flow.longest_idle_s = Some(f64::from(longest) / 1e3);
+            flow.idle_periods = Some(periods);
         }
         let link = outcome.links.iter_mut().find(|l| l.name == "bottleneck").unwrap();
         (link.arrived, link.dropped, link.corrupted, link.delivered) = (1000, 200, 40, 760);
@@ -827,7 +946,7 @@ mod tests {
             handshake: Duration::ZERO,
             packets_sent: packets,
             retransmissions: 0,
-            timeouts: 0,
+            timeouts: Some(0),
         });
         outcome.transfers = rows.collect();
         (scenario, outcome)
@@ -948,12 +1067,35 @@ mod tests {
         );
     }
 
+    /// `BLESS=1 cargo test -p windward-experiments experiments_guide` writes its tables.
     #[test]
-    fn every_quantity_is_documented() {
-        let guide = include_str!("../../../../docs/experiments.md");
-        for quantity in QUANTITIES {
-            let written = format!("`{}(", quantity.name);
-            assert!(guide.contains(&written), "{} is not in the guide", quantity.name);
+    fn the_experiments_guide_has_every_quantity() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/experiments.md");
+        let guide = std::fs::read_to_string(path).unwrap();
+        let mut written = guide.clone();
+        for (key, heading, first) in [
+            ("quantities of groups", "of a group of flows", Some(Takes::Group)),
+            ("quantities of links", "of a link", Some(Takes::Link)),
+            ("quantities of runs", "of the run", None),
+        ] {
+            let own = quantities().zip(described());
+            let own = own.filter(|(quantity, _)| quantity.takes.first().copied() == first);
+            let rows = own.map(|(_, (usage, meaning))| format!("| `{usage}` | {meaning} |\n"));
+            let text = format!("| {heading} | |\n|---|---|\n{}", rows.collect::<String>());
+            let (begin, end) =
+                (format!("<!-- generated: {key} -->\n"), format!("<!-- end: {key} -->"));
+            let (before, rest) = written.split_once(&begin).unwrap();
+            let (_, after) = rest.split_once(&end).unwrap();
+            written = format!("{before}{begin}{text}{end}{after}");
+        }
+        if std::env::var_os("BLESS").is_some_and(|bless| bless == "1") {
+            std::fs::write(path, &written).unwrap();
+        } else {
+            let how = "`BLESS=1 cargo test -p windward-experiments experiments_guide`";
+            assert!(
+                written == guide,
+                "docs/experiments.md is out of date; {how} writes its tables"
+            );
         }
     }
 }

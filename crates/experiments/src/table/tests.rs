@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 
 fn small() -> Table {
     let mut table = Table::default();
-    table.push("label", Values::Text(vec!["a, b".into(), "5 %".into()]));
-    table.push("seed", Values::Count(vec![Some(u64::MAX), None]));
-    table.push("x", Values::Real(vec![None, Some(0.1)]));
+    table.add_texts("label", ["a, b", "5 %"]);
+    table.add_counts("seed", [Some(u64::MAX), None]);
+    table.add_reals("x", [None, Some(0.1)]);
     table
 }
 

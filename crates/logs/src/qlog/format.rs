@@ -4,9 +4,10 @@ use std::io::Write;
 
 use serde::Serialize;
 use windward_core::units::{Duration, Time};
+
 use windward_sim::output::{OutputError, StagedFile};
 
-/// The versions of qlog that are written, both as JSON text sequences.
+/// Versions of qlog, both written as JSON text sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// draft-ietf-quic-qlog-main-schema-13 with draft-ietf-quic-qlog-quic-events-13.
@@ -16,16 +17,16 @@ pub enum Format {
     Version03,
 }
 
-/// The event schemas of a log: QUIC's by the draft it is of, and what only Windward writes.
+/// Event schemas of a log: that of the QUIC draft, and those of Windward's extensions.
 const EVENT_SCHEMAS: [&str; 3] = [
     "urn:ietf:params:qlog:events:quic-13",
     "urn:ietf:params:qlog:events:simulation",
     "urn:x-windward:qlog:events:windward",
 ];
 
-/// The kinds of events.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EventKind {
     Scenario,
     ParametersSet,
     PacketSent,
@@ -35,43 +36,43 @@ pub(super) enum Kind {
     CongestionStateUpdated,
     TimerUpdated,
     EcnStateUpdated,
-    /// Windward's own: a link lost a packet.
+    /// Extension of Windward: a link lost a packet.
     LinkDropped,
-    /// Windward's own: losses were none.
+    /// Extension of Windward: packets deemed lost had arrived.
     SpuriousLoss,
 }
 
-impl Kind {
+impl EventKind {
     fn name(self, format: Format) -> &'static str {
         let current = format == Format::Current;
         match self {
-            Kind::Scenario => "simulation:scenario",
-            Kind::ParametersSet if current => "quic:recovery_parameters_set",
-            Kind::ParametersSet => "recovery:parameters_set",
-            Kind::PacketSent if current => "quic:packet_sent",
-            Kind::PacketSent => "transport:packet_sent",
-            Kind::PacketReceived if current => "quic:packet_received",
-            Kind::PacketReceived => "transport:packet_received",
-            Kind::PacketLost if current => "quic:packet_lost",
-            Kind::PacketLost => "recovery:packet_lost",
-            Kind::MetricsUpdated if current => "quic:recovery_metrics_updated",
-            Kind::MetricsUpdated => "recovery:metrics_updated",
-            Kind::CongestionStateUpdated if current => "quic:congestion_state_updated",
-            Kind::CongestionStateUpdated => "recovery:congestion_state_updated",
-            Kind::TimerUpdated if current => "quic:timer_updated",
-            Kind::TimerUpdated => "recovery:loss_timer_updated",
-            Kind::EcnStateUpdated if current => "quic:ecn_state_updated",
-            Kind::EcnStateUpdated => "recovery:ecn_state_updated",
-            Kind::LinkDropped => "windward:link_dropped",
-            Kind::SpuriousLoss => "windward:spurious_loss",
+            EventKind::Scenario => "simulation:scenario",
+            EventKind::ParametersSet if current => "quic:recovery_parameters_set",
+            EventKind::ParametersSet => "recovery:parameters_set",
+            EventKind::PacketSent if current => "quic:packet_sent",
+            EventKind::PacketSent => "transport:packet_sent",
+            EventKind::PacketReceived if current => "quic:packet_received",
+            EventKind::PacketReceived => "transport:packet_received",
+            EventKind::PacketLost if current => "quic:packet_lost",
+            EventKind::PacketLost => "recovery:packet_lost",
+            EventKind::MetricsUpdated if current => "quic:recovery_metrics_updated",
+            EventKind::MetricsUpdated => "recovery:metrics_updated",
+            EventKind::CongestionStateUpdated if current => "quic:congestion_state_updated",
+            EventKind::CongestionStateUpdated => "recovery:congestion_state_updated",
+            EventKind::TimerUpdated if current => "quic:timer_updated",
+            EventKind::TimerUpdated => "recovery:loss_timer_updated",
+            EventKind::EcnStateUpdated if current => "quic:ecn_state_updated",
+            EventKind::EcnStateUpdated => "recovery:ecn_state_updated",
+            EventKind::LinkDropped => "windward:link_dropped",
+            EventKind::SpuriousLoss => "windward:spurious_loss",
         }
     }
 }
 
-/// Vantage point.
+/// Vantage point of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Vantage {
-    /// Of what connects, which here is what has the data to send.
+    /// The client, which here has the data to send.
     Sender,
     Receiver,
     Network,
@@ -104,16 +105,16 @@ pub(super) fn ms(time: Duration) -> f64 {
 pub(super) struct Sink {
     file: Option<StagedFile>,
     format: Format,
-    /// True if it was measured between hosts, and not simulated.
+    /// True if it was measured between hosts and not simulated.
     is_measured: bool,
     record: Vec<u8>,
 }
 
-/// Before each record (RFC 7464).
+/// Byte before each record (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
 impl Sink {
-    /// Without a file nothing is written.
+    /// A sink; without a file it writes nothing.
     pub(super) fn new(file: Option<StagedFile>, format: Format, is_measured: bool) -> Self {
         Sink { file, format, is_measured, record: Vec::new() }
     }
@@ -206,7 +207,7 @@ impl Sink {
     pub(super) fn event(
         &mut self,
         now: Time,
-        kind: Kind,
+        kind: EventKind,
         data: impl Serialize,
     ) -> Result<u64, OutputError> {
         let (time, name) = (ms(now.since(Time::ZERO)), kind.name(self.format));

@@ -1,5 +1,5 @@
-//! What the logs of a stack's connection need beside those of our own transports: the packets under
-//! way, and which of them its sender deems lost.
+//! State that the logs of a stack's connection need in addition: the packets under way, and those
+//! that the sender deems lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ const PACKET_THRESHOLD: u64 = 3;
 /// The packets of a connection.
 #[derive(Debug, Default)]
 pub(super) struct StackPackets {
-    /// Those under way, by the end that sent the datagram and its number.
+    /// Packets under way, by the end that sent the datagram and its number.
     under_way: BTreeMap<(bool, u64), Vec<PacketFacts>>,
     spaces: [Space; 3],
     /// Packets that the sender deemed lost.
     lost: u64,
 }
 
-/// Packets that the sender has sent in a number space.
+/// Packets that the sender has sent in a packet number space.
 #[derive(Debug, Default)]
 struct Space {
-    /// Neither acknowledged nor deemed lost.
+    /// Packets neither acknowledged nor deemed lost.
     outstanding: BTreeSet<u64>,
     largest_acked: Option<u64>,
 }
@@ -35,7 +35,7 @@ pub(super) struct LostPacket {
 }
 
 impl StackPackets {
-    /// An end sends a datagram with these packets.
+    /// Notes that an end sends a datagram with these packets.
     pub(super) fn sent(&mut self, from: End, datagram: u64, facts: &[PacketFacts]) {
         if facts.is_empty() {
             return;
@@ -53,12 +53,12 @@ impl StackPackets {
         }
     }
 
-    /// A datagram arrives or is lost: the packets in it.
+    /// Removes a datagram that arrives or is lost. Returns the packets in it.
     pub(super) fn gone(&mut self, from: End, datagram: u64) -> Vec<PacketFacts> {
         self.under_way.remove(&(from == End::Sender, datagram)).unwrap_or_default()
     }
 
-    /// Its receiver's packets reach the sender.
+    /// Notes that packets of the receiver reach the sender.
     pub(super) fn received(&mut self, facts: &[PacketFacts]) {
         for packet in facts {
             for frame in &packet.frames {
@@ -73,7 +73,7 @@ impl StackPackets {
                             space.largest_acked = space.largest_acked.max(Some(last));
                         }
                     }
-                    // Handshake keys go (RFC 9001 section 4.9.2).
+                    // The handshake keys are discarded (RFC 9001 section 4.9.2).
                     FrameFacts::Other("handshake_done") => {
                         self.spaces[PacketType::Handshake.space()].outstanding.clear();
                     }
@@ -83,9 +83,9 @@ impl StackPackets {
         }
     }
 
-    /// Those that the sender deems lost since it was asked last; so many there are in all. Stacks
-    /// tell their number only. Both of QUIC's thresholds take the oldest first (RFC 9002 section
-    /// 6.1), so these are the oldest that are not acknowledged.
+    /// Packets that the sender has deemed lost since the last call, if there are `lost` in total.
+    /// Stacks report this number only. Both of QUIC's thresholds take the oldest packets first (RFC
+    /// 9002 section 6.1), so these are the oldest that are not acknowledged.
     pub(super) fn newly_lost(&mut self, lost: u64) -> Vec<LostPacket> {
         let count = lost.saturating_sub(self.lost) as usize;
         self.lost = lost;

@@ -1,4 +1,5 @@
-//! How much a server sends to a peer that proves nothing: its worst clients, without a socket and on loopback.
+//! How much a server sends to a peer that proves nothing: its worst clients, without a socket and
+//! on loopback.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use windward_core::units::{Duration, Time};
 use windward_core::wire;
 
 use super::connection::{Connection, Envelope};
-use super::frame::{Greeting, Kind, REQUEST_LEN};
+use super::frame::{FrameKind, Greeting, REQUEST_LEN};
 use super::guard::AMPLIFICATION;
 use super::keys::{NONCE_LEN, SessionKeys};
 use super::server::Sessions;
@@ -28,7 +29,8 @@ fn stranger() -> SocketAddr {
     (Ipv4Addr::new(192, 0, 2, 1), 1000).into()
 }
 
-/// A server whose operator limits nothing but what is sent to strangers: so that the guard alone is what holds.
+/// A server whose operator limits nothing but what is sent to strangers: so that the guard alone is
+/// what holds.
 fn lax() -> Limits {
     Limits { min_rto: Duration::ZERO, fixed_window: u64::MAX, ..Limits::default() }
 }
@@ -76,7 +78,8 @@ fn value(stream: &mut Stream, kind: Range) -> String {
     }
 }
 
-/// A test in which the server sends, by parameters that a client may choose; `None` if they do not go together.
+/// A test in which the server sends, by parameters that a client may choose; `None` if they do not
+/// go together.
 fn worst_test(stream: &mut Stream, row: usize) -> Option<Test> {
     let row = &protocols::PROTOCOLS[row];
     let mut test = Test { reverse: true, seconds: MAX_SECONDS, ..Test::of(row.name) };
@@ -119,7 +122,8 @@ fn worst_test(stream: &mut Stream, row: usize) -> Option<Test> {
     Some(test)
 }
 
-/// An acknowledgment of what somebody might have sent, as one who knows the number of the connection can make it.
+/// An acknowledgment of what somebody might have sent, as one who knows the number of the
+/// connection can make it.
 fn forged_ack(stream: &mut Stream, now: Time, connection: u64, number: u64) -> Vec<u8> {
     let near = |stream: &mut Stream, most: u64| stream.bits() % most;
     let seq = near(stream, 12);
@@ -152,7 +156,7 @@ fn forged_ack(stream: &mut Stream, now: Time, connection: u64, number: u64) -> V
 }
 
 fn start(keys: Option<&SessionKeys>, connection: u64, number: u64, length: usize) -> Vec<u8> {
-    let mut bytes = Kind::Start.prefix().to_vec();
+    let mut bytes = FrameKind::Start.prefix().to_vec();
     bytes.extend(connection.to_be_bytes());
     bytes.extend(number.to_be_bytes());
     if let Some(keys) = keys {
@@ -195,7 +199,7 @@ impl Meeting {
         let all: Vec<Vec<u8>> = outbox.datagrams().map(|(_, bytes)| bytes.to_vec()).collect();
         for bytes in &all {
             self.sent.bytes += bytes.len() as u64;
-            self.sent.data += u64::from(bytes[2] & 15 == Kind::Data as u8);
+            self.sent.data += u64::from(bytes[2] & 15 == FrameKind::Data as u8);
         }
         outbox.clear();
         all
@@ -312,7 +316,8 @@ fn conduct() -> impl Strategy<Value = Conduct> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Ten packets, and three times what was received: whatever the protocol, its parameters and what comes but acknowledgments.
+    /// Ten packets, and three times what was received: whatever the protocol, its parameters and
+    /// what comes but acknowledgments.
     #[test]
     fn who_acknowledges_nothing_gets_ten_packets_and_three_times_what_it_sent(
         row in 0..protocols::PROTOCOLS.len(), seed in any::<u64>(), conduct in conduct(), keyed in any::<bool>(), lax_limits in any::<bool>(),
@@ -372,8 +377,8 @@ fn what_an_operator_does_not_allow_is_refused_in_words() {
 
 #[test]
 fn a_window_opens_with_what_comes_back_and_a_dead_peer_is_left() {
-    // A fixed window of 65,536 packets to one that acknowledges the first packet, and then says nothing: 10 + 16 packets, and two by each of
-    // the intervals of 1, 1, 2, 4 and 8 s.
+    // A fixed window of 65,536 packets to one that acknowledges the first packet, and then says
+    // nothing: 10 + 16 packets, and two by each of the intervals of 1, 1, 2, 4 and 8 s.
     let parameters = [
         ("fixed_window.window", "65536"),
         ("packet_size", "1228"),
@@ -477,7 +482,8 @@ fn icmp_ends_only_what_has_delivered_nothing_and_what_it_quotes() {
 
 #[test]
 fn a_raw_client_that_is_silent_or_gone_gets_little_from_a_real_server() {
-    // Over loopback, where a port that is closed answers by ICMP at once. Its window would be sent whole, every millisecond.
+    // Over loopback, where a port that is closed answers by ICMP at once. Its window would be sent
+    // whole, every millisecond.
     let limits =
         Limits { min_rto: Duration::from_millis(1), fixed_window: MAX_RWND, ..Limits::default() };
     let config = ServerConfig { limits, ..ServerConfig::default() };
@@ -544,8 +550,8 @@ fn a_raw_client_that_is_silent_or_gone_gets_little_from_a_real_server() {
     thread.join().expect("it ends").expect("a server");
 }
 
-/// Lets a server send over a path of 100 ms that carries 50 packets by 10 ms and loses some in either direction, for `seconds`; what was
-/// delivered, or when the connection was given up.
+/// Lets a server send over a path of 100 ms that carries 50 packets by 10 ms and loses some in
+/// either direction, for `seconds`; what was delivered, or when the connection was given up.
 fn over_losses(row: &str, loss: [f64; 2], seconds: u64, seed: u64) -> Result<u64, Time> {
     let mut stream = Stream::new(seed, "test", "losses");
     let mut meeting = Meeting::new(Limits::default(), None);
@@ -603,7 +609,8 @@ fn over_losses(row: &str, loss: [f64; 2], seconds: u64, seed: u64) -> Result<u64
 
 #[test]
 fn losses_of_half_of_all_packets_end_no_test() {
-    // Those of the table that are made for such paths, and Reno and CUBIC, whose timeouts grow there.
+    // Those of the table that are made for such paths, and Reno and CUBIC, whose timeouts grow
+    // there.
     for row in ["upwind", "lr-lmxtcp", "lr-xtcp", "bbr", "cubic", "newreno"] {
         for loss in [[0.2, 0.2], [0.5, 0.0], [0.5, 0.05]] {
             // Of the seeds, none loses all of the first five packets, which would end any test.

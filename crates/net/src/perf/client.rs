@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use windward_sim::Observer;
 
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{Counts, Greeting, Kind, REQUEST_LEN, Refusal, Sample};
+use super::frame::{Counts, FrameKind, Greeting, REQUEST_LEN, Refusal, Sample};
 use super::guard::AMPLIFICATION;
 use super::keys::{COOKIE_LEN, NONCE_LEN, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Plan, Test, overhead};
@@ -18,35 +18,37 @@ use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
 use super::{Error, PATIENCE};
 use crate::clock::{Clock as _, Monotonic};
 
-/// How long an answer is waited for before the question is repeated.
+/// Time without an answer after which a request is repeated.
 const REPEAT: Duration = Duration::from_millis(250);
-/// How often the server hears from a flow that perhaps has nothing to send: it gives up what is silent.
+/// Time between two datagrams of a flow that has nothing to send, since the server gives up silent
+/// flows.
 const KEEP: Duration = Duration::from_secs(5);
-/// How long the beginning and the end of a test may take.
+/// Longest time for the beginning and for the end of a test.
 const HANDSHAKE: Duration = Duration::from_secs(6);
 /// System calls that receive, before anything else has its turn.
 const RECEIVES: usize = 8;
-/// How often the client looks whether it should stop.
+/// Time between two checks of the client whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Makes who hears of each packet of a flow at this end, by the number of the flow. Times are since the start of the flow.
+/// Maker of the observer of all packets of a flow at this end, given the index of the flow. Times
+/// count from the start of the flow.
 pub type Watch = Box<dyn Fn(usize) -> Box<dyn Observer>>;
 
-/// What a client measures.
+/// Configuration of a client.
 pub struct ClientConfig {
-    /// What each of its connections does; [`Test::report`] is set by [`run`].
+    /// Test of each of its connections; [`run`] sets [`Test::report`].
     pub test: Test,
-    /// How many connections there are, 1 to [`super::MAX_FLOWS`].
+    /// Number of connections, 1 to [`super::MAX_FLOWS`].
     pub flows: usize,
     /// As many more, the other way.
     pub both: bool,
     /// The key that the server has too, if it wants one.
     pub psk: Option<Psk>,
-    /// How often the observer hears of an interval of the test; zero is never.
+    /// Length of the intervals that are reported to the observer; zero is never.
     pub interval: Duration,
-    /// How often it hears of a sample; zero is never.
+    /// Time between two samples; zero is never.
     pub sample: Duration,
-    /// Who hears of each packet.
+    /// Maker of observers of each packet.
     pub watch: Option<Watch>,
 }
 
@@ -76,7 +78,7 @@ impl std::fmt::Debug for ClientConfig {
     }
 }
 
-/// What an observer hears while a test goes on.
+/// Event during a test, for the observer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress<'a> {
     /// An interval is over.
@@ -85,60 +87,61 @@ pub enum Progress<'a> {
     Sample(&'a Interval),
 }
 
-/// What happened in a part of a test.
+/// Outcome of a part of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
     /// When it began, seconds since the start of the test.
     pub start_s: f64,
     /// When it ended.
     pub end_s: f64,
-    /// How each flow is, in order, at the end of it.
+    /// State of each flow at the end of it, in order.
     pub flows: Vec<Sample>,
-    /// Of each flow, bits per second delivered in it, with the headers of UDP and IP.
+    /// Bits per second delivered in it, for each flow, with the headers of UDP and IP.
     pub goodput_bps: Vec<f64>,
-    /// Of each flow, bits per second sent in it, likewise.
+    /// Bits per second sent in it, for each flow, with these headers.
     pub sent_bps: Vec<f64>,
-    /// Of each flow, data packets sent again in it.
+    /// Data packets sent again in it, for each flow.
     pub retransmissions: Vec<u64>,
-    /// Of each flow, the mean of the RTT samples in it, seconds, or 0 if there was none.
+    /// Mean of the RTT samples in it, for each flow, seconds; 0 without samples.
     pub mean_rtt_s: Vec<f64>,
 }
 
-/// What became of one flow.
+/// Outcome of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowOutcome {
-    /// Did the server send?
+    /// True if the server sent.
     pub reverse: bool,
-    /// What its sender counted.
+    /// Counts of its sender.
     pub sender: Counts,
-    /// What its receiver counted.
+    /// Counts of its receiver.
     pub receiver: Counts,
     /// When the transfer was complete, seconds, if its size was limited and it was.
     pub completed_s: Option<f64>,
 }
 
 impl FlowOutcome {
-    /// Unique packets delivered, at this size on the wire (bytes), bits per second: over the time that the transfer took, or that the
-    /// receiver was at it.
+    /// Unique packets delivered, at this size on the wire (bytes), bits per second: over the time
+    /// that the transfer took, or that the receiver was at it.
     pub fn goodput_bps(&self, packet_size: u32) -> f64 {
         let bits = 8.0 * f64::from(packet_size) * self.receiver.unique as f64;
         let time = self.completed_s.unwrap_or(self.receiver.seconds);
         if time > 0.0 { bits / time } else { 0.0 }
     }
 
-    /// Share of the data packets sent that did not arrive; those under way in the end count among them.
+    /// Share of the data packets sent that did not arrive; those under way in the end count among
+    /// them.
     pub fn loss(&self) -> f64 {
         let (sent, arrived) = (self.sender.sent as f64, self.receiver.arrived as f64);
         if sent > arrived { 1.0 - arrived / sent } else { 0.0 }
     }
 }
 
-/// What a test measured.
+/// Outcome of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// How long it lasted, seconds.
+    /// Its length, seconds.
     pub seconds: f64,
-    /// Was it ended before its time?
+    /// True if it was ended early.
     pub interrupted: bool,
     /// Name of the protocol.
     pub protocol: &'static str,
@@ -151,7 +154,7 @@ pub struct Outcome {
 }
 
 #[derive(Debug)]
-enum State {
+enum ClientState {
     /// The server has not accepted yet.
     Greeting { cookie: Option<[u8; COOKIE_LEN]> },
     /// It has.
@@ -164,17 +167,17 @@ struct Flow {
     test: Test,
     socket: Socket,
     client: [u8; NONCE_LEN],
-    state: State,
+    state: ClientState,
     /// When a question is to be repeated.
     repeat: Time,
     ready: bool,
     blocked: bool,
     retry: Time,
     answers: Outbox,
-    /// Has anything come since the start?
+    /// True if a datagram has come since the start.
     heard: bool,
     completed: Option<Time>,
-    /// What the server says in the end.
+    /// Counts of the server at the end.
     result: Option<Counts>,
 }
 
@@ -191,12 +194,13 @@ struct Client<'a> {
     data: Outbox,
 }
 
-/// Measures: opens the connections, sends or receives for as long as the test says, and asks the server what it has counted. The
-/// observer hears of every interval and sample.
+/// Measures: opens the connections, sends or receives for as long as the test says, and asks the
+/// server what it has counted. The observer hears of every interval and sample.
 ///
 /// # Errors
 ///
-/// If there is nothing to measure with: an impossible test, no server, another key, a path that is down.
+/// If there is nothing to measure with: an impossible test, no server, another key, a path that is
+/// down.
 pub fn run(
     server: SocketAddr,
     config: &ClientConfig,
@@ -249,7 +253,8 @@ impl Flow {
         };
         let open = || {
             let socket = UdpSocket::bind(any)?;
-            // From here on the kernel keeps away what others send, and tells of ports that are closed.
+            // From here on the kernel keeps away what others send, and tells of ports that are
+            // closed.
             socket.connect(server)?;
             Socket::new(socket)
         };
@@ -258,7 +263,7 @@ impl Flow {
             test,
             socket: open().map_err(Error::io(format!("reach {server}")))?,
             client: random()?,
-            state: State::Greeting { cookie: None },
+            state: ClientState::Greeting { cookie: None },
             repeat: Time::ZERO,
             ready: false,
             blocked: false,
@@ -272,14 +277,14 @@ impl Flow {
 
     fn connection(&mut self) -> Option<&mut Connection> {
         match &mut self.state {
-            State::Open(connection) => Some(connection),
-            State::Greeting { .. } => None,
+            ClientState::Open(connection) => Some(connection),
+            ClientState::Greeting { .. } => None,
         }
     }
 
     /// Asks, or asks again, to be let in.
     fn ask(&mut self, server: SocketAddr, config: &ClientConfig) {
-        let State::Greeting { cookie } = &self.state else { return };
+        let ClientState::Greeting { cookie } = &self.state else { return };
         let client = self.client;
         let bytes = match *cookie {
             None => Greeting::Hello { client }.encode(),
@@ -303,7 +308,7 @@ impl Flow {
         (plan, config): (&Plan, &ClientConfig),
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let State::Greeting { cookie } = &mut self.state else { return Ok(()) };
+        let ClientState::Greeting { cookie } = &mut self.state else { return Ok(()) };
         match Greeting::decode(bytes) {
             Ok(Greeting::Challenge { client, cookie: given }) if client == self.client => {
                 *cookie = Some(given);
@@ -324,7 +329,7 @@ impl Flow {
                 if let Some(watch) = &config.watch {
                     connection.observe(self.number, watch(self.number));
                 }
-                self.state = State::Open(Box::new(connection));
+                self.state = ClientState::Open(Box::new(connection));
             }
             // A cookie that has become too old is asked for again.
             Ok(Greeting::Refuse { client, refusal: Refusal::Cookie, .. })
@@ -371,7 +376,7 @@ impl Client<'_> {
             let mut open = 0;
             let mut wake = deadline;
             for flow in &mut self.flows {
-                if matches!(flow.state, State::Open(_)) {
+                if matches!(flow.state, ClientState::Open(_)) {
                     open += 1;
                     continue;
                 }
@@ -463,7 +468,7 @@ impl Client<'_> {
     fn serve(&mut self, at: usize, now: Time) -> Result<(), Error> {
         let Client { flows, data, server, datagram, plan, .. } = self;
         let flow = &mut flows[at];
-        let State::Open(connection) = &mut flow.state else { return Ok(()) };
+        let ClientState::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.completed.is_none() {
             // The server reports while it sends, however long nothing is delivered.
             let end = match flow.test.reverse {
@@ -503,7 +508,7 @@ impl Client<'_> {
         {
             check(error, *server, *datagram)?;
         }
-        let State::Open(connection) = &mut flow.state else { return Ok(()) };
+        let ClientState::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.ready && flow.retry <= now {
             flow.ready = connection.transmit(now, data);
             let count = data.len();
@@ -518,7 +523,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// What has arrived for a flow.
+    /// Handles the datagrams that have arrived for a flow.
     fn receive(&mut self, at: usize) -> Result<(), Error> {
         let Client { server, plan, datagram, config, clock, flows, inbox, .. } = self;
         let flow = &mut flows[at];
@@ -528,8 +533,8 @@ impl Client<'_> {
             let Flow { socket, state, answers, heard, ready, result, .. } = flow;
             let mut greetings = Vec::new();
             let received = socket.receive(inbox, |from, ecn, bytes| match state {
-                State::Greeting { .. } => greetings.push(bytes.to_vec()),
-                State::Open(connection) => {
+                ClientState::Greeting { .. } => greetings.push(bytes.to_vec()),
+                ClientState::Open(connection) => {
                     if from != *server {
                         return;
                     }
@@ -540,7 +545,9 @@ impl Client<'_> {
                             *heard = true;
                             *ready |= connection.sends();
                         }
-                        Received::Control(Kind::Result, Some(counts)) => *result = Some(*counts),
+                        Received::Control(FrameKind::Result, Some(counts)) => {
+                            *result = Some(*counts)
+                        }
                         Received::Control(..) => {}
                     }
                 }
@@ -559,7 +566,7 @@ impl Client<'_> {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    let in_greeting = matches!(flow.state, State::Greeting { .. });
+                    let in_greeting = matches!(flow.state, ClientState::Greeting { .. });
                     if in_greeting || error.kind() != io::ErrorKind::ConnectionRefused {
                         check(error, *server, *datagram)?;
                     }
@@ -569,12 +576,14 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Ends the connections that there are: the server keeps places for them else. Those that it may be making are waited for.
+    /// Ends the connections that there are: the server keeps places for them else. Those that it
+    /// may be making are waited for.
     fn leave(&mut self) {
         let deadline = self.clock.now() + REPEAT;
         loop {
             let now = self.clock.now();
-            let is_asking = |flow: &Flow| matches!(flow.state, State::Greeting { cookie: Some(_) });
+            let is_asking =
+                |flow: &Flow| matches!(flow.state, ClientState::Greeting { cookie: Some(_) });
             if now >= deadline || !self.flows.iter().any(is_asking) {
                 break;
             }
@@ -587,9 +596,9 @@ impl Client<'_> {
         }
         let now = self.clock.now();
         for flow in &mut self.flows {
-            if let State::Open(connection) = &mut flow.state {
+            if let ClientState::Open(connection) = &mut flow.state {
                 let counts = connection.counts(now).encode();
-                connection.push_control(Kind::End, &counts, &mut flow.answers);
+                connection.push_control(FrameKind::End, &counts, &mut flow.answers);
                 let _ = flow.flush();
             }
         }
@@ -617,13 +626,13 @@ impl Client<'_> {
             let mut open = 0;
             let mut wake = deadline;
             for (flow, own) in self.flows.iter_mut().zip(&own) {
-                let State::Open(connection) = &mut flow.state else { continue };
+                let ClientState::Open(connection) = &mut flow.state else { continue };
                 if flow.result.is_some() {
                     continue;
                 }
                 open += 1;
                 if flow.repeat <= now {
-                    connection.push_control(Kind::End, &own.encode(), &mut flow.answers);
+                    connection.push_control(FrameKind::End, &own.encode(), &mut flow.answers);
                     flow.repeat = now + REPEAT;
                     let _ = flow.flush();
                 }
@@ -657,14 +666,14 @@ impl Client<'_> {
     }
 }
 
-/// How many starts let a server send its initial window at once, 1 to 4: three times the bytes that it has received, hello and open among
-/// them, are as many.
+/// How many starts let a server send its initial window at once, 1 to 4: three times the bytes that
+/// it has received, hello and open among them, are as many.
 fn starts(plan: &Plan, datagram: usize) -> usize {
     let window = plan.config.initial_window.min(10.0) as usize * datagram;
     window.div_ceil(AMPLIFICATION as usize * REQUEST_LEN).saturating_sub(2).clamp(1, 4)
 }
 
-/// Is it an error that ends the test? Others pass, or the path is given up in time.
+/// True if the error ends the test. Others are transient, or the path is given up in time.
 fn check(error: io::Error, server: SocketAddr, datagram: usize) -> Result<(), Error> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Err(Error::NothingListens(server));
@@ -697,7 +706,7 @@ impl Intervals {
     /// Ends the interval now.
     fn end(&mut self, now: Time, client: &mut Client<'_>) -> Option<Interval> {
         let passed = now.since(self.last).as_secs_f64();
-        // What is left at the end is told too, if it is long enough to mean something.
+        // The rest at the end is reported too, if it is long enough to mean something.
         if self.every.is_zero() || passed < 0.1 * self.every.as_secs_f64() {
             return None;
         }
@@ -751,8 +760,8 @@ mod tests {
         let mut answer = |greeting: Greeting| {
             let result = flow.on_greeting(Time::ZERO, server, (&plan, &config), &greeting.encode());
             match &flow.state {
-                State::Greeting { cookie } => result.map(|()| cookie.is_some()),
-                State::Open(_) => panic!("{greeting:?}"),
+                ClientState::Greeting { cookie } => result.map(|()| cookie.is_some()),
+                ClientState::Open(_) => panic!("{greeting:?}"),
             }
         };
         let (cookie, refusal, reason) = ([1; COOKIE_LEN], Refusal::Busy, String::new());

@@ -1,4 +1,5 @@
-//! One connection of a test, at either end: a sender or a receiver of the core, and what makes its packets datagrams.
+//! One connection of a test, at either end: a sender or a receiver of the core, and what makes its
+//! packets datagrams.
 
 use std::net::SocketAddr;
 
@@ -9,14 +10,15 @@ use windward_core::units::{Duration, Time};
 use windward_core::wire;
 use windward_sim::Observer;
 
-use super::frame::{Counts, Kind, SESSION_LEN, Sample};
+use super::frame::{Counts, FrameKind, SESSION_LEN, Sample};
 use super::guard::{AMPLIFICATION, Guard, Limits};
 use super::keys::{MAC_LEN, NoRandomness, ReplayWindow, SessionKeys, random};
 use super::plan::{DATAGRAM, MAX_RWND, Plan, Test, overhead};
 use super::socket::{Outbox, ecn_of, flags_of};
 use super::{MAX_SILENCE, PATIENCE};
 
-/// The most datagrams of data that are made ready at once: as many as the kernel segments by one call.
+/// The most datagrams of data that are made ready at once: as many as the kernel segments by one
+/// call.
 const BURST: usize = 54;
 /// The shortest data: it may have lost 20 bytes between IPv6 and IPv4.
 const SHORTEST: usize = *DATAGRAM.start() as usize - 20;
@@ -27,13 +29,13 @@ const MUTABLE_FLAGS: Flags = Flags::CONGESTION.with(Flags::CORRUPTED);
 /// The longest authenticated part of a datagram, bytes: of a packet, or of counts.
 const MAX_AUTHENTIC: usize = if wire::MAX > 4 + Counts::LEN { wire::MAX } else { 4 + Counts::LEN };
 
-/// What can be read of a datagram of a connection before it is known to be authentic.
+/// Fields of a datagram that are read before it is authenticated.
 #[derive(Debug)]
 pub(super) struct Envelope {
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) connection: u64,
     number: u64,
-    /// Of data and of acknowledgments.
+    /// The packet, of data and ACKs.
     packet: Packet,
     /// Where the connection stands.
     at: usize,
@@ -41,10 +43,12 @@ pub(super) struct Envelope {
 
 impl Envelope {
     pub(super) fn read(bytes: &[u8]) -> Option<Envelope> {
-        let kind = Kind::of(bytes)?;
+        let kind = FrameKind::of(bytes)?;
         let (packet, at) = match kind {
-            Kind::Data | Kind::Ack => wire::decode(bytes).ok()?,
-            Kind::Start | Kind::End | Kind::Result | Kind::Report if bytes.get(3) == Some(&0) => {
+            FrameKind::Data | FrameKind::Ack => wire::decode(bytes).ok()?,
+            FrameKind::Start | FrameKind::End | FrameKind::Result | FrameKind::Report
+                if bytes.get(3) == Some(&0) =>
+            {
                 (Packet::default(), 4)
             }
             _ => return None,
@@ -67,8 +71,8 @@ fn header_end(packet: &Packet, length: usize) -> usize {
     }
 }
 
-/// What is authenticated of a datagram of `length` bytes: all of `head`, with zeros where routers write, and the length. What follows the
-/// head must be zeros.
+/// Authenticated bytes of a datagram of `length` bytes: all of `head`, with zeros where routers
+/// write, and the length. The bytes after the head must be zeros.
 fn authentic<T>(
     head: &[u8],
     header_end: usize,
@@ -88,7 +92,7 @@ fn authentic<T>(
     Some(with(&bytes[..end + 2]))
 }
 
-/// What a connection does.
+/// Role of a connection.
 #[derive(Debug)]
 enum Half {
     Sends(Box<Sending>),
@@ -131,23 +135,52 @@ struct Receiving {
     first: Option<Time>,
     /// When something arrived that had not before.
     advanced: Time,
-    /// How long what arrives counts after that.
+    /// Time after that for which arrivals count.
     length: Duration,
-    /// What had arrived by then.
+    /// Counts of arrivals by then.
     counted: Option<u64>,
-    /// What the sender has told last.
+    /// The latest counts of the sender.
     told: Sample,
 }
 
-/// What a datagram was to a connection.
+/// Kind of a received datagram.
 #[derive(Debug, PartialEq)]
 pub(super) enum Received {
-    /// Not one of its datagrams.
+    /// It does not belong to the connection.
     Nothing,
     /// Data or an acknowledgment.
     Packet,
     /// A datagram of this kind, with counts if the kind has some.
-    Control(Kind, Option<Box<Counts>>),
+    Control(FrameKind, Option<Box<Counts>>),
+}
+
+/// Numbers of the datagrams of a connection, and their authentication.
+#[derive(Debug)]
+struct Numbers {
+    keys: Option<SessionKeys>,
+    /// Number of the latest datagram sent.
+    sent: u64,
+    received: ReplayWindow,
+}
+
+/// Sizes that both ends have agreed on.
+#[derive(Debug)]
+struct Sizes {
+    /// UDP payload of data, and the least of ACKs, bytes.
+    datagram: usize,
+    ack: usize,
+    /// Receiver window, packets.
+    rwnd: u64,
+}
+
+/// Bytes of datagrams, which limit what may be sent to an address that may be forged.
+#[derive(Debug)]
+struct ByteCounts {
+    /// Bytes from the peer; counted only where they limit what may be sent.
+    received: u64,
+    sent: u64,
+    /// True if the address of the peer may be forged.
+    is_server: bool,
 }
 
 /// One end of a connection.
@@ -155,27 +188,18 @@ pub(super) enum Received {
 pub(super) struct Connection {
     id: u64,
     pub(super) peer: SocketAddr,
-    keys: Option<SessionKeys>,
-    number: u64,
-    replay: ReplayWindow,
+    numbers: Numbers,
     start: Time,
     /// When something authentic arrived last.
     pub(super) heard: Time,
-    /// UDP payload of data, and the least of acknowledgments, bytes.
-    datagram: usize,
-    ack: usize,
-    /// Receiver window, packets.
-    rwnd: u64,
+    sizes: Sizes,
     half: Half,
     counts: Counts,
-    /// Bytes of datagrams from the peer and to it; what is received counts only where that bounds what may be sent.
-    received_bytes: u64,
-    sent_bytes: u64,
-    /// What the time stamps of data are ahead of this end's clock, picoseconds: only who has received data knows the time of any.
+    traffic: ByteCounts,
+    /// Offset of the time stamps of data from this end's clock, picoseconds, so that only a peer
+    /// that has received data knows the time stamp of any.
     stamp: u64,
-    /// Is the peer one whose address may not be its own?
-    is_server: bool,
-    /// Who hears of each packet, and as what flow.
+    /// Observer of each packet, and the index of the flow.
     observer: Option<(usize, Box<dyn Observer>)>,
 }
 
@@ -212,39 +236,38 @@ impl Connection {
         Ok(Connection {
             id,
             peer,
-            keys,
-            number: 0,
-            replay: ReplayWindow::new(has_key),
+            numbers: Numbers { keys, sent: 0, received: ReplayWindow::new(has_key) },
             start: now,
             heard: now,
-            datagram: plan.datagram(peer)?,
-            ack: config.ack_size.saturating_sub(overhead(peer)) as usize,
-            rwnd: config.rwnd,
+            sizes: Sizes {
+                datagram: plan.datagram(peer)?,
+                ack: config.ack_size.saturating_sub(overhead(peer)) as usize,
+                rwnd: config.rwnd,
+            },
             half,
             counts: Counts::default(),
-            received_bytes: 0,
-            sent_bytes: 0,
+            traffic: ByteCounts { received: 0, sent: 0, is_server: false },
             stamp: 0,
-            is_server: false,
             observer: None,
         })
     }
 
-    /// From now on, somebody hears of each packet, as those of this flow.
+    /// Sets the observer of each packet from now on, with the index of the flow.
     pub(super) fn observe(&mut self, flow: usize, observer: Box<dyn Observer>) {
         self.observer = Some((flow, observer));
     }
 
-    /// This end is a server: what it sends is bounded by its limits, and by the bytes that came from the peer while the connection was made.
+    /// This end is a server: what it sends is bounded by its limits, and by the bytes that came
+    /// from the peer while the connection was made.
     pub(super) fn limit(&mut self, limits: &Limits, received: usize, sent: usize) {
-        (self.is_server, self.received_bytes, self.sent_bytes) =
+        (self.traffic.is_server, self.traffic.received, self.traffic.sent) =
             (true, received as u64, sent as u64);
         if let Half::Sends(sending) = &mut self.half {
             sending.guard.limit(limits);
         }
     }
 
-    /// Makes the time stamps of data such that nobody can guess them.
+    /// Makes the time stamps of data unpredictable.
     ///
     /// # Errors
     /// If the system has no random bytes.
@@ -274,7 +297,7 @@ impl Connection {
         }
     }
 
-    /// Has data been delivered, from this end or to it?
+    /// True if data has been delivered, in either direction.
     pub(super) fn is_proven(&self) -> bool {
         match &self.half {
             Half::Sends(sending) => sending.guard.is_proven(),
@@ -282,7 +305,7 @@ impl Connection {
         }
     }
 
-    /// Is there nothing new of late from a peer that is known to receive?
+    /// True if there is nothing new from a peer that is known to receive.
     pub(super) fn is_silent(&self) -> bool {
         matches!(&self.half, Half::Sends(sending) if sending.guard.is_silent())
     }
@@ -336,26 +359,26 @@ impl Connection {
             self.counts.invalid += 1;
             return Received::Nothing;
         };
-        if !self.replay.accept(envelope.number) {
+        if !self.numbers.received.accept(envelope.number) {
             self.counts.replayed += 1;
             return Received::Nothing;
         }
         self.heard = now;
-        self.received_bytes += bytes.len() as u64;
+        self.traffic.received += bytes.len() as u64;
         let Envelope { kind, mut packet, at, .. } = envelope;
         let body = &bytes[at + SESSION_LEN..body_end];
         match (kind, &mut self.half) {
             // A short one would have an answer that is longer.
-            (Kind::Data, Half::Receives(_)) if bytes.len() < self.ack.max(SHORTEST) => {
+            (FrameKind::Data, Half::Receives(_)) if bytes.len() < self.sizes.ack.max(SHORTEST) => {
                 self.invalid()
             }
-            (Kind::Data, Half::Receives(_)) => {
+            (FrameKind::Data, Half::Receives(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
                 packet.flags.insert(flags_of(ecn));
                 self.on_data(now, &mut packet, outbox);
                 Received::Packet
             }
-            (Kind::Ack, Half::Sends(_)) => {
+            (FrameKind::Ack, Half::Sends(_)) => {
                 packet.size = bytes.len() as u32 + overhead(self.peer);
                 match packet.timestamp.as_ps().checked_sub(self.stamp) {
                     Some(stamp) => packet.timestamp = Time::from_ps(stamp),
@@ -364,14 +387,14 @@ impl Connection {
                 self.on_ack(now, &packet);
                 Received::Packet
             }
-            (Kind::Report, Half::Receives(receiving)) => match Sample::decode(body) {
+            (FrameKind::Report, Half::Receives(receiving)) => match Sample::decode(body) {
                 Some(sample) => {
                     receiving.told = sample;
                     Received::Packet
                 }
                 None => self.invalid(),
             },
-            (Kind::Data | Kind::Ack | Kind::Report, _) => self.invalid(),
+            (FrameKind::Data | FrameKind::Ack | FrameKind::Report, _) => self.invalid(),
             (kind, _) => Received::Control(kind, Counts::decode(body).map(Box::new)),
         }
     }
@@ -386,11 +409,12 @@ impl Connection {
         if envelope.connection != self.id || from != self.peer {
             return None;
         }
-        let Some(keys) = &self.keys else { return Some(bytes.len()) };
+        let Some(keys) = &self.numbers.keys else { return Some(bytes.len()) };
         let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
-        // Of what is no packet all is authenticated; of packets, and of a start, what follows the head is nothing.
+        // Of control datagrams all bytes are authenticated; of packets and of a start only the
+        // head.
         let end = match envelope.kind {
-            Kind::Data | Kind::Ack | Kind::Start => envelope.at + SESSION_LEN,
+            FrameKind::Data | FrameKind::Ack | FrameKind::Start => envelope.at + SESSION_LEN,
             _ => body.len(),
         };
         let (head, rest) = body.split_at_checked(end)?;
@@ -408,7 +432,7 @@ impl Connection {
         let local = self.local(now);
         let Half::Receives(receiving) = &mut self.half else { return };
         // A sender that keeps to the window sends nothing beyond: what does would only fill memory.
-        if packet.seq >= receiving.next + self.rwnd {
+        if packet.seq >= receiving.next + self.sizes.rwnd {
             self.counts.invalid += 1;
             return;
         }
@@ -435,7 +459,7 @@ impl Connection {
         if let Half::Receives(receiving) = &mut self.half {
             receiving.next = ack.seq;
         }
-        ack.size = self.push_packet(ack, self.ack, outbox) as u32 + overhead(self.peer);
+        ack.size = self.push_packet(ack, self.sizes.ack, outbox) as u32 + overhead(self.peer);
         if let Some((flow, observer)) = &mut self.observer {
             observer.on_answer(local, *flow, ack);
         }
@@ -450,7 +474,10 @@ impl Connection {
             && ack.trigger_seq < high
             && (1..=sending.guard.newest()).contains(&ack.packet_seq)
             && ack.timestamp <= local
-            && ack.sack_blocks().iter().all(|b| b.end <= high && b.end - b.start <= self.rwnd);
+            && ack
+                .sack_blocks()
+                .iter()
+                .all(|b| b.end <= high && b.end - b.start <= self.sizes.rwnd);
         let Some(echoed) = sending.guard.find(ack).filter(|_| is_sane) else {
             self.counts.invalid += 1;
             return;
@@ -475,9 +502,9 @@ impl Connection {
             head[wire::FIXED - 8..wire::FIXED].copy_from_slice(&stamp.to_be_bytes());
         }
         head[at..at + 8].copy_from_slice(&self.id.to_be_bytes());
-        head[at + 8..at + 16].copy_from_slice(&self.number.to_be_bytes());
+        head[at + 8..at + 16].copy_from_slice(&self.numbers.sent.to_be_bytes());
         let head = &head[..at + SESSION_LEN];
-        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        let tag = self.numbers.keys.as_ref().map_or(0, |_| MAC_LEN);
         let (end, length) = (header_end(packet, at), length.max(head.len() + tag));
         self.push(ecn_of(packet.flags), length, head, end, outbox);
         length
@@ -486,28 +513,28 @@ impl Connection {
     /// Appends a start of at least `length` bytes.
     pub(super) fn push_start(&mut self, length: usize, outbox: &mut Outbox) {
         let mut head = [0; 4 + SESSION_LEN];
-        head[..4].copy_from_slice(&Kind::Start.prefix());
+        head[..4].copy_from_slice(&FrameKind::Start.prefix());
         head[4..12].copy_from_slice(&self.id.to_be_bytes());
-        head[12..].copy_from_slice(&self.number.to_be_bytes());
-        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        head[12..].copy_from_slice(&self.numbers.sent.to_be_bytes());
+        let tag = self.numbers.keys.as_ref().map_or(0, |_| MAC_LEN);
         self.push(None, length.max(head.len() + tag), &head, 0, outbox);
     }
 
-    /// Appends a datagram that is no packet.
-    pub(super) fn push_control(&mut self, kind: Kind, body: &[u8], outbox: &mut Outbox) {
+    /// Appends a control datagram.
+    pub(super) fn push_control(&mut self, kind: FrameKind, body: &[u8], outbox: &mut Outbox) {
         let mut head = Vec::with_capacity(4 + SESSION_LEN + body.len());
         head.extend_from_slice(&kind.prefix());
         head.extend_from_slice(&self.id.to_be_bytes());
-        head.extend_from_slice(&self.number.to_be_bytes());
+        head.extend_from_slice(&self.numbers.sent.to_be_bytes());
         head.extend_from_slice(body);
-        let tag = self.keys.as_ref().map_or(0, |_| MAC_LEN);
+        let tag = self.numbers.keys.as_ref().map_or(0, |_| MAC_LEN);
         self.push(None, head.len() + tag, &head, 0, outbox);
     }
 
     /// Appends how this end is now.
     pub(super) fn push_report(&mut self, now: Time, outbox: &mut Outbox) {
         let sample = self.sample(now);
-        self.push_control(Kind::Report, &sample.encode(), outbox);
+        self.push_control(FrameKind::Report, &sample.encode(), outbox);
     }
 
     fn push(
@@ -518,9 +545,9 @@ impl Connection {
         header_end: usize,
         outbox: &mut Outbox,
     ) {
-        let (number, keys) = (self.number, &self.keys);
-        self.number += 1;
-        self.sent_bytes += length as u64;
+        let (number, keys) = (self.numbers.sent, &self.numbers.keys);
+        self.numbers.sent += 1;
+        self.traffic.sent += length as u64;
         outbox.push(self.peer, ecn, length, |bytes| {
             bytes[..head.len()].copy_from_slice(head);
             if let Some(keys) = keys
@@ -533,24 +560,25 @@ impl Connection {
         });
     }
 
-    /// Makes ready what may be sent now, into an empty outbox; true if there may be more. [`Connection::sent`] must follow.
+    /// Makes ready what may be sent now, into an empty outbox; true if there may be more.
+    /// [`Connection::sent`] must follow.
     pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
         let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return false };
         let mut leaving = std::mem::take(&mut sending.leaving);
         leaving.clear();
         let mut packet = Packet::default();
-        let burst = BURST.min((65_000 / self.datagram).max(1));
+        let burst = BURST.min((65_000 / self.sizes.datagram).max(1));
         let allowed = (self.room(local)).min(burst as u64) as usize;
-        while leaving.len() < allowed && self.number < MAX_NUMBER {
+        while leaving.len() < allowed && self.numbers.sent < MAX_NUMBER {
             let Half::Sends(sending) = &mut self.half else { break };
             if !sending.sender.poll_transmit(local, &mut packet) {
                 break;
             }
             sending.guard.on_sent(&packet);
-            // What was taken back comes before anything else.
+            // Packets that were taken back come first.
             sending.unsent = sending.unsent.saturating_sub(1);
-            self.push_packet(&packet, self.datagram, outbox);
+            self.push_packet(&packet, self.sizes.datagram, outbox);
             leaving.push(packet.clone());
         }
         let more = leaving.len() == burst;
@@ -560,19 +588,20 @@ impl Connection {
         more
     }
 
-    /// How many packets may leave now, whatever the sender has.
+    /// Number of packets that may leave now.
     fn room(&mut self, local: Time) -> u64 {
-        let size = self.datagram as u32 + overhead(self.peer);
+        let size = self.sizes.datagram as u32 + overhead(self.peer);
         let Half::Sends(sending) = &mut self.half else { return 0 };
         let room = sending.guard.room(local, size, sending.sender.rtt().base_rto());
-        if !self.is_server || sending.guard.is_proven() {
+        if !self.traffic.is_server || sending.guard.is_proven() {
             return room;
         }
-        let bytes = AMPLIFICATION.saturating_mul(self.received_bytes);
-        room.min(bytes.saturating_sub(self.sent_bytes) / self.datagram as u64)
+        let bytes = AMPLIFICATION.saturating_mul(self.traffic.received);
+        room.min(bytes.saturating_sub(self.traffic.sent) / self.sizes.datagram as u64)
     }
 
-    /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent before anything else.
+    /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent
+    /// before anything else.
     pub(super) fn sent(&mut self, now: Time, count: usize) {
         let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return };
@@ -631,7 +660,7 @@ impl Connection {
         matches!(self.half, Half::Sends(_))
     }
 
-    /// Has the sender delivered all that it had?
+    /// True if the sender has delivered all its data.
     pub(super) fn is_done(&self) -> bool {
         matches!(&self.half, Half::Sends(sending) if sending.sender.is_done())
     }

@@ -1,7 +1,8 @@
 //! The datagrams of a session as bytes: docs/perf-protocol.md has them byte by byte.
 //!
-//! Data and acknowledgments begin with a packet of [`windward_core::wire`], so that routers find the congestion header where they
-//! expect it; what belongs to the session follows. All other datagrams are of kinds that routers do not know, and let pass.
+//! Data and acknowledgments begin with a packet of [`windward_core::wire`], so that routers find
+//! the congestion header where they expect it; what belongs to the session follows. All other
+//! datagrams are of kinds that routers do not know, and let pass.
 
 use std::fmt;
 
@@ -21,9 +22,9 @@ pub(super) const SESSION_LEN: usize = 16;
 /// The longest reason of a refusal, bytes.
 pub(super) const MAX_REASON_LEN: usize = 400;
 
-/// What a datagram is, by the low nibble of its third byte.
+/// Kind of a datagram: the low nibble of its third byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// Data of a connection: a packet of the wire.
     Data = 0,
     /// An acknowledgment: a packet of the wire.
@@ -42,36 +43,36 @@ pub(super) enum Kind {
     Start = 7,
     /// The client ends the test, with what it has counted.
     End = 8,
-    /// What the server has counted.
+    /// Counts of the server.
     Result = 9,
-    /// How the server's end is now.
+    /// State of the server's end.
     Report = 10,
 }
 
-impl Kind {
+impl FrameKind {
     /// The kind of a datagram of this version.
-    pub(super) fn of(bytes: &[u8]) -> Option<Kind> {
+    pub(super) fn of(bytes: &[u8]) -> Option<FrameKind> {
         let [m0, m1, kind, ..] = *bytes else { return None };
         if [m0, m1] != MAGIC || kind >> 4 != VERSION {
             return None;
         }
         Some(match kind & 15 {
-            0 => Kind::Data,
-            1 => Kind::Ack,
-            2 => Kind::Hello,
-            3 => Kind::Challenge,
-            4 => Kind::Open,
-            5 => Kind::Accept,
-            6 => Kind::Refuse,
-            7 => Kind::Start,
-            8 => Kind::End,
-            9 => Kind::Result,
-            10 => Kind::Report,
+            0 => FrameKind::Data,
+            1 => FrameKind::Ack,
+            2 => FrameKind::Hello,
+            3 => FrameKind::Challenge,
+            4 => FrameKind::Open,
+            5 => FrameKind::Accept,
+            6 => FrameKind::Refuse,
+            7 => FrameKind::Start,
+            8 => FrameKind::End,
+            9 => FrameKind::Result,
+            10 => FrameKind::Report,
             _ => return None,
         })
     }
 
-    /// The first four bytes of a datagram of this kind that is no packet.
+    /// First four bytes of a control datagram of this kind.
     pub(super) fn prefix(self) -> [u8; 4] {
         [MAGIC[0], MAGIC[1], VERSION << 4 | self as u8, 0]
     }
@@ -83,7 +84,7 @@ impl Kind {
 pub enum Refusal {
     /// It serves as many connections as it may.
     Busy = 1,
-    /// The keys differ, or one side has none.
+    /// The keys differ, or one side has no key.
     Key = 2,
     /// It does not know the protocol, or cannot run the test.
     Test = 3,
@@ -99,146 +100,95 @@ impl Refusal {
     }
 }
 
-/// What either side has counted of a connection; what it does not do, or does not know, is 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Counts {
-    /// Of the sender of data: data packets sent, retransmissions included.
-    pub sent: u64,
-    /// Data packets sent again.
-    pub retransmissions: u64,
-    /// Expiries of the recovery timer.
-    pub timeouts: u64,
-    /// RTT samples.
-    pub rtt_samples: u64,
-    /// Their sum, seconds.
-    pub rtt_sum_s: f64,
-    /// Integral of cwnd over time, packets times seconds, at most that of the receiver window.
-    pub cwnd_seconds: f64,
-    /// Data packets that a full socket gave back and that were sent later, counted each time.
-    pub given_back: u64,
-    /// Share of the packets sent that was lost, as the sender estimates it.
-    pub loss_estimate: f64,
-    /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
-    pub unique: u64,
-    /// Packets that arrived, also again, and after that.
-    pub arrived: u64,
-    /// Packets that had arrived before.
-    pub duplicates: u64,
-    /// Data packets that arrived with CE (RFC 3168).
-    pub marked: u64,
-    /// Datagrams of the connection that were no such or forged.
-    pub invalid: u64,
-    /// Datagrams that had been received before, or came too late to tell.
-    pub replayed: u64,
-    /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
-    pub seconds: f64,
+/// A struct of numbers, sent as words of eight bytes in the order of its fields. Each is read by the function behind it.
+macro_rules! words {
+    (
+        $(#[$attr:meta])*
+        pub struct $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty = $read:ident,)+ }
+    ) => {
+        $(#[$attr])*
+        pub struct $name {
+            $($(#[$doc])* pub $field: $type,)+
+        }
+
+        impl $name {
+            const WORDS: usize = [$(stringify!($field)),+].len();
+            /// Its bytes in a datagram.
+            pub(super) const LEN: usize = 8 * $name::WORDS;
+
+            /// The numbers as bytes.
+            pub(super) fn encode(&self) -> [u8; $name::LEN] {
+                write_words::<{ $name::WORDS }, { $name::LEN }>([$(self.$field.to_word()),+])
+            }
+
+            /// Reads the numbers, as far as they can be such.
+            pub(super) fn decode(bytes: &[u8]) -> Option<$name> {
+                let [$($field),+] = read_words::<{ $name::WORDS }>(bytes)?;
+                Some($name { $($field: $read($field)?),+ })
+            }
+        }
+    };
 }
 
-impl Counts {
-    const WORDS: usize = 15;
-    /// Bytes of the counts in a datagram.
-    pub(super) const LEN: usize = 8 * Counts::WORDS;
-
-    /// The counts as bytes.
-    pub(super) fn encode(&self) -> [u8; Counts::LEN] {
-        write_words([
-            self.sent,
-            self.retransmissions,
-            self.timeouts,
-            self.rtt_samples,
-            self.rtt_sum_s.to_bits(),
-            self.cwnd_seconds.to_bits(),
-            self.given_back,
-            self.loss_estimate.to_bits(),
-            self.unique,
-            self.arrived,
-            self.duplicates,
-            self.marked,
-            self.invalid,
-            self.replayed,
-            self.seconds.to_bits(),
-        ])
-    }
-
-    /// Reads counts; real numbers must be finite and not negative.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Counts> {
-        let w: [u64; Counts::WORDS] = read_words(bytes)?;
-        Some(Counts {
-            sent: w[0],
-            retransmissions: w[1],
-            timeouts: w[2],
-            rtt_samples: w[3],
-            rtt_sum_s: real(w[4])?,
-            cwnd_seconds: real(w[5])?,
-            given_back: w[6],
-            loss_estimate: real(w[7])?,
-            unique: w[8],
-            arrived: w[9],
-            duplicates: w[10],
-            marked: w[11],
-            invalid: w[12],
-            replayed: w[13],
-            seconds: real(w[14])?,
-        })
+words! {
+    /// What either side has counted of a connection; what it does not do, or does not know, is 0.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub struct Counts {
+        /// Of the sender of data: data packets sent, retransmissions included.
+        sent: u64 = whole,
+        /// Data packets sent again.
+        retransmissions: u64 = whole,
+        /// Expiries of the recovery timer.
+        timeouts: u64 = whole,
+        /// RTT samples.
+        rtt_samples: u64 = whole,
+        /// Their sum, seconds.
+        rtt_sum_s: f64 = real,
+        /// Integral of cwnd over time, packets times seconds, at most that of the receiver window.
+        cwnd_seconds: f64 = real,
+        /// Data packets that a full socket gave back and that were sent later, counted each time.
+        given_back: u64 = whole,
+        /// Share of the packets sent that was lost, as the sender estimates it.
+        loss_estimate: f64 = real,
+        /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
+        unique: u64 = whole,
+        /// Packets that arrived, also again, and after that.
+        arrived: u64 = whole,
+        /// Packets that had arrived before.
+        duplicates: u64 = whole,
+        /// Data packets that arrived with CE (RFC 3168).
+        marked: u64 = whole,
+        /// Datagrams of the connection that were no such or forged.
+        invalid: u64 = whole,
+        /// Datagrams that had been received before, or came too late to tell.
+        replayed: u64 = whole,
+        /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
+        seconds: f64 = real,
     }
 }
 
-/// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Sample {
-    /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
-    pub delivered: u64,
-    /// Data packets sent so far, retransmissions included.
-    pub sent: u64,
-    /// Data packets sent again so far.
-    pub retransmissions: u64,
-    /// Packets sent and not yet acknowledged or deemed lost.
-    pub in_flight: u64,
-    /// The congestion window, packets, as far as the receiver window lets it count.
-    pub cwnd: f64,
-    /// The slow start threshold, packets; infinite where there is none.
-    pub ssthresh: f64,
-    /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
-    pub srtt_s: f64,
-    /// RTT samples so far.
-    pub rtt_samples: u64,
-    /// Their sum, seconds, of exact times and not of ticks.
-    pub rtt_sum_s: f64,
-}
-
-impl Sample {
-    const WORDS: usize = 9;
-    /// Bytes of a sample in a datagram.
-    pub(super) const LEN: usize = 8 * Sample::WORDS;
-
-    pub(super) fn encode(&self) -> [u8; Sample::LEN] {
-        write_words([
-            self.delivered,
-            self.sent,
-            self.retransmissions,
-            self.in_flight,
-            self.cwnd.to_bits(),
-            self.ssthresh.to_bits(),
-            self.srtt_s.to_bits(),
-            self.rtt_samples,
-            self.rtt_sum_s.to_bits(),
-        ])
-    }
-
-    pub(super) fn decode(bytes: &[u8]) -> Option<Sample> {
-        let w: [u64; Sample::WORDS] = read_words(bytes)?;
-        let ssthresh = f64::from_bits(w[5]);
-        Some(Sample {
-            delivered: w[0],
-            sent: w[1],
-            retransmissions: w[2],
-            in_flight: w[3],
-            cwnd: real(w[4])?,
-            ssthresh: (ssthresh >= 0.0).then_some(ssthresh)?,
-            srtt_s: real(w[6])?,
-            rtt_samples: w[7],
-            rtt_sum_s: real(w[8])?,
-        })
+words! {
+    /// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
+    #[derive(Debug, Clone, Copy, Default, PartialEq)]
+    pub struct Sample {
+        /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
+        delivered: u64 = whole,
+        /// Data packets sent so far, retransmissions included.
+        sent: u64 = whole,
+        /// Data packets sent again so far.
+        retransmissions: u64 = whole,
+        /// Packets sent and not yet acknowledged or deemed lost.
+        in_flight: u64 = whole,
+        /// The congestion window, packets, as far as the receiver window lets it count.
+        cwnd: f64 = real,
+        /// The slow start threshold, packets; infinite where there is none.
+        ssthresh: f64 = bound,
+        /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
+        srtt_s: f64 = real,
+        /// RTT samples so far.
+        rtt_samples: u64 = whole,
+        /// Their sum, seconds, of exact times and not of ticks.
+        rtt_sum_s: f64 = real,
     }
 }
 
@@ -260,6 +210,33 @@ fn read_words<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
     Some(words.map(u64::from_be_bytes))
 }
 
+/// A number as a word.
+trait Word {
+    fn to_word(self) -> u64;
+}
+
+impl Word for u64 {
+    fn to_word(self) -> u64 {
+        self
+    }
+}
+
+impl Word for f64 {
+    fn to_word(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "real numbers may be none")]
+fn whole(word: u64) -> Option<u64> {
+    Some(word)
+}
+
+/// A real number that is not negative; infinity is one.
+fn bound(word: u64) -> Option<f64> {
+    Some(f64::from_bits(word)).filter(|value| *value >= 0.0)
+}
+
 /// A real number that is finite and not negative.
 fn real(word: u64) -> Option<f64> {
     Some(f64::from_bits(word)).filter(|value| value.is_finite() && *value >= 0.0)
@@ -268,30 +245,30 @@ fn real(word: u64) -> Option<f64> {
 /// A datagram that belongs to no connection yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Greeting {
-    /// See [`Kind::Hello`].
+    /// See [`FrameKind::Hello`].
     Hello {
         /// Chosen at random by the client for this connection.
         client: [u8; NONCE_LEN],
     },
-    /// See [`Kind::Challenge`].
+    /// See [`FrameKind::Challenge`].
     Challenge {
         /// As in the hello: what does not echo it is not for this client.
         client: [u8; NONCE_LEN],
-        /// What the client must show.
+        /// Cookie that the client must return.
         cookie: [u8; COOKIE_LEN],
     },
-    /// See [`Kind::Open`].
+    /// See [`FrameKind::Open`].
     Open {
         /// As in the hello.
         client: [u8; NONCE_LEN],
         /// As in the challenge.
         cookie: [u8; COOKIE_LEN],
-        /// Does the client have a key?
+        /// True if the client has a key.
         keyed: bool,
-        /// What it wants.
+        /// The test that it asks for.
         test: Test,
     },
-    /// See [`Kind::Accept`].
+    /// See [`FrameKind::Accept`].
     Accept {
         /// As in the hello.
         client: [u8; NONCE_LEN],
@@ -300,7 +277,7 @@ pub(super) enum Greeting {
         /// The number of the connection, at random.
         connection: u64,
     },
-    /// See [`Kind::Refuse`].
+    /// See [`FrameKind::Refuse`].
     Refuse {
         /// As in the hello.
         client: [u8; NONCE_LEN],
@@ -311,26 +288,26 @@ pub(super) enum Greeting {
     },
 }
 
-/// Bytes that are no greeting.
+/// Error: bytes that are not a greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotAGreeting;
 
 impl fmt::Display for NotAGreeting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the datagram is none that begins a connection")
+        f.write_str("the datagram does not begin a connection")
     }
 }
 
 impl std::error::Error for NotAGreeting {}
 
 impl Greeting {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> FrameKind {
         match self {
-            Greeting::Hello { .. } => Kind::Hello,
-            Greeting::Challenge { .. } => Kind::Challenge,
-            Greeting::Open { .. } => Kind::Open,
-            Greeting::Accept { .. } => Kind::Accept,
-            Greeting::Refuse { .. } => Kind::Refuse,
+            Greeting::Hello { .. } => FrameKind::Hello,
+            Greeting::Challenge { .. } => FrameKind::Challenge,
+            Greeting::Open { .. } => FrameKind::Open,
+            Greeting::Accept { .. } => FrameKind::Accept,
+            Greeting::Refuse { .. } => FrameKind::Refuse,
         }
     }
 
@@ -380,17 +357,17 @@ impl Greeting {
         bytes
     }
 
-    /// Reads a greeting. Its MAC, if it has one, is the last bytes and left to the caller.
+    /// Reads a greeting. Its MAC, if it has one, is in the last bytes; the caller checks it.
     ///
     /// # Errors
     ///
-    /// If the bytes are none, to the byte: each has one way to be written.
+    /// If the bytes are not exactly a greeting: each greeting has one encoding.
     pub(super) fn decode(bytes: &[u8]) -> Result<Greeting, NotAGreeting> {
         Greeting::read(bytes).ok_or(NotAGreeting)
     }
 
     fn read(bytes: &[u8]) -> Option<Greeting> {
-        let kind = Kind::of(bytes)?;
+        let kind = FrameKind::of(bytes)?;
         let (prefix, mut rest) = bytes.split_at_checked(4)?;
         if prefix[3] != 0 {
             return None;
@@ -399,11 +376,11 @@ impl Greeting {
         let client = take(from)?;
         let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         let greeting = match kind {
-            Kind::Hello if bytes.len() == REQUEST_LEN && is_zero(from) => {
+            FrameKind::Hello if bytes.len() == REQUEST_LEN && is_zero(from) => {
                 return Some(Greeting::Hello { client });
             }
-            Kind::Challenge => Greeting::Challenge { client, cookie: take(from)? },
-            Kind::Open if bytes.len() == REQUEST_LEN => {
+            FrameKind::Challenge => Greeting::Challenge { client, cookie: take(from)? },
+            FrameKind::Open if bytes.len() == REQUEST_LEN => {
                 let cookie = take(from)?;
                 let [flags, 0] = take(from)? else { return None };
                 let length = usize::from(u16::from_be_bytes(take(from)?));
@@ -426,12 +403,12 @@ impl Greeting {
                 }
                 return Some(Greeting::Open { client, cookie, keyed: flags & 8 != 0, test });
             }
-            Kind::Accept => {
+            FrameKind::Accept => {
                 let (server, connection) = (take(from)?, u64::from_be_bytes(take(from)?));
                 let _: [u8; MAC_LEN] = take(from)?;
                 Greeting::Accept { client, server, connection }
             }
-            Kind::Refuse => {
+            FrameKind::Refuse => {
                 let [refusal] = take(from)?;
                 let reason = std::str::from_utf8(from).ok()?;
                 if reason.len() > MAX_REASON_LEN || reason.chars().any(char::is_control) {

@@ -12,7 +12,7 @@ pub fn frames(bytes: &[u8]) {
     if let Ok(greeting) = Greeting::decode(bytes) {
         let again = greeting.encode();
         assert_eq!(again.len(), bytes.len());
-        // MACs are made by who has the key.
+        // Only the owner of the key can make MACs.
         let keyed = matches!(greeting, Greeting::Open { .. } | Greeting::Accept { .. });
         let end = bytes.len() - if keyed { MAC_LEN } else { 0 };
         assert_eq!(&again[..end], &bytes[..end]);

@@ -1,21 +1,25 @@
-//! What a sender sends at most, whatever its protocol and its parameters say.
+//! Limits on what a sender sends, whatever its protocol and its parameters.
 //!
-//! Between hosts the parameters of a protocol are the client's words, and a congestion controller may ignore losses altogether. The guard stands
-//! between the sender and its outbox and knows no law:
+//! Between hosts the client chooses the parameters of a protocol, and a congestion controller may
+//! ignore losses altogether. The guard is between the sender and its outbox and does not depend on
+//! the controller:
 //!
-//! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a transmission. One that echoes no
-//!   transmission is not heard at all, which leaves no optimistic acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3) to a
-//!   peer that does not receive. One that echoes a transmission for the first time and acknowledges data that was not acknowledged
-//!   before *advances*.
-//! - **Before the first advance** a server sends an initial window (RFC 6928) in all, and at most three times the bytes that it has
-//!   received (RFC 9000 section 8.1).
-//! - **Flight.** Transmissions since the latest one that was echoed are at most the initial window and 16 for each advance so far, up to
-//!   the largest window. Slow start doubles, and asks for less than a quarter of that even if half of the packets and half of the
-//!   acknowledgments are lost.
-//! - **Silence.** Without an advance for two retransmission timeouts, and one second at least, two packets leave by an interval that
-//!   doubles.
-//! - **Circuit breaker** (RFC 8084, RFC 8085 section 3.1.10). The connection is given up after a silence of [`PATIENCE`] or four timeouts,
-//!   [`MAX_SILENCE`] at most; a server's also if for three periods of five seconds less than one packet in twenty is acknowledged.
+//! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a
+//!   transmission. One that echoes no transmission is not heard at all, which leaves no optimistic
+//!   acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3) to a peer that does not receive.
+//!   One that echoes a transmission for the first time and acknowledges data that was not
+//!   acknowledged before *advances*.
+//! - **Before the first advance** a server sends an initial window (RFC 6928) in all, and at most
+//!   three times the bytes that it has received (RFC 9000 section 8.1).
+//! - **Flight.** Transmissions since the latest one that was echoed are at most the initial window
+//!   and 16 for each advance so far, up to the largest window. Slow start doubles, and asks for
+//!   less than a quarter of that even if half of the packets and half of the acknowledgments are
+//!   lost.
+//! - **Silence.** Without an advance for two retransmission timeouts, and one second at least, two
+//!   packets leave by an interval that doubles.
+//! - **Circuit breaker** (RFC 8084, RFC 8085 section 3.1.10). The connection is given up after a
+//!   silence of [`PATIENCE`] or four timeouts, [`MAX_SILENCE`] at most; a server's also if for
+//!   three periods of five seconds less than one packet in twenty is acknowledged.
 
 use std::collections::VecDeque;
 
@@ -26,7 +30,8 @@ use windward_core::units::{Duration, Rate, Time};
 use super::plan::{MAX_RWND, Plan};
 use super::{MAX_SILENCE, PATIENCE};
 
-/// Bytes that may be sent for each byte received from a peer that has acknowledged nothing (RFC 9000 section 8.1).
+/// Bytes that may be sent for each byte received from a peer that has acknowledged nothing (RFC
+/// 9000 section 8.1).
 pub(super) const AMPLIFICATION: u64 = 3;
 /// Transmissions that each advance allows beyond the latest echoed one.
 const GROWTH: u64 = 16;
@@ -36,7 +41,7 @@ const PROBES: u64 = 2;
 const LEAST_SILENCE: Duration = Duration::from_secs(1);
 /// Time between two timers while nothing advances.
 const LEAST_TIMER: Duration = Duration::from_millis(1);
-/// How far below the latest echoed transmission others may be echoed.
+/// Distance below the latest echoed transmission within which others may be echoed.
 const REORDERING: u64 = 8192;
 /// Periods over which losses are counted, and how many of them in a row end a connection.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -47,18 +52,20 @@ const ONE_IN: u64 = 20;
 /// Bytes that leave at once where there is a greatest rate, as time at that rate.
 const BURST: Duration = Duration::from_millis(10);
 
-/// What the operator of a server lets it send, whatever its clients ask for.
+/// Limits that the operator of a server sets, whatever its clients ask for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// The least retransmission timeout, of `rto_floor` and `rto_initial`.
     pub min_rto: Duration,
     /// Packets in all before the first one is acknowledged, and the largest `initial_window`.
     pub initial_window: u64,
-    /// The largest window, packets, that a controller has before anything is acknowledged: those that never move.
+    /// The largest window, packets, that a controller has before anything is acknowledged: those that
+    /// never move.
     pub fixed_window: u64,
     /// Packets in flight at most, of each connection.
     pub window: u64,
-    /// Bits per second of all connections together, with the headers of UDP and IP; `None` is without limit.
+    /// Bits per second of all connections together, with the headers of UDP and IP; `None` is
+    /// without limit.
     pub rate: Option<Rate>,
 }
 
@@ -75,7 +82,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks what a client wants the server to send; `first` is the window that its controller begins with.
+    /// Checks what a client wants the server to send; `first` is the window that its controller begins
+    /// with.
     ///
     /// # Errors
     /// In words, what is beyond the limits.
@@ -127,6 +135,9 @@ struct Echoes {
     first: u64,
     /// Twice the time stamp, picoseconds, and one if it has been echoed.
     stamps: VecDeque<u64>,
+    /// The highest transmission so far, and the highest that was echoed.
+    newest: u64,
+    echoed: u64,
 }
 
 impl Echoes {
@@ -148,7 +159,8 @@ impl Echoes {
         if *self.stamps.get(at)? & !1 == stamp {
             return Some(at);
         }
-        // A delayed acknowledgment has the number of the packet that it waited for, and the time stamp of the one that waited.
+        // A delayed acknowledgment has the number of the packet that it waited for, and the time
+        // stamp of the one that waited.
         let earlier = self.stamps.partition_point(|known| known & !1 <= stamp).checked_sub(1)?;
         (earlier < at && self.stamps[earlier] & !1 == stamp).then_some(earlier)
     }
@@ -169,67 +181,95 @@ impl Echoes {
     }
 }
 
-/// Bounds what one sender sends. Times are those of the connection, which begin at its start.
+/// Limits what a sender sends. Times are those of the connection, which begin at its start.
 #[derive(Debug)]
 pub(super) struct Guard {
     echoes: Echoes,
-    /// The highest transmission so far, and the highest that was echoed.
-    newest: u64,
-    echoed: u64,
     /// Advances so far, and when the latest was.
     advances: u64,
     advanced: Time,
     una: u64,
-    /// What arrived above that, as far as acknowledgments were triggered by it.
+    /// Arrivals above that, as far as they triggered ACKs.
     beyond: RangeSet,
-    /// Packets before the first advance, and in flight.
+    /// Limits on packets before the first advance, and in flight.
     initial: u64,
     window: u64,
-    /// The silence after which packets leave one by one; whether they do, when the next may, and how long until the one after.
+    silence: Silence,
+    /// When the limit of the rate, or the next probe, lets something pass.
+    wake: Time,
+    ticked: Time,
+    losses: Losses,
+    rate: RateLimit,
+}
+
+/// Probing of a peer that has become silent.
+#[derive(Debug)]
+struct Silence {
+    /// Silence after which packets leave one by one; later, the time between two probes.
     quiet: Duration,
     is_silent: bool,
     probes: u64,
     probe_at: Time,
-    /// When the limit of the rate, or the next probe, lets something pass.
-    wake: Time,
-    ticked: Time,
-    /// Losses of this period: when it ends, what was sent and acknowledged, and how many before it were bad.
-    period: Time,
+}
+
+/// Losses of the current period.
+#[derive(Debug)]
+struct Losses {
+    /// End of the period.
+    until: Time,
     sent: u64,
-    progress: u64,
+    acknowledged: u64,
+    /// Number of bad periods in a row before it.
     bad: u32,
-    /// Bytes per second, those that may leave now, and when that was.
+}
+
+/// Limit on the rate.
+#[derive(Debug)]
+struct RateLimit {
+    /// Bytes per second, if there is a limit.
     rate: Option<f64>,
+    /// Bytes that may leave, and when that was computed.
     credit: f64,
     credited: Time,
 }
 
+impl RateLimit {
+    /// Number of packets of `size` bytes that may leave now, and when there is room for one if
+    /// there is none.
+    fn room(&mut self, now: Time, size: f64, rate: f64) -> (u64, Option<Time>) {
+        let most = (rate * BURST.as_secs_f64()).max(2.0 * size);
+        let passed = now.since(self.credited).as_secs_f64();
+        self.credit = (self.credit + rate * passed).min(most);
+        self.credited = now;
+        let wake = (self.credit < size).then(|| {
+            let wait = Duration::from_secs_f64((size - self.credit) / rate);
+            now + wait.max(Duration::from_micros(1))
+        });
+        ((self.credit / size) as u64, wake)
+    }
+}
+
 impl Guard {
-    /// Of a sender whose host has chosen its parameters itself.
+    /// Guard of a sender whose host has chosen the parameters.
     pub(super) fn new() -> Self {
         Guard {
             echoes: Echoes::default(),
-            newest: 0,
-            echoed: 0,
             advances: 0,
             advanced: Time::ZERO,
             una: 0,
             beyond: RangeSet::default(),
             initial: u64::MAX / 2,
             window: u64::MAX / 2,
-            quiet: LEAST_SILENCE,
-            is_silent: false,
-            probes: 0,
-            probe_at: Time::NEVER,
+            silence: Silence {
+                quiet: LEAST_SILENCE,
+                is_silent: false,
+                probes: 0,
+                probe_at: Time::NEVER,
+            },
             wake: Time::NEVER,
             ticked: Time::ZERO,
-            period: Time::ZERO + PERIOD,
-            sent: 0,
-            progress: 0,
-            bad: 0,
-            rate: None,
-            credit: 0.0,
-            credited: Time::ZERO,
+            losses: Losses { until: Time::ZERO + PERIOD, sent: 0, acknowledged: 0, bad: 0 },
+            rate: RateLimit { rate: None, credit: 0.0, credited: Time::ZERO },
         }
     }
 
@@ -241,16 +281,16 @@ impl Guard {
 
     /// Bytes per second that may leave from now on.
     pub(super) fn set_rate(&mut self, rate: Option<f64>) {
-        self.rate = rate;
+        self.rate.rate = rate;
     }
 
-    /// Has anything been acknowledged?
+    /// True if something has been acknowledged.
     pub(super) fn is_proven(&self) -> bool {
         self.advances > 0
     }
 
     pub(super) fn is_silent(&self) -> bool {
-        self.is_silent
+        self.silence.is_silent
     }
 
     pub(super) fn advanced(&self) -> Time {
@@ -258,49 +298,44 @@ impl Guard {
     }
 
     pub(super) fn newest(&self) -> u64 {
-        self.newest
+        self.echoes.newest
     }
 
-    /// How many packets of `size` bytes on the wire may leave now, as far as the guard has a say.
+    /// Number of packets of `size` bytes on the wire that the guard lets leave now.
     pub(super) fn room(&mut self, now: Time, size: u32, rto: Duration) -> u64 {
         self.wake = Time::NEVER;
         let mut room = match self.advances {
-            0 => self.initial.saturating_sub(self.newest),
+            0 => self.initial.saturating_sub(self.echoes.newest),
             advances => {
                 let most = self.initial.saturating_add(GROWTH.saturating_mul(advances));
-                most.min(self.window).saturating_sub(self.newest - self.echoed)
+                most.min(self.window).saturating_sub(self.echoes.newest - self.echoes.echoed)
             }
         };
-        if !self.is_silent && now.since(self.advanced) >= self.quiet.max(rto.saturating_mul(2)) {
-            self.is_silent = true;
-            self.quiet = now.since(self.advanced);
-            self.probe_at = now;
+        let Silence { quiet, is_silent, probes, probe_at } = &mut self.silence;
+        if !*is_silent && now.since(self.advanced) >= (*quiet).max(rto.saturating_mul(2)) {
+            *is_silent = true;
+            *quiet = now.since(self.advanced);
+            *probe_at = now;
         }
-        if self.is_silent {
-            if now >= self.probe_at {
-                self.probes = PROBES;
-                self.probe_at = now + self.quiet;
-                self.quiet = self.quiet.saturating_mul(2);
+        if *is_silent {
+            if now >= *probe_at {
+                *probes = PROBES;
+                *probe_at = now + *quiet;
+                *quiet = quiet.saturating_mul(2);
             }
-            // What stands in flight after a second of silence has left the path.
-            room = if self.is_proven() { self.probes } else { room.min(self.probes) };
-            if room == 0 && self.is_proven() {
-                self.wake = self.probe_at;
+            // After a second of silence, the packets in flight have left the path.
+            let is_proven = self.advances > 0;
+            room = if is_proven { *probes } else { room.min(*probes) };
+            if room == 0 && is_proven {
+                self.wake = *probe_at;
             }
         }
-        if let Some(rate) = self.rate
+        if let Some(rate) = self.rate.rate
             && room > 0
         {
-            let size = f64::from(size);
-            let most = (rate * BURST.as_secs_f64()).max(2.0 * size);
-            let passed = now.since(self.credited).as_secs_f64();
-            self.credit = (self.credit + rate * passed).min(most);
-            self.credited = now;
-            if self.credit < size {
-                let wait = Duration::from_secs_f64((size - self.credit) / rate);
-                self.wake = now + wait.max(Duration::from_micros(1));
-            }
-            room = room.min((self.credit / size) as u64);
+            let (most, wake) = self.rate.room(now, f64::from(size), rate);
+            self.wake = wake.unwrap_or(self.wake);
+            room = room.min(most);
         }
         room
     }
@@ -308,11 +343,11 @@ impl Guard {
     /// A transmission leaves.
     pub(super) fn on_sent(&mut self, packet: &Packet) {
         self.echoes.sent(packet.packet_seq, packet.timestamp);
-        self.newest = self.newest.max(packet.packet_seq);
-        self.sent += 1;
-        self.probes = self.probes.saturating_sub(1);
-        if self.rate.is_some() {
-            self.credit -= f64::from(packet.size);
+        self.echoes.newest = self.echoes.newest.max(packet.packet_seq);
+        self.losses.sent += 1;
+        self.silence.probes = self.silence.probes.saturating_sub(1);
+        if self.rate.rate.is_some() {
+            self.rate.credit -= f64::from(packet.size);
         }
     }
 
@@ -321,11 +356,12 @@ impl Guard {
         self.echoes.find(ack)
     }
 
-    /// The sender has heard an acknowledgment that echoes the transmission at `at`, and everything below `una` is acknowledged now.
+    /// The sender has heard an acknowledgment that echoes the transmission at `at`, and everything
+    /// below `una` is acknowledged now.
     pub(super) fn on_ack(&mut self, now: Time, at: usize, ack: &Packet, una: u64) {
         let (number, is_first) = self.echoes.mark(at);
-        if number > self.echoed {
-            self.echoed = number;
+        if number > self.echoes.echoed {
+            self.echoes.echoed = number;
             self.echoes.forget_below(number.saturating_sub(REORDERING));
         }
         let newly = una.saturating_sub(self.una);
@@ -346,14 +382,15 @@ impl Guard {
         }
         self.advances += 1;
         self.advanced = now;
-        self.progress += newly.max(1);
-        self.is_silent = false;
-        self.quiet = LEAST_SILENCE;
+        self.losses.acknowledged += newly.max(1);
+        self.silence.is_silent = false;
+        self.silence.quiet = LEAST_SILENCE;
     }
 
-    /// The timer of the sender, held back while nothing advances, or when the guard itself lets something pass.
+    /// The timer of the sender, held back while nothing advances, or when the guard itself lets
+    /// something pass.
     pub(super) fn timer(&self, timer: Time) -> Time {
-        let held = if self.advances == 0 || self.is_silent {
+        let held = if self.advances == 0 || self.silence.is_silent {
             timer.max(self.ticked + LEAST_TIMER)
         } else {
             timer
@@ -376,14 +413,15 @@ impl Guard {
         self.advanced + patience
     }
 
-    /// Do losses end the connection? To be asked from time to time.
+    /// Returns true if losses end the connection. To be called from time to time.
     pub(super) fn breaks(&mut self, now: Time) -> bool {
-        if now >= self.period {
-            let is_bad = self.sent >= MEANS_SOMETHING && self.progress * ONE_IN < self.sent;
-            self.bad = if is_bad { self.bad + 1 } else { 0 };
-            (self.sent, self.progress, self.period) = (0, 0, now + PERIOD);
+        let Losses { until, sent, acknowledged, bad } = &mut self.losses;
+        if now >= *until {
+            let is_bad = *sent >= MEANS_SOMETHING && *acknowledged * ONE_IN < *sent;
+            *bad = if is_bad { *bad + 1 } else { 0 };
+            (*sent, *acknowledged, *until) = (0, 0, now + PERIOD);
         }
-        self.bad >= BAD_PERIODS
+        *bad >= BAD_PERIODS
     }
 }
 
@@ -414,7 +452,8 @@ mod tests {
         guard.limit(&Limits::default());
         send(&mut guard, at(1), 1..3);
         send(&mut guard, at(2), 3..4);
-        // A wrong time, a transmission still to come, number zero, and a later packet than the one of that time.
+        // A wrong time, a transmission still to come, number zero, and a later packet than the one
+        // of that time.
         for forged in [ack(1, 1, at(3)), ack(4, 1, at(2)), ack(0, 1, at(1)), ack(1, 1, at(2))] {
             assert_eq!(guard.find(&forged), None, "{forged:?}");
         }

@@ -1,9 +1,10 @@
 //! Cookies, and what a pre-shared key is for.
 //!
-//! Nothing of a test is secret: its payload is zeros. Datagrams are authenticated and not encrypted, so that routers can read
-//! their congestion headers, and the fields that a router may change are left out (as of the mutable fields of RFC 4302 section
-//! 3.3.3.1). That is AES-256-GCM (RFC 5116 section 5.2) without a plaintext; its limit, 2^52 forgeries under one key (RFC 9001 section 6.6),
-//! is more than a connection of a day can receive.
+//! Nothing of a test is secret: its payload is zeros. Datagrams are authenticated and not
+//! encrypted, so that routers can read their congestion headers, and the fields that a router may
+//! change are left out (as of the mutable fields of RFC 4302 section 3.3.3.1). That is AES-256-GCM
+//! (RFC 5116 section 5.2) without a plaintext; its limit, 2^52 forgeries under one key (RFC 9001
+//! section 6.6), is more than a connection of a day can receive.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +22,7 @@ pub(super) const NONCE_LEN: usize = 16;
 pub(super) const MAC_LEN: usize = 16;
 /// Bytes of a cookie: when it was made, and a MAC.
 pub(super) const COOKIE_LEN: usize = 8 + MAC_LEN;
-/// How long a cookie is good for.
+/// Time for which a cookie is valid.
 pub(super) const COOKIE_LIFE: Duration = Duration::from_secs(10);
 /// The shortest pre-shared key, bytes.
 pub const MIN_KEY_LEN: usize = 16;
@@ -38,11 +39,11 @@ impl fmt::Display for NoRandomness {
 
 impl std::error::Error for NoRandomness {}
 
-/// Bytes that nobody can guess.
+/// Unpredictable bytes.
 ///
 /// # Errors
 ///
-/// If the system has none.
+/// If the system has no random bytes.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
@@ -75,7 +76,7 @@ impl fmt::Debug for Cookies {
 }
 
 impl Cookies {
-    /// Cookies that nobody else can make.
+    /// Maker of cookies that cannot be forged.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl Cookies {
         Ok(Cookies(hmac(&random()?)))
     }
 
-    /// What this address must show to have a connection.
+    /// Cookie that this address must return to open a connection.
     pub(super) fn make(
         &self,
         now: Time,
@@ -98,7 +99,7 @@ impl Cookies {
         cookie
     }
 
-    /// Was it made for this address and this nonce, and not long ago?
+    /// True if it was made for this address and this nonce, and is still valid.
     pub(super) fn knows(
         &self,
         now: Time,
@@ -129,7 +130,7 @@ impl Cookies {
 pub struct Psk {
     /// From which those of connections are derived.
     secret: Hkdf<Sha256>,
-    /// Of the greetings.
+    /// Key of the greetings.
     greetings: HmacSha256,
 }
 
@@ -148,8 +149,8 @@ fn derive(secret: &Hkdf<Sha256>, label: &[&[u8]]) -> [u8; 32] {
 }
 
 impl Psk {
-    /// From bytes that both sides have; `None` if they are fewer than [`MIN_KEY_LEN`]. They should be random: who hears a greeting
-    /// can try words.
+    /// A key from bytes that both sides have; `None` if they are fewer than [`MIN_KEY_LEN`]. They
+    /// should be random, since an eavesdropper can test guesses on a greeting.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < MIN_KEY_LEN {
             return None;
@@ -166,15 +167,15 @@ impl Psk {
         }
     }
 
-    /// Does the greeting come from somebody who has the key?
+    /// True if the sender of the greeting has the key.
     pub(super) fn knows_greeting(&self, bytes: &[u8]) -> bool {
         bytes.split_last_chunk::<MAC_LEN>().is_some_and(|(body, mac)| {
             self.greetings.clone().chain_update(body).verify_truncated_left(mac).is_ok()
         })
     }
 
-    /// The keys of a connection, of what the client sends and of what the server sends. Both nonces are in them, so that no two
-    /// connections have the same.
+    /// The keys of a connection, of what the client sends and of what the server sends. Both nonces
+    /// are in them, so that no two connections have the same.
     fn connection(&self, client: &[u8; NONCE_LEN], server: &[u8; NONCE_LEN]) -> [Aes256Gcm; 2] {
         [b"to server" as &[u8], b"to client"]
             .map(|label| Aes256Gcm::new(&derive(&self.secret, &[label, client, server]).into()))
@@ -188,7 +189,7 @@ fn nonce(number: u64) -> Nonce<Aes256Gcm> {
     nonce.into()
 }
 
-/// What authenticates the datagrams of a connection.
+/// Keys that authenticate the datagrams of a connection.
 pub(super) struct SessionKeys {
     own: Aes256Gcm,
     peer: Aes256Gcm,
@@ -222,18 +223,20 @@ impl SessionKeys {
         tag.ok().map(Into::into)
     }
 
-    /// Did the peer send these bytes under this number?
+    /// True if the peer sent these bytes under this number.
     pub(super) fn knows(&self, number: u64, bytes: &[u8], tag: &[u8; MAC_LEN]) -> bool {
         let (nothing, tag) = ((&mut [][..]).into(), Tag::<Aes256Gcm>::from(*tag));
         self.peer.decrypt_inout_detached(&nonce(number), bytes, nothing, &tag).is_ok()
     }
 }
 
-/// Which datagrams have been received (RFC 4303 section 3.4.3): the last [`ReplayWindow::WIDTH`] numbers, as bits.
+/// Numbers of the datagrams that have been received (RFC 4303 section 3.4.3): the last
+/// [`ReplayWindow::WIDTH`], as bits.
 ///
-/// Numbers that nobody authenticates may be wrong, and a high one would make all that follow too old. So a number that jumps further
-/// than [`ReplayWindow::JUMP`] is taken in only if one that was shortly before it has come first (RFC 3550 appendix A.1): a long loss
-/// costs two datagrams more, and one wrong number costs nothing. Numbers that a key authenticates are the peer's own.
+/// Numbers that are not authenticated may be wrong, and a high one would make all later ones too
+/// old. So a number that jumps further than [`ReplayWindow::JUMP`] is accepted only after one
+/// shortly before it (RFC 3550 appendix A.1): a long loss costs two more datagrams, and one wrong
+/// number costs nothing. Authenticated numbers are always right.
 #[derive(Debug, Clone)]
 pub(super) struct ReplayWindow {
     /// One past the highest number received.
@@ -246,13 +249,14 @@ pub(super) struct ReplayWindow {
 
 impl ReplayWindow {
     const WORDS: usize = 128;
-    /// How many numbers below the highest are told apart: reordering beyond is taken for a replay.
+    /// Number of numbers below the highest that are distinguished; reordering beyond that is
+    /// regarded as a replay.
     pub(super) const WIDTH: u64 = 64 * (ReplayWindow::WORDS as u64 - 1);
 
-    /// How far ahead of the highest a number is believed at once. Half of the width: two wrong numbers, each one bit of a right one,
-    /// leave the right ones within the window.
+    /// Distance above the highest number within which a number is accepted at once. Half of the
+    /// width: two wrong numbers, each with one wrong bit, leave the right ones within the window.
     pub(super) const JUMP: u64 = ReplayWindow::WIDTH / 2;
-    /// How far behind the number that jumped another confirms it.
+    /// Distance below a number that jumped within which another confirms it.
     const CONFIRMS: u64 = 64;
 
     /// Nothing received yet; are the numbers authentic?
@@ -260,7 +264,8 @@ impl ReplayWindow {
         ReplayWindow { next: 0, seen: [0; ReplayWindow::WORDS], is_authentic, jumped: None }
     }
 
-    /// Takes a number in; false if it was received before or is too old to tell. Only of datagrams that are authentic.
+    /// Takes a number in; false if it was received before or is too old to tell. Only of datagrams
+    /// that are authentic.
     pub(super) fn accept(&mut self, number: u64) -> bool {
         if !self.is_authentic && number >= self.next.saturating_add(ReplayWindow::JUMP) {
             let is_confirmed = self.jumped.is_some_and(|before| {
@@ -338,7 +343,8 @@ mod tests {
                 // Each datagram comes again with one bit changed.
                 window.accept(number ^ 1 << bit);
             }
-            // One changed number in two is a right one that has not come yet: that is received once.
+            // One changed number in two is a right one that has not come yet: that is received
+            // once.
             assert!(lost <= 25_000, "bit {bit}: {lost} of 50,000 are lost");
             assert!(lost == 0 || bit < 13, "bit {bit}: {lost} are lost");
         }

@@ -1,12 +1,14 @@
-//! Measurements between two hosts, as iperf3 does them for TCP: the sender and the receiver of [`windward_core`], with any protocol,
-//! over UDP.
+//! Measurements between two hosts, as iperf3 does them for TCP: the sender and the receiver of
+//! [`windward_core`], with any protocol, over UDP.
 //!
-//! The [server](serve) answers the [client](run) only once that has shown, by returning a cookie, that it receives what is sent
-//! to its address; until then every answer is shorter than its question. A connection has one direction of data, so that
-//! flows in parallel are connections in parallel. Each end drives its endpoint by the monotonic clock: what the sender gives out
-//! and the socket does not take goes back to the sender, which gives it out again before anything else.
+//! The [server](serve) answers the [client](run) only once that has shown, by returning a cookie,
+//! that it receives what is sent to its address; until then every answer is shorter than its
+//! question. A connection has one direction of data, so that flows in parallel are connections in
+//! parallel. Each end drives its endpoint by the monotonic clock: what the sender gives out and the
+//! socket does not take goes back to the sender, which gives it out again before anything else.
 //!
-//! With a [pre-shared key](Psk) every datagram is authentic, and none counts twice. docs/perf-protocol.md has the format.
+//! With a [pre-shared key](Psk) every datagram is authentic, and none counts twice.
+//! docs/perf-protocol.md has the format.
 //!
 //! ```
 //! use std::net::Ipv4Addr;
@@ -57,18 +59,19 @@ pub use plan::{
 };
 pub use server::{Event, Server, ServerConfig, Totals, serve};
 
-/// The port of the server where none is named.
+/// Default port of the server.
 pub const PORT: u16 = 9743;
 /// The most connections in parallel of one client, in each direction.
 pub const MAX_FLOWS: usize = 128;
-/// How long a silent peer is waited for: longer than a process is likely to be stopped. A sender is silent to which nothing new is
-/// acknowledged, a receiver to which nothing new comes.
+/// Time after which a silent peer is given up: longer than a process is likely to be stopped. A
+/// sender regards its peer as silent if nothing new is acknowledged, a receiver if nothing new
+/// arrives.
 pub const PATIENCE: Duration = Duration::from_secs(15);
-/// How long one is waited for that has delivered something: losses of half of all packets let timeouts grow up to the 60 s of RFC 6298, and
-/// this is four of them.
+/// Time after which a peer that has delivered something is given up: with half of all packets lost,
+/// timeouts grow up to the 60 s of RFC 6298, and this is four of them.
 pub const MAX_SILENCE: Duration = Duration::from_secs(240);
 
-/// Why there is no measurement.
+/// Reason why a measurement failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -76,7 +79,7 @@ pub enum Error {
     Io {
         /// As `bind to 127.0.0.1:9743`.
         doing: String,
-        /// What the system says.
+        /// The answer of the system.
         source: io::Error,
     },
     /// The system has no random bytes.

@@ -1,7 +1,8 @@
-//! What is measured: a protocol and its parameters, in the words of scenario files, and what endpoints they make.
+//! Plan of a measurement: a protocol and its parameters, in the words of scenario files, and the
+//! endpoints made from them.
 //!
-//! The words are read by the reader of scenario files, so that a flow between hosts has the defaults, the ranges and the errors of a flow
-//! of a scenario.
+//! The words are read by the reader of scenario files, so that a flow between hosts has the
+//! defaults, the ranges and the errors of a flow of a scenario.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub const MAX_WORDS: usize = 1024;
 pub const DATAGRAM: std::ops::RangeInclusive<u32> = 128..=9000;
 /// The longest test, seconds: a day.
 pub const MAX_SECONDS: u32 = 86_400;
-/// The largest receiver window, and the one where none is named, packets: 75 MB of 1200 bytes, or 1 Gbit/s over 600 ms. It bounds what a
-/// peer makes either side remember. Scenarios have 2^20 by default.
+/// Maximum and default receiver window, packets: 75 MB of 1200 bytes, or 1 Gbit/s over 600 ms. It
+/// bounds the memory that a peer can make either side use. The default in scenarios is 2^20.
 pub const MAX_RWND: u64 = 1 << 16;
 /// The shortest time between two reports.
 pub const MIN_REPORT: Duration = Duration::from_millis(10);
@@ -28,20 +29,21 @@ pub const MIN_REPORT: Duration = Duration::from_millis(10);
 /// The names of the two directions, of flows from the client and to it: those of groups in results.
 pub const GROUPS: [&str; 2] = ["up", "down"];
 
-/// What one connection measures.
+/// Test of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
-    /// A row of the protocol table, or a composition as scenario files have it but without a `name`.
+    /// A row of the protocol table, or a composition as scenario files have it but without a
+    /// `name`.
     pub protocol: String,
     /// Keys of `[endpoint]` of scenario files, with their values as `--set` takes them, in order.
     pub parameters: Vec<(String, String)>,
     /// The server sends and the client receives.
     pub reverse: bool,
-    /// How long, whole seconds, 1 to [`MAX_SECONDS`].
+    /// Length, whole seconds, 1 to [`MAX_SECONDS`].
     pub seconds: u32,
-    /// How much: packets to transfer; 0 is without limit.
+    /// Packets to transfer; 0 is without limit.
     pub packets: u64,
-    /// How often the server tells how its end is; zero is never, and less than [`MIN_REPORT`] is that.
+    /// Time between two reports of the server; zero is never, and the minimum is [`MIN_REPORT`].
     pub report: Duration,
 }
 
@@ -76,13 +78,13 @@ impl Test {
             return Err("overhead: hosts take their own time to send a packet".to_owned());
         }
         if config.ack_size > config.packet_size {
-            return Err("ack_size: an acknowledgment is no larger than its data".to_owned());
+            return Err("ack_size: an ACK must not be larger than its data packet".to_owned());
         }
         Ok(Plan { protocol: Arc::clone(protocol), config: Arc::clone(config) })
     }
 
-    /// A scenario with so many of these flows in the groups of [`GROUPS`], for whoever logs or names them as the simulator does. Its
-    /// path means nothing.
+    /// A scenario with this many flows in the groups of [`GROUPS`], for logs and names as in the
+    /// simulator. Its path has no meaning.
     ///
     /// # Errors
     /// As [`Test::plan`].
@@ -117,7 +119,7 @@ impl Test {
         build().map_err(|error| words_of(&error))
     }
 
-    /// What scenario files allow and a server does not.
+    /// Restrictions of a server beyond those of scenario files.
     fn check(&self) -> Result<(), String> {
         if self.words().len() > MAX_WORDS {
             return Err(format!(
@@ -166,7 +168,7 @@ impl Test {
     }
 }
 
-/// What both ends of a connection are made of.
+/// Configuration of both ends of a connection.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The protocol.
@@ -191,7 +193,7 @@ impl Plan {
     }
 }
 
-/// An error without the scenario that nobody wrote.
+/// The error without the generated scenario.
 fn words_of(error: &ScenarioError) -> String {
     let own = |key: &str| {
         let groups = GROUPS.map(|group| format!("flows.{group}."));

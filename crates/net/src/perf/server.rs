@@ -10,29 +10,31 @@ use windward_core::units::{Duration, Time};
 
 use super::Error;
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{ACCEPT_LEN, CHALLENGE_LEN, Counts, Greeting, Kind, REQUEST_LEN, Refusal};
+use super::frame::{ACCEPT_LEN, CHALLENGE_LEN, Counts, FrameKind, Greeting, REQUEST_LEN, Refusal};
 use super::guard::{Ending, Limits};
 use super::keys::{Cookies, NONCE_LEN, NoRandomness, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Test};
 use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
 use crate::clock::{Clock as _, Monotonic};
 
-/// How long a connection that was opened may take to start.
+/// Longest time from the opening of a connection to its start.
 const START_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the counts of a connection that has ended are kept, for a client that did not get them.
+/// Time for which the counts of a connection that has ended are kept, for a client that did not get
+/// them.
 const LINGER: Duration = Duration::from_secs(3);
-/// How long a connection may stand still before its place is given to others, if there is no other.
+/// Time without progress after which the place of a connection is given to another, if no place is
+/// free.
 const STANDSTILL: Duration = Duration::from_secs(5);
 /// The shortest time between two reports to a client that acknowledges nothing.
 const SILENT_REPORT: Duration = Duration::from_secs(1);
-/// How much longer than it said a test may last.
+/// Time by which a test may be longer than announced.
 const GRACE: Duration = Duration::from_secs(30);
 /// System calls that receive, before anything else has its turn.
 const RECEIVES: usize = 8;
-/// How often the server looks whether it should stop.
+/// Time between two checks of the server whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What a server allows.
+/// Configuration of a server.
 #[derive(Debug)]
 pub struct ServerConfig {
     /// The most connections at once.
@@ -41,7 +43,7 @@ pub struct ServerConfig {
     pub max_per_address: usize,
     /// If there is one, only clients that have it are served.
     pub psk: Option<Psk>,
-    /// What it sends at most, whatever clients ask for.
+    /// Limits on what it sends, whatever clients ask for.
     pub limits: Limits,
 }
 
@@ -56,25 +58,25 @@ impl Default for ServerConfig {
     }
 }
 
-/// What happens to the connections of a server.
+/// Event of a connection of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A client has one, for this test.
     Opened {
         /// Its address.
         peer: SocketAddr,
-        /// What it measures.
+        /// The test.
         test: Test,
     },
     /// It has ended, as it should.
     Ended {
         /// Its address.
         peer: SocketAddr,
-        /// What it measured.
+        /// The test.
         test: Test,
         /// What the server has counted.
         server: Box<Counts>,
-        /// What the client has.
+        /// Counts of the client.
         client: Box<Counts>,
     },
     /// It was given up.
@@ -86,10 +88,10 @@ pub enum Event {
     },
 }
 
-/// What a server has counted of datagrams that no connection accounts for.
+/// Counts of datagrams that do not belong to a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Datagrams that are none of the protocol, or of no connection.
+    /// Datagrams that are not of the protocol, or not of a connection.
     pub strange: u64,
     /// Cookies given.
     pub challenges: u64,
@@ -100,7 +102,7 @@ pub struct Totals {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum State {
+enum SessionState {
     /// The client does not know of it yet, as far as is known.
     Opened,
     Running,
@@ -113,9 +115,9 @@ struct Session {
     test: Test,
     client: [u8; NONCE_LEN],
     accept: Vec<u8>,
-    state: State,
+    state: SessionState,
     since: Time,
-    /// May it have something to send?
+    /// True if it may have something to send.
     ready: bool,
     /// When the client is told how this end is.
     report: Time,
@@ -125,9 +127,9 @@ impl Session {
     /// When it is given up, unless something happens before.
     fn end(&self) -> Time {
         match self.state {
-            State::Opened => self.since + START_PATIENCE,
-            State::Ended(_) => self.since + LINGER,
-            State::Running => {
+            SessionState::Opened => self.since + START_PATIENCE,
+            SessionState::Ended(_) => self.since + LINGER,
+            SessionState::Running => {
                 let longest = Duration::from_secs(u64::from(self.test.seconds)) + GRACE;
                 (self.since + longest).min(self.connection.end())
             }
@@ -136,17 +138,17 @@ impl Session {
 
     /// Why it is given up now, if it is.
     fn ending(&mut self, now: Time) -> Option<Ending> {
-        if self.state == State::Running && self.connection.breaks(now) {
+        if self.state == SessionState::Running && self.connection.breaks(now) {
             return Some(Ending::Losses);
         }
-        let is_silent = self.state != State::Running || self.connection.end() <= now;
+        let is_silent = self.state != SessionState::Running || self.connection.end() <= now;
         (self.end() <= now).then_some(if is_silent { Ending::Silence } else { Ending::TooLong })
     }
 
     /// Since when nothing new has come of it.
     fn still_since(&self) -> Time {
         match self.state {
-            State::Running => self.connection.advanced(),
+            SessionState::Running => self.connection.advanced(),
             _ => self.since,
         }
     }
@@ -185,7 +187,7 @@ pub(super) struct Sessions {
     sessions: HashMap<u64, Session>,
     /// Which connection an opening made: it may come again.
     opened: HashMap<(SocketAddr, [u8; NONCE_LEN]), u64>,
-    /// How many connections each address has that have not ended.
+    /// Number of connections of each address that have not ended.
     per_party: HashMap<IpAddr, usize>,
     events: Vec<Event>,
     totals: Totals,
@@ -214,13 +216,13 @@ impl Sessions {
         outbox: &mut Outbox,
     ) {
         if is_host(from) {
-            match Kind::of(bytes) {
-                Some(Kind::Hello | Kind::Open) => {
+            match FrameKind::of(bytes) {
+                Some(FrameKind::Hello | FrameKind::Open) => {
                     if let Ok(greeting) = Greeting::decode(bytes) {
                         return self.greet(now, from, greeting, bytes, outbox);
                     }
                 }
-                Some(Kind::Data | Kind::Ack | Kind::Start | Kind::End) => {
+                Some(FrameKind::Data | FrameKind::Ack | FrameKind::Start | FrameKind::End) => {
                     if let Some(envelope) = Envelope::read(bytes)
                         && let Some(session) = self.sessions.get_mut(&envelope.connection)
                     {
@@ -337,7 +339,7 @@ impl Sessions {
             test,
             client,
             accept: accept.clone(),
-            state: State::Opened,
+            state: SessionState::Opened,
             since: now,
             ready: false,
             report: Time::NEVER,
@@ -346,9 +348,10 @@ impl Sessions {
         Ok(accept)
     }
 
-    /// What has ended makes room before its time; else what has stood still for longest, if that is long.
+    /// Makes room by removing a connection that has ended; else the one without progress for
+    /// longest, if that is long.
     fn make_room(&mut self, now: Time) {
-        let has_ended = |session: &Session| matches!(session.state, State::Ended(_));
+        let has_ended = |session: &Session| matches!(session.state, SessionState::Ended(_));
         let of = |sessions: &HashMap<u64, Session>, ends: bool| {
             let all = sessions.iter().filter(|(_, session)| has_ended(session) == ends);
             all.map(|(id, session)| (session.still_since(), *id)).min()
@@ -364,8 +367,9 @@ impl Sessions {
         session.forget(ending, &mut self.opened, &mut self.per_party, &mut self.events);
     }
 
-    /// ICMP says that nobody receives at an address, and quotes a datagram that was sent there. It may be forged, by somebody who has seen
-    /// the datagram: so it ends only what has delivered nothing.
+    /// Handles an ICMP error that an address is unreachable, which quotes a datagram that was sent
+    /// there. It may be forged by an attacker who has seen the datagram, so it ends only a
+    /// connection that has delivered nothing.
     pub(super) fn unreachable(&mut self, peer: SocketAddr, quoted: &[u8]) {
         let Some(id) = Envelope::read(quoted).map(|envelope| envelope.connection) else { return };
         let is_hit = |session: &Session| {
@@ -382,14 +386,14 @@ impl Sessions {
         let rate = self.rate_of_each();
         let Sessions { sessions, opened, per_party, events, .. } = self;
         sessions.retain(|_, session| {
-            if session.state == State::Running {
+            if session.state == SessionState::Running {
                 session.connection.set_rate(rate);
                 if session.connection.next_timer() <= now {
                     session.connection.on_timer(now, outbox);
                     session.ready = session.connection.sends();
                 }
             }
-            if session.state == State::Running && session.report <= now {
+            if session.state == SessionState::Running && session.report <= now {
                 // A peer that may not be there hears nothing, or little.
                 if session.connection.is_proven() {
                     session.connection.push_report(now, outbox);
@@ -407,15 +411,16 @@ impl Sessions {
     /// Bytes per second of each connection that sends, if the operator limits all of them.
     fn rate_of_each(&self) -> Option<f64> {
         let all = self.config.limits.rate?.bytes_per_s();
-        let sends =
-            |session: &&Session| session.state == State::Running && session.connection.sends();
+        let sends = |session: &&Session| {
+            session.state == SessionState::Running && session.connection.sends()
+        };
         Some(all / self.sessions.values().filter(sends).count().max(1) as f64)
     }
 
     /// When [`Sessions::on_timer`] must be called next.
     pub(super) fn next_timer(&self) -> Time {
         let of = |session: &Session| match session.state {
-            State::Running => {
+            SessionState::Running => {
                 session.connection.next_timer().min(session.end()).min(session.report)
             }
             _ => session.end(),
@@ -428,7 +433,8 @@ impl Sessions {
         self.sessions.values_mut().filter(|session| session.ready)
     }
 
-    /// Makes ready what connections may send, all of it as if it were sent; false if there is nothing.
+    /// Makes ready what connections may send, all of it as if it were sent; false if there is
+    /// nothing.
     #[cfg(test)]
     pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
         for session in self.sessions.values_mut().filter(|session| session.ready) {
@@ -442,7 +448,7 @@ impl Sessions {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         debug_assert_eq!(self.sessions.len(), self.opened.len());
-        let ended = |session: &&Session| matches!(session.state, State::Ended(_));
+        let ended = |session: &&Session| matches!(session.state, SessionState::Ended(_));
         let ended = self.sessions.values().filter(ended).count();
         debug_assert_eq!(self.sessions.len() - ended, self.per_party.values().sum::<usize>());
         self.sessions.len()
@@ -460,7 +466,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// It is given up: if it had not ended before, somebody hears why.
+    /// Gives it up, and reports why if it had not ended before.
     fn forget(
         &self,
         ending: Ending,
@@ -470,7 +476,7 @@ impl Session {
     ) {
         let peer = self.connection.peer;
         opened.remove(&(peer, self.client));
-        if !matches!(self.state, State::Ended(_)) {
+        if !matches!(self.state, SessionState::Ended(_)) {
             events.push(Event::Lost { peer, ending });
             leave(per_party, peer);
         }
@@ -485,16 +491,16 @@ impl Session {
         bytes: &[u8],
         outbox: &mut Outbox,
     ) -> Option<Event> {
-        if matches!(self.state, State::Ended(_)) && envelope.kind != Kind::End {
+        if matches!(self.state, SessionState::Ended(_)) && envelope.kind != FrameKind::End {
             return None;
         }
         let received = self.connection.receive(now, from, ecn, envelope, bytes, outbox);
         if received == Received::Nothing {
             return None;
         }
-        if self.state == State::Opened {
+        if self.state == SessionState::Opened {
             // It knows the connection's number, which only the acceptance told.
-            self.state = State::Running;
+            self.state = SessionState::Running;
             self.since = now;
             self.connection.await_data(now);
             if self.connection.sends() {
@@ -505,19 +511,19 @@ impl Session {
             }
         }
         self.ready |= self.connection.sends();
-        let Received::Control(Kind::End, Some(client)) = received else { return None };
+        let Received::Control(FrameKind::End, Some(client)) = received else { return None };
         let (server, event) = match self.state {
-            State::Ended(server) => (server, None),
+            SessionState::Ended(server) => (server, None),
             _ => {
                 let server = self.connection.counts(now);
-                self.state = State::Ended(server);
+                self.state = SessionState::Ended(server);
                 self.since = now;
                 self.ready = false;
                 let (peer, test) = (self.connection.peer, self.test.clone());
                 (server, Some(Event::Ended { peer, test, server: Box::new(server), client }))
             }
         };
-        self.connection.push_control(Kind::Result, &server.encode(), outbox);
+        self.connection.push_control(FrameKind::Result, &server.encode(), outbox);
         event
     }
 }
@@ -534,11 +540,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that listens at an address.
+    /// Binds a server to an address.
     ///
     /// # Errors
     ///
-    /// If it cannot, because somebody else does, or may not.
+    /// If the address is in use, or without the right to bind it.
     pub fn bind(address: SocketAddr, config: ServerConfig) -> Result<Self, Error> {
         let bind = || {
             let socket = Socket::new(UdpSocket::bind(address)?)?;

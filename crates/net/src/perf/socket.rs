@@ -1,7 +1,8 @@
-//! A UDP socket that sends and receives many datagrams by one system call, with the ECN bits of their IP headers.
+//! A UDP socket that sends and receives many datagrams by one system call, with the ECN bits of
+//! their IP headers.
 //!
-//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are those of `quinn-udp`; sendmmsg is for what
-//! cannot be segmented.
+//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are
+//! those of `quinn-udp`; sendmmsg is for what cannot be segmented.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -20,25 +21,28 @@ use windward_core::units::{Duration, Time};
 
 /// Bytes asked of the kernel for either direction of a socket: what arrives at 10 Gbit/s in 6 ms.
 const BUFFER: usize = 8 << 20;
-/// The most bytes that the kernel segments by one call: an IP packet less the headers of IPv6 and UDP.
+/// The most bytes that the kernel segments by one call: an IP packet less the headers of IPv6 and
+/// UDP.
 const MAX_RUN: usize = 65_535 - 48;
 
-/// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200 section 5: 1280 bytes). One that did
-/// not would make the kernel refuse the call (EINVAL), and `quinn-udp` give up GSO and ECN for all that the socket sends.
+/// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200
+/// section 5: 1280 bytes). One that did not would make the kernel refuse the call (EINVAL), and
+/// `quinn-udp` give up GSO and ECN for all that the socket sends.
 const MAX_SEGMENT: usize = 1280 - 48;
 /// The most bytes of answers that wait for a socket.
 const MAX_WAITING: usize = 4 << 20;
 
-/// Datagrams to be sent, in order. Those that are alike lie in a run, which goes with one system call.
+/// Datagrams to be sent, in order. Those that are alike lie in a run, which goes with one system
+/// call.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    runs: Vec<Run>,
+    bursts: Vec<Burst>,
     datagrams: usize,
 }
 
 #[derive(Debug)]
-struct Run {
+struct Burst {
     to: SocketAddr,
     ecn: Option<EcnCodepoint>,
     start: usize,
@@ -71,16 +75,16 @@ impl Outbox {
         write(&mut self.bytes[start..]);
         let end = self.bytes.len();
         self.datagrams += 1;
-        match self.runs.last_mut() {
-            Some(run)
-                if run.to == to
-                    && run.ecn == ecn
-                    && run.segment == length
-                    && end - run.start <= MAX_RUN =>
+        match self.bursts.last_mut() {
+            Some(burst)
+                if burst.to == to
+                    && burst.ecn == ecn
+                    && burst.segment == length
+                    && end - burst.start <= MAX_RUN =>
             {
-                run.end = end;
+                burst.end = end;
             }
-            _ => self.runs.push(Run { to, ecn, start, end, segment: length }),
+            _ => self.bursts.push(Burst { to, ecn, start, end, segment: length }),
         }
     }
 
@@ -101,13 +105,13 @@ impl Outbox {
 
     #[cfg(test)]
     pub(super) fn datagrams(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
-        let of = |run: &Run| self.bytes[run.start..run.end].chunks(run.segment);
-        self.runs.iter().flat_map(move |run| of(run).map(|bytes| (run.to, bytes)))
+        let of = |burst: &Burst| self.bytes[burst.start..burst.end].chunks(burst.segment);
+        self.bursts.iter().flat_map(move |burst| of(burst).map(|bytes| (burst.to, bytes)))
     }
 
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        self.runs.clear();
+        self.bursts.clear();
         self.datagrams = 0;
     }
 }
@@ -125,7 +129,7 @@ impl Socket {
     /// Takes the socket over, which does not block from now on.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        // Larger than the system's limit only for whoever may; what is given is what there is.
+        // More than the system's limit needs a right; without it, the limit applies.
         if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
             let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
         }
@@ -139,7 +143,8 @@ impl Socket {
         self.socket.local_addr()
     }
 
-    /// Puts what ICMP says of peers into the queue of errors (ip(7), IP_RECVERR). A socket that is connected to nobody hears nothing of it else.
+    /// Puts ICMP errors about peers into the error queue (ip(7), IP_RECVERR). An unconnected socket
+    /// does not get them otherwise.
     pub(super) fn hear_errors(&self) {
         // One of the two families may be missing, and without both there is silence as before.
         let four = setsockopt(&self.socket, nix_sockopt::Ipv4RecvErr, &true);
@@ -147,8 +152,8 @@ impl Socket {
         self.hears_errors.set(four.is_ok() || six.is_ok());
     }
 
-    /// Empties the queue of errors: to whom a datagram could not be delivered, because port or host are unreachable, and as much of the
-    /// datagram as ICMP quotes.
+    /// Empties the queue of errors: to whom a datagram could not be delivered, because port or host
+    /// are unreachable, and as much of the datagram as ICMP quotes.
     pub(super) fn errors(&self, mut each: impl FnMut(SocketAddr, &[u8])) {
         let (mut bytes, mut control) = ([0; 2048], vec![0; 512]);
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -182,36 +187,42 @@ impl Socket {
         }
     }
 
-    /// Sends what is there, in order, and takes out of the outbox what the socket took. What it refuses for good is taken out too,
-    /// as if the network had lost it; what it cannot take now is left.
+    /// Sends what is there, in order, and takes out of the outbox what the socket took. What it
+    /// refuses for good is taken out too, as if the network had lost it; what it cannot take now is
+    /// left.
     pub(super) fn flush(&self, outbox: &mut Outbox) -> Option<Obstacle> {
         let mut refused = None;
         let mut done = 0;
-        'runs: for run in &mut outbox.runs {
-            while run.start < run.end {
+        'bursts: for burst in &mut outbox.bursts {
+            while burst.start < burst.end {
                 // Asked each time: the kernel may turn out to have no GSO.
-                let segments = match run.segment <= MAX_SEGMENT {
+                let segments = match burst.segment <= MAX_SEGMENT {
                     true => self.state.max_gso_segments().max(1),
                     false => 1,
                 };
-                if segments == 1 && run.ecn.is_none() && run.end - run.start > run.segment {
-                    match self.send_many(run.to, &outbox.bytes[run.start..run.end], run.segment) {
+                if segments == 1 && burst.ecn.is_none() && burst.end - burst.start > burst.segment {
+                    match self.send_many(
+                        burst.to,
+                        &outbox.bytes[burst.start..burst.end],
+                        burst.segment,
+                    ) {
                         Ok(count) if count > 0 => {
                             outbox.datagrams -= count;
-                            run.start += count * run.segment;
+                            burst.start += count * burst.segment;
                             continue;
                         }
-                        // What stands in the way of the first, it will hear alone.
+                        // If the first cannot be sent, the attempt to send it alone gives the
+                        // error.
                         _ => {}
                     }
                 }
-                let end = run.end.min(run.start + segments * run.segment);
-                let datagrams = (end - run.start) / run.segment;
+                let end = burst.end.min(burst.start + segments * burst.segment);
+                let datagrams = (end - burst.start) / burst.segment;
                 let transmit = Transmit {
-                    destination: run.to,
-                    ecn: run.ecn,
-                    contents: &outbox.bytes[run.start..end],
-                    segment_size: (datagrams > 1).then_some(run.segment),
+                    destination: burst.to,
+                    ecn: burst.ecn,
+                    contents: &outbox.bytes[burst.start..end],
+                    segment_size: (datagrams > 1).then_some(burst.segment),
                     src_ip: None,
                 };
                 let mut sent = self.state.try_send((&self.socket).into(), &transmit);
@@ -223,23 +234,23 @@ impl Socket {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         refused = Some(Obstacle::Full);
-                        break 'runs;
+                        break 'bursts;
                     }
                     Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {
                         refused = Some(Obstacle::NoBuffers);
-                        break 'runs;
+                        break 'bursts;
                     }
-                    // As soon as it is known that there is no GSO they go one by one.
+                    // Once it is known that there is no GSO, they are sent one by one.
                     Err(_) if datagrams > 1 && self.state.max_gso_segments() == 1 => continue,
                     Err(error) => refused = Some(Obstacle::Error(error)),
                 }
                 outbox.datagrams -= datagrams;
-                run.start = end;
+                burst.start = end;
             }
             done += 1;
         }
-        outbox.runs.drain(..done);
-        if outbox.runs.is_empty() {
+        outbox.bursts.drain(..done);
+        if outbox.bursts.is_empty() {
             outbox.clear();
         }
         refused
@@ -257,7 +268,7 @@ impl Socket {
         Ok(sendmmsg(&self.socket, &mut messages, SendFlags::empty())?)
     }
 
-    /// What has arrived, datagram by datagram; false if there was nothing.
+    /// Reads the datagrams that have arrived; false if there were none.
     pub(super) fn receive(
         &self,
         inbox: &mut Inbox,
@@ -287,10 +298,11 @@ impl Socket {
 
 /// Errors by one look into their queue.
 const ERRORS: usize = 256;
-/// Where errors of the queue come from (linux/errqueue.h): SO_EE_ORIGIN_ICMP and SO_EE_ORIGIN_ICMP6.
+/// Where errors of the queue come from (linux/errqueue.h): SO_EE_ORIGIN_ICMP and
+/// SO_EE_ORIGIN_ICMP6.
 const FROM_ICMP: [u8; 2] = [2, 3];
 
-/// Is it an error that ICMP brought?
+/// True if the error comes from ICMP.
 fn is_of_a_peer(error: &io::Error) -> bool {
     let of_a_peer = [
         Errno::CONNREFUSED,
@@ -331,8 +343,8 @@ impl Inbox {
     }
 }
 
-/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so much time has passed. Does one of
-/// them have errors?
+/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so
+/// much time has passed. Does one of them have errors?
 pub(super) fn wait<'a>(
     sockets: impl IntoIterator<Item = (&'a Socket, bool)>,
     time: Duration,

@@ -1,4 +1,5 @@
-//! A server without a socket, and both ends with some, on loopback. Nothing here depends on how fast the machine is.
+//! A server without a socket, and both ends with some, on loopback. Nothing here depends on how
+//! fast the machine is.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use windward_core::units::{Duration, Time};
 use windward_core::wire::{self, VERSION};
 
 use super::connection::{Connection, Envelope};
-use super::frame::{Greeting, Kind, REQUEST_LEN};
+use super::frame::{FrameKind, Greeting, REQUEST_LEN};
 use super::keys::{COOKIE_LEN, MAC_LEN, NONCE_LEN, SessionKeys};
 use super::server::Sessions;
 use super::socket::Outbox;
@@ -247,8 +248,9 @@ fn noise_of(stream: &mut Stream, seen: &[Vec<u8>], can_rewrite: bool) -> Vec<u8>
     bytes
 }
 
-/// Takes a transfer through a server and a client, with `flood` datagrams of noise at each of them for each datagram of theirs. Returns
-/// the counts of both, and how many datagrams of noise each of them was given.
+/// Takes a transfer through a server and a client, with `flood` datagrams of noise at each of them
+/// for each datagram of theirs. Returns the counts of both, and how many datagrams of noise each of
+/// them was given.
 fn flooded_transfer(key: Option<u8>, flood: usize, packets: u64) -> (Counts, Counts, u64) {
     let psk = || key.and_then(psk);
     let mut sessions = sessions(psk());
@@ -304,7 +306,7 @@ fn flooded_transfer(key: Option<u8>, flood: usize, packets: u64) -> (Counts, Cou
     assert!(is_data, "no number of a datagram is used twice");
     assert_eq!(sessions.len(), 1);
     let ours = client.counts(now);
-    client.push_control(Kind::End, &ours.encode(), &mut nothing);
+    client.push_control(FrameKind::End, &ours.encode(), &mut nothing);
     let end = nothing.datagrams().next().expect("an end").1.to_vec();
     let result = answers(&mut sessions, now, from, &end).remove(0);
     let body = 20..20 + Counts::LEN;
@@ -354,7 +356,8 @@ fn without_a_key_what_an_end_forges_makes_no_state_and_no_panic() {
     assert!(sessions.totals().strange > 10_000);
 }
 
-/// Takes a transfer with a key over a path of 20 ms with a router on it; the counts of the sender and its window in the end.
+/// Takes a transfer with a key over a path of 20 ms with a router on it; the counts of the sender
+/// and its window in the end.
 fn routed_transfer(protocol: &str, mut route: impl FnMut(&mut Vec<u8>)) -> (Counts, f64) {
     let (key, half) = (psk(1), Duration::from_millis(10));
     let mut sessions = sessions(psk(1));
@@ -416,7 +419,8 @@ fn routers_are_heard_through_a_key() {
 
 #[test]
 fn forged_congestion_headers_pass_and_cost_nothing_that_lasts() {
-    // Routers write there, so that no key protects it. XCP's window follows what it is told; the transfer is whole.
+    // Routers write there, so that no key protects it. XCP's window follows what it is told; the
+    // transfer is whole.
     let mut stream = Stream::new(3, "test", "headers");
     let (counts, cwnd) = routed_transfer("xcp", |bytes| {
         let forged = 1e9 * (stream.bits() % 2000) as f64 - 1e12;
@@ -608,7 +612,8 @@ fn a_server_bears_garbage_while_it_serves() {
 
 #[test]
 fn both_ends_bear_somebody_on_the_path_while_they_measure() {
-    // Between client and server stands one who sends, for each datagram that passes, ten that are garbage, cut, replayed or forged.
+    // Between client and server stands one who sends, for each datagram that passes, ten that are
+    // garbage, cut, replayed or forged.
     let server = Running::start(Some(1));
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let (to_client, to_server) = (bind(), bind());
@@ -806,7 +811,13 @@ fn the_tests_that_the_page_on_security_names_exist() {
 
 #[test]
 fn a_greeting_is_no_datagram_of_a_connection() {
-    for kind in [Kind::Hello, Kind::Challenge, Kind::Open, Kind::Accept, Kind::Refuse] {
+    for kind in [
+        FrameKind::Hello,
+        FrameKind::Challenge,
+        FrameKind::Open,
+        FrameKind::Accept,
+        FrameKind::Refuse,
+    ] {
         let mut bytes = vec![0; REQUEST_LEN + MAC_LEN];
         bytes[..4].copy_from_slice(&kind.prefix());
         assert!(Envelope::read(&bytes).is_none());

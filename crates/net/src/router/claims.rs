@@ -1,31 +1,33 @@
-//! What headers from outside may claim before XCP's router.
+//! Limits on the claims of headers from outside to XCP's router.
 //!
-//! XCP shares out bandwidth by the inter-packet time that each packet claims, its RTT divided by its
-//! window. A router on a gateway cannot believe that: one packet that claims a year takes all that
-//! there is to grant. What it can see is time. The packets of a flow that tells the truth claim
-//! together as much time as passes, so a flow may claim [`RATE`] times the time that has passed, and
-//! [`SAVED`] at once for packets that come in bursts; what is claimed beyond is cut. An RTT counts up
-//! to a bound of the router's own, and a router before this one can have taken no more from a flow
-//! than the flow had.
+//! XCP shares out bandwidth by the inter-packet time that each packet claims, its RTT divided by
+//! its window. A router on a gateway cannot trust that: one packet that claims a year takes all
+//! bandwidth there is to grant. But it can measure time. The packets of an honest flow together
+//! claim as much time as passes, so a flow may claim [`RATE`] times the time that has passed, and
+//! [`SAVED`] at once for packets that come in bursts; claims beyond that are cut. An RTT counts up
+//! to a bound of the router, and a router before this one cannot have taken more from a flow than
+//! the flow had.
 
 use windward_core::packet::CongestionHeader;
 use windward_core::units::Time;
 
 use crate::headers::{self, View};
 
-/// A flow may claim this many times the time that passes: a window that shrinks claims more than it did.
+/// Claims of a flow as a multiple of the time that passes: a shrinking window claims more than
+/// before.
 const RATE: f64 = 2.0;
-/// The most time that a flow may claim at once, seconds: the bursts of flows with RTTs up to this are
-/// believed whole.
+/// Maximum time that a flow may claim at once, seconds: bursts of flows with RTTs up to this are
+/// accepted in full.
 const SAVED: f64 = 0.2;
-/// The longest RTT that counts, seconds (draft-falk-xcp-spec-03 section 4.2).
+/// Maximum RTT that counts, seconds (draft-falk-xcp-spec-03 section 4.2).
 const LONGEST_RTT: f64 = 1.0;
-/// The shortest RTT for which a router before this one is believed, seconds.
+/// Minimum RTT for which a router before this one is trusted, seconds.
 const SHORTEST_RTT: f64 = 0.01;
-/// Flows that are remembered, by their hash: 96 kB. One that takes the place of another begins anew.
+/// Number of flows that are remembered, by their hash: 96 kB. A flow that takes the place of
+/// another begins anew.
 const PLACES: usize = 4096;
 
-/// What each flow has left to claim.
+/// Time that each flow may still claim.
 #[derive(Debug)]
 pub(super) struct Claims {
     salt: u64,
@@ -42,13 +44,14 @@ struct Credit {
 }
 
 impl Claims {
-    /// No flow has sent anything yet. `salt` decides which flows share a place, so that no sender can
-    /// choose whose it shares.
+    /// Claims before any packet. `salt` decides which flows share a place, so that senders cannot
+    /// choose whose place they share.
     pub(super) fn new(salt: u64) -> Self {
         Claims { salt, places: vec![Credit::default(); PLACES] }
     }
 
-    /// Cuts what the XCP header of a packet claims beyond what it may. Other packets stay as they are.
+    /// Cuts the claims of the XCP header of a packet that exceed the limit. Other packets stay as
+    /// they are.
     pub(super) fn check(&mut self, now: Time, bytes: &mut [u8]) {
         let Some(View { ours: Some((mut packet, _)), seen, length, .. }) =
             headers::look(bytes, self.salt)
@@ -63,7 +66,8 @@ impl Claims {
         let flow = seen.label.flow;
         let credit = &mut self.places[flow as usize % PLACES];
         if credit.flow != flow {
-            // A first packet claims nothing: addresses that nobody has cost a sender nothing.
+            // The first packet of a flow claims nothing, since a sender can forge addresses at no
+            // cost.
             *credit = Credit { flow, at: now, left: 0.0 };
         }
         *inter_packet = credit.take(now, *inter_packet);
@@ -76,7 +80,7 @@ impl Claims {
 }
 
 impl Credit {
-    /// What of `wanted` there is, seconds.
+    /// Part of `wanted` that may be claimed, seconds.
     fn take(&mut self, now: Time, wanted: f64) -> f64 {
         let passed = now.since(self.at).as_secs_f64();
         self.at = now;
@@ -151,8 +155,8 @@ mod tests {
     fn who_tells_the_truth_is_believed_also_in_bursts() {
         let mut claims = Claims::new(7);
         for (rtt, window) in [(0.1, 1), (0.1, 50), (0.04, 20), (0.2, 8), (0.001, 2)] {
-            // The window of each RTT leaves at once; each packet claims its share of the RTT, but for those
-            // of the first RTT, which do not know it.
+            // The window of each RTT leaves at once; each packet claims its share of the RTT, but
+            // for those of the first RTT, which do not know it.
             for round in 0..50 {
                 let is_first = round == 0;
                 let now = at(1000.0 + f64::from(round) * rtt * 1000.0);
@@ -169,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_forged_claim_gets_what_two_flows_get() {
-        // 100 packets a second that claim 1e8 s each, for 10 s, beside a flow that tells the truth: that
-        // claims 10 s, and these 2 x 10 s at most.
+        // 100 packets a second that claim 1e8 s each, for 10 s, beside a flow that tells the truth:
+        // that claims 10 s, and these 2 x 10 s at most.
         let mut claims = Claims::new(7);
         let mut sum = 0.0;
         for number in 0..1000 {

@@ -1,8 +1,8 @@
-//! What queues do, for Prometheus: the OpenMetrics text format, over HTTP.
+//! Metrics of queues for Prometheus: the OpenMetrics text format, over HTTP.
 //!
-//! Nothing that a client does may disturb the queues or their end. So there are never more than
-//! [`MOST_CLIENTS`] connections, each carries one request, and each ends after [`PATIENCE`], whether
-//! or not the client has written its request and read the answer. Nobody waits for one of them.
+//! Clients must not disturb the queues or their end. So there are at most [`MOST_CLIENTS`]
+//! connections, each carries one request, and each ends after [`PATIENCE`], whether or not the
+//! client has written its request and read the answer. The queues never wait for a connection.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -24,13 +24,13 @@ use windward_netns::wait;
 
 use super::{Router, Shared, Stats, lock};
 
-/// Connections at one time. Another is closed at once.
+/// Maximum number of connections at one time. Further ones are closed at once.
 const MOST_CLIENTS: usize = 16;
-/// How long a connection lasts at most.
+/// Maximum duration of a connection.
 const PATIENCE: WallTime = WallTime::from_secs(5);
-/// Bytes of a request, of which the first line counts.
+/// Maximum length of a request, of which the first line counts, bytes.
 const LONGEST_REQUEST: usize = 8192;
-/// How often the listener looks whether it is to end.
+/// Time between two checks of the listener whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Upper bounds of the classes of the histogram of waiting times, seconds.
@@ -39,7 +39,7 @@ const BOUNDS: [f64; 16] = [
     10.0,
 ];
 
-/// A number of one queue, by its name and what it is.
+/// A number of a queue, with its name and meaning.
 type Number = (&'static str, &'static str, fn(&Stats) -> u64);
 
 const COUNTERS: [Number; 12] = [
@@ -69,7 +69,7 @@ const GAUGES: [Number; 2] = [
     ("rate_bits_per_second", "Rate of the queue", |s| s.rate.as_bps()),
 ];
 
-/// Reads the numbers of all queues when somebody asks.
+/// Collector that reads the numbers of all queues on request.
 struct Queues(Vec<Arc<Shared>>);
 
 impl fmt::Debug for Queues {
@@ -119,7 +119,7 @@ impl Collector for Queues {
 }
 
 fn histogram(mut encoder: MetricEncoder<'_>, stats: &Stats) -> Result<(), fmt::Error> {
-    // Those up to each bound, the bounds before it not included.
+    // Counts between the bound before and this one.
     let mut before = 0;
     let mut classes: Vec<(f64, u64)> = Vec::new();
     for bound in BOUNDS {
@@ -139,7 +139,7 @@ fn registry(queues: Vec<Arc<Shared>>) -> Registry {
     registry
 }
 
-/// The numbers of these queues in the text format of OpenMetrics.
+/// Numbers of queues in the text format of OpenMetrics.
 pub fn text(routers: &[Router]) -> String {
     write(&registry(routers.iter().map(|router| Arc::clone(&router.shared)).collect()))
 }
@@ -151,7 +151,7 @@ fn write(registry: &Registry) -> String {
     text
 }
 
-/// Answers `GET /metrics` until it is dropped.
+/// Server that answers `GET /metrics` until it is dropped.
 pub struct Metrics {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -162,7 +162,7 @@ impl Metrics {
     /// Listens at this address, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// If the address is none, is not of this machine, or its port is taken.
+    /// If the address is invalid or not of this machine, or its port is taken.
     pub fn serve(address: impl ToSocketAddrs, routers: &[Router]) -> io::Result<Self> {
         let queues = routers.iter().map(|router| Arc::clone(&router.shared)).collect();
         Metrics::listen(address, registry(queues), PATIENCE)
@@ -183,20 +183,20 @@ impl Metrics {
         Ok(Metrics { stop, thread: Some(thread), address })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Gives each client a thread, as long as there are few.
+/// Gives each client a thread, up to the limit.
 fn accept(listener: &TcpListener, registry: &Arc<Registry>, patience: WallTime, stop: &AtomicBool) {
-    // Each thread holds one more.
+    // Each thread holds another reference.
     let clients = Arc::new(());
     while !stop.load(Ordering::Acquire) {
         let Ok((stream, _)) = listener.accept() else {
-            // Nobody is there, or one has gone already, or there are no more files: then waiting would
-            // not wait.
+            // No client, one that has gone already, or no more descriptors; in the last case,
+            // polling would not wait.
             if wait(listener.as_fd(), LOOK).is_err() {
                 thread::sleep(WallTime::from_millis(100));
             }
@@ -211,24 +211,24 @@ fn accept(listener: &TcpListener, registry: &Arc<Registry>, patience: WallTime, 
             let _ = exchange(stream, &registry, now() + patience);
             drop(client);
         };
-        // Where there is no thread left, the connection is closed.
+        // If no thread can be made, the connection is closed.
         let _ = thread::Builder::new().name("metrics client".into()).spawn(answer);
     }
 }
 
-/// The present, by which clients are given up.
+/// The current time, for the deadlines of clients.
 #[expect(clippy::disallowed_methods, reason = "clients of metrics go by the real clock")]
 fn now() -> Instant {
     Instant::now()
 }
 
-/// What is left until then; an error if nothing is.
+/// Time left until a deadline; an error if none is left.
 fn left(until: Instant) -> io::Result<Option<WallTime>> {
     let left = until.saturating_duration_since(now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
 }
 
-/// Reads one request and answers it, all of it by then.
+/// Reads one request and answers it, before the deadline.
 fn exchange(mut stream: TcpStream, registry: &Registry, until: Instant) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     let mut request = Vec::new();

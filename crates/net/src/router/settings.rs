@@ -1,36 +1,87 @@
-//! What is set of a queue: a file with a table for each device, and the command line over it.
+//! Settings of queues: a file with a table for each device, and the command line over it.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use toml::{Table, Value};
-
-use windward_core::network::{AqmConfig, NotifierConfig, QueueConfig, RouterConfig, RouterKind};
-use windward_core::part::AnyPart;
+use windward_core::network::{
+    AqmConfig, NotifierConfig, QueueConfig, QueueLimit, RouterConfig, RouterKind,
+};
 use windward_core::units::{Probability, Rate, Time};
 use windward_sim::Simulation;
+use windward_sim::keys;
 use windward_sim::scenario::LinkKind;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{Stack, Stacks};
-use windward_sim::suggest::near;
+use windward_sim::strict_toml::{
+    Document, Field, FileError, KeySource, Section, TomlType, find, json_schema, readers, suggest,
+};
 
 use crate::port::{self, Port, Ports};
 
+keys! {
+    /// Keys of the file beside the defaults of all queues.
+    struct FileKeys<'a> in "router" {
+        interfaces: Option<Section<'a>> =
+            readers::free(TomlType::table(&[QueueKeys::KEYS])), absent,
+            "a table for each device, over the keys of the file";
+    }
+
+    /// Keys of a queue.
+    struct QueueKeys<'a> in "queue" {
+        rate: Option<Rate> = readers::rate(), absent, "bits per second of IP packets";
+        qdisc: Option<Field<'a>> = readers::any(|| TomlType::Words(qdiscs())),
+            absent "fq-codel", "an AQM, with marks where it can mark, or a router";
+        queue: Option<Field<'a>> = readers::any(|| of_link("queue")),
+            absent "100 ms at the rate, or the limit of the AQM",
+            "what may wait, in packets (50p) or bytes (64kB)";
+        aqm: Option<Field<'a>> = readers::any(|| of_link("aqm")), absent,
+            "instead of qdisc: an AQM, or a table with its parameters";
+        router: Option<Field<'a>> = readers::any(|| of_link("router")), absent,
+            "instead of qdisc or beside aqm: a router, or a table with its parameters";
+        classes: Option<Field<'a>> = readers::any(|| of_link("classes")), absent "false",
+            "a queue for each class of protocols, as in scenarios";
+        corruption: Option<Probability> = readers::probability(), absent,
+            "share of packets that the link beyond corrupts";
+        own: Option<bool> = readers::flag(), absent "false",
+            "also what this machine itself sends";
+    }
+}
+
+/// The values of a key of links in scenarios.
+fn of_link(key: &str) -> TomlType {
+    find(ScenarioFile::LINK, key).map_or(TomlType::Any, |key| key.kind.clone())
+}
+
+/// The declarations of all keys.
+const KEYS: &[KeySource] = &[FileKeys::KEYS, QueueKeys::KEYS];
+
 /// The queue of one device.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     device: String,
     rate: Rate,
     qdisc: String,
     own: bool,
-    /// What the link beyond corrupts, for those whose protocol asks (eten2004).
+    /// The share of packets that the link beyond corrupts, which ceten tells senders.
     corruption: Option<Probability>,
-    /// The keys of the link of a scenario, but for the rate.
-    link: Table,
+    /// A scenario with the queue as its only link, whose rate and seed are still to be set.
+    link: ScenarioFile,
 }
 
-/// Why settings are none, in words for whoever wrote them.
+impl PartialEq for Settings {
+    fn eq(&self, other: &Self) -> bool {
+        let Settings { device, rate, qdisc, own, corruption, link } = self;
+        *device == other.device
+            && *rate == other.rate
+            && *qdisc == other.qdisc
+            && *own == other.own
+            && *corruption == other.corruption
+            && link.says_the_same_as(&other.link)
+    }
+}
+
+/// An error in settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsError(String);
 
@@ -42,14 +93,20 @@ impl fmt::Display for SettingsError {
 
 impl std::error::Error for SettingsError {}
 
-/// What the command line says of all queues, over the file.
+impl From<FileError> for SettingsError {
+    fn from(error: FileError) -> Self {
+        SettingsError(error.to_string())
+    }
+}
+
+/// The settings of the command line for all queues, over the file.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Bits per second of IP packets.
     pub rate: Option<Rate>,
-    /// One of [`QDISCS`].
+    /// One of [`qdiscs`].
     pub qdisc: Option<String>,
-    /// What may wait, as scenario files have it.
+    /// The limit of the queue, as in scenario files.
     pub queue: Option<String>,
     /// The share of packets that the link beyond the device corrupts.
     pub corruption: Option<Probability>,
@@ -64,27 +121,19 @@ pub struct Config {
     pub queues: Vec<Settings>,
 }
 
-/// What may be asked for by one word: AQM, with marks where that can mark, a router, or
-/// `ceten`, which tells of corruption from a queue that drops what does not fit.
-pub const QDISCS: [&str; 13] = [
-    "droptail",
-    "red",
-    "codel",
-    "fq-codel",
-    "pie",
-    "dualpi2",
-    "xcp",
-    "xcp-persistent",
-    "xtcp",
-    "estcp",
-    "ceten",
-    "ecn-threshold",
-    "cw",
-];
+/// The words for a queue: the AQMs, with marks where they can mark; the routers; and `ceten`, a
+/// queue that drops what does not fit and tells of corruption.
+pub fn qdiscs() -> Vec<&'static str> {
+    let aqms = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
+    let routers = RouterConfig::forms().into_iter();
+    let routers = routers.filter(|(_, spec)| *spec != RouterConfig::default());
+    aqms.chain(routers.map(|(words, _)| words.name)).chain([CETEN]).collect()
+}
 
-/// What a table may have.
-const KEYS: [&str; 8] = ["rate", "qdisc", "queue", "aqm", "router", "classes", "corruption", "own"];
-/// How long a simulation lasts; it is renewed long before.
+const CETEN: &str = "ceten";
+/// The default that RFC 8290 calls suitable.
+const DEFAULT_QDISC: &str = "fq-codel";
+/// The length of a simulation; it is renewed long before.
 const LENGTH: &str = "48h";
 /// Bytes of a full packet of Ethernet.
 const FULL_PACKET: u64 = 1500;
@@ -96,28 +145,27 @@ fn wrong(message: impl Into<String>) -> SettingsError {
 }
 
 impl Config {
-    /// Reads a file, if there is one. `devices` are those of the command line; without any, those of the
-    /// file. Its keys are defaults of all queues, those under `[interfaces.NAME]` are of one.
+    /// Reads the text of a file with that name, if there is one. `devices` are those of the command
+    /// line; without any, those of the file. Its keys are defaults of all queues, those under
+    /// `[interfaces.NAME]` are of one.
     ///
     /// # Errors
-    /// If it is no TOML, if a key or a value is wrong, if a queue has no rate, or if there is none.
+    /// If it is not TOML, if a key or a value is wrong, if a queue has no rate, or if there is no
+    /// queue.
     pub fn read(
-        file: Option<&str>,
+        file: Option<(&str, &str)>,
         devices: &[String],
         choice: &Choice,
     ) -> Result<Self, SettingsError> {
-        let file: Table = match file {
-            None => Table::new(),
-            Some(text) => text.parse().map_err(|error| wrong(format!("no TOML: {error}")))?,
+        let (name, text) = file.unwrap_or(("the command line", ""));
+        let document = Document::parse(name, text)?;
+        let root = document.root(KEYS)?;
+        let common = QueueKeys::read(&root)?;
+        let interfaces = FileKeys::read(&root)?.interfaces;
+        let named: Vec<String> = match (&interfaces, devices) {
+            (Some(tables), []) => sorted(tables).into_iter().map(str::to_owned).collect(),
+            _ => devices.to_vec(),
         };
-        let mut common = file;
-        let tables = match common.remove("interfaces") {
-            None => Table::new(),
-            Some(Value::Table(tables)) => tables,
-            Some(_) => return Err(wrong("`interfaces` is not a table: write [interfaces.eth0]")),
-        };
-        let named: Vec<String> =
-            if devices.is_empty() { tables.keys().cloned().collect() } else { devices.to_vec() };
         if named.is_empty() {
             return Err(wrong("no device: name one, such as eth0, or write [interfaces.eth0]"));
         }
@@ -126,148 +174,140 @@ impl Config {
             if queues.iter().any(|queue| queue.device == device) {
                 return Err(wrong(format!("the device {device} is named twice")));
             }
-            let own = match tables.get(&device) {
-                None => Table::new(),
-                Some(Value::Table(table)) => table.clone(),
-                Some(_) => return Err(wrong(format!("`interfaces.{device}` is not a table"))),
+            let own = interfaces.as_ref().and_then(|tables| tables.get(&device));
+            let own = own.map(|field| QueueKeys::read(&field.section()?)).transpose()?;
+            let keys = match own {
+                Some(own) => own.over(common.clone()),
+                None => common.clone(),
             };
             let error = |error: SettingsError| wrong(format!("{device}: {error}"));
-            queues.push(Settings::read(&device, &common, own, choice).map_err(error)?);
+            queues.push(Settings::read(&device, name, keys, choice).map_err(error)?);
         }
         Ok(Config { queues })
+    }
+
+    /// A JSON Schema of the file, for editors.
+    pub fn json_schema() -> serde_json::Value {
+        json_schema("Settings of windward router", KEYS)
+    }
+}
+
+impl QueueKeys<'_> {
+    /// These keys, and those of `common` that are not given here.
+    fn over(self, common: Self) -> Self {
+        let names_kind = self.qdisc.is_some() || self.aqm.is_some() || self.router.is_some();
+        let (qdisc, aqm, router) = match names_kind {
+            true => (self.qdisc, self.aqm, self.router),
+            false => (common.qdisc, common.aqm, common.router),
+        };
+        QueueKeys {
+            rate: self.rate.or(common.rate),
+            qdisc,
+            queue: self.queue.or(common.queue),
+            aqm,
+            router,
+            classes: self.classes.or(common.classes),
+            corruption: self.corruption.or(common.corruption),
+            own: self.own.or(common.own),
+        }
     }
 }
 
 impl Settings {
     fn read(
         device: &str,
-        common: &Table,
-        own: Table,
+        file: &str,
+        keys: QueueKeys<'_>,
         choice: &Choice,
     ) -> Result<Self, SettingsError> {
         let plain = |c: char| c.is_ascii_graphic() && c != '/';
         if device.is_empty() || device.len() > LONGEST_NAME || !device.chars().all(plain) {
             return Err(wrong("no device has such a name"));
         }
-        for key in common.keys().chain(own.keys()) {
-            if !KEYS.contains(&key.as_str()) {
-                let nearest = near(key, KEYS).map(|key| format!(": did you mean `{key}`?"));
-                let all = || format!("; there are {}", KEYS.join(", "));
-                return Err(wrong(format!("no key `{key}`{}", nearest.unwrap_or_else(all))));
-            }
-        }
-        let mut table = common.clone();
-        let kinds = ["qdisc", "aqm", "router"];
-        if own.keys().any(|key| kinds.contains(&key.as_str())) {
-            for kind in kinds {
-                table.remove(kind);
-            }
-        }
-        table.extend(own);
-        if let Some(rate) = choice.rate {
-            table.insert("rate".into(), rate.to_string().into());
-        }
-        if let Some(qdisc) = &choice.qdisc {
-            for kind in kinds {
-                table.remove(kind);
-            }
-            table.insert("qdisc".into(), qdisc.clone().into());
-        }
-        if let Some(queue) = &choice.queue {
-            table.insert("queue".into(), queue.clone().into());
-        }
-        let own = match table.remove("own") {
-            None => choice.own,
-            Some(Value::Boolean(own)) => own | choice.own,
-            Some(_) => return Err(wrong("`own` is true or false")),
+        let Some(rate) = choice.rate.or(keys.rate) else {
+            return Err(wrong("no rate: write --rate 50Mbit or rate = \"50Mbit\""));
         };
-        if let Some(corruption) = choice.corruption {
-            table.insert("corruption".into(), corruption.get().into());
-        }
-        let corruption = match table.remove("corruption") {
-            None => None,
-            Some(Value::Float(share)) => Some(Probability::new(share)),
-            Some(Value::Integer(share)) => Some(Probability::new(share as f64)),
-            Some(Value::String(text)) => Some(text.parse().ok()),
-            Some(_) => Some(None),
+        let own = keys.own.unwrap_or(choice.own) | choice.own;
+        let corruption = choice.corruption.or(keys.corruption);
+        let mut settings = Settings {
+            device: device.to_owned(),
+            rate,
+            qdisc: String::new(),
+            own,
+            corruption,
+            link: ScenarioFile::parse(file, &scaffold())?,
         };
-        let corruption = corruption.map(|share| {
-            share.ok_or_else(|| wrong("`corruption` is a share of packets, such as 0.01 or \"1%\""))
-        });
-        let corruption = corruption.transpose()?;
-        let rate = match table.remove("rate") {
-            None => return Err(wrong("no rate: write --rate 50Mbit or rate = \"50Mbit\"")),
-            Some(Value::String(text)) => text.parse::<Rate>(),
-            Some(_) => return Err(wrong("the rate is text such as \"50Mbit\"")),
-        };
-        let rate = rate.map_err(|error| wrong(format!("the rate: {error}")))?;
-        let (device, qdisc) = (device.to_owned(), String::new());
-        let mut settings = Settings { device, rate, qdisc, own, corruption, link: table };
-        settings.choose_qdisc()?;
+        settings.choose_qdisc(&keys, choice)?;
         settings.simulation()?;
         Ok(settings)
     }
 
-    /// Turns the one word into the keys of a link, and adds a queue where none is said.
-    fn choose_qdisc(&mut self) -> Result<(), SettingsError> {
-        let link = &mut self.link;
-        let qdisc = match link.remove("qdisc") {
-            None => None,
-            Some(Value::String(_)) if link.contains_key("aqm") || link.contains_key("router") => {
-                return Err(wrong("`qdisc` beside `aqm` or `router`, which say the same"));
+    /// Puts the queue into the link.
+    fn choose_qdisc(&mut self, keys: &QueueKeys<'_>, choice: &Choice) -> Result<(), SettingsError> {
+        let given = match (&choice.qdisc, &keys.qdisc) {
+            (Some(qdisc), _) => Some(qdisc.clone()),
+            (None, Some(field)) if keys.aqm.is_some() || keys.router.is_some() => {
+                return Err(field.error("says the same as `aqm` or `router`: give one").into());
             }
-            Some(Value::String(qdisc)) => Some(qdisc),
-            Some(_) => return Err(wrong("`qdisc` is a word; `aqm` and `router` may be tables")),
+            (None, Some(field)) => Some(field.word(&qdiscs())?.to_owned()),
+            (None, None) => None,
         };
-        let has_kind = link.contains_key("aqm") || link.contains_key("router");
-        let qdisc = match qdisc {
-            None if has_kind || link.contains_key("classes") => None,
-            // What RFC 8290 calls suitable as a default.
-            None => Some("fq-codel".to_owned()),
-            some => some,
+        // The command line replaces the kind of the file.
+        let (aqm, router) = match choice.qdisc {
+            Some(_) => (None, None),
+            None => (keys.aqm.as_ref(), keys.router.as_ref()),
         };
-        if let Some(qdisc) = qdisc {
-            if !QDISCS.contains(&qdisc.as_str()) {
-                let nearest = near(&qdisc, QDISCS).map(|near| format!(": did you mean {near}?"));
-                let all = || format!("; there are {}", QDISCS.join(", "));
-                return Err(wrong(format!("no qdisc {qdisc}{}", nearest.unwrap_or_else(all))));
-            }
-            if qdisc == "ceten" && self.corruption.is_none() {
-                return Err(wrong(
-                    "ceten tells of corruption: write --corruption 1% or corruption = 0.01",
-                ));
-            }
-            if let Some(spec) = AqmConfig::named(&qdisc) {
-                let mut aqm = Table::new();
-                aqm.insert("kind".into(), qdisc.clone().into());
-                if spec.settings().iter().any(|setting| setting.doc.key == "ecn") {
-                    aqm.insert("ecn".into(), true.into());
-                }
-                link.insert("aqm".into(), aqm.into());
-            } else if RouterConfig::named(&qdisc).is_some() {
-                link.insert("router".into(), qdisc.into());
+        let qdisc = match given {
+            None if aqm.is_some() || router.is_some() || keys.classes.is_some() => None,
+            None => Some(DEFAULT_QDISC.to_owned()),
+            given => given,
+        };
+        for (key, field) in [("aqm", aqm), ("router", router), ("classes", keys.classes.as_ref())] {
+            if let Some(field) = field {
+                self.link.set_field(&format!("links.wire.{key}"), field)?;
             }
         }
-        let word = |key: &str| {
-            let value = link.get(key)?;
-            let kind = value.as_table().map_or(Some(value), |table| table.get("kind"))?;
-            kind.as_str().map(str::to_owned)
+        let named = aqm.and_then(kind).and_then(AqmConfig::named);
+        let named = match &qdisc {
+            Some(qdisc) => self.set_qdisc(qdisc)?,
+            None => named,
         };
-        let words: Vec<String> = ["aqm", "router"].into_iter().filter_map(word).collect();
-        if !link.contains_key("queue") {
-            let aqm = word("aqm").unwrap_or_default();
-            link.insert("queue".into(), default_queue(&aqm, self.rate).into());
-        }
-        self.qdisc = match link.get("classes") {
-            Some(Value::Table(classes)) => {
-                let names: Vec<&str> = classes.keys().map(String::as_str).collect();
-                format!("classes {}", names.join(", "))
+        match (&choice.queue, &keys.queue) {
+            (Some(queue), _) => self.link.set("links.wire.queue", queue)?,
+            (None, Some(field)) => self.link.set_field("links.wire.queue", field)?,
+            (None, None) => {
+                self.link.set("links.wire.queue", &default_queue(named, self.rate))?;
             }
-            _ if words.is_empty() && self.corruption.is_some() => "ceten".to_owned(),
-            _ if words.is_empty() => "droptail".to_owned(),
-            _ => words.join(" + "),
+        }
+        let words: Vec<&str> = [aqm, router].into_iter().flatten().filter_map(kind).collect();
+        let classes = keys.classes.as_ref().and_then(|field| field.section().ok());
+        self.qdisc = match (classes, qdisc) {
+            (Some(classes), _) => format!("classes {}", sorted(&classes).join(", ")),
+            (None, Some(qdisc)) => qdisc,
+            (None, None) if !words.is_empty() => words.join(" + "),
+            (None, None) if self.corruption.is_some() => CETEN.to_owned(),
+            (None, None) => "droptail".to_owned(),
         };
         Ok(())
+    }
+
+    /// Gives the link the AQM or router of that name; returns the AQM.
+    fn set_qdisc(&mut self, qdisc: &str) -> Result<Option<AqmConfig>, SettingsError> {
+        let aqm = AqmConfig::named(qdisc);
+        if let Some(spec) = &aqm {
+            let ecn = if spec.has_ecn_parameter() { ", ecn = true" } else { "" };
+            self.link.set("links.wire.aqm", &format!("{{ kind = '{qdisc}'{ecn} }}"))?;
+        } else if RouterConfig::named(qdisc).is_some() {
+            self.link.set("links.wire.router", qdisc)?;
+        } else if qdisc != CETEN {
+            let error = FileError::new("the command line", format!("unknown qdisc `{qdisc}`"));
+            return Err(error.with_help(suggest(qdisc, qdiscs())).into());
+        } else if self.corruption.is_none() {
+            return Err(wrong(
+                "ceten tells of corruption: write --corruption 1% or corruption = 0.01",
+            ));
+        }
+        Ok(aqm)
     }
 
     /// The device that packets leave by.
@@ -295,45 +335,18 @@ impl Settings {
         *self == Settings { rate: self.rate, own: self.own, ..other.clone() }
     }
 
-    /// The engine with this link, the port at its ends, when it ends, and the kinds of routers whose
-    /// feedback the link gives.
+    /// The engine with this link, the port at its ends, when it ends, and the kinds of routers
+    /// whose feedback the link gives.
     pub(super) fn simulation(&self) -> Result<(Simulation, Port, Time, Served), SettingsError> {
-        let table = |pairs: &[(&str, Value)]| -> Table {
-            pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
-        };
-        let mut link = table(&[
-            ("name", self.device.as_str().into()),
-            ("from", "in".into()),
-            ("to", "out".into()),
-            ("rate", self.rate.to_string().into()),
-            ("delay", "0s".into()),
-        ]);
-        link.extend(self.link.clone());
-        // Nothing goes back over it, but every link has a way back.
-        let back = [("rate", "1Gbit"), ("queue", "1000p"), ("aqm", "droptail"), ("router", "none")];
-        link.insert("reverse".into(), table(&back.map(|(k, v)| (k, v.into()))).into());
-        let flow = table(&[
-            ("group", "forwarded".into()),
-            ("protocol", port::NAME.into()),
-            ("from", "in".into()),
-            ("to", "out".into()),
-        ]);
-        // Another one each time, so that nobody outside can know which flows share a queue.
-        let seed = RandomState::new().build_hasher().finish() >> 1;
-        let root = table(&[
-            ("duration", LENGTH.into()),
-            ("bin", LENGTH.into()),
-            ("seed", (seed as i64).into()),
-            ("links", Value::Array(vec![link.into()])),
-            ("flows", Value::Array(vec![flow.into()])),
-        ]);
-        let text = toml::to_string(&root).map_err(|error| wrong(error.to_string()))?;
         let ports = Ports::new();
         let stack: Arc<dyn Stack> = Arc::clone(&ports) as _;
         let stacks: Stacks = std::iter::once(stack).collect();
-        let file = ScenarioFile::parse("settings", &text);
-        let scenario = file.and_then(|file| file.with_stacks(&stacks).build());
-        let mut scenario = scenario.map_err(|error| wrong(error.to_string()))?;
+        let mut file = self.link.clone().with_stacks(&stacks);
+        file.set("links.wire.rate", &self.rate.to_string())?;
+        // A new one each time: nobody outside can know which flows share a queue.
+        let seed = RandomState::new().build_hasher().finish();
+        file.set("seed", &seed.to_string())?;
+        let mut scenario = file.build()?;
         if let (Some(rate), Some(link)) = (self.corruption, scenario.links.first_mut()) {
             let notifier = NotifierConfig::Told { rate };
             link.kind = Arc::new(LinkKind { notifier, ..(*link.kind).clone() });
@@ -345,7 +358,41 @@ impl Settings {
     }
 }
 
-/// Of each kind of router, by its number: is its feedback given to those that ask for it?
+/// A scenario with one link and one flow of a port. Nothing goes back over the link, but every link
+/// has a way back.
+fn scaffold() -> String {
+    let port = port::NAME;
+    format!(
+        "duration = '{LENGTH}'
+         bin = '{LENGTH}'
+         [[links]]
+         name = 'wire'
+         from = 'in'
+         to = 'out'
+         delay = '0s'
+         reverse = {{ rate = '1Gbit', queue = '1000p', aqm = 'droptail', router = 'none' }}
+         [[flows]]
+         group = 'forwarded'
+         protocol = '{port}'
+         from = 'in'
+         to = 'out'"
+    )
+}
+
+/// The keys of a table in the order of the alphabet.
+fn sorted<'a>(table: &Section<'a>) -> Vec<&'a str> {
+    let mut keys: Vec<&str> = table.keys().collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// The kind of an AQM or a router, a word or a table with it.
+fn kind<'a>(field: &Field<'a>) -> Option<&'a str> {
+    let kind = || field.section().ok()?.get("kind")?.text().ok();
+    field.text().ok().or_else(kind)
+}
+
+/// For each kind of router, by its number: does the queue give its feedback to those that ask?
 pub(super) type Served = [bool; RouterKind::ALL.len()];
 
 fn served(queue: Option<&QueueConfig>) -> Served {
@@ -362,14 +409,13 @@ fn served(queue: Option<&QueueConfig>) -> Served {
     served
 }
 
-/// What may wait where nothing is said: 100 ms at the rate, a bandwidth-delay product of most of the
-/// Internet, and 16 full packets at least; with AQM that keeps waiting times short by
-/// itself, as much as Linux and RFC 8290 section 5.2 let it have.
-fn default_queue(aqm: &str, rate: Rate) -> String {
-    match aqm {
-        "fq-codel" => "10240p".to_owned(),
-        "codel" | "pie" | "dualpi2" => "1000p".to_owned(),
-        _ => format!("{}B", (rate.as_bps() / 80).max(16 * FULL_PACKET)),
+/// The limit where none is given: that of the AQM, or 100 ms at the rate, a bandwidth-delay product
+/// of most of the Internet, and at least 16 full packets.
+fn default_queue(aqm: Option<AqmConfig>, rate: Rate) -> String {
+    match aqm.and_then(|aqm| aqm.default_limit()) {
+        Some(QueueLimit::Packets(packets)) => format!("{packets}p"),
+        Some(QueueLimit::Bytes(bytes)) => format!("{bytes}B"),
+        None => format!("{}B", (rate.as_bps() / 80).max(16 * FULL_PACKET)),
     }
 }
 
@@ -379,7 +425,7 @@ mod tests {
 
     fn read(file: &str, devices: &[&str], choice: &Choice) -> Result<Config, String> {
         let devices: Vec<String> = devices.iter().map(|name| (*name).to_owned()).collect();
-        Config::read(Some(file), &devices, choice).map_err(|error| error.to_string())
+        Config::read(Some(("r.toml", file)), &devices, choice).map_err(|error| error.to_string())
     }
 
     fn one(file: &str) -> Result<Settings, String> {
@@ -388,20 +434,27 @@ mod tests {
 
     #[test]
     fn every_word_makes_a_link() {
-        for qdisc in QDISCS {
+        for qdisc in qdiscs() {
             let corruption = if qdisc == "ceten" { "corruption = '1%'" } else { "" };
             let file = format!("rate = '5Mbit'\nqdisc = '{qdisc}'\n{corruption}");
             let settings = one(&file).unwrap();
             assert_eq!(settings.qdisc(), qdisc);
         }
-        let names: Vec<&str> = AqmConfig::forms().iter().map(|(words, _)| words.name).collect();
-        assert!(names.iter().all(|name| QDISCS.contains(name)), "{names:?}");
         assert_eq!(one("rate = '5Mbit'").unwrap().qdisc(), "fq-codel");
     }
 
     #[test]
     fn queues_are_as_long_as_is_said_or_100_ms() {
-        let queue = |file: &str| one(file).unwrap().link["queue"].as_str().unwrap().to_owned();
+        let queue = |file: &str| {
+            let settings = one(file).unwrap();
+            let stack: Arc<dyn Stack> = Ports::new() as _;
+            let mut link = settings.link.with_stacks(&std::iter::once(stack).collect());
+            link.set("links.wire.rate", &settings.rate.to_string()).unwrap();
+            match link.build().unwrap().links[0].kind.queue.limit {
+                QueueLimit::Packets(packets) => format!("{packets}p"),
+                QueueLimit::Bytes(bytes) => format!("{bytes}B"),
+            }
+        };
         // 100 ms of 50 Mbit/s are 625 kB; of 1 Mbit/s less than 16 packets.
         assert_eq!(queue("rate = '50Mbit'\nqdisc = 'xcp'"), "625000B");
         assert_eq!(queue("rate = '1Mbit'\nqdisc = 'droptail'"), "24000B");
@@ -461,26 +514,31 @@ mod tests {
     fn errors_say_what_would_be_right() {
         let error = |file: &str| one(file).unwrap_err();
         assert_eq!(error(""), "eth0: no rate: write --rate 50Mbit or rate = \"50Mbit\"");
-        assert!(error("rate = '0'").starts_with("eth0: the rate"));
-        assert_eq!(
-            error("rate = '5Mbit'\nqdisc = 'fq_codl'"),
-            "eth0: no qdisc fq_codl: did you mean fq-codel?"
-        );
-        assert!(error("rate = '5Mbit'\nqdisc = 'sfq2000'").contains("there are droptail, red,"));
-        assert_eq!(error("rat = '5Mbit'"), "eth0: no key `rat`: did you mean `rate`?");
-        assert!(error("rate = '5Mbit'\nqueue = '3x'").contains("queue"));
-        assert!(
-            error("rate = '5Mbit'\naqm = { kind = 'codel', traget = '5ms' }").contains("target")
-        );
-        assert!(error("rate = '5Mbit'\nqdisc = 'codel'\naqm = 'red'").contains("say the same"));
+        assert!(error("rate = '0'").starts_with("r.toml:1: rate = \"0\": "));
+        let near = error("rate = '5Mbit'\nqdisc = 'fq_codl'");
+        assert!(near.contains("r.toml:2: qdisc = \"fq_codl\": unknown word"), "{near}");
+        assert!(near.contains("did you mean `fq-codel`?"), "{near}");
+        let all = error("rate = '5Mbit'\nqdisc = 'sfq2000'");
+        assert!(all.contains("valid: droptail, red,"), "{all}");
+        let key = error("[interfaces.eth0]\nrat = '5Mbit'");
+        assert!(key.starts_with("r.toml:2: interfaces.eth0.rat: unknown key"), "{key}");
+        assert!(key.contains("did you mean `rate`?"), "{key}");
+        assert!(error("rate = '5Mbit'\nqueue = '3x'").contains("r.toml:2: "));
+        let nested = error("rate = '5Mbit'\naqm = { kind = 'codel', traget = '5ms' }");
+        assert!(nested.starts_with("r.toml:2: aqm.traget: unknown key"), "{nested}");
+        assert!(error("rate = '5Mbit'\nqdisc = 'codel'\naqm = 'red'").contains("says the same"));
         assert!(error("rate = '5Mbit'\nqdisc = 'ceten'").contains("--corruption 1%"));
-        assert!(error("rate = '5Mbit'\ncorruption = 1.5").contains("share of packets"));
+        assert!(error("rate = '5Mbit'\ncorruption = 1.5").starts_with("r.toml:2: corruption"));
+        let choice = Choice { qdisc: Some("fqcodel".to_owned()), ..Choice::default() };
+        let chosen = read("rate = '5Mbit'", &["a"], &choice).unwrap_err();
+        assert!(chosen.contains("unknown qdisc `fqcodel`"), "{chosen}");
         let none = read("rate = '5Mbit'", &[], &Choice::default()).unwrap_err();
         assert!(none.starts_with("no device"));
         let twice = read("rate = '5Mbit'", &["a", "a"], &Choice::default()).unwrap_err();
         assert_eq!(twice, "the device a is named twice");
         let long = read("rate = '5Mbit'", &["a-very-long-name"], &Choice::default()).unwrap_err();
         assert!(long.contains("no device has such a name"));
-        assert!(read("rate = ", &["a"], &Choice::default()).unwrap_err().starts_with("no TOML"));
+        let text = read("rate = ", &["a"], &Choice::default()).unwrap_err();
+        assert!(text.starts_with("r.toml:1: not valid TOML"), "{text}");
     }
 }

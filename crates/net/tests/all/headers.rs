@@ -8,7 +8,7 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_core::wire;
 use windward_net::headers::codepoint;
-use windward_net::port::{Outside, Port, Ports};
+use windward_net::port::{OutsidePacket, Port, Ports};
 use windward_netns::packet::{Ecn, Header, checksum};
 use windward_sim::Simulation;
 use windward_sim::stack::{Codepoint, End};
@@ -17,7 +17,7 @@ use windward_sim::stack::{Codepoint, End};
 struct Bench {
     simulation: Simulation,
     port: Port,
-    out: Vec<Outside>,
+    out: Vec<OutsidePacket>,
 }
 
 impl Bench {
@@ -43,7 +43,7 @@ impl Bench {
     }
 
     /// Goes on for so many milliseconds. What has come out?
-    fn run(&mut self, ms: u64) -> Vec<Outside> {
+    fn run(&mut self, ms: u64) -> Vec<OutsidePacket> {
         self.simulation.advance(self.simulation.now() + Duration::from_millis(ms));
         self.out.extend(std::iter::from_fn(|| self.port.pop()));
         std::mem::take(&mut self.out)
@@ -51,7 +51,7 @@ impl Bench {
 }
 
 /// The port from which each packet was sent.
-fn sources(out: &[Outside]) -> Vec<u16> {
+fn sources(out: &[OutsidePacket]) -> Vec<u16> {
     out.iter().map(|p| u16::from_be_bytes([p.bytes[20], p.bytes[21]])).collect()
 }
 

@@ -1,6 +1,7 @@
 //! One run drawn: windows, rates and queues over time.
 
 use windward_core::units::{Duration, Time};
+use windward_sim::trace::Instants;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use super::panel::{Mark, Panel, Scale, Series, stack};
@@ -50,9 +51,8 @@ const MAX_SAMPLES: u64 = 20_000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct RunChart {
-    interval: Duration,
     end: Time,
-    next: Option<Time>,
+    instants: Instants,
     /// Width of the bins that rates are kept in.
     bin: Duration,
     /// One for each group.
@@ -150,9 +150,8 @@ impl RunChart {
         }
         let queue = |link: usize| Line::new(scenario.links[link].name.to_string(), vec![link]);
         RunChart {
-            interval,
             end,
-            next: Some((Time::ZERO + interval).min(end)),
+            instants: Instants::until(end, interval),
             bin: scenario.bin,
             looks: group_styles(&protocols.collect::<Vec<_>>()),
             windows: Line::ordered(windows, scenario),
@@ -164,12 +163,15 @@ impl RunChart {
     /// The instant to which the simulation is to be advanced before [`RunChart::sample`] is called
     /// next; `None` after the last, which is the end of the run.
     pub fn next_sample(&self) -> Option<Time> {
-        self.next
+        self.instants.next()
     }
 
     /// Looks at a [`Simulation::traced`] that was advanced to [`RunChart::next_sample`].
     pub fn sample(&mut self, sim: &mut Simulation) {
-        let Some(now) = self.next else { return };
+        if self.instants.next().is_none() {
+            return;
+        }
+        let now = self.instants.take();
         let at = now.as_secs_f64();
         for line in &mut self.windows {
             let sum: f64 = line.of.iter().filter_map(|&flow| sim.flow(flow)).map(|f| f.cwnd).sum();
@@ -178,7 +180,6 @@ impl RunChart {
         for line in &mut self.queues {
             line.points.push((at, sim.link(line.of[0]).queue_packets as f64));
         }
-        self.next = (now < self.end).then(|| (now + self.interval).min(self.end));
     }
 
     /// Three panels below each other as one SVG document; `title` is for those who cannot see it.

@@ -88,16 +88,7 @@ fn run(experiment: &Experiment, effort: &Effort, threads: usize) -> Reproduction
     let cancel = AtomicBool::new(false);
     let report = ReportOptions::default();
     let list = std::slice::from_ref(experiment);
-    reproduce_with(
-        &Reproduction,
-        list,
-        effort,
-        &options(threads, &cancel),
-        &report,
-        dir.path(),
-        &noisy,
-    )
-    .unwrap()
+    reproduce_with(list, effort, &options(threads, &cancel), &report, dir.path(), &noisy).unwrap()
 }
 
 #[test]
@@ -210,8 +201,7 @@ fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
     let list = [experiment(0.0)];
     let report = ReportOptions::default();
     let summary =
-        reproduce_with(&Reproduction, &list, &Effort::Quick, &options, &report, dir.path(), &noisy)
-            .unwrap();
+        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
     // One in any case; two choices have one other value each.
     assert_eq!(summary.claims[0].readings.len(), 1);
     assert!(summary.claims[0].in_readings().ends_with(" of 2 readings, 1 not judged"));
@@ -234,8 +224,7 @@ fn all_readings_are_judged_whatever_the_budget_if_that_is_asked_for() {
     list[0].all_readings = true;
     let report = ReportOptions::default();
     let summary =
-        reproduce_with(&Reproduction, &list, &Effort::Quick, &options, &report, dir.path(), &noisy)
-            .unwrap();
+        reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
     assert_eq!((summary.claims[0].readings.len(), summary.claims[0].left_out), (2, 0));
 }
 
@@ -266,15 +255,8 @@ fn neither_threads_nor_an_interruption_show() {
     let whole = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
     let report = ReportOptions::default();
-    let summary = reproduce_with(
-        &Reproduction,
-        list,
-        &Effort::Quick,
-        &options(1, &cancel),
-        &report,
-        whole.path(),
-        &noisy,
-    );
+    let summary =
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, whole.path(), &noisy);
     let runs = summary.unwrap().runs;
     let expected = all(whole.path());
     assert!(expected.iter().any(|(name, _)| name == "mine-readings.csv"));
@@ -289,15 +271,8 @@ fn neither_threads_nor_an_interruption_show() {
             }
             noisy(scenario, cancel)
         };
-        let stopped = reproduce_with(
-            &Reproduction,
-            list,
-            &Effort::Quick,
-            &options(2, &cancel),
-            &report,
-            dir.path(),
-            &until,
-        );
+        let stopped =
+            reproduce_with(list, &Effort::Quick, &options(2, &cancel), &report, dir.path(), &until);
         assert!(matches!(stopped, Err(LabError::Cancelled)));
         // As if it had been killed while it wrote a record.
         let journal = journals(dir.path()).pop().unwrap();
@@ -305,15 +280,8 @@ fn neither_threads_nor_an_interruption_show() {
         fs::write(&journal, &bytes[..bytes.len() - 7 * (stop % 2)]).unwrap();
         let cancel = AtomicBool::new(false);
         let resume = ReportOptions { resume: true, ..ReportOptions::default() };
-        let again = reproduce_with(
-            &Reproduction,
-            list,
-            &Effort::Quick,
-            &options(3, &cancel),
-            &resume,
-            dir.path(),
-            &noisy,
-        );
+        let again =
+            reproduce_with(list, &Effort::Quick, &options(3, &cancel), &resume, dir.path(), &noisy);
         let again = again.unwrap();
         assert_eq!(again.runs, runs, "stopped after {stop}");
         assert!(again.resumed >= stop.saturating_sub(2), "{} of {stop}", again.resumed);
@@ -332,15 +300,7 @@ fn a_journal_of_something_else_is_not_resumed() {
         };
         let list = std::slice::from_ref(experiment);
         let report = ReportOptions { resume, ..ReportOptions::default() };
-        reproduce_with(
-            &Reproduction,
-            list,
-            &Effort::Quick,
-            &options(1, &cancel),
-            &report,
-            dir.path(),
-            &until,
-        )
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
     };
     let none = attempt(&experiment(0.0), true, u64::MAX).unwrap_err().to_string();
     assert!(none.contains("there is nothing to resume"), "{none}");
@@ -366,15 +326,7 @@ fn who_begins_anew_loses_nothing() {
         };
         let list = std::slice::from_ref(experiment);
         let report = ReportOptions { resume, ..ReportOptions::default() };
-        reproduce_with(
-            &Reproduction,
-            list,
-            &Effort::Quick,
-            &options(1, &cancel),
-            &report,
-            dir.path(),
-            &until,
-        )
+        reproduce_with(list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until)
     };
     let (first, other) = (experiment(1e6), experiment(0.0));
     assert!(attempt(&first, false, 20).is_err());
@@ -404,30 +356,15 @@ fn a_report_that_was_interrupted_says_what_is_missing() {
     let list = [experiment(0.0)];
     let report = ReportOptions::default();
     let page = || fs::read_to_string(dir.path().join("index.html")).unwrap();
-    let stopped = reproduce_with(
-        &Reproduction,
-        &list,
-        &Effort::Quick,
-        &options(1, &cancel),
-        &report,
-        dir.path(),
-        &until,
-    );
+    let stopped =
+        reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until);
     assert!(stopped.is_err());
     let text = page();
     assert!(text.contains("<b>Interrupted</b>: 3 claims are still to be judged"), "{text}");
     assert!(text.contains("1 of 1<br><small>2 to come</small>"), "{text}");
     let cancel = AtomicBool::new(false);
-    reproduce_with(
-        &Reproduction,
-        &list,
-        &Effort::Quick,
-        &options(1, &cancel),
-        &report,
-        dir.path(),
-        &noisy,
-    )
-    .unwrap();
+    reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &noisy)
+        .unwrap();
     assert!(!page().contains("Interrupted"));
 }
 
@@ -449,8 +386,7 @@ fn a_wrong_reading_is_found_before_anything_runs() {
     let report = ReportOptions::default();
     let list = [experiment];
     let options = options(1, &cancel);
-    let error =
-        reproduce_with(&Reproduction, &list, &Effort::Quick, &options, &report, &out, &count);
+    let error = reproduce_with(&list, &Effort::Quick, &options, &report, &out, &count);
     let error = error.unwrap_err().to_string();
     assert!(error.contains("unknown key `quux`"), "{error}");
     assert!(error.contains("reading queue = 10"), "{error}");

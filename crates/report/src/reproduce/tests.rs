@@ -8,7 +8,7 @@ fn run(out: &Path) -> Result<ReproductionSummary, LabError> {
     let cancel = AtomicBool::new(false);
     let options = options(2, &cancel);
     let report = ReportOptions::default();
-    reproduce_with(&Reproduction, &[experiment()], &Effort::Quick, &options, &report, out, &fake)
+    reproduce_with(&[experiment()], &Effort::Quick, &options, &report, out, &fake)
 }
 
 /// All text of all pages.
@@ -79,15 +79,8 @@ fn what_is_interrupted_before_its_first_run_leaves_no_folder() {
             cancel.store(true, Ordering::Relaxed);
             Err(LabError::Cancelled)
         };
-        let stopped = reproduce_with(
-            &Reproduction,
-            &[experiment()],
-            &Effort::Quick,
-            &options,
-            &report,
-            &out,
-            &stop,
-        );
+        let stopped =
+            reproduce_with(&[experiment()], &Effort::Quick, &options, &report, &out, &stop);
         assert!(matches!(stopped, Err(LabError::Cancelled)));
         assert!(!out.exists());
     }
@@ -100,8 +93,7 @@ fn tables_of_an_earlier_run_do_not_stay_beside_new_ones() {
     let every = ReportOptions { every_table: true, ..ReportOptions::default() };
     let list = [experiment()];
     let options = options(2, &cancel);
-    reproduce_with(&Reproduction, &list, &Effort::Quick, &options, &every, dir.path(), &fake)
-        .unwrap();
+    reproduce_with(&list, &Effort::Quick, &options, &every, dir.path(), &fake).unwrap();
     let foreign = dir.path().join("mine-notes.csv");
     fs::write(&foreign, "not ours").unwrap();
     let flows = dir.path().join("mine-flows.parquet");
@@ -118,15 +110,8 @@ fn a_foreign_page_of_a_paper_is_refused_before_anything_runs() {
     let never = |_: &Scenario, _: &AtomicBool| panic!("it ran");
     let report = ReportOptions::default();
     let options = options(1, &cancel);
-    let refused = reproduce_with(
-        &Reproduction,
-        &[experiment()],
-        &Effort::Quick,
-        &options,
-        &report,
-        dir.path(),
-        &never,
-    );
+    let refused =
+        reproduce_with(&[experiment()], &Effort::Quick, &options, &report, dir.path(), &never);
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("own-experiments.html: this page is not a report"), "{refused}");
 }
@@ -160,15 +145,8 @@ fn a_reference_to_an_experiment_that_was_not_run_is_inconclusive() {
     let cancel = AtomicBool::new(false);
     let options = options(1, &cancel);
     let report = ReportOptions::default();
-    let summary = reproduce_with(
-        &Reproduction,
-        &[experiment],
-        &Effort::Quick,
-        &options,
-        &report,
-        dir.path(),
-        &fake,
-    );
+    let summary =
+        reproduce_with(&[experiment], &Effort::Quick, &options, &report, dir.path(), &fake);
     let claims = summary.unwrap().claims;
     assert_eq!(claims[3].verdict, Verdict::Inconclusive);
     assert_eq!(claims[3].checks[0].measured(), "`other` was not run");
@@ -182,8 +160,7 @@ fn run_of(names: &[&str], out: &Path) -> (ReproductionSummary, String) {
     let options = options(2, &cancel);
     let report = ReportOptions::default();
     let summary =
-        reproduce_with(&Reproduction, &experiments, &Effort::Quick, &options, &report, out, &fake)
-            .unwrap();
+        reproduce_with(&experiments, &Effort::Quick, &options, &report, out, &fake).unwrap();
     (summary, pages(out))
 }
 
@@ -264,16 +241,7 @@ fn a_protocol_that_cannot_be_measured_has_a_dash_with_the_reason() {
     let cancel = AtomicBool::new(false);
     let options = options(2, &cancel);
     let report = ReportOptions::default();
-    reproduce_with(
-        &Reproduction,
-        &[experiment],
-        &Effort::Quick,
-        &options,
-        &report,
-        dir.path(),
-        &fake,
-    )
-    .unwrap();
+    reproduce_with(&[experiment], &Effort::Quick, &options, &report, dir.path(), &fake).unwrap();
     let page = pages(dir.path());
     let (_, row) = page.split_once(">lr-xtcp</th>").unwrap();
     let (row, _) = row.split_once("</tr>").unwrap();

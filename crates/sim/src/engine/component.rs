@@ -1,4 +1,4 @@
-//! What can have events, and who goes first at one instant.
+//! Components that can have events, and their order at one instant.
 
 /// A component as a number: its kind in the high bits, its index in the low.
 pub(super) type ComponentId = u32;
@@ -6,7 +6,7 @@ pub(super) type ComponentId = u32;
 /// Bits of the index.
 const INDEX_BITS: u32 = 29;
 
-/// What an event is about. At one instant, queues are served before packets arrive, and packets
+/// Subject of an event. At one instant, queues are served before packets arrive, and packets
 /// arrive before timers expire: their order here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Component {
@@ -50,7 +50,7 @@ impl Component {
         }
     }
 
-    /// What goes into the lot within a rank. It does not depend on what the engine leaves out.
+    /// Input to the lot within a rank. It does not depend on the events that the engine leaves out.
     #[inline]
     pub(super) fn salt(self, seed: u64) -> u64 {
         let (rank, index) = self.parts();

@@ -9,11 +9,11 @@ use crate::outcome::{FlowOutcome, GroupOutcome};
 /// Bytes in bins of time.
 #[derive(Debug)]
 pub(super) struct Bins {
-    /// When the bin that is being filled begins and ends, and what is in it.
+    /// Beginning, end and bytes of the bin that is being filled.
     from: Time,
     until: Time,
     filling: u64,
-    /// What is in the others.
+    /// Bytes in the other bins.
     bytes: Vec<u64>,
     width: Duration,
 }
@@ -46,8 +46,8 @@ impl Bins {
         self.until = self.from + self.width;
     }
 
-    /// Bits per second in each bin up to `until`. Whole bins only: a last one that the run cuts
-    /// short would look like a pause.
+    /// Bits per second in each whole bin up to `until`. A last bin that the run cuts short is left
+    /// out, since it would look like a pause.
     pub(super) fn rates(&mut self, until: Time) -> Vec<f64> {
         self.turn_to(self.from);
         let whole = (until.as_ps() / self.width.as_ps()) as usize;
@@ -57,12 +57,12 @@ impl Bins {
     }
 }
 
-/// What the flows of a group put through their bottlenecks.
+/// Traffic of the flows of a group through their bottlenecks.
 #[derive(Debug)]
 pub(super) struct Group {
     name: String,
     pub(super) bins: Bins,
-    /// Of datagrams, if there were any.
+    /// Delays of datagrams, if there were any.
     pub(super) delays: Option<Box<Delays>>,
 }
 
@@ -71,42 +71,28 @@ impl Group {
         Group { name: name.to_owned(), bins: Bins::new(bin), delays: None }
     }
 
-    /// The groups' rows of the outcome, from the rows of the flows.
+    /// Outcomes of the groups, from those of the flows.
     pub(super) fn close(
         groups: Vec<Group>,
         flows: &[FlowOutcome],
         window: Span,
     ) -> Vec<GroupOutcome> {
-        let first_bin = |bins: &Bins| window.from.as_ps().div_ceil(bins.width.as_ps()) as usize;
-        let row = |mut group: Group| GroupOutcome {
-            name: group.name,
-            flows: 0,
-            goodput_bps: 0.0,
-            throughput_bps: 0.0,
-            packets_sent: 0,
-            retransmissions: 0,
-            timeouts: 0,
-            mean_cwnd: 0.0,
-            delays: group.delays,
-            datagrams_lost: 0,
-            throughput_bins: group.bins.rates(window.until),
-            first_bin: first_bin(&group.bins),
-        };
-        let mut rows: Vec<GroupOutcome> = groups.into_iter().map(row).collect();
+        let mut of_group = vec![Vec::new(); groups.len()];
         for flow in flows {
-            let row = &mut rows[flow.group];
-            row.flows += 1;
-            row.goodput_bps += flow.goodput_bps;
-            row.throughput_bps += flow.throughput_bps;
-            row.packets_sent += flow.packets_sent;
-            row.retransmissions += flow.retransmissions;
-            row.timeouts += flow.timeouts;
-            row.mean_cwnd += flow.mean_cwnd;
-            row.datagrams_lost += flow.datagrams.map_or(0, |datagrams| datagrams.lost);
+            of_group[flow.group].push(flow);
         }
-        for row in &mut rows {
-            row.mean_cwnd /= row.flows.max(1) as f64;
-        }
-        rows
+        let rows = groups.into_iter().zip(of_group).map(|(mut group, flows)| {
+            let first_bin = window.from.as_ps().div_ceil(group.bins.width.as_ps()) as usize;
+            let mut row = GroupOutcome::of(group.name, flows);
+            let mean_delay = group.delays.as_deref().and_then(Delays::mean);
+            row.mean_delay_s = mean_delay.map(Duration::as_secs_f64);
+            GroupOutcome {
+                delays: group.delays,
+                throughput_bins: group.bins.rates(window.until),
+                first_bin,
+                ..row
+            }
+        });
+        rows.collect()
     }
 }

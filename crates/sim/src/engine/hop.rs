@@ -1,4 +1,4 @@
-//! One directed link in the engine: its state machine, what it carries, and its books.
+//! A directed link in the engine: its state machine, the packets on its wire, and its counts.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,13 +14,13 @@ use crate::name::Name;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
 use crate::scenario::{LinkConfig, LinkKind};
 
-/// A link with what is on its wire.
+/// A link with the packets on its wire.
 #[derive(Debug)]
 pub(super) struct Hop {
     pub(super) link: Link<PacketId>,
     pub(super) wire: OnWire,
     pub(super) books: Books,
-    /// Only where packets wait in the link.
+    /// Events, if packets wait in the link.
     pub(super) queue: Option<Box<QueueEvents>>,
 }
 
@@ -28,18 +28,18 @@ pub(super) struct Hop {
 #[derive(Debug)]
 pub(super) struct QueueEvents {
     alarm: Alarm,
-    /// Does it go off whenever the link has something to do, and not only when that can no longer
-    /// be put off?
+    /// True if the alarm goes off whenever the link has something to do; else it goes off only when
+    /// that cannot be put off any longer.
     is_prompt: bool,
 }
 
 impl QueueEvents {
-    /// An event has been taken. Is the link to be advanced?
+    /// Takes an event. Returns true if the link is to be advanced.
     pub(super) fn goes_off(&mut self, schedule: &mut Schedule, link: u32, now: Time) -> bool {
         self.alarm.goes_off(schedule, Component::Queue(link).id(), now)
     }
 
-    /// Sees to it that the link is advanced in time.
+    /// Sets the alarm so that the link is advanced in time.
     #[inline]
     pub(super) fn follow(&mut self, schedule: &mut Schedule, id: u32, link: &Link<PacketId>) {
         let due = if self.is_prompt { link.next_event() } else { link.latest_advance() };
@@ -50,8 +50,8 @@ impl QueueEvents {
 }
 
 impl Hop {
-    /// `holds` uses a [`QueuedLink`] even where a link of arithmetic would do; `is_prompt` lets it do
-    /// everything at its instant.
+    /// Makes a link. `holds` asks for a [`QueuedLink`] even where arithmetic would do; `is_prompt`
+    /// asks for an event at every instant at which the link acts.
     pub(super) fn new(
         spec: &LinkConfig,
         seed: u64,
@@ -79,7 +79,7 @@ impl Hop {
         Hop { link, wire: OnWire::default(), books: Books::default(), queue }
     }
 
-    /// Sees to it that the link is advanced in time.
+    /// Sets the alarm so that the link is advanced in time.
     #[inline]
     pub(super) fn follow(&mut self, link: u32, schedule: &mut Schedule) {
         if let Some(queue) = &mut self.queue {
@@ -87,35 +87,35 @@ impl Hop {
         }
     }
 
-    /// Is there a notifier at the far end?
+    /// True if there is a notifier at the far end.
     pub(super) fn notifies(&self) -> bool {
         self.link.has_notifier()
     }
 
-    /// Do packets arrive in the order in which they leave?
+    /// True if packets arrive in the order in which they leave.
     pub(super) fn keeps_order(&self) -> bool {
         self.link.keeps_order()
     }
 
-    /// May a packet be offered before it is there, if all come in order?
+    /// True if packets may be offered before they arrive, as long as all come in order.
     pub(super) fn runs_ahead(&self) -> bool {
         self.queue.as_ref().is_none_or(|queue| !queue.is_prompt)
     }
 
-    /// A packet of `size` bytes comes at `at`: its way, if the link is arithmetic and nothing looks
-    /// at the packet; else it is still to be offered to the link.
+    /// Passes a packet of `size` bytes that comes at `at`, if the link is arithmetic and nothing
+    /// looks at the packet. Else the packet is still to be offered to the link.
     #[inline]
     pub(super) fn pass(&mut self, at: Time, size: u32) -> Option<Departure> {
         let Link::Fifo(link) = &mut self.link else { return None };
         link.pass(at, size)
     }
 
-    /// Reads something of each part, to have it in the caches.
+    /// Reads something of each part, so that it is in the caches.
     pub(super) fn touch(&self) {
         black_box((self.link.next_event(), self.books.passed, self.wire.first()));
     }
 
-    /// The probability that a packet of `size` bytes survives the link, as the notifier knows it.
+    /// Probability that a packet of `size` bytes survives the link, as the notifier knows it.
     pub(super) fn survival(&mut self, size: u32) -> Option<Probability> {
         self.link.notifier().map(|notifier| notifier.survival(size))
     }
@@ -130,7 +130,7 @@ impl Hop {
         self.books.sent_bytes() - self.link.unsent_bytes(now)
     }
 
-    /// The link's row of the outcome at the end of the run.
+    /// Outcome of the link at the end of the run.
     pub(super) fn close(
         self,
         name: Name,
@@ -142,12 +142,12 @@ impl Hop {
         let Books { passed, passed_bytes, outside, mut waited, on_wire_at_end, .. } = self.books;
         let busy = rest.busy + (self.link.passing_time(passed_bytes) - outside);
         let mut in_flight = on_wire_at_end + rest.on_wire_at_end;
-        // What still waits has not been entered yet.
+        // Packets that still wait have not been entered yet.
         for arrived in self.link.arrival_times() {
             waited += window.overlap(arrived, window.until);
             in_flight += 1;
         }
-        let length = window.until.since(window.from).as_secs_f64();
+        let length = window.seconds();
         LinkOutcome {
             name,
             utilization: self.link.changing_utilization().unwrap_or(busy.as_secs_f64() / length),
@@ -166,7 +166,7 @@ impl Hop {
 }
 
 /// Packets that will reach the far end, in order, unless the next link took them already: a list
-/// through the [`Slab`], for a packet is on one wire at a time.
+/// through the [`Slab`], since a packet is on one wire at a time.
 #[derive(Debug)]
 pub(super) struct OnWire {
     /// When the first arrives.
@@ -175,7 +175,7 @@ pub(super) struct OnWire {
     last: PacketId,
 }
 
-/// In place of a packet: the wire is empty.
+/// Stands for a packet where the wire is empty.
 const NOBODY: PacketId = PacketId::MAX;
 
 impl Default for OnWire {
@@ -185,7 +185,7 @@ impl Default for OnWire {
 }
 
 impl OnWire {
-    /// Adds a packet that arrives at `at`, after all others. Is it the first?
+    /// Adds a packet that arrives at `at`, after all others. Returns true if it is the first.
     #[inline]
     pub(super) fn push(&mut self, slab: &mut Slab, at: Time, packet: PacketId) -> bool {
         let last = std::mem::replace(&mut self.last, packet);
@@ -208,7 +208,7 @@ impl OnWire {
         (self.first != NOBODY).then_some(self.at)
     }
 
-    /// Takes the first packet off; when the next one arrives, or never.
+    /// Takes the first packet off. Returns it and when the next one arrives, or never.
     #[inline]
     pub(super) fn pop(&mut self, slab: &Slab) -> (PacketId, Time) {
         let packet = self.first;
@@ -222,11 +222,11 @@ impl OnWire {
 /// Packets on a wire whose packets may overtake each other. Each has an event of its own.
 #[derive(Debug, Default)]
 pub(super) struct Unordered {
-    /// When each arrives, and its place in the order in which they left.
+    /// Time of arrival of each packet, and its place in the order of departure.
     packets: BinaryHeap<Reverse<(Time, u64, PacketId)>>,
     left: u64,
-    /// One more than the latest that has arrived: what arrives after that is reordered (RFC 4737
-    /// section 3.3).
+    /// One more than the latest place that has arrived: a packet with a lower one is reordered (RFC
+    /// 4737 section 3.3).
     expected: u64,
     pub(super) reordered: u64,
 }
@@ -250,7 +250,7 @@ impl Unordered {
     }
 }
 
-/// The span of time that figures cover.
+/// Measured part of the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: Time,
@@ -258,11 +258,16 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Does what happens at `at` count? What happens as the warm-up ends is part of it, but for the
-    /// instant zero.
+    /// True if an event at `at` counts. The end of the warm-up belongs to the warm-up, except at
+    /// time zero.
     #[inline]
     pub(super) fn counts(self, at: Time) -> bool {
         at > self.from || self.from == Time::ZERO
+    }
+
+    /// Length in seconds.
+    pub(super) fn seconds(self) -> f64 {
+        self.until.since(self.from).as_secs_f64()
     }
 
     /// The part of `start..end` inside.
@@ -272,23 +277,23 @@ impl Span {
     }
 }
 
-/// What a link counts.
+/// Counts of a link.
 #[derive(Debug, Default)]
 pub(super) struct Books {
-    /// What passed by arithmetic alone: packets and bytes.
+    /// Packets that passed by arithmetic alone.
     passed: u64,
     passed_bytes: u64,
-    /// What of their time on the wire lies outside the window.
+    /// Part of their time on the wire that lies outside the window.
     outside: Duration,
-    /// Sum of waiting times; over the time, the mean queue (Little's law).
+    /// Sum of waiting times; divided by the length of the window, the mean queue (Little's law).
     waited: Duration,
     /// Packets that passed and are under way when the run ends.
     on_wire_at_end: u64,
-    /// Made with the first packet that did not pass.
+    /// Counts of the other packets; made with the first of them.
     rest: Option<Box<Rest>>,
 }
 
-/// What counts the packets that were looked at.
+/// Counts of the packets that were offered to the link.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rest {
     pub(super) arrived: u64,
@@ -322,7 +327,7 @@ impl Books {
         true
     }
 
-    /// As [`Books::pass`] for what may lie outside the window in part.
+    /// [`Books::pass`] of a packet that may lie outside the window in part.
     #[inline(never)]
     fn pass_partly(&mut self, window: Span, arrived: Time, departure: &Departure) -> bool {
         let Departure { start, end, arrival, .. } = *departure;
@@ -361,23 +366,23 @@ impl Books {
         !destroyed
     }
 
-    /// What counts the packets that were looked at.
+    /// Counts of the packets that were offered to the link.
     #[inline]
     pub(super) fn rest(&mut self) -> &mut Rest {
         self.rest.get_or_insert_default()
     }
 
-    /// The counts of these packets so far.
+    /// Copy of these counts.
     pub(super) fn so_far(&self) -> Rest {
         self.rest.as_deref().copied().unwrap_or_default()
     }
 
-    /// Packets that have come.
+    /// Packets that have arrived.
     pub(super) fn arrived(&self) -> u64 {
         self.passed + self.so_far().arrived
     }
 
-    /// Bytes put on the wire, what still waits for its turn there among them.
+    /// Bytes put on the wire, including those that still wait for their turn there.
     fn sent_bytes(&self) -> u64 {
         self.passed_bytes + self.so_far().sent_bytes
     }

@@ -1,29 +1,35 @@
-//! Real-time video: a synthetic encoder, what its receiver makes of the frames, and the circuit
-//! breaker that would have stopped it.
+//! Real-time video: a synthetic encoder, the frames at its receiver, and the circuit breaker that
+//! would have stopped it.
 //!
-//! The encoder is the statistical model of RFC 8593 section 5 in its steady state (section 5.3): intervals
-//! between frames and sizes of frames differ from those of the target rate by independent zero-mean
-//! Laplacian shares of scale `variation` (0.15 in the RFC). A frame leaves as packets back to back.
-//! Deviations:
+//! The encoder is the statistical model of RFC 8593 section 5 in its steady state (section 5.3):
+//! intervals between frames and sizes of frames differ from those of the target rate by independent
+//! zero-mean Laplacian shares of scale `variation` (0.15 in the RFC). A frame leaves as packets
+//! back to back. Deviations:
 //! - The target counts bits on the wire, headers included; the RFC's are those of the encoder.
-//! - A share beyond +-100 % is drawn again, one of 786 at the scale of the RFC, which leaves that open.
-//! - The reaction to changes of the target, with its latency and its burst (sections 5.1 and 5.2), and the
-//!   range of rates (section 5.4) are left out, as the target of a source that does not adapt never changes.
+//! - A share beyond +-100 % is drawn again, one of 786 at the scale of the RFC, which leaves that
+//!   open.
+//! - The reaction to changes of the target, with its latency and its burst (sections 5.1 and 5.2),
+//!   and the range of rates (section 5.4) are left out, as the target of a source that does not
+//!   adapt never changes.
 //!
-//! The circuit breaker is the third of RFC 8083 (section 4.3): transmission should cease when, over the last
-//! CB_INTERVAL of more than as many reports, a source sends more than ten times what TCP would at the RTT
-//! and the mean fraction lost that the reports show. As the RFC recommends, TCP's throughput is the
-//! simplified equation with b = 1; the full one, which it allows and which trips earlier, is not used. A
-//! fraction is the eight bits of RFC 3550 section 6.4.1, the RTT is smoothed (section 3), the size of
-//! packets is the mean over the last four frames, as G is 1 for an encoder that can change its rate at each
-//! frame, and CB_INTERVAL is that of the report before, as it is calculated after the check. Deviations:
-//! - Tf is the nominal time between frames, and Td is Tdr, `report_interval`, without randomization.
-//! - Nothing comes back, so that no report is ever lost: an RTT is the mean one-way delay of an interval and
-//!   the same as propagation for the way back, and a report tells of what was sent in its interval.
+//! The circuit breaker is the third of RFC 8083 (section 4.3): transmission should cease when, over
+//! the last CB_INTERVAL of more than as many reports, a source sends more than ten times what TCP
+//! would at the RTT and the mean fraction lost that the reports show. As the RFC recommends, TCP's
+//! throughput is the simplified equation with b = 1; the full one, which it allows and which trips
+//! earlier, is not used. A fraction is the eight bits of RFC 3550 section 6.4.1, the RTT is
+//! smoothed (section 3), the size of packets is the mean over the last four frames, as G is 1 for
+//! an encoder that can change its rate at each frame, and CB_INTERVAL is that of the report before,
+//! as it is calculated after the check. Deviations:
+//! - Tf is the nominal time between frames, and Td is Tdr, `report_interval`, without
+//!   randomization.
+//! - Nothing comes back, so that no report is ever lost: an RTT is the mean one-way delay of an
+//!   interval and the same as propagation for the way back, and a report tells of what was sent in
+//!   its interval.
 //! - It stops nothing, and begins anew after each time it would have.
 //!
-//! The other circuit breakers are not computed: the first sees that nobody reports and the second that nothing
-//! arrives (sections 4.1 and 4.2), and the fourth has no bound in the text (section 4.4).
+//! The other circuit breakers are not computed: the first detects missing reports, the second
+//! detects that nothing arrives (sections 4.1 and 4.2), and the fourth has no bound in the text
+//! (section 4.4).
 
 use std::collections::BTreeMap;
 
@@ -32,37 +38,43 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
 use super::hop::Span;
-use crate::outcome::MediaOutcome;
+use crate::outcome::FlowMetrics;
 use crate::scenario::Media;
 
-/// What one stream of media knows of itself, at both ends.
+/// State of a stream of media, at both ends.
 #[derive(Debug)]
 pub(super) struct Encoder {
     media: Media,
-    /// When the frame under way was made, its number, its packets and which is next.
-    made: Time,
-    frame: u64,
-    packets: u32,
-    sent: u32,
-    /// Size of its last packet.
-    last: u32,
+    frame: Frame,
     /// Bytes and packets of the latest frames.
     latest: [(u64, u64); 4],
     /// When the next frame is made.
     next: Time,
-    /// The least one-way delay of a packet, and how much each further one adds.
+    /// Minimum one-way delay of a packet, and how much each further packet of a frame adds.
     least: Duration,
     further: Duration,
-    /// Packets that have arrived of frames that are not whole.
+    /// Packets that have arrived of incomplete frames.
     arrived: BTreeMap<u64, u32>,
     frames: u64,
     in_time: u64,
-    reports: Vec<Report>,
+    reports: Vec<ReportInterval>,
 }
 
-/// Sent, lost and arrived in an interval of reports, by the time of sending.
+/// The frame that is being sent.
+#[derive(Debug)]
+struct Frame {
+    made: Time,
+    number: u64,
+    /// Number of its packets, and of those that have been sent.
+    packets: u32,
+    sent: u32,
+    /// Size of its last packet.
+    last: u32,
+}
+
+/// Counts of packets that were sent in one interval between reports.
 #[derive(Debug, Clone, Copy, Default)]
-struct Report {
+struct ReportInterval {
     sent: u64,
     bytes: u64,
     lost: u64,
@@ -72,21 +84,17 @@ struct Report {
     size: f64,
 }
 
-/// Frames that are not whole are forgotten when so many begin after them.
+/// Incomplete frames are forgotten when this many frames have begun after them.
 const REMEMBERED: u64 = 1000;
 
-/// The most that a source may send over what TCP would (RFC 8083 section 4.3).
+/// Limit on the rate of a source, as a multiple of TCP's (RFC 8083 section 4.3).
 const EXCESS: f64 = 10.0;
 
 impl Encoder {
     pub(super) fn new(media: Media, start: Time, least: Duration, further: Duration) -> Self {
         Encoder {
             media,
-            made: start,
-            frame: 0,
-            packets: 0,
-            sent: 0,
-            last: 0,
+            frame: Frame { made: start, number: 0, packets: 0, sent: 0, last: 0 },
             latest: [(0, 0); 4],
             next: start,
             least,
@@ -100,21 +108,22 @@ impl Encoder {
 
     /// When the next packet leaves.
     pub(super) fn next(&self) -> Time {
-        if self.sent < self.packets { self.made } else { self.next }
+        if self.frame.sent < self.frame.packets { self.frame.made } else { self.next }
     }
 
-    /// The next packet leaves, now: writes its size and what tells of its frame.
+    /// Writes the size and the frame of the packet that leaves now.
     pub(super) fn emit(&mut self, stream: &mut Stream, packet_size: u32, packet: &mut Packet) {
-        if self.sent == self.packets {
+        if self.frame.sent == self.frame.packets {
             self.begin_frame(stream, packet_size);
         }
-        self.sent += 1;
-        packet.size = if self.sent == self.packets { self.last } else { packet_size };
-        packet.packet_seq = self.frame;
-        packet.trigger_seq = u64::from(self.packets);
-        packet.timestamp = self.made;
+        self.frame.sent += 1;
+        packet.size =
+            if self.frame.sent == self.frame.packets { self.frame.last } else { packet_size };
+        packet.packet_seq = self.frame.number;
+        packet.trigger_seq = u64::from(self.frame.packets);
+        packet.timestamp = self.frame.made;
         let (bytes, packets) = self.latest.iter().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        let report = self.report(self.made);
+        let report = self.report(self.frame.made);
         report.sent += 1;
         report.bytes += u64::from(packet.size);
         report.size = bytes as f64 / packets as f64;
@@ -124,33 +133,35 @@ impl Encoder {
         let interval = Duration::from_secs_f64(1.0 / self.media.fps);
         let bytes = self.media.rate.bytes_per_s() / self.media.fps;
         let bytes = (bytes * varied(stream, self.media.variation)).max(1.0) as u64;
-        self.made = self.next;
-        self.frame += 1;
+        self.frame.made = self.next;
+        self.frame.number += 1;
         // Bounds on the scenario keep this in 32 bits.
-        self.packets = bytes.div_ceil(u64::from(packet_size)) as u32;
-        self.sent = 0;
+        self.frame.packets = bytes.div_ceil(u64::from(packet_size)) as u32;
+        self.frame.sent = 0;
         self.latest.rotate_left(1);
-        self.latest[3] = (bytes, u64::from(self.packets));
+        self.latest[3] = (bytes, u64::from(self.frame.packets));
         let rest = bytes % u64::from(packet_size);
-        self.last = if rest == 0 { packet_size } else { rest as u32 };
+        self.frame.last = if rest == 0 { packet_size } else { rest as u32 };
         let gap = interval.mul_f64(varied(stream, self.media.variation));
-        self.next = self.made + gap.max(Duration::from_ps(1));
+        self.next = self.frame.made + gap.max(Duration::from_ps(1));
     }
 
-    /// How long a frame of so many packets may take, if it is to be in time.
+    /// Longest delay of a frame of this many packets that is in time.
     fn allowed(&self, packets: u64) -> Duration {
         self.least + self.further.saturating_mul(packets.saturating_sub(1)) + self.media.deadline
     }
 
-    /// Is a frame of so many packets that was made then one that figures count: after the warm-up,
-    /// and so early that it can be in time?
+    /// True if a frame of this many packets that was made at `made` counts: after the warm-up, and
+    /// early enough to be in time before the run ends.
     fn counts(&self, made: Time, packets: u64, window: Span) -> bool {
         window.counts(made) && made + self.allowed(packets) <= window.until
     }
 
-    /// The frame under way is counted once, with its first packet.
+    /// Counts the current frame, with its first packet.
     pub(super) fn count_frame(&mut self, window: Span) {
-        if self.sent == 1 && self.counts(self.made, u64::from(self.packets), window) {
+        if self.frame.sent == 1
+            && self.counts(self.frame.made, u64::from(self.frame.packets), window)
+        {
             self.frames += 1;
         }
     }
@@ -180,20 +191,25 @@ impl Encoder {
         self.report(packet.timestamp).lost += 1;
     }
 
-    fn report(&mut self, at: Time) -> &mut Report {
+    fn report(&mut self, at: Time) -> &mut ReportInterval {
         let interval = (at.as_ps() / self.media.report_interval.as_ps()) as usize;
         if self.reports.len() <= interval {
-            self.reports.resize(interval + 1, Report::default());
+            self.reports.resize(interval + 1, ReportInterval::default());
         }
         &mut self.reports[interval]
     }
 
-    pub(super) fn outcome(&self) -> MediaOutcome {
+    /// Adds to the metrics of its flow what media alone has.
+    pub(super) fn measure(&self, metrics: &mut FlowMetrics) {
         let (trips, first) = self.trips();
-        MediaOutcome { frames: self.frames, late: self.frames - self.in_time, trips, first }
+        metrics.frames = Some(self.frames);
+        metrics.late_frames = Some(self.frames - self.in_time);
+        metrics.circuit_breaker_trips = Some(trips);
+        metrics.circuit_breaker_first = first;
     }
 
-    /// How often the circuit breaker would have tripped, beginning anew after each, and when first.
+    /// Number of times that the circuit breaker would have tripped, if it began anew after each,
+    /// and the first of these times.
     fn trips(&self) -> (u64, Option<Time>) {
         let length = self.media.report_interval;
         let (frame, report) = (1.0 / self.media.fps, length.as_secs_f64());
@@ -202,17 +218,18 @@ impl Encoder {
         let (mut rtt, mut intervals) = (None, circuit_breaker_interval(frame, 0.0, report));
         for end in from + 1..=self.reports.len() {
             let latest = &self.reports[end - 1];
-            // Where nothing arrives, another circuit breaker acts.
+            // If nothing arrives, another circuit breaker acts.
             if latest.arrived == 0 {
                 continue;
             }
             let sample = latest.delays / latest.arrived as f64 + self.least.as_secs_f64();
             let smoothed = rtt.map_or(sample, |before| 0.8 * before + 0.2 * sample);
             rtt = Some(smoothed);
-            // It is for those that send a packet every max(Tdr, Tr).
+            // It applies to sources that send a packet every max(Tdr, Tr).
             if end - from > intervals && frame <= report.max(smoothed) {
                 let last = &self.reports[end - intervals..end];
-                let loss = last.iter().map(Report::fraction_lost).sum::<f64>() / intervals as f64;
+                let loss =
+                    last.iter().map(ReportInterval::fraction_lost).sum::<f64>() / intervals as f64;
                 let bytes = last.iter().map(|report| report.bytes).sum::<u64>();
                 let rate = bytes as f64 / (intervals as f64 * report);
                 if rate > EXCESS * tcp_throughput(latest.size, smoothed, loss) {
@@ -227,15 +244,16 @@ impl Encoder {
     }
 }
 
-impl Report {
-    /// The fraction lost of RFC 3550 section 6.4.1: 256ths, rounded down. What is under way is no loss.
+impl ReportInterval {
+    /// Fraction lost of RFC 3550 section 6.4.1: 256ths, rounded down. Packets under way are not
+    /// lost.
     fn fraction_lost(&self) -> f64 {
         let fraction = 256 * self.lost / (self.lost + self.arrived).max(1);
         fraction.min(255) as f64 / 256.0
     }
 }
 
-/// One and a Laplacian share of that scale; above 0 and below 2.
+/// One plus a Laplacian share of that scale; above 0 and below 2.
 fn varied(stream: &mut Stream, scale: f64) -> f64 {
     if scale == 0.0 {
         return 1.0;
@@ -250,15 +268,15 @@ fn varied(stream: &mut Stream, scale: f64) -> f64 {
     }
 }
 
-/// CB_INTERVAL of RFC 8083 section 4.3, in reports: of a source with a frame each `frame` seconds, an
-/// RTT, and a report each `report` seconds.
+/// CB_INTERVAL of RFC 8083 section 4.3, in reports, for a source with a frame every `frame`
+/// seconds, an RTT, and a report every `report` seconds.
 fn circuit_breaker_interval(frame: f64, rtt: f64, report: f64) -> usize {
     let longest = (10.0 * frame).max(10.0 * rtt).max(3.0 * report);
     let bounded = longest.min((3.0 * report).max(15.0));
     ((3.0 * bounded / (3.0 * report) - 1e-9).ceil() as usize).max(1)
 }
 
-/// What TCP would send in packets of `size` bytes, bytes per second: the simplified equation of RFC 8083
+/// Rate of TCP with packets of `size` bytes, bytes per second: the simplified equation of RFC 8083
 /// section 4.3, with b = 1. Infinite without losses.
 fn tcp_throughput(size: f64, rtt: f64, loss: f64) -> f64 {
     size / (rtt * (2.0 * loss / 3.0).sqrt())
@@ -334,8 +352,9 @@ mod tests {
                     encoder.on_arrival(arrival, &packet, window);
                 }
             }
-            let outcome = encoder.outcome();
-            (outcome.frames, outcome.late)
+            let mut metrics = FlowMetrics::default();
+            encoder.measure(&mut metrics);
+            (metrics.frames.unwrap(), metrics.late_frames.unwrap())
         };
         assert_eq!(at(154, false), (1, 0));
         assert_eq!(at(155, false), (2, 1));
@@ -345,8 +364,8 @@ mod tests {
     #[test]
     fn the_interval_of_the_circuit_breaker_by_hand() {
         // 25 frames a second, 0.1 s, reports each second: max(0.4, 1, 3) = 3, three reports. With
-        // reports each 5 s: max(0.4, 1, 15) = 15. A long path of 0.6 s: 6 s, 6 reports; of 2 s: 20 s, of
-        // which no more than max(15, 3) count.
+        // reports each 5 s: max(0.4, 1, 15) = 15. A long path of 0.6 s: 6 s, 6 reports; of 2 s: 20
+        // s, of which no more than max(15, 3) count.
         assert_eq!(circuit_breaker_interval(0.04, 0.1, 1.0), 3);
         assert_eq!(circuit_breaker_interval(0.04, 0.1, 5.0), 3);
         assert_eq!(circuit_breaker_interval(0.04, 0.6, 1.0), 6);
@@ -362,7 +381,7 @@ mod tests {
 
     #[test]
     fn a_fraction_lost_has_eight_bits() {
-        let report = |lost, arrived| Report { lost, arrived, ..Report::default() };
+        let report = |lost, arrived| ReportInterval { lost, arrived, ..ReportInterval::default() };
         // 256 / 300 is less than one, 25.6 are 25, and there is no 256.
         assert_eq!(report(1, 299).fraction_lost(), 0.0);
         assert_eq!(report(10, 90).fraction_lost(), 25.0 / 256.0);
@@ -370,8 +389,9 @@ mod tests {
         assert_eq!(report(0, 0).fraction_lost(), 0.0);
     }
 
-    /// Times the circuit breaker trips in ten seconds of 1 Mbit/s that begin at `start`, and when first, if
-    /// this share is lost and the rest arrives after 350 ms; and the latest mean size of packets.
+    /// Times the circuit breaker trips in ten seconds of 1 Mbit/s that begin at `start`, and when
+    /// first, if this share is lost and the rest arrives after 350 ms; and the latest mean size of
+    /// packets.
     fn tripped(start: u64, share: f64) -> (u64, Option<f64>, f64) {
         let (least, further) = (Duration::from_millis(50), Duration::from_millis(1));
         let start = Time::ZERO + Duration::from_secs(start);
@@ -392,22 +412,23 @@ mod tests {
                 encoder.on_arrival(arrival, &packet, window);
             }
         }
-        let MediaOutcome { trips, first, .. } = encoder.outcome();
+        let (trips, first) = encoder.trips();
         (trips, first.map(Time::as_secs_f64), encoder.reports.last().unwrap().size)
     }
 
     #[test]
     fn the_circuit_breaker_by_hand() {
-        // Frames of 5000 bytes in five packets: s = 1000. The RTT is 350 + 50 ms, so that CB_INTERVAL is
-        // max(0.4, 4, 3) = 4 from the first report on. 1 Mbit/s are 125 000 bytes per second. Of 125
-        // packets a second 12 or 13 are lost, 24 or 26 of 256; the mean of four reports is at least
-        // 24/256 = 0.094: X = 1000 / (0.4 sqrt(0.0625)) = 10 000 at most, and ten times that is less. More
-        // than four reports are there at 5 s, and again at 10 s.
+        // Frames of 5000 bytes in five packets: s = 1000. The RTT is 350 + 50 ms, so that
+        // CB_INTERVAL is max(0.4, 4, 3) = 4 from the first report on. 1 Mbit/s are 125 000 bytes
+        // per second. Of 125 packets a second 12 or 13 are lost, 24 or 26 of 256; the mean of four
+        // reports is at least 24/256 = 0.094: X = 1000 / (0.4 sqrt(0.0625)) = 10 000 at most, and
+        // ten times that is less. More than four reports are there at 5 s, and again at 10 s.
         assert_eq!(tripped(0, 0.1), (2, Some(5.0), 1000.0));
         // Counted from the first report that tells of anything.
         assert_eq!(tripped(20, 0.1), (2, Some(25.0), 1000.0));
-        // 4 %, 10/256 = 0.039: X = 1000 / (0.4 sqrt(0.026)) = 15 500. The bound lies at 6 %. The full
-        // equation would have tripped: 4 x 0.4 x 3 sqrt(0.0146) x 0.039 x 1.05 = 0.0238 more below, 11 300.
+        // 4 %, 10/256 = 0.039: X = 1000 / (0.4 sqrt(0.026)) = 15 500. The bound lies at 6 %. The
+        // full equation would have tripped: 4 x 0.4 x 3 sqrt(0.0146) x 0.039 x 1.05 = 0.0238 more
+        // below, 11 300.
         assert_eq!(tripped(0, 0.04), (0, None, 1000.0));
         assert_eq!(tripped(0, 0.0), (0, None, 1000.0));
     }
@@ -423,7 +444,7 @@ mod tests {
             frames.entry(packet.packet_seq).or_default().push(packet.size);
         }
         // Frame 20 has only begun; of the rest of it the encoder knows.
-        while encoder.sent < encoder.packets {
+        while encoder.frame.sent < encoder.frame.packets {
             let mut packet = Packet::default();
             encoder.emit(&mut stream, 1200, &mut packet);
             frames.entry(packet.packet_seq).or_default().push(packet.size);

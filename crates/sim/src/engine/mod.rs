@@ -1,205 +1,119 @@
 //! The engine: virtual time, packets and links.
 //!
 //! The life of a packet: an endpoint or a source puts it into the slab and
-//! [`Simulation::forward`]s it; each link says when it will be at the far end; there the next
-//! link or the endpoint takes it.
+//! [`Simulation::forward`]s it. Each link tells when the packet will be at the far end, where the
+//! next link or the endpoint takes it.
 //!
-//! What keeps it fast is what it leaves out. A DropTail or RED queue without router feedback is
-//! arithmetic: the departure of a packet is known when it arrives, so no event serves the
-//! queue. A queue in which packets wait makes up for what was due when it is next needed. A link
-//! whose packets all come over one other link, in order, is passed through at once, and so is a
-//! receiver that acknowledges at once: no event brings them there. Packets on one wire arrive in
-//! order, so only the first of them is in the event queue; where they may overtake each other, each
-//! has an event. Timers move their deadline without
-//! touching the queue unless it becomes earlier.
+//! The engine is fast because it leaves events out. A DropTail or RED queue without router feedback
+//! is arithmetic: the departure of a packet is known when it arrives, so no event serves the queue.
+//! A queue in which packets wait makes up for what was due when it is next needed. A link whose
+//! packets all come over one other link, in order, is passed through at once, and so is a receiver
+//! that acknowledges at once: no event brings packets there. Packets on one wire arrive in order,
+//! so only the first of them is in the event queue; where they may overtake each other, each has an
+//! event. Timers move their deadline without touching the queue unless it becomes earlier.
 
 mod ahead;
+mod change;
 mod component;
+mod datagrams;
 mod flow;
-mod foreign;
+mod flows;
 mod group;
+mod guarded;
 mod hop;
 mod media;
-mod names;
+mod network;
 mod observer;
 mod phases;
 mod route;
 mod sampler;
 mod schedule;
 mod slab;
+mod snapshot;
 mod source;
+mod stack_connection;
+mod transport;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
 
 use windward_core::endpoint::feedback::{Direction, Granularity, News, Notice, Notification};
-use windward_core::network::{ChannelConfig, Departure, Fate, Link};
+use windward_core::network::{Departure, Fate, Link};
 use windward_core::packet::{Flags, Label, Packet, PacketKind};
-use windward_core::units::{Duration, Rate, Time};
+use windward_core::units::Time;
 
-use self::ahead::MANY_LINKS;
+use self::ahead::{Ahead, MANY_LINKS};
+pub use self::change::{ChangeError, LinkChange};
 use self::component::Component;
-use self::flow::{Flow, Transfers, Transport};
-use self::foreign::Foreign;
+use self::flow::{Ends, Flow};
+use self::flows::{FlowOutcomes, Flows, Transfers};
 use self::group::Group;
-use self::hop::{Hop, Span, Unordered};
-use self::names::Names;
+use self::hop::{Hop, Span};
+use self::network::Network;
 pub use self::observer::{Loss, LossCause, Observer, OnWire};
 use self::route::{Onward, Routes, Step};
 use self::sampler::Sampler;
 use self::schedule::Schedule;
-use self::slab::{PacketId, Slab, Slot};
-use crate::outcome::{FlowOutcome, Outcome, Samples, jain};
-use crate::scenario::{FlowConfig, Scenario, Traffic, arrivals};
+use self::slab::{PacketId, Slot};
+pub use self::snapshot::{FlowSnapshot, LinkSnapshot};
+use crate::name::Names;
+use crate::outcome::{Outcome, Samples};
+use crate::scenario::{FlowConfig, Scenario, arrivals};
 use crate::stack::End;
 
 /// A run that can be advanced in steps and looked at in between.
 #[derive(Debug)]
 pub struct Simulation {
     now: Time,
-    /// What figures cover: from the end of the warm-up to the end of the run.
+    /// Measured part of the run: from the end of the warm-up to the end.
     window: Span,
     seed: u64,
     schedule: Schedule,
-    slab: Slab,
-    hops: Vec<Hop>,
-    /// Those in which packets wait.
-    queued: Vec<u32>,
-    /// What is on the wires of links that may reorder, by link.
-    unordered: BTreeMap<u32, Unordered>,
-    /// What has left a queue, of which step, and when it arrives, until it is taken on.
-    departed: VecDeque<(PacketId, Step, Time)>,
-    link_names: Names,
-    flow_names: Names,
-    routes: Routes,
-    /// Those of the scenario, and behind them the connections that come by themselves.
-    flows: Vec<Flow>,
-    transports: Vec<Option<Transport>>,
-    transfers: Transfers,
-    /// The connections of stacks; empty if there are none.
-    foreign: Vec<Option<Box<Foreign>>>,
-    groups: Vec<Group>,
+    network: Network,
+    flows: Flows,
     sampler: Option<Sampler>,
     observer: Option<Box<dyn Observer>>,
     warmed_up: bool,
-    /// Are there so many links that it pays to look ahead, and when was that done last?
-    looks_ahead: bool,
-    /// Do packets wait in every link until they leave?
-    holds: bool,
-    looked_at: u64,
+    /// With so many links that it pays to look [`Ahead`]: where in the schedule that was last done.
+    looked_at: Option<u64>,
     events: u64,
     fingerprint: u64,
 }
 
-/// One connection at an instant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FlowSnapshot {
-    /// Congestion window, packets.
-    pub cwnd: f64,
-    /// Slow start threshold, packets.
-    pub ssthresh: f64,
-    /// Smoothed round-trip time; zero before the first sample.
-    pub srtt: Duration,
-    /// Packets sent and not yet acknowledged or deemed lost.
-    pub in_flight: u64,
-    /// Bytes delivered uniquely so far.
-    pub delivered_bytes: u64,
-    /// Bytes that reached the receiver so far, those that had arrived before included; of a
-    /// [stack](crate::stack), which alone knows, as `delivered_bytes`.
-    pub arrived_bytes: u64,
-    /// Bytes put through the bottleneck so far.
-    pub bottleneck_bytes: u64,
-}
-
-/// One directed link at an instant.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LinkSnapshot {
-    /// Packets waiting behind the one in transmission.
-    pub queue_packets: u64,
-    /// Packets that have come to the queue so far.
-    pub arrived: u64,
-    /// Packets dropped by the queue so far.
-    pub dropped: u64,
-    /// Packets destroyed by the channel so far.
-    pub corrupted: u64,
-    /// Packets marked by the queue or its router so far.
-    pub marked: u64,
-    /// Bytes put on the wire so far.
-    pub sent_bytes: u64,
-    /// The value that its router sends out to the flows, if it does.
-    pub signal: Option<f64>,
-}
-
-/// What is to change about a link.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct LinkChange {
-    /// Another rate.
-    pub rate: Option<Rate>,
-    /// Another delay, in place of a schedule too. Packets that take a shorter route overtake those
-    /// that are under way.
-    pub delay: Option<Duration>,
-    /// Another loss model.
-    pub channel: Option<ChannelConfig>,
-}
-
-/// Why a link cannot change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeError {
-    /// The simulation was not made by [`Simulation::changeable`]: departures that lie ahead are
-    /// settled.
-    Fixed,
-    /// Its rate is that of a trace or a schedule.
-    Traced,
-}
-
-impl std::fmt::Display for ChangeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            ChangeError::Fixed => "the simulation was begun as one whose links do not change",
-            ChangeError::Traced => {
-                "the rate of the link is that of a trace or a schedule, and cannot change"
-            }
-        })
-    }
-}
-
-impl std::error::Error for ChangeError {}
-
-/// How much the engine may leave out; the outcome is the same.
+/// How much the engine leaves out; the outcome is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
-    /// Everything that no figure needs.
+    /// Leaves out every event that the outcome does not need.
     Fast,
     /// An event for every arrival at every queue, so that snapshots are exact.
     Snapshots,
-    /// Packets wait in links until they leave, so that the link may change.
+    /// Packets wait in links until they leave, so that links may change.
     Changes,
-    /// An event for every departure too: the plain way, to check the others against and for
-    /// observers, who hear of everything when it happens.
+    /// An event for every departure too: the reference for the others, and for observers, which are
+    /// called for everything when it happens.
     Everything,
 }
 
 impl Simulation {
-    /// Sets the scenario up at time zero.
+    /// A simulation of the scenario at time zero.
     pub fn new(scenario: &Scenario) -> Self {
         let sampled = scenario.sample.is_some();
         Self::with_detail(scenario, if sampled { Detail::Snapshots } else { Detail::Fast })
     }
 
-    /// As [`Simulation::new`], with snapshots of links exact at any instant; a little slower,
+    /// [`Simulation::new`] with snapshots of links that are exact at any instant; a little slower,
     /// with the same outcome.
     pub fn traced(scenario: &Scenario) -> Self {
         Self::with_detail(scenario, Detail::Snapshots)
     }
 
-    /// As [`Simulation::traced`], with links that [can change](Simulation::change_link); slower
-    /// again, with the same outcome while none does.
+    /// [`Simulation::traced`] with links that [can change](Simulation::change_link); slower again,
+    /// with the same outcome while none does.
     pub fn changeable(scenario: &Scenario) -> Self {
         Self::with_detail(scenario, Detail::Changes)
     }
 
-    /// As [`Simulation::traced`], with somebody who hears of every packet; slower, with the same
-    /// outcome but for the number of events.
+    /// [`Simulation::traced`] with an observer of every packet; slower, with the same outcome
+    /// except for the number of events.
     pub fn observed(scenario: &Scenario, observer: Box<dyn Observer>) -> Self {
         let observer = Some(observer);
         Simulation { observer, ..Self::with_detail(scenario, Detail::Everything) }
@@ -223,68 +137,46 @@ impl Simulation {
         let mut hops: Vec<Hop> =
             links.iter().map(|link| Hop::new(link, *seed, window, holds, is_prompt)).collect();
         let (mut routes, of_flow) = Routes::new(&flows);
-        let flow_states: Vec<Flow> = flows
+        let snapshots = detail != Detail::Fast;
+        let all: Vec<Flow> = flows
             .iter()
-            .zip(&of_flow)
-            .map(|(flow, route)| Flow::new(flow, *route, scenario, detail != Detail::Fast))
-            .collect();
-        let transports: Vec<_> = flows
-            .iter()
-            .zip(&of_flow)
-            .map(|(flow, route)| Transport::new(flow, *route, *seed))
+            .zip(of_flow)
+            .enumerate()
+            .map(|(index, (flow, route))| {
+                Flow::new(flow, route, scenario, snapshots, index >= transfers.first)
+            })
             .collect();
         routes.mark_unordered(&hops);
-        let mut foreign = Vec::new();
-        if flows.iter().any(|flow| matches!(flow.kind.traffic, Traffic::Stack { .. })) {
-            let with_routes = flows.iter().zip(&of_flow).enumerate();
-            let of_flow = with_routes.map(|(index, (flow, route))| {
-                Foreign::new(flow, *route, *seed, index >= transfers.first)
-            });
-            foreign = of_flow.collect();
-        }
         if detail == Detail::Fast {
-            let is_foreign = |flow: usize| foreign.get(flow).is_some_and(Option::is_some);
-            routes.mark_express(&hops, &of_flow, &transports, is_foreign);
+            let answers: Vec<_> = all.iter().map(|flow| (flow.route, flow.answers())).collect();
+            routes.mark_express(&hops, &answers);
         }
         let mut schedule = Schedule::new(*seed);
         for (link, hop) in (0..).zip(&mut hops) {
             hop.follow(link, &mut schedule);
         }
-        for (index, flow) in (0..).zip(&flow_states) {
-            let first = flow.source.as_ref().map_or(flow.start, |source| source.next());
-            if flows[index as usize].kind.traffic.arrivals().is_some() {
-                continue; // Its connections start, not the pair of hosts.
+        for (index, flow) in (0..).zip(&all) {
+            if let Some(first) = flow.first_event() {
+                schedule.push(Component::Application(index).id(), first);
             }
-            schedule.push(Component::Application(index).id(), first);
         }
+        let link_names = Names::of(links.iter().map(|link| &link.name));
         Simulation {
             now: Time::ZERO,
             window,
             seed: *seed,
             schedule,
-            slab: Slab::default(),
-            queued: (0..)
-                .zip(&hops)
-                .filter(|(_, hop)| hop.queue.is_some())
-                .map(|(i, _)| i)
-                .collect(),
-            hops,
-            departed: VecDeque::new(),
-            unordered: BTreeMap::new(),
-            link_names: Names::of(links.iter().map(|link| &link.name)),
-            flow_names: Names::of(flows.iter().map(|flow| &flow.name)),
-            routes,
-            flows: flow_states,
-            transports,
-            foreign,
-            groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
+            network: Network::new(hops, routes, link_names, holds),
             sampler: sample.map(|interval| Sampler::new(interval, transfers.first, links.len())),
-            transfers,
+            flows: Flows {
+                all,
+                transfers,
+                groups: groups.iter().map(|name| Group::new(name, *bin)).collect(),
+                names: Names::of(flows.iter().map(|flow| &flow.name)),
+            },
             observer: None,
             warmed_up: false,
-            looks_ahead: links.len() >= MANY_LINKS,
-            holds,
-            looked_at: 0,
+            looked_at: (links.len() >= MANY_LINKS).then_some(0),
             events: 0,
             fingerprint: 0,
         }
@@ -300,20 +192,20 @@ impl Simulation {
         self.events
     }
 
-    /// When something happens next by itself; [`Time::NEVER`] if nothing does. Whoever drives a simulation by a clock waits
-    /// until then, or until somebody outside has something for it.
+    /// Time of the next event; [`Time::NEVER`] if there is none. A program that drives a simulation
+    /// by a clock waits until then, or until a packet comes from outside.
     pub fn next_event(&mut self) -> Time {
         self.schedule.next()
     }
 
-    /// An end of the flow with that index, a connection of a [stack](crate::stack), may have something to send now, though no
-    /// packet and no timer came to it: it is asked. Other flows are not.
+    /// Asks an end of a connection of a [stack](crate::stack) for packets, though neither a packet
+    /// nor a timer came to it. Has no effect on other flows.
     pub fn wake(&mut self, flow: usize, end: End) {
-        self.transmit_foreign(flow as u32, end);
+        self.transmit_stack(flow as u32, end);
         self.take_on();
     }
 
-    /// Handles every event up to and including `until`, but none after the scenario's end.
+    /// Handles every event up to and including `until`, but none after the end of the scenario.
     pub fn advance(&mut self, until: Time) {
         let until = until.min(self.window.until);
         while let Some(due) = self.sampler.as_ref().map(Sampler::due).filter(|due| *due <= until) {
@@ -323,7 +215,7 @@ impl Simulation {
         self.advance_to(until);
     }
 
-    /// Records where everything stands now.
+    /// Records the state of all flows and links.
     fn sample(&mut self) {
         let Some(mut sampler) = self.sampler.take() else { return };
         let cwnd = |flow| self.flow(flow).map(|flow| flow.cwnd);
@@ -343,43 +235,29 @@ impl Simulation {
         }
         self.run_until(until);
         self.now = self.now.max(until);
-        for at in 0..self.queued.len() {
-            self.catch_up(self.queued[at], self.now);
+        let mut at = 0;
+        while let Some(link) = self.network.queued(at) {
+            self.catch_up(link, self.now);
+            at += 1;
         }
         self.take_on();
     }
 
-    /// The connection with that index, or `None` for datagrams and for arrivals.
+    /// State of the connection with that index; `None` for datagrams and for arrivals.
     pub fn flow(&self, index: usize) -> Option<FlowSnapshot> {
-        if let Some(Some(foreign)) = self.foreign.get(index) {
-            return Some(foreign.snapshot(self.bottleneck_bytes(index)));
-        }
-        let transport = self.transports[index].as_ref()?;
-        let stats = transport.receiver.stats();
-        let bytes = |packets: u64| packets * u64::from(transport.packet_size);
-        Some(FlowSnapshot {
-            cwnd: transport.sender.cwnd(),
-            ssthresh: transport.sender.ssthresh(),
-            srtt: transport.sender.rtt().srtt(),
-            in_flight: transport.sender.in_flight(),
-            delivered_bytes: bytes(stats.unique),
-            arrived_bytes: bytes(stats.unique + stats.duplicates),
-            bottleneck_bytes: self.bottleneck_bytes(index),
-        })
+        self.flows.all[index].snapshot(self.bottleneck_bytes(index))
     }
 
-    /// Bytes that the flow with that index, of whatever kind, put through its bottleneck so far; exact
-    /// with [`Simulation::traced`] only.
+    /// Bytes that the flow with that index, of any kind, has put through its bottleneck so far;
+    /// exact only with [`Simulation::traced`].
     pub fn bottleneck_bytes(&self, index: usize) -> u64 {
-        let own = self.flows[index].sent_bytes(self.now);
-        let transfers = self.transfers.of(index);
-        own + self.flows[transfers].iter().map(|flow| flow.sent_bytes(self.now)).sum::<u64>()
+        self.flows.bottleneck_bytes(index, self.now)
     }
 
-    /// The link with that index. `queue_packets` and `sent_bytes` are exact with
-    /// [`Simulation::traced`] only.
+    /// State of the link with that index. `queue_packets` and `sent_bytes` are exact only with
+    /// [`Simulation::traced`].
     pub fn link(&mut self, index: usize) -> LinkSnapshot {
-        let hop = &mut self.hops[index];
+        let hop = &mut self.network.hops[index];
         let looked_at = hop.books.so_far();
         LinkSnapshot {
             queue_packets: hop.waiting(self.now),
@@ -395,17 +273,17 @@ impl Simulation {
         }
     }
 
-    /// Changes the link with that index now, that is after all that happens at this instant. What is
-    /// in transmission finishes as it began; what waits, and what comes, finds the new rate, the new
-    /// delay and the new channel. AQM, routers and a notifier that knows the channel know of it.
-    /// Senders find out by themselves.
+    /// Changes the link with that index now, after all events of this instant. The packet in
+    /// transmission finishes as it began; the packets that wait or come find the new rate, the new
+    /// delay and the new channel. AQMs, routers and a notifier that knows the channel are told.
+    /// Senders are not.
     ///
     /// # Errors
     /// [`ChangeError`]; nothing is changed then.
     pub fn change_link(&mut self, index: usize, change: &LinkChange) -> Result<(), ChangeError> {
-        let hop = &mut self.hops[index];
-        let Link::Queued(link) = &mut hop.link else { return Err(ChangeError::Fixed) };
-        if !self.holds {
+        let Network { hops, names, holds, .. } = &mut self.network;
+        let Link::Queued(link) = &mut hops[index].link else { return Err(ChangeError::Fixed) };
+        if !*holds {
             return Err(ChangeError::Fixed);
         }
         if let Some(rate) = change.rate
@@ -414,33 +292,18 @@ impl Simulation {
             return Err(ChangeError::Traced);
         }
         if let Some(channel) = &change.channel {
-            link.set_channel(channel, self.seed, &self.link_names.get(index));
+            link.set_channel(channel, self.seed, &names.get(index));
         }
         if let Some(delay) = change.delay {
             link.set_delay(delay);
-            self.let_overtake(index as u32);
+            self.network.let_overtake(&mut self.schedule, index as u32);
         }
-        self.hops[index].follow(index as u32, &mut self.schedule);
+        self.network.hops[index].follow(index as u32, &mut self.schedule);
         Ok(())
     }
 
-    /// From now on packets of that link may overtake each other, those under way among them.
-    fn let_overtake(&mut self, link: u32) {
-        self.routes.mark_link_unordered(link);
-        let wire = &mut self.hops[link as usize].wire;
-        let mut is_first = true;
-        while let Some(at) = wire.next_arrival() {
-            let (id, _) = wire.pop(&self.slab);
-            self.unordered.entry(link).or_default().push(at, id);
-            // The first has an event already.
-            if !std::mem::take(&mut is_first) {
-                self.schedule.push(Component::Arrival(link).id(), at);
-            }
-        }
-    }
-
     fn run_until(&mut self, until: Time) {
-        // Made twice, so that who is not observed does not ask at each packet whether it is.
+        // Compiled twice, so that a run without an observer does not check for one at each packet.
         if self.observer.is_some() {
             self.handle_events::<true>(until);
         } else {
@@ -454,9 +317,12 @@ impl Simulation {
             debug_assert!(time >= self.now, "time ran back");
             self.now = time;
             self.events += 1;
-            if self.looks_ahead && self.schedule.group() != self.looked_at {
-                self.looked_at = self.schedule.group();
-                self.look_ahead();
+            if let Some(looked_at) = &mut self.looked_at
+                && self.schedule.group() != *looked_at
+            {
+                *looked_at = self.schedule.group();
+                let Simulation { schedule, network, flows, .. } = self;
+                Ahead { schedule, network, flows: &flows.all }.touch();
             }
             match Component::from(id) {
                 Component::Arrival(link) => self.on_arrival::<OBSERVED>(link),
@@ -466,7 +332,7 @@ impl Simulation {
                 Component::Release(flow) => self.on_release(flow),
                 Component::Application(flow) => self.on_application::<OBSERVED>(flow),
             }
-            if !self.departed.is_empty() {
+            if !self.network.departed.is_empty() {
                 self.take_on();
             }
         }
@@ -475,11 +341,12 @@ impl Simulation {
     /// The first packet on the wire reaches the far end of a link.
     #[inline]
     fn on_arrival<const OBSERVED: bool>(&mut self, link: u32) {
-        let hop = &mut self.hops[link as usize];
+        let Network { hops, slab, .. } = &mut self.network;
+        let hop = &mut hops[link as usize];
         if hop.wire.first().is_none() {
             return self.on_unordered_arrival::<OBSERVED>(link);
         }
-        let (id, next) = hop.wire.pop(&self.slab);
+        let (id, next) = hop.wire.pop(slab);
         if next != Time::NEVER {
             self.schedule.push(Component::Arrival(link).id(), next);
         }
@@ -489,7 +356,7 @@ impl Simulation {
     /// A packet reaches the far end of a link that may reorder.
     #[cold]
     fn on_unordered_arrival<const OBSERVED: bool>(&mut self, link: u32) {
-        let packet = self.unordered.get_mut(&link).and_then(Unordered::pop);
+        let packet = self.network.take_unordered(link);
         debug_assert!(packet.is_some(), "an empty wire");
         if let Some(id) = packet {
             self.arrive::<OBSERVED>(id);
@@ -499,7 +366,7 @@ impl Simulation {
     /// A packet is at the far end of a link now.
     #[inline(always)]
     fn arrive<const OBSERVED: bool>(&mut self, id: PacketId) {
-        if self.routes.step(self.slab[id].step - 1).is_last() {
+        if self.network.routes.step(self.network.slab[id].step - 1).is_last() {
             self.deliver::<OBSERVED>(id);
         } else {
             self.forward_inline(id, self.now);
@@ -512,24 +379,24 @@ impl Simulation {
         self.forward_inline(id, at);
     }
 
-    /// [`Simulation::forward`] for where most packets come by.
+    /// [`Simulation::forward`], inlined where most packets pass.
     #[inline(always)]
     fn forward_inline(&mut self, id: PacketId, mut at: Time) {
         let window = self.window;
         loop {
-            let slot = &mut self.slab[id];
-            let step = self.routes.step(slot.step);
+            let Network { slab, routes, hops, .. } = &mut self.network;
+            let slot = &mut slab[id];
+            let step = routes.step(slot.step);
             slot.step += 1;
             let link = step.link();
-            let hop = &mut self.hops[link as usize];
+            let hop = &mut hops[link as usize];
             let size = slot.packet.size;
             if let Some(departure) = hop.pass(at, size) {
                 if step.is_measured() {
-                    let flow = &mut self.flows[slot.flow as usize];
-                    flow.count(&mut self.groups, window, at, &departure, size);
+                    self.flows.count(slot.flow, window, at, &departure, size);
                 }
                 if !hop.books.pass(window, at, size, &departure) {
-                    self.slab.give_back(id);
+                    slab.give_back(id);
                     return;
                 }
                 at = departure.arrival;
@@ -539,63 +406,68 @@ impl Simulation {
                 return;
             }
             match step.onward() {
-                Onward::Event => return self.put_on_wire(link, id, at),
+                Onward::Event => return self.network.put_on_wire(&mut self.schedule, link, id, at),
                 Onward::Link => {}
                 Onward::Receiver => {
                     if !self.receive(id, at) {
                         return;
                     }
                 }
-                Onward::Unordered => return self.put_among(link, id, at),
+                Onward::Unordered => {
+                    return self.network.put_among(&mut self.schedule, link, id, at);
+                }
             }
         }
     }
 
     /// A packet that has left the link of `step` reaches its far end at `at`, which may lie ahead.
     fn go_on(&mut self, id: PacketId, step: Step, at: Time) {
+        let link = step.link();
         match step.onward() {
-            Onward::Event => self.put_on_wire(step.link(), id, at),
+            Onward::Event => self.network.put_on_wire(&mut self.schedule, link, id, at),
             Onward::Link => self.forward(id, at),
             Onward::Receiver => {
                 if self.receive(id, at) {
                     self.forward(id, at);
                 }
             }
-            Onward::Unordered => self.put_among(step.link(), id, at),
+            Onward::Unordered => self.network.put_among(&mut self.schedule, link, id, at),
         }
     }
 
-    /// A data packet reaches its receiver. Has it become an acknowledgment to be sent?
+    /// Hands a data packet to its receiver. Returns true if it has become an ACK to be sent.
     fn receive(&mut self, id: PacketId, at: Time) -> bool {
-        let slot = &mut self.slab[id];
+        let slot = &mut self.network.slab[id];
         self.fingerprint = self.fingerprint.wrapping_add(mark(at, slot));
-        let transport = self.transports[slot.flow as usize].as_mut();
-        let answers =
-            transport.is_some_and(|transport| transport.receive(at, &mut slot.packet, self.window));
+        let answers = match &mut self.flows.all[slot.flow as usize].ends {
+            Ends::Transport(transport) => transport.receive(at, &mut slot.packet, self.window),
+            _ => false,
+        };
         if !answers {
-            self.slab.give_back(id);
+            self.network.slab.give_back(id);
         }
         answers
     }
 
-    /// Offers a packet to a link that has to look at it. Returns when it arrives at the far end, if
-    /// it does and that is known.
+    /// Offers a packet to a link that has to look at it. Returns its arrival at the far end, if it
+    /// arrives and that is known.
     fn offer(&mut self, id: PacketId, step: Step, at: Time) -> Option<Time> {
         let link = step.link();
-        if self.hops[link as usize].link.next_event() <= at {
+        if self.network.hop(link).link.next_event() <= at {
             self.catch_up(link, at);
         }
-        let hop = &mut self.hops[link as usize];
+        let Network { hops, slab, .. } = &mut self.network;
+        let hop = &mut hops[link as usize];
         hop.books.rest().arrived += 1;
-        let index = self.slab[id].flow;
-        let flow = &self.flows[index as usize];
+        let index = slab[id].flow;
+        let flow = &self.flows.all[index as usize];
         let mut label = Label { flow: index, class: flow.class };
-        if flow.is_foreign
-            && let Some(seen) = self.slab.load(id).seen
+        if flow.is_stack()
+            && let Some(seen) = slab.load(id).seen
         {
             label = seen.label;
         }
-        match hop.link.offer(at, label, &mut self.slab[id].packet, id) {
+        match hop.link.offer(at, label, &mut slab[id].packet, id) {
             None => {
                 self.catch_up(link, at);
                 None
@@ -605,24 +477,25 @@ impl Simulation {
                 self.lose(id);
                 self.tell_of_loss(id, link, LossCause::Queue);
                 self.give_up(id);
-                self.hops[link as usize].follow(link, &mut self.schedule);
+                self.network.hop(link).follow(link, &mut self.schedule);
                 None
             }
             Some(Fate::Sent { departure, .. }) => {
                 hop.follow(link, &mut self.schedule);
                 let arrival = self.send(id, step, at, &departure)?;
-                if self.departed.is_empty() {
+                let departed = &mut self.network.departed;
+                if departed.is_empty() {
                     return Some(arrival);
                 }
-                // It must not overtake what left before.
-                self.departed.push_back((id, step, arrival));
+                // It must not overtake packets that left before.
+                departed.push_back((id, step, arrival));
                 None
             }
         }
     }
 
-    /// A packet that came at `arrived` leaves a link. Returns when it arrives at the far end, if it
-    /// does.
+    /// Lets a packet that came at `arrived` leave a link. Returns its arrival at the far end, if it
+    /// arrives.
     #[inline(always)]
     fn send(
         &mut self,
@@ -634,16 +507,16 @@ impl Simulation {
         if self.observer.is_some() {
             self.tell_of_departure(id, step.link(), departure);
         }
-        let hop = &mut self.hops[step.link() as usize];
-        let Slot { flow, packet, .. } = &self.slab[id];
+        let Network { hops, slab, .. } = &mut self.network;
+        let hop = &mut hops[step.link() as usize];
+        let Slot { flow, packet, .. } = &slab[id];
         let seen = hop.books.enter(self.window, arrived, packet.size, departure);
         let reports = hop.notifies() && packet.kind != PacketKind::Ack;
         if step.is_measured() {
-            let flow = &mut self.flows[*flow as usize];
-            flow.count(&mut self.groups, self.window, arrived, departure, packet.size);
+            self.flows.count(*flow, self.window, arrived, departure, packet.size);
         }
         if !(seen || departure.destroyed && self.on_corruption(step.link(), id, departure)) {
-            self.slab.give_back(id);
+            self.network.slab.give_back(id);
             return None;
         }
         if reports {
@@ -652,23 +525,8 @@ impl Simulation {
         Some(departure.arrival)
     }
 
-    #[inline(always)]
-    fn put_on_wire(&mut self, link: u32, id: PacketId, arrival: Time) {
-        let hop = &mut self.hops[link as usize];
-        if hop.wire.push(&mut self.slab, arrival, id) {
-            self.schedule.push(Component::Arrival(link).id(), arrival);
-        }
-    }
-
-    /// A packet is on the wire of a link that may reorder.
-    #[cold]
-    fn put_among(&mut self, link: u32, id: PacketId, arrival: Time) {
-        self.unordered.entry(link).or_default().push(arrival, id);
-        self.schedule.push(Component::Arrival(link).id(), arrival);
-    }
-
     fn on_queue(&mut self, link: u32) {
-        let Some(queue) = &mut self.hops[link as usize].queue else { return };
+        let Some(queue) = &mut self.network.hop(link).queue else { return };
         if queue.goes_off(&mut self.schedule, link, self.now) {
             self.catch_up(link, self.now);
         } else {
@@ -678,90 +536,95 @@ impl Simulation {
 
     /// Lets a link in which packets wait do all that was due by `until`.
     ///
-    /// What happens inside it concerns nobody else before a packet reaches the far end, so that
-    /// most departures and intervals of routers need no event: they are made up for when the next
-    /// packet comes, or when the first is about to arrive.
+    /// Events inside a link have no effect elsewhere before a packet reaches the far end. So most
+    /// departures and intervals of routers have no event: they are made up for when the next packet
+    /// comes, or when the first is about to arrive.
     fn catch_up(&mut self, link: u32, until: Time) {
-        while let Some(fate) = self.hops[link as usize].link.advance(until, &mut self.slab) {
+        loop {
+            let Network { hops, slab, routes, .. } = &mut self.network;
+            let hop = &mut hops[link as usize];
+            let Some(fate) = hop.link.advance(until, slab) else { break };
             match fate {
                 Fate::Dropped { handle, arrived, at } => {
-                    self.hops[link as usize].books.drop(self.window, arrived, at);
+                    hop.books.drop(self.window, arrived, at);
                     self.lose(handle);
                     self.tell_of_loss(handle, link, LossCause::Queue);
                     self.give_up(handle);
                 }
                 Fate::Sent { handle, arrived, departure } => {
-                    let step = self.routes.step(self.slab[handle].step - 1);
+                    let step = routes.step(slab[handle].step - 1);
                     let Some(arrival) = self.send(handle, step, arrived, &departure) else {
                         continue;
                     };
-                    self.departed.push_back((handle, step, arrival));
+                    self.network.departed.push_back((handle, step, arrival));
                 }
             }
         }
-        self.hops[link as usize].follow(link, &mut self.schedule);
+        self.network.hop(link).follow(link, &mut self.schedule);
     }
 
-    /// Takes on what has left queues. In a list and not at once, because a route may be long.
+    /// Takes on the packets that have left queues. They are in a list, since recursion over a long
+    /// route would be deep.
     #[cold]
     fn take_on(&mut self) {
-        while let Some((id, step, at)) = self.departed.pop_front() {
+        while let Some((id, step, at)) = self.network.departed.pop_front() {
             self.go_on(id, step, at);
         }
     }
 
-    /// A packet that is lost leaves the network.
+    /// Removes a lost packet from the network.
     fn give_up(&mut self, id: PacketId) {
-        if self.flows[self.slab[id].flow as usize].is_foreign {
-            self.tell_connection(id);
-        }
-        self.slab.give_back(id);
+        self.tell_connection(id);
+        self.network.slab.give_back(id);
     }
 
-    /// The connection of a stack hears that a packet of it is lost.
-    #[cold]
+    /// Tells the connection of a stack that a packet of it is lost.
     fn tell_connection(&mut self, id: PacketId) {
-        if let Some(Some(foreign)) = self.foreign.get_mut(self.slab[id].flow as usize) {
-            foreign.lost(self.now, self.slab.load(id));
+        let slab = &self.network.slab;
+        if let Ends::Stack(connection) = &mut self.flows.all[slab[id].flow as usize].ends {
+            connection.lost(self.now, slab.load(id));
         }
     }
 
-    /// Counts a packet that is lost with its flow.
+    /// Counts a lost packet in its flow.
     fn lose(&mut self, id: PacketId) {
-        let Slot { flow, packet, .. } = &self.slab[id];
-        let flow = &mut self.flows[*flow as usize];
-        let is_back = match flow.is_foreign {
-            true => self.slab.load(id).from == End::Receiver,
-            false => packet.kind == PacketKind::Ack,
+        let slab = &self.network.slab;
+        let Slot { flow, packet, .. } = &slab[id];
+        let flow = &mut self.flows.all[*flow as usize];
+        let is_back = match flow.ends {
+            Ends::Stack(_) => slab.load(id).from == End::Receiver,
+            _ => packet.kind == PacketKind::Ack,
         };
         flow.lose(packet, is_back, self.window);
     }
 
-    /// The channel of a link has destroyed a packet: counts it, lets the notifier tell of it, and
-    /// returns whether the packet goes on, damaged, to tell of it itself.
+    /// Counts a packet that the channel of a link has destroyed, and lets the notifier report it.
+    /// Returns true if the packet goes on, damaged, to report it itself.
     fn on_corruption(&mut self, link: u32, id: PacketId, departure: &Departure) -> bool {
         self.tell_of_loss(id, link, LossCause::Channel);
         if departure.arrival > self.window.until {
             return false;
         }
         self.lose(id);
-        let notifies = self.hops[link as usize].notifies();
-        let Slot { flow, packet, .. } = &mut self.slab[id];
-        if self.flows[*flow as usize].is_foreign {
-            let tells = self.slab.load(id).seen.is_some_and(|seen| seen.tells_of_damage);
-            if notifies && tells {
-                self.slab[id].packet.flags.insert(Flags::CORRUPTED);
-                return true;
+        let Network { hops, slab, .. } = &mut self.network;
+        let notifies = hops[link as usize].notifies();
+        let index = slab[id].flow as usize;
+        let transport = match &mut self.flows.all[index].ends {
+            Ends::Transport(transport) => transport,
+            Ends::Stack(_) => {
+                let tells = slab.load(id).seen.is_some_and(|seen| seen.tells_of_damage);
+                if notifies && tells {
+                    slab[id].packet.flags.insert(Flags::CORRUPTED);
+                    return true;
+                }
+                self.tell_connection(id);
+                return false;
             }
-            self.tell_connection(id);
-            return false;
-        }
-        if packet.kind == PacketKind::Ack {
-            return false;
-        }
-        let Some(transport) = &mut self.transports[*flow as usize] else { return false };
+            Ends::Datagrams(_) | Ends::Pair(..) => return false,
+        };
+        let packet = &mut slab[id].packet;
         let Some(notices) = &transport.notices else { return false };
-        if !notifies {
+        if !notifies || packet.kind == PacketKind::Ack {
             return false;
         }
         match notices.notification {
@@ -778,31 +641,37 @@ impl Simulation {
         }
     }
 
-    /// A data packet has reached the notifier at the end of a link, which may owe its sender a
-    /// report of its rate.
+    /// Lets the notifier at the end of a link, which a data packet has reached, report its rate to
+    /// the sender if that is due.
     fn report_rate(&mut self, link: u32, id: PacketId, departure: &Departure) {
         const ASKED: Notification =
             Notification { granularity: Granularity::Cumulative, direction: Direction::Backward };
-        let Slot { flow, step: next, packet } = &self.slab[id];
-        let place = next - 1 - self.flows[*flow as usize].route.forward;
-        let Some(transport) = &mut self.transports[*flow as usize] else { return };
+        let Network { hops, slab, .. } = &mut self.network;
+        let Slot { flow, step: next, packet } = &slab[id];
+        let Flow { ends: Ends::Transport(transport), route, .. } =
+            &mut self.flows.all[*flow as usize]
+        else {
+            return;
+        };
+        let place = next - 1 - route.forward;
         let Some(notices) = &mut transport.notices else { return };
         let at = departure.arrival;
         if notices.notification == ASKED
             && notices.report_is_due(place as usize, at)
-            && let Some(probability) = self.hops[link as usize].survival(packet.size)
+            && let Some(probability) = hops[link as usize].survival(packet.size)
         {
             let notice = Notice { at, what: News::Survival { link, probability } };
             transport.sender.on_notice(self.now, &notice);
         }
     }
 
-    /// An observer hears that a packet is on the wire of a link.
+    /// Tells the observer, if there is one, that a packet is on the wire of a link.
     #[cold]
     fn tell_of_departure(&mut self, id: PacketId, link: u32, departure: &Departure) {
         let Some(observer) = &mut self.observer else { return };
-        let Slot { flow, packet, .. } = &self.slab[id];
-        let load = self.flows[*flow as usize].is_foreign.then(|| self.slab.load(id));
+        let slab = &self.network.slab;
+        let Slot { flow, packet, .. } = &slab[id];
+        let load = self.flows.all[*flow as usize].is_stack().then(|| slab.load(id));
         let is_back = match load {
             Some(load) => load.from == End::Receiver,
             None => packet.kind == PacketKind::Ack,
@@ -818,11 +687,11 @@ impl Simulation {
         });
     }
 
-    /// An observer, if there is one, hears that a link loses a packet.
+    /// Tells the observer, if there is one, that a link loses a packet.
     #[cold]
     fn tell_of_loss(&mut self, id: PacketId, link: u32, cause: LossCause) {
         if let Some(observer) = &mut self.observer {
-            let Slot { flow, packet, .. } = &self.slab[id];
+            let Slot { flow, packet, .. } = &self.network.slab[id];
             let loss = Loss { link: link as usize, cause };
             observer.on_loss(self.now, *flow as usize, packet, loss);
         }
@@ -831,7 +700,7 @@ impl Simulation {
     /// A packet reaches its endpoint.
     #[inline]
     fn deliver<const OBSERVED: bool>(&mut self, id: PacketId) {
-        let slot = &mut self.slab[id];
+        let slot = &mut self.network.slab[id];
         let index = slot.flow;
         let now = self.now;
         self.fingerprint = self.fingerprint.wrapping_add(mark(now, slot));
@@ -841,7 +710,7 @@ impl Simulation {
         {
             observer.on_arrival(now, index as usize, &slot.packet);
         }
-        let Some(transport) = &mut self.transports[index as usize] else {
+        let Ends::Transport(transport) = &mut self.flows.all[index as usize].ends else {
             self.deliver_elsewhere(id, index);
             return;
         };
@@ -856,7 +725,7 @@ impl Simulation {
                     self.send_further_acks(index);
                 }
             } else {
-                self.slab.give_back(id);
+                self.network.slab.give_back(id);
             }
             self.follow_receiver_timer(index);
         } else {
@@ -867,102 +736,110 @@ impl Simulation {
             if OBSERVED && let Some(observer) = &mut self.observer {
                 observer.on_ack(now, index as usize, &slot.packet, &transport.sender);
             }
-            self.slab.give_back(id);
+            self.network.slab.give_back(id);
             self.transmit::<OBSERVED>(index);
         }
     }
 
-    /// A packet of what is no transport of ours reaches its endpoint.
+    /// A packet of a stack, or a datagram, reaches its endpoint.
     fn deliver_elsewhere(&mut self, id: PacketId, index: u32) {
-        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else {
-            let flow = &mut self.flows[index as usize];
-            let packet = &self.slab[id].packet;
-            flow.deliver(&mut self.groups, self.window, self.now, packet);
-            self.slab.give_back(id);
+        let slab = &mut self.network.slab;
+        let Ends::Stack(connection) = &mut self.flows.all[index as usize].ends else {
+            self.flows.receive_datagram(index, self.now, &slab[id].packet, self.window);
+            slab.give_back(id);
             return;
         };
-        let (packet, load) = self.slab.with_load(id);
+        let (packet, load) = slab.with_load(id);
         if let Some(observer) = &mut self.observer {
             observer.on_stack_received(self.now, index as usize, load.from.other(), packet);
         }
-        let end = foreign.receive(self.now, packet, load);
-        self.slab.give_back(id);
-        self.transmit_foreign(index, end);
+        let end = connection.receive(self.now, packet, load);
+        slab.give_back(id);
+        self.transmit_stack(index, end);
     }
 
-    /// Lets an end of a stack's connection send all it may, and looks after its timer.
-    fn transmit_foreign(&mut self, index: u32, end: End) {
+    /// Lets an end of a stack's connection send all it may, and updates its timer.
+    fn transmit_stack(&mut self, index: u32, end: End) {
         self.tell_of_report(index, end);
         loop {
-            let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
-            let id = self.slab.vacant();
-            let (packet, load) = self.slab.with_load(id);
-            if !foreign.poll_transmit(self.now, end, packet, load) {
+            let Flow { ends: Ends::Stack(connection), route, .. } =
+                &mut self.flows.all[index as usize]
+            else {
+                return;
+            };
+            let slab = &mut self.network.slab;
+            let id = slab.vacant();
+            let (packet, load) = slab.with_load(id);
+            if !connection.poll_transmit(self.now, end, packet, load) {
                 break;
             }
             if let Some(observer) = &mut self.observer {
-                let facts = foreign.describe(load);
+                let facts = connection.describe(load);
                 observer.on_stack_sent(self.now, index as usize, end, packet, &facts);
             }
             let route = match end {
-                End::Sender => foreign.route.forward,
-                End::Receiver => foreign.route.reverse,
+                End::Sender => route.forward,
+                End::Receiver => route.reverse,
             };
-            self.slab.claim(id, index, route);
+            slab.claim(id, index, route);
             self.forward(id, self.now);
         }
-        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
-        if end == End::Sender {
-            foreign.note(self.now);
+        if end == End::Sender
+            && let Ends::Stack(connection) = &mut self.flows.all[index as usize].ends
+        {
+            connection.note(self.now);
         }
         self.tell_of_report(index, end);
-        self.follow_foreign_timer(index, end);
+        self.follow_stack_timer(index, end);
     }
 
-    /// An observer, if there is one, hears where the sender of a stack's connection stands.
+    /// Tells an observer, if there is one, the state of the sender of a stack's connection.
     fn tell_of_report(&mut self, index: u32, end: End) {
         if end == End::Sender
             && let Some(observer) = &mut self.observer
-            && let Some(Some(foreign)) = self.foreign.get(index as usize)
+            && let Ends::Stack(connection) = &self.flows.all[index as usize].ends
         {
-            observer.on_stack_report(self.now, index as usize, &foreign.report());
+            observer.on_stack_report(self.now, index as usize, &connection.report());
         }
     }
 
-    fn follow_foreign_timer(&mut self, index: u32, end: End) {
-        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
-        let deadline = foreign.next_timer(self.now, end);
-        let timer = foreign_timer(index, end).id();
-        foreign.timers[end as usize].bring_forward(&mut self.schedule, timer, deadline);
+    fn follow_stack_timer(&mut self, index: u32, end: End) {
+        let Ends::Stack(connection) = &mut self.flows.all[index as usize].ends else { return };
+        let deadline = connection.next_timer(self.now, end);
+        let timer = timer_of(index, end).id();
+        connection.timers[end as usize].bring_forward(&mut self.schedule, timer, deadline);
     }
 
-    fn on_foreign_timer(&mut self, index: u32, end: End) {
-        let Some(Some(foreign)) = self.foreign.get_mut(index as usize) else { return };
-        let timer = foreign_timer(index, end).id();
-        if !foreign.timers[end as usize].goes_off(&mut self.schedule, timer, self.now) {
+    fn on_stack_timer(&mut self, index: u32, end: End) {
+        let Ends::Stack(connection) = &mut self.flows.all[index as usize].ends else { return };
+        let timer = timer_of(index, end).id();
+        if !connection.timers[end as usize].goes_off(&mut self.schedule, timer, self.now) {
             self.events -= 1;
             return;
         }
-        if foreign.on_timer(self.now, end) {
-            self.transmit_foreign(index, end);
+        if connection.on_timer(self.now, end) {
+            self.transmit_stack(index, end);
         } else {
-            self.follow_foreign_timer(index, end);
+            self.follow_stack_timer(index, end);
         }
     }
 
-    /// Lets a sender send all it may, and looks after its timer.
+    /// Lets a sender send all it may, and updates its timer.
     fn transmit<const OBSERVED: bool>(&mut self, index: u32) {
         loop {
-            let Some(transport) = &mut self.transports[index as usize] else {
+            let Flow { ends: Ends::Transport(transport), route, .. } =
+                &mut self.flows.all[index as usize]
+            else {
                 return;
             };
-            let id = self.slab.vacant();
-            if !transport.sender.poll_transmit(self.now, &mut self.slab[id].packet) {
+            let slab = &mut self.network.slab;
+            let id = slab.vacant();
+            if !transport.sender.poll_transmit(self.now, &mut slab[id].packet) {
                 break;
             }
-            self.slab.claim(id, index, transport.route.forward);
+            slab.claim(id, index, route.forward);
             if OBSERVED && let Some(observer) = &mut self.observer {
-                let packet = &self.slab[id].packet;
+                let packet = &slab[id].packet;
                 observer.on_sent(self.now, index as usize, packet, &transport.sender);
             }
             match &mut transport.outbox {
@@ -974,53 +851,57 @@ impl Simulation {
                 }
             }
         }
-        let Some(transport) = &mut self.transports[index as usize] else {
-            return;
-        };
+        let Ends::Transport(transport) = &mut self.flows.all[index as usize].ends else { return };
         if OBSERVED && let Some(observer) = &mut self.observer {
             observer.on_settled(self.now, index as usize, &transport.sender);
         }
-        if transport.completed.is_none() && transport.sender.is_done() {
-            transport.completed = transport.packets.map(|_| self.now);
-        }
+        transport.note_completion(self.now);
         let deadline = transport.sender.next_timer();
         let timer = Component::SenderTimer(index).id();
-        transport.sender_timer.bring_forward(&mut self.schedule, timer, deadline);
+        let alarm = &mut transport.timers[End::Sender as usize];
+        alarm.bring_forward(&mut self.schedule, timer, deadline);
     }
 
-    /// A receiver that misbehaves sends more than an honest one would.
+    /// Sends the further ACKs of a receiver that misbehaves.
     #[cold]
     fn send_further_acks(&mut self, index: u32) {
         loop {
-            let Some(transport) = &mut self.transports[index as usize] else { return };
-            let id = self.slab.vacant();
-            if !transport.receiver.further_ack(&mut self.slab[id].packet) {
+            let Flow { ends: Ends::Transport(transport), route, .. } =
+                &mut self.flows.all[index as usize]
+            else {
+                return;
+            };
+            let slab = &mut self.network.slab;
+            let id = slab.vacant();
+            if !transport.receiver.further_ack(&mut slab[id].packet) {
                 return;
             }
-            self.slab.claim(id, index, transport.route.reverse);
+            slab.claim(id, index, route.reverse);
             if let Some(observer) = &mut self.observer {
-                observer.on_answer(self.now, index as usize, &self.slab[id].packet);
+                observer.on_answer(self.now, index as usize, &slab[id].packet);
             }
             self.forward(id, self.now);
         }
     }
 
     fn follow_receiver_timer(&mut self, index: u32) {
-        let Some(transport) = &mut self.transports[index as usize] else { return };
+        let Ends::Transport(transport) = &mut self.flows.all[index as usize].ends else { return };
         if transport.delays_acks {
             let deadline = transport.receiver.next_timer();
             let timer = Component::ReceiverTimer(index).id();
-            transport.receiver_timer.bring_forward(&mut self.schedule, timer, deadline);
+            let alarm = &mut transport.timers[End::Receiver as usize];
+            alarm.bring_forward(&mut self.schedule, timer, deadline);
         }
     }
 
     fn on_sender_timer<const OBSERVED: bool>(&mut self, index: u32) {
-        let Some(transport) = &mut self.transports[index as usize] else {
-            self.on_foreign_timer(index, End::Sender);
+        let Ends::Transport(transport) = &mut self.flows.all[index as usize].ends else {
+            self.on_stack_timer(index, End::Sender);
             return;
         };
         let timer = Component::SenderTimer(index).id();
-        if !transport.sender_timer.goes_off(&mut self.schedule, timer, self.now) {
+        let alarm = &mut transport.timers[End::Sender as usize];
+        if !alarm.goes_off(&mut self.schedule, timer, self.now) {
             self.events -= 1;
             return;
         }
@@ -1038,20 +919,24 @@ impl Simulation {
     }
 
     fn on_receiver_timer<const OBSERVED: bool>(&mut self, index: u32) {
-        let Some(transport) = &mut self.transports[index as usize] else {
-            self.on_foreign_timer(index, End::Receiver);
+        let Flow { ends: Ends::Transport(transport), route, .. } =
+            &mut self.flows.all[index as usize]
+        else {
+            self.on_stack_timer(index, End::Receiver);
             return;
         };
         let timer = Component::ReceiverTimer(index).id();
-        if !transport.receiver_timer.goes_off(&mut self.schedule, timer, self.now) {
+        let alarm = &mut transport.timers[End::Receiver as usize];
+        if !alarm.goes_off(&mut self.schedule, timer, self.now) {
             self.events -= 1;
             return;
         }
-        let id = self.slab.vacant();
-        if transport.receiver.on_timer(self.now, &mut self.slab[id].packet) {
-            self.slab.claim(id, index, transport.route.reverse);
+        let slab = &mut self.network.slab;
+        let id = slab.vacant();
+        if transport.receiver.on_timer(self.now, &mut slab[id].packet) {
+            slab.claim(id, index, route.reverse);
             if OBSERVED && let Some(observer) = &mut self.observer {
-                observer.on_answer(self.now, index as usize, &self.slab[id].packet);
+                observer.on_answer(self.now, index as usize, &slab[id].packet);
             }
             let further = transport.multiplies_acks;
             self.forward(id, self.now);
@@ -1062,78 +947,62 @@ impl Simulation {
         self.follow_receiver_timer(index);
     }
 
-    /// A packet has been processed: it leaves the sender.
+    /// Lets a packet that has been processed leave its sender.
     fn on_release(&mut self, index: u32) {
-        let outbox = self.transports[index as usize].as_mut().and_then(|t| t.outbox.as_mut());
-        let Some(outbox) = outbox else { return };
-        let Some((_, id)) = outbox.packets.pop_front() else { return };
-        if let Some((next, _)) = outbox.packets.front() {
-            self.schedule.push(Component::Release(index).id(), *next);
+        let Ends::Transport(transport) = &mut self.flows.all[index as usize].ends else { return };
+        let Some((id, next)) = transport.outbox.as_mut().and_then(|outbox| outbox.release()) else {
+            return;
+        };
+        if let Some(next) = next {
+            self.schedule.push(Component::Release(index).id(), next);
         }
         self.forward(id, self.now);
     }
 
     /// An application starts or stops offering data, or a source sends a datagram.
     fn on_application<const OBSERVED: bool>(&mut self, index: u32) {
-        let flow = &mut self.flows[index as usize];
-        if let Some(source) = &mut flow.source {
-            let (kind, timestamp) = (PacketKind::Datagram, self.now);
-            let mut packet = Packet { kind, timestamp, ..Packet::default() };
-            source.emit(&mut packet, self.window);
-            self.schedule.push(Component::Application(index).id(), source.next());
-            let id = self.slab.vacant();
-            self.slab.claim(id, index, flow.route.forward);
-            self.slab[id].packet = packet;
-            if OBSERVED && let Some(observer) = &mut self.observer {
-                observer.on_datagram(self.now, index as usize, &self.slab[id].packet);
+        let (now, component) = (self.now, Component::Application(index).id());
+        let Flow { ends, route, stop, .. } = &mut self.flows.all[index as usize];
+        let starts = now < *stop;
+        match ends {
+            Ends::Datagrams(datagrams) => {
+                let packet = datagrams.emit(now, self.window);
+                self.schedule.push(component, datagrams.next());
+                let slab = &mut self.network.slab;
+                let id = slab.vacant();
+                slab.claim(id, index, route.forward);
+                slab[id].packet = packet;
+                if OBSERVED && let Some(observer) = &mut self.observer {
+                    observer.on_datagram(now, index as usize, &slab[id].packet);
+                }
+                self.forward(id, now);
+                return;
             }
-            self.forward(id, self.now);
-            return;
+            Ends::Transport(transport) => transport.offer(starts),
+            Ends::Stack(connection) if starts => connection.start(now),
+            Ends::Stack(connection) => connection.stop(now),
+            Ends::Pair(..) => return,
         }
-        let stop = flow.stop;
-        if let Some(Some(foreign)) = self.foreign.get_mut(index as usize) {
-            if self.now < stop {
-                foreign.start(self.now);
-                self.schedule.push(Component::Application(index).id(), stop);
-            } else {
-                foreign.stop(self.now);
-            }
-            self.transmit_foreign(index, End::Sender);
-            return;
+        if starts {
+            self.schedule.push(component, *stop);
         }
-        let Some(transport) = &mut self.transports[index as usize] else {
-            return;
-        };
-        if self.now < stop {
-            transport.sender.offer_until(transport.packets.unwrap_or(u64::MAX));
-            self.schedule.push(Component::Application(index).id(), stop);
-        } else {
-            transport.sender.offer_until(0);
+        match ends {
+            Ends::Stack(_) => self.transmit_stack(index, End::Sender),
+            _ => self.transmit::<OBSERVED>(index),
         }
-        self.transmit::<OBSERVED>(index);
     }
 
-    /// Remembers what was counted before the figures begin.
+    /// Notes all counts at the end of the warm-up.
     fn end_warmup(&mut self) {
         self.warmed_up = true;
-        let now = self.window.from;
-        for (flow, transport) in self.flows.iter_mut().zip(&mut self.transports) {
-            flow.datagrams_at_warmup = flow.datagrams;
-            flow.sent_at_warmup = flow.source.as_ref().map_or(0, |source| source.sent);
-            if let Some(transport) = transport
-                && now > Time::ZERO
-            {
-                transport.at_warmup = Some(Box::new(transport.sender.stats(now)));
-            }
-        }
-        for foreign in self.foreign.iter_mut().flatten() {
-            foreign.end_warmup(now);
+        for flow in &mut self.flows.all {
+            flow.end_warmup(self.window.from);
         }
     }
 
-    /// Adds up what has been until now, as if the scenario had been that long. A run that has not come to the end of its warm-up
-    /// has no figures of flows. Begun as [`Simulation::changeable`] it counts nothing that still waits; what is on a wire counts as
-    /// delivered.
+    /// Outcome of the run so far, as if the scenario ended now. Before the end of the warm-up, the
+    /// outcomes of flows have no meaning. With [`Simulation::changeable`], packets that still wait
+    /// do not count; packets on a wire count as delivered.
     pub fn stop(mut self) -> Outcome {
         // A run without length has no rates either.
         self.window.until = self.now.max(Time::from_ps(1));
@@ -1143,52 +1012,19 @@ impl Simulation {
         self.finish()
     }
 
-    /// Runs to the end and adds up.
+    /// Runs to the end, and returns the outcome.
     pub fn finish(mut self) -> Outcome {
         self.advance(self.window.until);
         let window = self.window;
-        // What has served its time makes room for the outcome.
-        drop((self.schedule, self.slab));
-        let phases: Vec<_> = (0..)
-            .zip(&self.hops)
-            .map(|(link, hop)| {
-                phases::outcome(link, hop, &self.routes, &self.flows, &self.transports, window)
-                    .map(Box::new)
-            })
+        // Frees memory before the outcome takes some.
+        drop((self.schedule, std::mem::take(&mut self.network.slab)));
+        let Network { hops, routes, .. } = &self.network;
+        let phases = (0..)
+            .zip(hops)
+            .map(|(link, hop)| phases::outcome(link, hop, routes, &self.flows.all, window))
             .collect();
-        let mut foreign = self.foreign.into_iter();
-        let mut is_connection = Vec::with_capacity(self.transports.len());
-        // The first of the two has room for the rows: they are written over it.
-        let mut both = self.transports.into_iter().zip(self.flows).enumerate();
-        let mut flows: Vec<FlowOutcome> = both
-            .by_ref()
-            .take(self.transfers.first)
-            .map(|(index, (transport, flow))| {
-                let name = self.flow_names.get(index);
-                let foreign = foreign.next().flatten();
-                is_connection.push(transport.is_some() || foreign.is_some());
-                match (transport, foreign) {
-                    (Some(mut transport), _) => {
-                        flow.transport_outcome(name, &mut transport, window)
-                    }
-                    (None, Some(foreign)) => foreign.outcome(flow, name, window),
-                    (None, None) => flow.datagram_outcome(name, window),
-                }
-            })
-            .collect();
-        let rest = both.map(|(_, (transport, flow))| (transport, foreign.next().flatten(), flow));
-        let transfers = self.transfers.close(rest, &mut flows, window);
-        let goodputs = flows.iter().zip(is_connection).filter(|(_, connection)| *connection);
-        let jain = jain(goodputs.map(|(flow, _)| flow.goodput_bps));
-        let groups = Group::close(self.groups, &flows, window);
-        let hops = self.hops.into_iter().zip(phases).enumerate();
-        let links: Vec<_> = hops
-            .map(|(index, (hop, phases))| {
-                let unordered = self.unordered.get(&(index as u32));
-                let reordered = unordered.map_or(0, |wire| wire.reordered);
-                hop.close(self.link_names.get(index), window, phases, reordered)
-            })
-            .collect();
+        let FlowOutcomes { flows, transfers, groups, jain } = self.flows.close(window);
+        let links = self.network.close(phases, window);
         Outcome {
             seed: self.seed,
             duration: window.until.since(Time::ZERO),
@@ -1206,8 +1042,8 @@ impl Simulation {
     }
 }
 
-/// The timer of an end of a stack's connection.
-fn foreign_timer(index: u32, end: End) -> Component {
+/// The timer of an end of a connection.
+fn timer_of(index: u32, end: End) -> Component {
     match end {
         End::Sender => Component::SenderTimer(index),
         End::Receiver => Component::ReceiverTimer(index),
@@ -1219,8 +1055,8 @@ pub fn run(scenario: &Scenario) -> Outcome {
     Simulation::new(scenario).finish()
 }
 
-/// A delivery, as the fingerprint sees it. They are added up: what the engine takes ahead of time
-/// must not change the sum.
+/// Hash of a delivery. The fingerprint is their sum, so that it does not depend on what the engine
+/// takes ahead of time.
 #[inline]
 fn mark(at: Time, slot: &Slot) -> u64 {
     let Slot { flow, packet: Packet { kind, seq, .. }, .. } = slot;

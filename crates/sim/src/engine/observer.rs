@@ -1,4 +1,4 @@
-//! Who looks over the shoulders of the flows of a run.
+//! Observation of all packets of a run.
 
 use std::fmt::Debug;
 
@@ -6,32 +6,32 @@ use windward_core::endpoint::Sender;
 use windward_core::packet::Packet;
 use windward_core::units::Time;
 
-use crate::stack::{End, PacketFacts, Report};
+use crate::stack::{End, PacketFacts, StackReport};
 
-/// Hears, at its instant, of all that happens to the packets of the flows of a
-/// [`Simulation::observed`](crate::Simulation::observed). It can look and change nothing. Flows and
-/// links are their places in the scenario; transfers that come by themselves are behind the last flow.
+/// Observer of all packets of a [`Simulation::observed`](crate::Simulation::observed), called for
+/// each event at its instant. It cannot change anything. Flows and links are given by their index
+/// in the scenario; connections that open by themselves follow the last flow.
 ///
-/// An acknowledgment is followed by the packets that it lets go and by [`Observer::on_settled`]; so
-/// is a timer.
+/// An ACK is followed by the packets that it lets go and by [`Observer::on_settled`]; so is a
+/// timer.
 pub trait Observer: Debug + Send {
-    /// A sender gives out a data packet.
+    /// A sender sends a data packet.
     fn on_sent(&mut self, _now: Time, _flow: usize, _packet: &Packet, _sender: &Sender) {}
-    /// An acknowledgment has reached its sender, which has dealt with it: [`Sender::report`] says
-    /// what it learned, which may be nothing.
+    /// An ACK has reached its sender and has been processed: [`Sender::report`] has what the sender
+    /// learned, if anything.
     fn on_ack(&mut self, _now: Time, _flow: usize, _ack: &Packet, _sender: &Sender) {}
-    /// A timer of a sender has expired: that of recovery, or only one that paces.
+    /// A timer of a sender has expired: that of recovery, or one that only paces.
     fn on_timer(&mut self, _now: Time, _flow: usize, _of_recovery: bool, _sender: &Sender) {}
-    /// A sender has sent all it may, after an acknowledgment, a timer or new data.
+    /// A sender has sent all it may, after an ACK, a timer or new data.
     fn on_settled(&mut self, _now: Time, _flow: usize, _sender: &Sender) {}
     /// A data packet or a datagram reaches the far end.
     fn on_arrival(&mut self, _now: Time, _flow: usize, _packet: &Packet) {}
-    /// A receiver gives out an acknowledgment.
+    /// A receiver sends an ACK.
     fn on_answer(&mut self, _now: Time, _flow: usize, _ack: &Packet) {}
-    /// A source gives out a datagram.
+    /// A source sends a datagram.
     fn on_datagram(&mut self, _now: Time, _flow: usize, _packet: &Packet) {}
-    /// An end of a connection of a [stack](crate::stack) gives out a datagram: the packets in it, as far as
-    /// the connection [tells](crate::stack::Connection::describe).
+    /// An end of a connection of a [stack](crate::stack) sends a datagram; `facts` are the packets
+    /// in it, if the connection [describes](crate::stack::Connection::describe) them.
     fn on_stack_sent(
         &mut self,
         _now: Time,
@@ -41,12 +41,12 @@ pub trait Observer: Debug + Send {
         _facts: &[PacketFacts],
     ) {
     }
-    /// A datagram of a stack's connection reaches that end, which has not dealt with it yet.
+    /// A datagram of a stack's connection reaches an end, which has not processed it yet.
     fn on_stack_received(&mut self, _now: Time, _flow: usize, _end: End, _packet: &Packet) {}
-    /// The sender of a stack's connection has dealt with a datagram, a timer or new data, and again: it has
-    /// sent all it may.
-    fn on_stack_report(&mut self, _now: Time, _flow: usize, _report: &Report) {}
-    /// A link loses a packet of any kind.
+    /// The sender of a stack's connection has processed a datagram, a timer or new data; called
+    /// again once it has sent all it may.
+    fn on_stack_report(&mut self, _now: Time, _flow: usize, _report: &StackReport) {}
+    /// A link drops or destroys a packet of any kind.
     fn on_loss(&mut self, _now: Time, _flow: usize, _packet: &Packet, _loss: Loss) {}
     /// A packet of any kind has left the queue of a link.
     fn on_wire(&mut self, _what: &OnWire<'_>) {}
@@ -55,23 +55,23 @@ pub trait Observer: Debug + Send {
 /// A packet whose last bit is put on the wire of a link.
 #[derive(Debug, Clone, Copy)]
 pub struct OnWire<'a> {
-    /// When that is.
+    /// Time at which its last bit is put on the wire.
     pub at: Time,
     /// The link.
     pub link: usize,
     /// The flow.
     pub flow: usize,
-    /// Does it go back, from the receiver of the flow to its sender?
+    /// True if it travels from the receiver of the flow to its sender.
     pub is_back: bool,
     /// The packet.
     pub packet: &'a Packet,
-    /// What a connection of a [stack](crate::stack) has sent; nothing of our own.
+    /// Payload of a packet of a [stack](crate::stack); other packets have none.
     pub payload: Option<&'a [u8]>,
-    /// Does the channel destroy it on the way?
+    /// True if the channel destroys it.
     pub is_destroyed: bool,
 }
 
-/// Two that hear the same, one after the other.
+/// Two observers, called one after the other.
 impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
     fn on_sent(&mut self, now: Time, flow: usize, packet: &Packet, sender: &Sender) {
         self.0.on_sent(now, flow, packet, sender);
@@ -125,7 +125,7 @@ impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
         self.1.on_stack_received(now, flow, end, packet);
     }
 
-    fn on_stack_report(&mut self, now: Time, flow: usize, report: &Report) {
+    fn on_stack_report(&mut self, now: Time, flow: usize, report: &StackReport) {
         self.0.on_stack_report(now, flow, report);
         self.1.on_stack_report(now, flow, report);
     }
@@ -141,20 +141,20 @@ impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
     }
 }
 
-/// Where and how a link lost a packet.
+/// Loss of a packet at a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
     /// The link.
     pub link: usize,
-    /// How.
+    /// The cause.
     pub cause: LossCause,
 }
 
-/// How a link lost a packet.
+/// Cause of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LossCause {
-    /// Its queue, which was full or wanted to say so, dropped it.
+    /// Its queue dropped it: it was full, or its AQM signals congestion.
     Queue,
-    /// Its channel destroyed it; heard of when the packet is put on the wire.
+    /// Its channel destroyed it; reported when the packet is put on the wire.
     Channel,
 }

@@ -6,7 +6,7 @@ use windward_core::network::Link;
 use windward_core::network::router::{EstcpPhase, TrafficController};
 use windward_core::units::Time;
 
-use super::flow::{Flow, Transport};
+use super::flow::{Ends, Flow};
 use super::hop::{Hop, Span};
 use super::route::Routes;
 use crate::outcome::PhaseOutcome;
@@ -17,16 +17,19 @@ pub(super) fn outcome(
     hop: &Hop,
     routes: &Routes,
     flows: &[Flow],
-    transports: &[Option<Transport>],
     window: Span,
 ) -> Option<PhaseOutcome> {
     let Link::Queued(queue) = &hop.link else { return None };
     let controller = queue.traffic_controller()?;
     let crosses =
         |flow: &Flow| routes.from(flow.route.forward).iter().any(|step| step.link() == link);
-    let crossing = flows.iter().zip(transports).filter(|(flow, _)| crosses(flow));
-    let cuts: Vec<&[PhaseCut]> = crossing
-        .filter_map(|(_, transport)| transport.as_ref().map(|t| t.sender.phase_cuts()))
+    let cuts: Vec<&[PhaseCut]> = flows
+        .iter()
+        .filter(|flow| crosses(flow))
+        .filter_map(|flow| match &flow.ends {
+            Ends::Transport(transport) => Some(transport.sender.phase_cuts()),
+            _ => None,
+        })
         .filter(|cuts| !cuts.is_empty())
         .collect();
     summary(controller, &cuts, window.from)

@@ -1,6 +1,5 @@
-//! Routes, and what of them needs no event.
+//! Routes, and which of their steps need no event.
 
-use super::flow::Transport;
 use super::hop::Hop;
 use crate::scenario::{FlowConfig, LinkId};
 
@@ -28,19 +27,19 @@ impl Step {
         self.0 & ((1 << LINK_BITS) - 1)
     }
 
-    /// Is the throughput of the flow measured at this link?
+    /// True if the throughput of the flow is measured at this link.
     #[inline]
     pub(super) fn is_measured(self) -> bool {
         self.0 & MEASURED != 0
     }
 
-    /// Does it end at the endpoint?
+    /// True if it ends at the endpoint.
     #[inline]
     pub(super) fn is_last(self) -> bool {
         self.0 & LAST != 0
     }
 
-    /// What happens at the far end.
+    /// How packets go on at the far end.
     #[inline]
     pub(super) fn onward(self) -> Onward {
         match (self.0 & ONWARD) >> LINK_BITS {
@@ -56,26 +55,37 @@ impl Step {
     }
 }
 
-/// What happens at the far end of a link.
+/// How packets go on at the far end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onward {
     /// An event takes the packet there.
     Event,
     /// The next link takes it at once: all its packets come over this one, in order.
     Link,
-    /// The receiver takes it at once: it acts on nothing but the packets that come over this
-    /// link, in order, and nobody else feeds the link that its acknowledgments take.
+    /// The receiver takes it at once: it acts only on packets, which all come over this link, in
+    /// order, and no other flow or link feeds the link that its ACKs take.
     Receiver,
-    /// An event takes the packet there, and it may have been overtaken.
+    /// An event takes the packet there, and other packets may have overtaken it.
     Unordered,
 }
 
-/// Where in the list of steps a flow's routes begin. The way back of acknowledgments follows
-/// the way there at once, so that a receiver answers without looking for it.
+/// Beginnings of the routes of a flow in the list of steps. The reverse route follows the forward
+/// route directly, so that a receiver answers without a search for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {
     pub(super) forward: u32,
     pub(super) reverse: u32,
+}
+
+/// When the receiver of a flow answers a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// Never: nothing takes the reverse route.
+    Never,
+    /// At once or later, with any number of packets.
+    Later,
+    /// At once, with one ACK for each packet.
+    AtOnce,
 }
 
 /// The steps of all routes. Flows in a row with the same routes share them.
@@ -115,13 +125,13 @@ impl Routes {
         (Routes { steps }, of_flow)
     }
 
-    /// The step at that place.
+    /// The step at an index.
     #[inline]
     pub(super) fn step(&self, at: u32) -> Step {
         self.steps[at as usize]
     }
 
-    /// The step at that place, if there is one.
+    /// The step at an index, if there is one.
     pub(super) fn get(&self, at: u32) -> Option<Step> {
         self.steps.get(at as usize).copied()
     }
@@ -133,7 +143,7 @@ impl Routes {
         &rest[..last.map_or(0, |last| last + 1)]
     }
 
-    /// Marks what packets leave over links that may reorder them.
+    /// Marks the steps over links that may reorder packets.
     pub(super) fn mark_unordered(&mut self, hops: &[Hop]) {
         let unordered = |step: &&mut Step| !hops[step.link() as usize].keeps_order();
         for step in self.steps.iter_mut().filter(unordered) {
@@ -141,23 +151,17 @@ impl Routes {
         }
     }
 
-    /// Marks a link that may reorder from now on. Nothing is passed through without an event.
+    /// Marks a link that may reorder from now on, in a run that passes no link without an event.
     pub(super) fn mark_link_unordered(&mut self, link: u32) {
         for step in self.steps.iter_mut().filter(|step| step.link() == link) {
             step.set_onward(Onward::Unordered);
         }
     }
 
-    /// Finds what can be passed through without an event. A link passes packets on in order, and
-    /// where nobody else feeds what comes next, it can be offered them as soon as their arrival is
+    /// Finds the steps that need no event. A link delivers packets in order. If nothing else feeds
+    /// the next link or receiver, the packets can be offered to it as soon as their arrival is
     /// known.
-    pub(super) fn mark_express(
-        &mut self,
-        hops: &[Hop],
-        of_flow: &[Route],
-        transports: &[Option<Transport>],
-        is_foreign: impl Fn(usize) -> bool,
-    ) {
+    pub(super) fn mark_express(&mut self, hops: &[Hop], flows: &[(Route, Answers)]) {
         #[derive(Clone, Copy, PartialEq)]
         enum Feeder {
             Unknown,
@@ -174,15 +178,15 @@ impl Routes {
                 Feeder::Several
             };
         };
-        // Only connections have a way back.
-        let lengths = |routes: &Routes, index: usize| {
-            let Route { forward, reverse } = of_flow[index];
-            let has_one = transports[index].is_some() || is_foreign(index);
-            let back = if has_one { routes.from(reverse).len() } else { 0 };
+        let lengths = |routes: &Routes, (Route { forward, reverse }, answers): (Route, Answers)| {
+            let back = match answers {
+                Answers::Never => 0,
+                Answers::Later | Answers::AtOnce => routes.from(reverse).len(),
+            };
             [(forward as usize, routes.from(forward).len()), (reverse as usize, back)]
         };
-        for index in 0..of_flow.len() {
-            let ways = lengths(self, index).map(|(from, length)| &self.steps[from..from + length]);
+        for (index, flow) in flows.iter().enumerate() {
+            let ways = lengths(self, *flow).map(|(from, length)| &self.steps[from..from + length]);
             // Senders act on timers too: what they feed is never taken ahead of time.
             for (way, first) in ways.into_iter().zip([Feeder::Several, Feeder::Receiver(index)]) {
                 if let Some(step) = way.first() {
@@ -196,8 +200,8 @@ impl Routes {
         let runs_ahead = |step: Step| hops[step.link() as usize].runs_ahead();
         let in_order = |step: Step| step.onward() != Onward::Unordered;
         let fed_by = |step: Step, feeder: Feeder| feeders[step.link() as usize] == feeder;
-        for (index, transport) in transports.iter().enumerate() {
-            let ways = lengths(self, index);
+        for (index, flow) in flows.iter().enumerate() {
+            let ways = lengths(self, *flow);
             for (from, length) in ways {
                 for at in from..(from + length).saturating_sub(1) {
                     let (this, next) = (self.steps[at], self.steps[at + 1]);
@@ -207,10 +211,8 @@ impl Routes {
                     }
                 }
             }
-            let acks_at_once =
-                transport.as_ref().is_some_and(|t| !t.delays_acks && !t.multiplies_acks);
             let [(forward, there), (reverse, back)] = ways;
-            if acks_at_once && there > 0 && back > 0 {
+            if flow.1 == Answers::AtOnce && there > 0 && back > 0 {
                 let last = forward + there - 1;
                 let first = self.steps[reverse];
                 if in_order(self.steps[last])

@@ -2,14 +2,14 @@
 
 use windward_core::units::{Duration, Time};
 
-use super::LinkSnapshot;
+use super::snapshot::LinkSnapshot;
 use crate::outcome::{LinkSamples, Samples};
+use crate::trace::Instants;
 
 /// Records the state of every flow and link at the multiples of an interval.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    interval: Duration,
-    due: Time,
+    instants: Instants,
     samples: Samples,
 }
 
@@ -20,12 +20,12 @@ impl Sampler {
             cwnd: vec![Vec::new(); flows],
             links: vec![LinkSamples::default(); links],
         };
-        Sampler { interval, due: Time::ZERO, samples }
+        Sampler { instants: Instants::from_zero(interval), samples }
     }
 
     /// When the next sample is to be taken.
     pub(super) fn due(&self) -> Time {
-        self.due
+        self.instants.next().unwrap_or(Time::NEVER)
     }
 
     /// `cwnd` gives the window of a flow, or `None` for datagrams.
@@ -53,8 +53,7 @@ impl Sampler {
 
     /// The sample is complete.
     pub(super) fn next(&mut self) {
-        self.samples.times.push(self.due);
-        self.due += self.interval;
+        self.samples.times.push(self.instants.take());
     }
 }
 

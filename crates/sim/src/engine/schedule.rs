@@ -70,29 +70,41 @@ pub(super) struct Schedule {
     /// A bucket is 2^shift picoseconds wide.
     shift: u32,
     in_wheel: usize,
-    /// What lies in the bucket at the cursor or before it, the earliest last.
+    /// Events in the bucket at the cursor or before it, the earliest last.
     current: Vec<Entry>,
     /// When the first of the rest is.
     first_far: u64,
-    /// Events until the next look at their density.
-    left: u64,
     /// When the latest event taken was.
     now: u64,
     /// A bit for each block that is not empty.
     occupied: Vec<u64>,
-    spilled: Vec<Slot>,
-    /// The first free place in `spilled`.
-    free: u32,
+    spilled: Spilled,
     /// The rest, by their whole keys.
     far: BinaryHeap<Reverse<u128>>,
-    /// How much wider buckets are than their density asks for, as a power of two.
+    density: Density,
+    seed: u64,
+}
+
+/// Events that share a bucket with another.
+#[derive(Debug)]
+struct Spilled {
+    slots: Vec<Slot>,
+    /// The first free slot.
+    free: u32,
+}
+
+/// Measurement of the density of events.
+#[derive(Debug)]
+struct Density {
+    /// Events until the next look at it.
+    left: u64,
+    /// Factor by which buckets are wider than their density asks for, as a power of two.
     stretch: u32,
     /// The events of the period, when it began, and how many of those entered in it went into the
     /// heap.
     period: u64,
     since: u64,
     entered_far: u64,
-    seed: u64,
 }
 
 impl Schedule {
@@ -105,21 +117,16 @@ impl Schedule {
             in_wheel: 0,
             current: Vec::with_capacity(MOST_UNDER_CURSOR),
             first_far: u64::MAX,
-            left: PERIOD,
             now: 0,
             occupied: vec![0],
-            spilled: Vec::new(),
-            free: END,
+            spilled: Spilled { slots: Vec::new(), free: END },
             far: BinaryHeap::new(),
-            stretch: 0,
-            period: PERIOD,
-            since: 0,
-            entered_far: 0,
+            density: Density { left: PERIOD, stretch: 0, period: PERIOD, since: 0, entered_far: 0 },
             seed,
         }
     }
 
-    /// Enters an event; [`Time::NEVER`] is none.
+    /// Enters an event, unless its time is [`Time::NEVER`].
     #[inline]
     pub(super) fn push(&mut self, id: ComponentId, time: Time) {
         let time = time.as_ps();
@@ -144,7 +151,7 @@ impl Schedule {
         }
     }
 
-    /// How many buckets the wheel has.
+    /// Number of buckets of the wheel.
     #[inline]
     fn buckets(&self) -> u64 {
         (self.wheel.len() * BLOCK) as u64
@@ -161,13 +168,13 @@ impl Schedule {
     fn spill(&mut self, at: usize, bit: usize, Entry { time, id }: Entry) {
         let first = &mut self.wheel[at].slots[bit];
         let slot = Slot { time, id, next: first.next };
-        if let Some(free) = self.spilled.get_mut(self.free as usize) {
-            first.next = self.free;
-            self.free = free.next;
+        if let Some(free) = self.spilled.slots.get_mut(self.spilled.free as usize) {
+            first.next = self.spilled.free;
+            self.spilled.free = free.next;
             *free = slot;
         } else {
-            first.next = self.spilled.len() as u32;
-            self.spilled.push(slot);
+            first.next = self.spilled.slots.len() as u32;
+            self.spilled.slots.push(slot);
         }
     }
 
@@ -179,7 +186,7 @@ impl Schedule {
             let earlier = self.current.iter().rev().take_while(later).count();
             self.current.insert(self.current.len() - earlier, entry);
         } else if entry.time != Time::NEVER.as_ps() {
-            self.entered_far += 1;
+            self.density.entered_far += 1;
             self.first_far = self.first_far.min(entry.time);
             self.far.push(Reverse(key(self.seed, entry)));
         }
@@ -267,7 +274,7 @@ impl Schedule {
             let first = &block.slots[(from + occupied.trailing_zeros() as usize) % BLOCK];
             occupied &= occupied - 1;
             look(first.id);
-            if let Some(second) = self.spilled.get(first.next as usize) {
+            if let Some(second) = self.spilled.slots.get(first.next as usize) {
                 look(second.id);
             }
         }
@@ -276,8 +283,8 @@ impl Schedule {
     #[inline]
     fn count(&mut self, time: u64) {
         self.now = time;
-        self.left -= 1;
-        if self.left == 0 {
+        self.density.left -= 1;
+        if self.density.left == 0 {
             self.adapt();
         }
     }
@@ -313,10 +320,10 @@ impl Schedule {
     /// Takes out the events of a bucket beyond its first.
     #[inline(never)]
     fn collect(&mut self, mut next: u32) {
-        while let Some(slot) = self.spilled.get_mut(next as usize) {
+        while let Some(slot) = self.spilled.slots.get_mut(next as usize) {
             let entry = Entry { time: slot.time, id: slot.id };
             let place = std::mem::replace(&mut next, slot.next);
-            slot.next = std::mem::replace(&mut self.free, place);
+            slot.next = std::mem::replace(&mut self.spilled.free, place);
             self.in_wheel -= 1;
             self.current.push(entry);
         }
@@ -365,17 +372,17 @@ impl Schedule {
     /// Fits the buckets to the density of events in the last period.
     #[cold]
     fn adapt(&mut self) {
-        let gap = (self.now - self.since) / self.period;
+        let gap = (self.now - self.density.since) / self.density.period;
         let pending = self.current.len() + self.in_wheel + self.far.len();
         // Where a wheel of many buckets fits into the caches, two events seldom share one.
         let spread = if pending < 2048 { 16 } else { 2 };
         let blocks = self.wheel.len();
-        let short = self.entered_far > self.period / 8;
+        let short = self.density.entered_far > self.density.period / 8;
         if blocks == MOST_BLOCKS {
             // More events a bucket is all that is left, to reach further.
-            self.stretch = (self.stretch + u32::from(short)).min(6);
+            self.density.stretch = (self.density.stretch + u32::from(short)).min(6);
         }
-        let shift = (gap / spread).max(1).ilog2() + self.stretch;
+        let shift = (gap / spread).max(1).ilog2() + self.density.stretch;
         let more =
             short && blocks < MOST_BLOCKS && self.buckets() / 4 / spread < pending as u64 + 32;
         if more || shift.abs_diff(self.shift) > 1 || short && shift > self.shift {
@@ -392,10 +399,10 @@ impl Schedule {
                 self.push(entry.id, Time::from_ps(entry.time));
             }
         }
-        self.period = PERIOD.max(pending as u64);
-        self.left = self.period;
-        self.since = self.now;
-        self.entered_far = 0;
+        self.density.period = PERIOD.max(pending as u64);
+        self.density.left = self.density.period;
+        self.density.since = self.now;
+        self.density.entered_far = 0;
     }
 
     /// Empties all but the heap.

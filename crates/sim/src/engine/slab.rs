@@ -11,24 +11,24 @@ use crate::stack::{End, Seen};
 /// Index of a packet in the slab.
 pub(super) type PacketId = u32;
 
-/// A packet with what the engine knows of it: two cache lines.
+/// A packet with its flow and its place on the route: two cache lines.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Slot {
     /// Index of the flow it belongs to.
     pub(super) flow: u32,
-    /// Where in the list of steps the one is that it takes next.
+    /// Index of its next step in the list of steps.
     pub(super) step: u32,
     pub(super) packet: Packet,
 }
 
-/// What the engine has of a packet of a stack beside its slot.
+/// Further state of a packet of a stack.
 #[derive(Debug, Default)]
 pub(super) struct Load {
     pub(super) payload: Vec<u8>,
     /// The end that sent it.
     pub(super) from: End,
-    /// What its connection shows of it.
+    /// What links see of it, if its connection shows something.
     pub(super) seen: Option<Seen>,
 }
 
@@ -36,18 +36,17 @@ pub(super) struct Load {
 #[derive(Debug, Default)]
 pub(super) struct Slab {
     slots: Vec<Slot>,
-    /// When the packet behind that in each slot arrives, and which it is, if one is behind it on a
-    /// wire.
+    /// For each slot, the time of arrival and the index of the packet behind it on a wire, if there
+    /// is one.
     next: Vec<(Time, PacketId)>,
     free: Vec<PacketId>,
-    /// What packets of stacks carry, by slot, as far as there were any: each lies there until the
-    /// slot has another.
+    /// Loads of packets of stacks, by slot. A load stays until the slot gets another.
     loads: Vec<Load>,
 }
 
 impl Slab {
-    /// A slot for a packet that may come to be; it holds whatever was there before. It stays
-    /// free until [`Slab::claim`].
+    /// A slot for a packet that may be made; it still has its old content. It stays free until
+    /// [`Slab::claim`].
     #[inline]
     pub(super) fn vacant(&mut self) -> PacketId {
         if let Some(id) = self.free.last() {
@@ -60,8 +59,8 @@ impl Slab {
         id
     }
 
-    /// Takes the slot that [`Slab::vacant`] named for a packet of a flow that begins its route with
-    /// that step.
+    /// Takes the slot that [`Slab::vacant`] returned, for a packet of a flow that begins its route
+    /// with that step.
     #[inline]
     pub(super) fn claim(&mut self, id: PacketId, flow: u32, step: u32) {
         self.free.pop();
@@ -70,7 +69,7 @@ impl Slab {
         slot.step = step;
     }
 
-    /// The packet behind one on a wire, and when it arrives; it must have been set.
+    /// Time of arrival and index of the packet behind one on a wire, which must have been set.
     #[inline]
     pub(super) fn next(&self, id: PacketId) -> (Time, PacketId) {
         self.next[id as usize]
@@ -81,7 +80,7 @@ impl Slab {
         self.next[id as usize] = next;
     }
 
-    /// A slot's packet, and what it carries if it is one of a stack.
+    /// The packet in a slot and its load, for a packet of a stack.
     #[inline]
     pub(super) fn with_load(&mut self, id: PacketId) -> (&mut Packet, &mut Load) {
         let at = id as usize;
@@ -91,7 +90,7 @@ impl Slab {
         (&mut self.slots[at].packet, &mut self.loads[at])
     }
 
-    /// What the packet of a stack carries.
+    /// Load of a packet of a stack.
     #[inline]
     pub(super) fn load(&self, id: PacketId) -> &Load {
         &self.loads[id as usize]

@@ -8,60 +8,63 @@ use super::hop::Span;
 use super::media::Encoder;
 use crate::scenario::Pattern;
 
-/// A stream of datagrams: when the next one is due.
+/// A source of datagrams.
 #[derive(Debug)]
 pub(super) struct Source {
-    pub(super) packet_size: u32,
-    pattern: Pattern,
+    packet_size: u32,
+    pace: Pace,
     stream: Stream,
     stop: Time,
     /// When the next datagram leaves.
     next: Time,
-    /// End of the on period under way (exponential), or index of the interval (schedule).
-    on_until: Time,
-    interval: usize,
     pub(super) sent: u64,
-    /// Of those sent after the warm-up, what was lost.
-    pub(super) lost: u64,
-    /// How long those took that arrived after the warm-up, added up, picoseconds.
-    pub(super) delays: u128,
-    /// Bytes that arrived after the warm-up.
-    pub(super) bytes: u64,
-    /// If it sends frames.
-    pub(super) media: Option<Box<Encoder>>,
+}
+
+/// When a source sends: its [`Pattern`] with the state of that.
+#[derive(Debug)]
+enum Pace {
+    Constant(Rate),
+    Exponential {
+        rate: Rate,
+        mean_on: Duration,
+        mean_off: Duration,
+        /// End of the current on period.
+        until: Time,
+    },
+    Schedule {
+        intervals: Vec<(Time, Time, Rate)>,
+        /// Index of the current interval.
+        current: usize,
+    },
+    Media(Box<Encoder>),
 }
 
 impl Source {
+    /// A source that sends between two times. `path` is the delay of a packet on the idle path, and
+    /// what each further packet of a frame adds.
     pub(super) fn new(
         pattern: &Pattern,
         packet_size: u32,
-        start: Time,
-        stop: Time,
-        stream: Stream,
+        [start, stop]: [Time; 2],
+        mut stream: Stream,
+        (least, further): (Duration, Duration),
     ) -> Self {
-        let mut source = Source {
-            packet_size,
-            pattern: pattern.clone(),
-            stream,
-            stop,
-            next: start,
-            on_until: Time::NEVER,
-            interval: 0,
-            sent: 0,
-            lost: 0,
-            delays: 0,
-            bytes: 0,
-            media: None,
-        };
-        match &source.pattern {
-            Pattern::Constant { .. } | Pattern::Media(_) => {}
-            Pattern::Exponential { mean_on, .. } => {
-                source.on_until = start + source.stream.exponential(*mean_on);
+        let mut next = start;
+        let pace = match pattern {
+            Pattern::Constant { rate } => Pace::Constant(*rate),
+            Pattern::Media(media) => {
+                Pace::Media(Box::new(Encoder::new(*media, start, least, further)))
+            }
+            &Pattern::Exponential { rate, mean_on, mean_off } => {
+                let until = start + stream.exponential(mean_on);
+                Pace::Exponential { rate, mean_on, mean_off, until }
             }
             Pattern::Schedule { intervals } => {
-                source.next = intervals.first().map_or(Time::NEVER, |i| i.0.max(start));
+                next = intervals.first().map_or(Time::NEVER, |i| i.0.max(start));
+                Pace::Schedule { intervals: intervals.clone(), current: 0 }
             }
-        }
+        };
+        let mut source = Source { packet_size, pace, stream, stop, next, sent: 0 };
         source.skip_silence();
         source
     }
@@ -71,48 +74,57 @@ impl Source {
         if self.next < self.stop { self.next } else { Time::NEVER }
     }
 
-    /// Writes the datagram that leaves now, at the time named by [`Source::next`].
+    /// Encoder of a source that sends frames.
+    pub(super) fn encoder(&self) -> Option<&Encoder> {
+        if let Pace::Media(encoder) = &self.pace { Some(encoder) } else { None }
+    }
+
+    /// As [`Source::encoder`].
+    pub(super) fn encoder_mut(&mut self) -> Option<&mut Encoder> {
+        if let Pace::Media(encoder) = &mut self.pace { Some(encoder) } else { None }
+    }
+
+    /// Writes the datagram that leaves now, at the time given by [`Source::next`].
     pub(super) fn emit(&mut self, packet: &mut Packet, window: Span) {
         self.sent += 1;
         (packet.seq, packet.size) = (self.sent, self.packet_size);
-        if let Some(media) = &mut self.media {
-            media.emit(&mut self.stream, self.packet_size, packet);
-            media.count_frame(window);
-            self.next = media.next();
-            return;
-        }
-        let rate = match &self.pattern {
-            Pattern::Constant { rate } | Pattern::Exponential { rate, .. } => *rate,
-            Pattern::Schedule { intervals } => intervals[self.interval].2,
-            Pattern::Media(media) => media.rate,
+        let rate = match &mut self.pace {
+            Pace::Constant(rate) | Pace::Exponential { rate, .. } => *rate,
+            Pace::Schedule { intervals, current } => intervals[*current].2,
+            Pace::Media(encoder) => {
+                encoder.emit(&mut self.stream, self.packet_size, packet);
+                encoder.count_frame(window);
+                self.next = encoder.next();
+                return;
+            }
         };
         self.next += self.gap(rate);
         self.skip_silence();
     }
 
-    /// Time between two datagrams; never zero, so that time goes on.
+    /// Time between two datagrams; never zero, so that time advances.
     fn gap(&self, rate: Rate) -> Duration {
         rate.transmission_time(self.packet_size).max(Duration::from_ps(1))
     }
 
     /// Moves `next` out of the times in which the source is silent.
     fn skip_silence(&mut self) {
-        match &self.pattern {
-            Pattern::Constant { .. } | Pattern::Media(_) => {}
-            Pattern::Exponential { mean_on, mean_off, .. } => {
-                while self.next >= self.on_until && self.next < self.stop {
+        match &mut self.pace {
+            Pace::Constant(_) | Pace::Media(_) => {}
+            Pace::Exponential { mean_on, mean_off, until, .. } => {
+                while self.next >= *until && self.next < self.stop {
                     let pause = self.stream.exponential(*mean_off);
-                    self.next = self.next.max(self.on_until + pause);
-                    self.on_until = self.on_until + pause + self.stream.exponential(*mean_on);
+                    self.next = self.next.max(*until + pause);
+                    *until = *until + pause + self.stream.exponential(*mean_on);
                 }
             }
-            Pattern::Schedule { intervals } => {
-                while let Some((_, until, _)) = intervals.get(self.interval) {
+            Pace::Schedule { intervals, current } => {
+                while let Some((_, until, _)) = intervals.get(*current) {
                     if self.next < *until {
                         return;
                     }
-                    self.interval += 1;
-                    self.next = match intervals.get(self.interval) {
+                    *current += 1;
+                    self.next = match intervals.get(*current) {
                         Some((from, ..)) => self.next.max(*from),
                         None => Time::NEVER,
                     };
@@ -134,7 +146,13 @@ mod tests {
         Rate::from_bps(8_000_000).unwrap()
     }
     fn times(pattern: &Pattern, start: Time, stop: Time) -> Vec<Time> {
-        let mut source = Source::new(pattern, 1000, start, stop, Stream::new(1, "source", "test"));
+        let mut source = Source::new(
+            pattern,
+            1000,
+            [start, stop],
+            Stream::new(1, "source", "test"),
+            (Duration::ZERO, Duration::ZERO),
+        );
         let mut times = Vec::new();
         while source.next() != Time::NEVER {
             times.push(source.next());

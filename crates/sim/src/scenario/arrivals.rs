@@ -30,8 +30,8 @@ pub struct Arrivals {
     pub sizes: Sizes,
 }
 
-/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, and has at least one; that of
-/// a stack has these bytes of the application.
+/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, and has at least one;
+/// that of a stack has these bytes of the application.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sizes {
     /// All alike.

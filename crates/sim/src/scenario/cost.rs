@@ -1,4 +1,4 @@
-//! How much work a run will be, before it is run.
+//! The predicted cost of a run.
 
 use windward_core::network::During;
 use windward_core::units::{Duration, Time};
@@ -10,12 +10,12 @@ impl Scenario {
     /// ([`crate::Outcome::packet_hops`]): for putting the most expensive of many runs first, and
     /// for telling how far they are. At least 1.
     ///
-    /// Datagrams are sent as their sources say, and transfers that come at random as many as are to be
-    /// expected, with what links carry. Other connections are taken to share what these leave
-    /// of each link equally while they are on, up to the receiver window, and no more than TCP
-    /// gets through the corruption on its way if they take it for congestion, which is too little
-    /// for controllers that give way less, as Westwood's. Slow start, queues that overflow, and
-    /// acknowledgments that get lost are left out.
+    /// Datagrams count as their sources send them, and transfers that arrive at random by their
+    /// expected number, up to the capacity of the links. Other connections are taken to share what
+    /// these leave of each link equally while they are on, up to the receiver window, and no more
+    /// than TCP gets through the corruption on its way if they take it for congestion, which is too
+    /// little for controllers that give way less, as Westwood's. Slow start, queues that overflow,
+    /// and acknowledgments that get lost are left out.
     pub fn predicted_packet_hops(&self) -> f64 {
         let end = Time::ZERO + self.duration;
         let mut links: Vec<Load> = self
@@ -103,7 +103,7 @@ impl LinkKind {
     }
 }
 
-/// The packets of the transfers that come between a pair of hosts; takes from links what they carry.
+/// The packets of the transfers between a pair of hosts; subtracts their bytes from the links.
 fn transferred(
     flow: &FlowConfig,
     arrivals: &Arrivals,
@@ -128,7 +128,7 @@ fn hops(flow: &FlowConfig, acks: u32) -> f64 {
     (flow.forward.len() + back) as f64
 }
 
-/// What connections may have of a link.
+/// The capacity of a link that is left to connections.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     /// Bytes that datagrams and transfers leave in the whole run.

@@ -1,10 +1,11 @@
-//! Scenario files: TOML as people write it, checked strictly, turned into a [`Scenario`].
+//! Scenario files: TOML, read strictly, turned into a [`Scenario`].
 //!
-//! Text becomes a tree of values that know their line (`tree`). `schema` lists every key of
-//! the format; what it does not list is an error. `section` reads values with their units;
-//! `link`, `endpoint` and `group` read the tables; `chain` (dumbbell and parking lot) and
-//! `graph` lay routes; `build` puts a scenario together and chooses the routers; `advice` warns of
-//! what is allowed and hardly meant, and `applies` knows which keys a protocol ignores.
+//! The reader is [`strict_toml`](crate::strict_toml): each file here declares the keys that it
+//! reads. `link` (with `queue`, `channel` and `impairment`), `endpoint` and `group` (with
+//! `arrivals`, `composition` and `stack`) read the tables; `chain` (dumbbell and parking lot) and
+//! `graph` lay routes over `links`; `build` declares the outermost table, puts a scenario together
+//! and chooses the routers; `set` changes one value; `advice` warns of settings that are allowed
+//! and rarely meant.
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -17,41 +18,53 @@ use windward_core::protocols::Protocol;
 use super::Scenario;
 use crate::input::{self, LARGEST_SETTINGS};
 use crate::stack::Stacks;
+use crate::strict_toml::{
+    Document, Field, KeySource, Keys, Section, TomlValue, describe, json_schema,
+};
+
+use build::FileKeys;
+use given::Given;
+use traces::Traces;
 
 mod advice;
 mod arrivals;
+mod bounds;
 mod build;
 mod chain;
+mod channel;
 mod composition;
 mod endpoint;
-mod error;
+mod given;
 mod graph;
 mod group;
 mod impairment;
-mod json_schema;
 mod link;
+mod links;
 mod parameter;
-mod schema;
-mod section;
+mod queue;
+mod route;
 mod set;
 mod stack;
-mod tree;
+mod traces;
 
+#[cfg(test)]
+mod error_tests;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Place, ScenarioError};
-pub use schema::KeyDoc;
+pub use crate::strict_toml::{FileError as ScenarioError, KeyDoc, Location};
+
+/// The declarations of all keys.
+const KEYS: &[KeySource] = &[FileKeys::KEYS];
 
 /// A scenario file with the changes made to it since (`--set`, sweep axes).
 #[derive(Debug, Clone)]
 pub struct ScenarioFile {
-    name: String,
-    table: tree::Table,
+    document: Document,
     /// Shared by copies: a sweep reads a trace once.
-    traces: Arc<link::Traces>,
+    traces: Arc<Traces>,
     stacks: Stacks,
-    /// Rows of the caller's own.
+    /// Protocols of the caller beside the rows of the table.
     protocols: Arc<[Protocol]>,
 }
 
@@ -59,7 +72,10 @@ impl ScenarioFile {
     /// Size of the largest file that is read, bytes.
     pub const MAX_SIZE: usize = LARGEST_SETTINGS as usize;
 
-    /// How errors call what was read from standard input.
+    /// The declarations of the keys of a link, for files of others that have some of them.
+    pub const LINK: Keys = &[link::LinkKeys::KEYS];
+
+    /// The name of standard input in errors.
     pub const STDIN: &str = "standard input";
 
     /// Reads and parses a file; `-` is standard input.
@@ -70,10 +86,10 @@ impl ScenarioFile {
         Self::parse(&Self::name(path), &Self::text(path)?)
     }
 
-    /// The text of a file, or of standard input where the path is `-`.
+    /// The text of a file, or of standard input if the path is `-`.
     ///
     /// # Errors
-    /// If it cannot be read, is larger than [`ScenarioFile::MAX_SIZE`] or no UTF-8 text.
+    /// If it cannot be read, is larger than [`ScenarioFile::MAX_SIZE`] or is not UTF-8 text.
     pub fn text(path: &Path) -> Result<String, ScenarioError> {
         let name = Self::name(path);
         let bytes = match path == Path::new("-") {
@@ -94,7 +110,7 @@ impl ScenarioFile {
         })
     }
 
-    /// How errors call the file at a path: `-` is [`ScenarioFile::STDIN`].
+    /// The name of the file at a path in errors: `-` is [`ScenarioFile::STDIN`].
     pub fn name(path: &Path) -> String {
         match path == Path::new("-") {
             true => Self::STDIN.to_owned(),
@@ -121,20 +137,20 @@ impl ScenarioFile {
                 "a scenario needs at least a duration, a topology and flows: see docs/scenarios.md",
             ));
         }
-        let table = tree::parse(name, text)?;
+        let document = Document::parse(name, text)?;
         let (traces, stacks, protocols) = (Arc::default(), Stacks::none(), Arc::default());
-        Ok(ScenarioFile { name: name.to_owned(), table, traces, stacks, protocols })
+        Ok(ScenarioFile { document, traces, stacks, protocols })
     }
 
-    /// The same file, which may name these stacks as protocols of flows instead of any before. A file
-    /// knows none as it is read.
+    /// The same file, which may name these stacks as protocols of flows and no others. Without this
+    /// call it may name none.
     #[must_use]
     pub fn with_stacks(self, stacks: &Stacks) -> Self {
         ScenarioFile { stacks: stacks.clone(), ..self }
     }
 
-    /// The same file, which may name these as if they were rows of the table of protocols, before
-    /// those: compositions with parts of another crate, which no text can say.
+    /// The same file, which may name these protocols beside the rows of the table, and before them:
+    /// compositions with parts of another crate, which no text can express.
     #[must_use]
     pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
         ScenarioFile { protocols: protocols.into(), ..self }
@@ -142,44 +158,61 @@ impl ScenarioFile {
 
     /// Sets the value at a dotted key, as `--set` and sweep axes do: `duration`,
     /// `dumbbell.bottleneck.rate`, `flows.lossy.protocol` (the flows of group `lossy`),
-    /// `flows.*.dupack_threshold` (all flows), `links.a->b.loss`. The key `flows.+` adds a group of flows,
-    /// whose table is the value, and `links.+` a link.
+    /// `flows.*.dupack_threshold` (all flows), `links.a->b.loss`. The key `flows.+` adds a group of
+    /// flows, whose table is the value, and `links.+` a link.
     ///
     /// The value is TOML if it parses as such, otherwise a string.
     ///
     /// # Errors
     /// If the file can have no such key.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ScenarioError> {
-        set::set(&self.name, &mut self.table, key, value)
+        set::set(&mut self.document, key, value)
+    }
+
+    /// Sets the value at a dotted key to a value of another file, as [`ScenarioFile::set`] does.
+    /// Errors in the value name its line there.
+    ///
+    /// # Errors
+    /// If the file can have no such key.
+    pub fn set_field(&mut self, key: &str, field: &Field<'_>) -> Result<(), ScenarioError> {
+        set::insert(&mut self.document, key, field.node().clone())
     }
 
     /// Whether the file, with its changes, has this table or value at its top level, as `dumbbell`.
     pub fn has(&self, key: &str) -> bool {
-        self.table.get(key).is_some()
+        self.document.table.get(key).is_some()
     }
 
     /// Whether the protocol of a flow is named so, in the file or in a change of it.
     pub fn has_protocol(&self, name: &str) -> bool {
-        let Some(tree::Value::Array(flows)) = self.table.get("flows").map(|node| &node.value)
+        let Some(TomlValue::Array(flows)) =
+            self.document.table.get("flows").map(|node| &node.value)
         else {
             return false;
         };
         flows.iter().any(|flow| match &flow.value {
-            tree::Value::Table(flow) => flow.get("protocol").is_some_and(
-                |protocol| matches!(&protocol.value, tree::Value::Text(text) if text == name),
-            ),
+            TomlValue::Table(flow) => flow.text("protocol") == Some(name),
             _ => false,
         })
     }
 
-    /// Do both say the same, key by key? They may have come to it in different ways.
-    pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
-        self.table == other.table
+    /// The table of another reader in the file, as `experiment`, if there is one.
+    ///
+    /// # Errors
+    /// If the value is not a table.
+    pub fn table(&self, key: &str) -> Result<Option<Section<'_>>, ScenarioError> {
+        self.document.section().get(key).map(|field| field.section()).transpose()
     }
 
-    /// Adds to `state` what the trace files hold that were read to build scenarios of this file: two
-    /// files that [say the same](Self::says_the_same_as) may do so of a trace that changed in between. So
-    /// may protocols of [`Self::with_protocols`], which their sources tell apart.
+    /// Do both have the same values, key by key, whatever their origins?
+    pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
+        self.document.table == other.document.table
+    }
+
+    /// Hashes the contents of the trace files that were read to build scenarios of this file, and
+    /// the protocols of [`Self::with_protocols`] with their sources: both may differ between files
+    /// with
+    /// [the same values](Self::says_the_same_as).
     pub fn hash_traces(&self, state: &mut impl Hasher) {
         self.traces.hash(state);
         for protocol in &*self.protocols {
@@ -192,26 +225,22 @@ impl ScenarioFile {
     /// # Errors
     /// Anything unknown, missing, or impossible.
     pub fn build(&self) -> Result<Scenario, ScenarioError> {
-        schema::check(&self.name, "", &self.table, schema::FILE)?;
-        let given = section::Given {
-            traces: &self.traces,
-            stacks: &self.stacks,
-            protocols: &self.protocols,
-        };
-        build::build(&section::Section::root(&self.name, &self.table, given))
+        let given =
+            Given { traces: &self.traces, stacks: &self.stacks, protocols: &self.protocols };
+        build::build(&self.document.root(KEYS)?, given)
     }
 
-    /// A JSON Schema of the format, made of the table of keys that the reader goes by: for editors,
-    /// which complete and explain keys and mark those that do not exist. Quantities are texts in it;
-    /// whether they make sense together only [`ScenarioFile::build`] knows.
+    /// A JSON Schema of the format from the declarations of the reader: editors complete and
+    /// explain keys by it and mark unknown ones. Quantities with units are strings in it; only
+    /// [`ScenarioFile::build`] checks that they go together.
     pub fn json_schema() -> serde_json::Value {
-        json_schema::of("A scenario of Windward", schema::FILE)
+        json_schema("A scenario of Windward", KEYS)
     }
 
     /// Every key of the format with default and meaning, in the order of the documentation.
     pub fn keys() -> Vec<KeyDoc> {
         let mut keys = Vec::new();
-        schema::describe("", schema::FILE, &mut keys);
+        describe("", KEYS, &mut keys);
         keys
     }
 }

@@ -1,5 +1,4 @@
-//! Is a scenario that was put together by a program one that can run? What a file says is checked
-//! as it is read.
+//! Checks of scenarios that a program puts together. Files are checked as they are read.
 
 use std::fmt;
 
@@ -16,9 +15,9 @@ use super::{
 /// Why a scenario cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidScenario {
-    /// What is wrong: `scenario`, or a link or flow by its name.
+    /// The invalid object: `scenario`, or a link or flow by its name.
     pub subject: String,
-    /// What is wrong with it, as a sentence without a capital or a full stop.
+    /// The reason, as a sentence without a capital or a full stop.
     pub message: String,
 }
 
@@ -36,8 +35,8 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
 }
 
 impl Scenario {
-    /// What went wrong in a part that another crate gave, in runs of this thread since it was asked last:
-    /// such a run is void. Nothing where all parts are Windward's.
+    /// The failure of a part of another crate in runs of this thread since the last call: such a
+    /// run is void. `None` if all parts are Windward's.
     pub fn failure(&self) -> Option<String> {
         let of_flow = |flow: &FlowConfig| match &flow.kind.traffic {
             Traffic::Transport { protocol, .. } => {
@@ -55,11 +54,11 @@ impl Scenario {
         self.flows.iter().find_map(of_flow).or_else(|| self.links.iter().find_map(of_link))
     }
 
-    /// Checks everything that running it takes for granted: times, parameters of queues, channels,
-    /// protocols and endpoints, and that routes lead over links that there are, each once.
+    /// Checks all that the engine relies on: times, parameters of queues, channels, protocols and
+    /// endpoints, and that routes cross existing links, each once.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first invalid value.
     pub fn validate(&self) -> Result<(), InvalidScenario> {
         let of = |subject: &str| {
             let subject = subject.to_owned();

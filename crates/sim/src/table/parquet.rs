@@ -4,13 +4,13 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use super::{Cell, Column, Kind};
+use super::{Cell, Column, Kind, Table, TableColumn, Values};
 
 /// Rows of a group; a group is written when it is full.
 const GROUP: usize = 1 << 16;
@@ -19,25 +19,7 @@ const GROUP: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Rows<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    columns: Vec<Buffer>,
-    rows: usize,
-}
-
-/// The cells of a column.
-#[derive(Debug)]
-struct Buffer {
-    /// One for each cell, 1 where there is a value; `None` if the column is not optional.
-    levels: Option<Vec<i16>>,
-    values: Values,
-}
-
-/// Those cells of a column that are not empty.
-#[derive(Debug)]
-enum Values {
-    Text(Vec<ByteArray>),
-    Real(Vec<f64>),
-    /// Parquet keeps an unsigned number as the signed one of its bits.
-    Whole(Vec<i64>),
+    waiting: Table,
 }
 
 impl<W: Write + Send> Rows<W> {
@@ -46,32 +28,15 @@ impl<W: Write + Send> Rows<W> {
             let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
             SerializedFileWriter::new(out, schema, Arc::new(properties.build()))
         });
-        let columns = columns.iter().map(|column| Buffer {
-            levels: column.optional.then(Vec::new),
-            values: match column.kind {
-                Kind::Text => Values::Text(Vec::new()),
-                Kind::Real => Values::Real(Vec::new()),
-                Kind::Count | Kind::Unsigned => Values::Whole(Vec::new()),
-            },
-        });
-        Ok(Rows { writer: writer.map_err(plain)?, columns: columns.collect(), rows: 0 })
+        Ok(Rows { writer: writer.map_err(plain)?, waiting: Table::new(columns.iter().copied()) })
     }
 
     /// The cells suit the columns.
     pub(super) fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
-        for (buffer, cell) in self.columns.iter_mut().zip(cells) {
-            if let Some(levels) = &mut buffer.levels {
-                levels.push(i16::from(*cell != Cell::Empty));
-            }
-            match (&mut buffer.values, *cell) {
-                (Values::Text(values), Cell::Text(text)) => values.push(text.into()),
-                (Values::Real(values), Cell::Real(x)) => values.push(x),
-                (Values::Whole(values), Cell::Count(n)) => values.push(n.cast_signed()),
-                _ => {}
-            }
+        for (column, cell) in self.waiting.columns.iter_mut().zip(cells) {
+            column.values.push(cell);
         }
-        self.rows += 1;
-        if self.rows == GROUP { self.write_group().map_err(plain) } else { Ok(()) }
+        if self.waiting.rows() == GROUP { self.write_group().map_err(plain) } else { Ok(()) }
     }
 
     pub(super) fn finish(mut self) -> io::Result<W> {
@@ -80,35 +45,46 @@ impl<W: Write + Send> Rows<W> {
     }
 
     fn write_group(&mut self) -> Result<()> {
-        self.rows = 0;
+        let empty = Table::new(self.waiting.columns.iter().map(TableColumn::column));
         let mut group = self.writer.next_row_group()?;
-        for buffer in &mut self.columns {
+        for TableColumn { values, optional, .. } in &self.waiting.columns {
             let Some(mut column) = group.next_column()? else {
                 break;
             };
-            let levels = buffer.levels.as_deref();
-            match &mut buffer.values {
-                Values::Text(values) => write::<ByteArrayType>(&mut column, values, levels)?,
-                Values::Real(values) => write::<DoubleType>(&mut column, values, levels)?,
-                Values::Whole(values) => write::<Int64Type>(&mut column, values, levels)?,
-            }
-            if let Some(levels) = &mut buffer.levels {
-                levels.clear();
+            let (to, optional) = (&mut column, *optional);
+            match values {
+                Values::Text(texts) => {
+                    write::<ByteArrayType>(to, texts.iter().map(|x| x.map(Into::into)), optional)?;
+                }
+                Values::Real(reals) => {
+                    write::<DoubleType>(to, reals.iter().copied(), optional)?;
+                }
+                // Parquet keeps an unsigned number as the signed one of its bits.
+                Values::Count(counts) | Values::Unsigned(counts) => {
+                    let counts = counts.iter().map(|n| n.map(u64::cast_signed));
+                    write::<Int64Type>(to, counts, optional)?;
+                }
             }
             column.close()?;
         }
         group.close()?;
+        self.waiting = empty;
         Ok(())
     }
 }
 
 fn write<T: DataType>(
     column: &mut SerializedColumnWriter<'_>,
-    values: &mut Vec<T::T>,
-    levels: Option<&[i16]>,
+    cells: impl Iterator<Item = Option<T::T>>,
+    optional: bool,
 ) -> Result<()> {
-    column.typed::<T>().write_batch(values, levels, None)?;
-    values.clear();
+    // A level for each cell, 1 where there is a value.
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    for cell in cells {
+        levels.push(i16::from(cell.is_some()));
+        values.extend(cell);
+    }
+    column.typed::<T>().write_batch(&values, optional.then_some(&levels[..]), None)?;
     Ok(())
 }
 

@@ -152,7 +152,7 @@ fn crowd(protocol: &str, flows: u32) -> (f64, f64) {
          start = ['0s', '1s'] }}]"
     )));
     let group = &outcome.groups[0];
-    (group.goodput_bps / 1e9, group.retransmissions as f64 / group.packets_sent as f64)
+    (group.goodput_bps / 1e9, group.retransmissions.unwrap() as f64 / group.packets_sent as f64)
 }
 
 /// Five packets of room for each. What arrives is not lost to the collapse of RFC 2914, goodput is the

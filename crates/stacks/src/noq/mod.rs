@@ -6,7 +6,7 @@ use std::sync::Arc;
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::window::ControllerConfig;
-use windward_sim::stack::{Connection, Setup};
+use windward_sim::stack::{Connection, StackSetup};
 
 use self::controller::MakeDriving;
 use crate::family::{Family, Own};
@@ -92,7 +92,7 @@ impl Family for Noq {
     }
 
     fn connect(
-        setup: &Setup,
+        setup: &StackSetup,
         controllers: Arc<Controllers>,
         watched: Arc<Watched>,
     ) -> Box<dyn Connection> {

@@ -10,7 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::BytesMut;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
-use windward_sim::stack::{Codepoint, Connection, End, PacketFacts, Report, Setup, StackConfig};
+use windward_sim::stack::{
+    Codepoint, Connection, End, PacketFacts, StackConfig, StackReport, StackSetup,
+};
 
 use super::controller::Watching;
 use super::crypto::{Null, TokenKey};
@@ -83,7 +85,7 @@ struct Peer {
 impl Pair {
     /// Makes both ends. `watched` records what happens at the sender.
     pub(super) fn new(
-        setup: &Setup,
+        setup: &StackSetup,
         controller: Arc<dyn ControllerFactory + Send + Sync>,
         watched: Arc<Watched>,
     ) -> Self {
@@ -281,10 +283,10 @@ impl Connection for Pair {
         self.settle(end);
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> StackReport {
         let PathNumbers { cwnd, ssthresh, srtt, lost } = self.path;
         let rtts = self.watched.rtts();
-        Report {
+        StackReport {
             cwnd,
             // New Reno's and CUBIC's is the largest number before there is one.
             ssthresh: ssthresh.filter(|bytes| *bytes != u64::MAX),
@@ -308,7 +310,7 @@ const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 443);
 const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 2), 49_152);
 
 impl Peer {
-    fn client(setup: &Setup, controller: Arc<dyn ControllerFactory + Send + Sync>) -> Self {
+    fn client(setup: &StackSetup, controller: Arc<dyn ControllerFactory + Send + Sync>) -> Self {
         let mut config = ClientConfig::new(Arc::new(Null));
         let first: [u8; CID] = random::bytes(setup.seed, "first connection id");
         config
@@ -319,7 +321,7 @@ impl Peer {
     }
 
     fn server(
-        setup: &Setup,
+        setup: &StackSetup,
         controller: Arc<dyn ControllerFactory + Send + Sync>,
         streams: u32,
     ) -> Self {
@@ -334,7 +336,7 @@ impl Peer {
     }
 
     fn new(
-        setup: &Setup,
+        setup: &StackSetup,
         name: &str,
         server: Option<Arc<ServerConfig>>,
         client: Option<ClientConfig>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quinn_proto as proto;
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::window::ControllerConfig;
-use windward_sim::stack::{Connection, Setup};
+use windward_sim::stack::{Connection, StackSetup};
 
 use self::controller::MakeDriving;
 use crate::family::{Family, Own};
@@ -69,7 +69,7 @@ impl Family for Quinn {
     }
 
     fn connect(
-        setup: &Setup,
+        setup: &StackSetup,
         controllers: Arc<Controllers>,
         watched: Arc<Watched>,
     ) -> Box<dyn Connection> {

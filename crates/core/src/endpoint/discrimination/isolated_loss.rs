@@ -44,7 +44,7 @@ crate::words!(IsolatedRule { Count = "count", Rate = "rate" });
 /// Parameters of filters of isolated losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IsolatedLossConfig {
-    /// Which rule.
+    /// The rule.
     pub rule: IsolatedRule,
     /// The losses of an episode that are congestion, at least 1, which is all; 2 (h2o/quicly#445).
     pub count: u64,

@@ -25,11 +25,11 @@ use crate::endpoint::event::Path;
 pub struct RateGapConfig {
     /// RGT-thresh, the share of the expected rate; above zero.
     pub threshold: f64,
-    /// Which side of it means error.
+    /// The side of it that means error.
     pub reading: RateGapReading,
 }
 
-/// Which side of the threshold means error.
+/// The side of the threshold that means error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RateGapReading {
     /// The text's: a rate near the expected one.

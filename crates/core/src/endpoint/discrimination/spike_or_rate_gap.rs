@@ -15,9 +15,9 @@ use crate::units::{Duration, Probability};
 /// Parameters of both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SpikeOrRateGapConfig {
-    /// Of Spike.
+    /// Parameters of Spike.
     pub spike: SpikeConfig,
-    /// Of the Rate Gap Threshold.
+    /// Parameters of the Rate Gap Threshold.
     pub rate_gap: RateGapConfig,
 }
 

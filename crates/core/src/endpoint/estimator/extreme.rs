@@ -1,4 +1,4 @@
-//! The least or the greatest of what was seen over a stretch of time.
+//! The least or the greatest sample over a stretch of time.
 
 use std::collections::VecDeque;
 

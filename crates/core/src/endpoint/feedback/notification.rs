@@ -26,7 +26,7 @@ pub const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// The news of notifiers to a sender, and their way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notification {
-    /// Of single packets or of rates.
+    /// Single packets or rates.
     pub granularity: Granularity,
     /// By way of the receiver or straight back.
     pub direction: Direction,

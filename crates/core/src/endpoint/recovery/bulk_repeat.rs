@@ -263,7 +263,7 @@ impl Scheme for BulkRepeat {
     fn in_flight(&self, seqs: &Sequences) -> u64 {
         seqs.outstanding().saturating_sub(self.newreno.inflation())
     }
-    /// Fast recovery; a timeout is none, and after it cwnd grows.
+    /// True in fast recovery; after a timeout it is false, and cwnd grows.
     fn in_recovery(&self) -> bool {
         self.newreno.in_recovery() && !self.after_timeout
     }

@@ -21,7 +21,7 @@ crate::parameters! {
     window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd, whatever happens";
 }
 
-/// Its state is none.
+/// It has no state.
 #[derive(Debug)]
 pub struct Fixed(f64);
 

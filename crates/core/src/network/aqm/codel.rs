@@ -16,7 +16,7 @@
 //! Linux. Marks instead of drops (section 3.1 leaves them to others) are as Linux has them: a mark
 //! counts as a drop, and the packet passes.
 
-use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueSetup};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Advice, Form, Part, ValueKind, Words};
@@ -221,6 +221,9 @@ impl AqmPart for Codel {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@
 //! both. While nothing waits and p' is zero, updates that would change nothing are not made.
 
 use super::codel::TIMES;
-use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueSetup};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Flags, Label, Packet};
 use crate::part::{Form, Part, ValueKind, Words};
@@ -40,7 +40,7 @@ const P_L_MAX: f64 = 1.0;
 /// The length of a turn of C, which section 4.2.2 leaves open: a packet of usual size.
 const C_QUANTUM: u64 = 1500;
 
-/// Which lane sends next.
+/// The rule for the lane that sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DualScheduler {
     /// Turns by bytes, `classic_weight` to one.
@@ -65,7 +65,7 @@ pub struct DualPi2Config {
     pub range: Duration,
     /// Th_len: the ramp marks nothing that leaves no more packets behind in L.
     pub threshold_packets: u32,
-    /// Which lane sends next.
+    /// The rule for the lane that sends next.
     pub scheduler: DualScheduler,
     /// With turns: the bytes that L may send for each of C.
     pub classic_weight: u32,
@@ -316,6 +316,9 @@ impl AqmPart for DualPi2 {
         true
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@
 use std::collections::BTreeMap;
 
 use super::codel::{Codel, CodelConfig, INTERVAL_ADVICE, TIMES};
-use super::{Aqm, AqmPart, Backlog, Eviction, Leaving, QueueAction, QueueSetup};
+use super::{Aqm, AqmPart, Backlog, Eviction, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Label, Packet};
 use crate::parameter;
@@ -209,6 +209,9 @@ impl AqmPart for FqCodel {
         config.codel.ecn
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux, and RFC 8290 section 5.2.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(10240));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use std::fmt::Debug;
 
 use super::QueueLimit;
 use crate::packet::{Label, Packet};
-use crate::part::{CustomPart, Part, Plain, axis, behaviour};
+use crate::part::{AnyPart, CustomPart, Part, Plain, axis, behaviour};
 use crate::rng::Stream;
 use crate::units::{Rate, Time};
 
@@ -48,6 +48,18 @@ axis! {
 }
 
 impl AqmConfig {
+    /// True if it can be told to mark packets, by a parameter `ecn`.
+    pub fn has_ecn_parameter(&self) -> bool {
+        self.settings().iter().any(|setting| setting.doc.key == "ecn")
+    }
+    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    pub fn default_limit(&self) -> Option<QueueLimit> {
+        each_kind!(self, P(_) => <P as AqmPart>::DEFAULT_LIMIT, custom(_) => None)
+    }
+    /// True if it aims at a standing queue far below the limit.
+    pub fn keeps_queue_short(&self) -> bool {
+        each_kind!(self, P(_) => <P as AqmPart>::KEEPS_QUEUE_SHORT, custom(_) => false)
+    }
     /// True if it marks packets.
     pub fn marks(&self) -> bool {
         each_kind!(self, P(config) => <P as AqmPart>::marks(config), custom(aqm) => aqm.marks())
@@ -191,6 +203,12 @@ pub trait AqmPart: Part + Aqm + Sized {
     /// True if it acts when packets leave, or on timers, or keeps lanes. If not, and only then, a
     /// [`super::FifoLink`] may use it, which only calls [`Aqm::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
+
+    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    const DEFAULT_LIMIT: Option<QueueLimit> = None;
+
+    /// True if it aims at a standing queue far below the limit.
+    const KEEPS_QUEUE_SHORT: bool = false;
 }
 
 /// Makes the states of an AQM from another crate: [`AqmConfig::Custom`].

@@ -20,7 +20,7 @@
 //! would change nothing are not made; they go on in their rhythm.
 
 use super::codel::TIMES;
-use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueSetup};
+use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::packet::{Flags, Packet};
 use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
@@ -238,6 +238,9 @@ impl AqmPart for Pie {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = true;
+    // As in Linux.
+    const DEFAULT_LIMIT: Option<QueueLimit> = Some(QueueLimit::Packets(1000));
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

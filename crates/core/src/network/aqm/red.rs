@@ -180,6 +180,7 @@ impl AqmPart for Red {
         config.ecn
     }
     const ACTS_ON_DEPARTURE: bool = false;
+    const KEEPS_QUEUE_SHORT: bool = true;
 }
 
 #[cfg(test)]

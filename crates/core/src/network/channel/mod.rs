@@ -32,7 +32,7 @@ behaviour! {
             stream: &mut Stream,
         ) -> bool;
         /// Is a packet destroyed that a link layer sends again and whose last bit leaves at `at`,
-        /// which may lie ahead of what is asked for next? A chain in time is in the state of that
+        /// which may lie ahead of the next call? A chain in time is in the state of that
         /// instant. A channel that goes by packets counts this as the next, although others may be
         /// sent before. The random numbers of `again` decide where the state does not.
         fn destroys_again(
@@ -231,7 +231,7 @@ mod tests {
         Probability::new(p).unwrap()
     }
 
-    /// Which of `n` packets, one per millisecond, taking turns between two flows, are destroyed.
+    /// The fates of `n` packets, one per millisecond, taking turns between two flows, are destroyed.
     fn fates(spec: &ChannelConfig, n: u32) -> Vec<bool> {
         let mut channel = Losses::new(spec, Stream::new(1, "channel", "test"));
         (0..n)

@@ -130,8 +130,8 @@ mod tests {
         assert!(reason("0 20").contains("two lines at least"));
         assert!(reason("0 20\n150").starts_with("line 2: `150` is not a time and a delay"));
         assert!(reason("0 20\n150 3 4").contains("line 2"));
-        assert!(reason("0 20\n150 -3").contains("`-3` is no number"));
-        assert!(reason("0 nan\n1 2").contains("`nan` is no number"));
+        assert!(reason("0 20\n150 -3").contains("`-3` is not a number"));
+        assert!(reason("0 nan\n1 2").contains("`nan` is not a number"));
         assert!(reason("0 1e300\n1 2").contains("line 1"));
         assert!(reason("0 99999999999999\n1 2").contains("more than 100 days"));
         assert!(reason("0 100000000\n1 2").contains("longer than a day"));

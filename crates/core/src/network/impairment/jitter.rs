@@ -108,7 +108,7 @@ impl Jitter {
     pub(super) fn next(&mut self, now: Time) -> Duration {
         if now >= self.until {
             self.drawn = self.draw();
-            // Intervals are counted from the start, whoever leaves when.
+            // Intervals are counted from the start, whatever leaves when.
             if !self.spec.interval.is_zero() {
                 self.until = now.floor_to(self.spec.interval) + self.spec.interval;
             }

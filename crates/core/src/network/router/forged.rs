@@ -17,11 +17,11 @@ use crate::units::Time;
 pub struct ForgedMarksConfig {
     /// Delta_Throughput of every XCP packet, bytes per second; below zero takes away.
     pub grant: f64,
-    /// Which packets are marked.
+    /// The packets that are marked.
     pub marks: ForgedMarks,
 }
 
-/// Which packets carry a mark that a forging router has let through.
+/// The packets that carry a mark that a forging router has let through.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ForgedMarks {
     /// None.

@@ -25,7 +25,7 @@ impl RouterPart for NoRouter {
     const ACTS_ON_DEPARTURE: bool = false;
     fn serves(kind: RouterKind) -> bool {
         // Estcp and New Jersey need one router on their way, not one at every queue; without
-        // marks DCTCP goes by losses. Warnings tell of none at all.
+        // marks DCTCP goes by losses. A warning reports a path without any.
         !matches!(kind, RouterKind::Xcp | RouterKind::XcpPersistent | RouterKind::Xtcp)
     }
 }

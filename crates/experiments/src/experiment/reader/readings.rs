@@ -2,54 +2,128 @@
 
 use std::path::Path;
 
-use toml_edit::Document;
+use windward_sim::keys;
+use windward_sim::strict_toml::{
+    Document, Field, KeySource, Result, Section, TomlType, readers, suggest, unnamed,
+};
 
-use super::settings;
+use super::settings::{any_kind, settings};
 use crate::LabError;
-use crate::error::nearest;
 use crate::experiment::{Basis, Reading, ReadingValue};
-use crate::strict_toml::{Section, Source};
 
 /// Gives the text of a file that an experiment names, as it is written there.
-pub(in crate::experiment) type Beside<'a> = &'a dyn Fn(&str) -> Result<String, LabError>;
+pub(in crate::experiment) type Beside<'a> =
+    &'a dyn Fn(&str) -> std::result::Result<String, LabError>;
 
 /// More values than these of one choice are a mistake.
 const MAX_VALUES: usize = 50;
 
+keys! {
+    /// Keys of a reading of an experiment, which may come from a file beside it.
+    pub(super) struct SharedReadingKeys<'a> in "shared_reading" {
+        from: Option<&'a str> = readers::text(), absent,
+            "a file of [[readings]] beside this one";
+        names: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
+            "which of its readings";
+        name: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "what ties it to the same choice of other experiments";
+        choice: Option<String> = readers::string(), absent, "what is chosen";
+        silent: Option<String> = readers::string(), absent,
+            "what the paper says about it, and what it does not";
+        values: Option<Field<'a>> = readers::any(values_kind), absent,
+            "the reasonable values, at least two";
+    }
+}
+
+fn values_kind() -> TomlType {
+    TomlType::Tables { keys: &[ReadingValueKeys::KEYS], name_of: unnamed }
+}
+
+keys! {
+    /// Keys of a file of readings.
+    struct ReadingsFileKeys<'a> in "readings_file" {
+        readings: Vec<Section<'a>> = readers::tables(&[ReadingKeys::KEYS], unnamed), empty,
+            "choices that several experiments share";
+    }
+}
+
+/// The declarations of the keys of a file of readings.
+pub(in crate::experiment) const READINGS_FILE: &[KeySource] = &[ReadingsFileKeys::KEYS];
+
+keys! {
+    /// Keys of a reading.
+    struct ReadingKeys<'a> in "reading" {
+        name: Field<'a> = readers::any(|| TomlType::Text), needed "name = \"rwnd\"",
+            "what experiments call it";
+        choice: String = readers::string(), needed "choice = \"Receiver window\"",
+            "what is chosen";
+        silent: Option<String> = readers::string(), absent,
+            "what the paper says about it, and what it does not";
+        values: Vec<Section<'a>> = readers::tables(&[ReadingValueKeys::KEYS], unnamed), empty,
+            "the reasonable values, at least two";
+    }
+
+    /// Keys of a value of a reading.
+    struct ReadingValueKeys<'a> in "reading_value" {
+        label: Field<'a> = readers::any(|| TomlType::Text), needed "label = \"64 packets\"",
+            "what people call it";
+        basis: Basis = readers::custom(basis_kind, basis), needed "basis = \"paper\"",
+            "what kind of reason there is";
+        source: Field<'a> = readers::any(|| TomlType::Text), needed "source = \"section 4\"",
+            "the reason: section, program and version, standard";
+        set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
+            "what it sets in the scenario";
+    }
+}
+
+fn basis_kind() -> TomlType {
+    TomlType::Words(Basis::ALL.map(|(_, word)| word).to_vec())
+}
+
+fn basis(field: &Field<'_>) -> Result<Basis> {
+    let name = field.text()?;
+    let found = Basis::ALL.into_iter().find(|(_, word)| *word == name);
+    let words = Basis::ALL.map(|(_, word)| word);
+    found.map(|(basis, _)| basis).ok_or_else(|| field.unknown("basis", name, words))
+}
+
 /// All readings that an experiment declares, its own and shared ones.
 pub(super) fn read(
-    source: Source<'_>,
-    section: &Section<'_>,
+    file: &str,
+    tables: &[Section<'_>],
     beside: Beside<'_>,
-) -> Result<Vec<Reading>, LabError> {
+) -> std::result::Result<Vec<Reading>, LabError> {
     let mut readings: Vec<Reading> = Vec::new();
-    for table in section.sections("readings")? {
-        let line = table.line;
-        let found = match table.text("from")? {
-            None => vec![own(source, table)?],
+    for table in tables {
+        let keys = SharedReadingKeys::read(table)?;
+        let found = match keys.from {
+            None => {
+                table.only(&["name", "choice", "silent", "values"], "a reading without `from`")?;
+                vec![own(table)?]
+            }
             Some(from) => {
-                let names = table.texts("names")?;
-                if names.is_empty() {
-                    return Err(table.missing("names"));
+                table.only(&["from", "names"], "a reading of another file")?;
+                if keys.names.is_empty() {
+                    return Err(table.missing("names", "names = \"rwnd\"").into());
                 }
-                table.finish()?;
-                let known = shared(&neighbour(source.name, &from.value), &beside(&from.value)?)?;
-                let pick = |name: &crate::strict_toml::At<String>| {
-                    let found = known.iter().find(|r| r.name == name.value);
+                let known = shared(&neighbour(file, from), &beside(from)?)?;
+                let pick = |field: &Field<'_>| {
+                    let name = field.text()?;
+                    let found = known.iter().find(|reading| reading.name == name);
                     found.cloned().ok_or_else(|| {
-                        let hint = nearest(&name.value, known.iter().map(|r| r.name.as_str()));
-                        let message =
-                            format!("no reading `{}` in {}{hint}", name.value, from.value);
-                        source.error(name.line, message)
+                        let all = known.iter().map(|reading| &*reading.name);
+                        field
+                            .error(format!("no reading `{name}` in {from}"))
+                            .with_help(suggest(name, all))
                     })
                 };
-                names.iter().map(pick).collect::<Result<_, _>>()?
+                keys.names.iter().map(pick).collect::<Result<_>>()?
             }
         };
         for reading in found {
             if readings.iter().any(|r| r.name == reading.name) {
                 let message = format!("there are two readings `{}`", reading.name);
-                return Err(source.error(line, message));
+                return Err(table.error(message).into());
             }
             readings.push(reading);
         }
@@ -66,95 +140,66 @@ fn neighbour(name: &str, from: &str) -> String {
 }
 
 /// A file of `[[readings]]`.
-fn shared(name: &str, text: &str) -> Result<Vec<Reading>, LabError> {
-    let source = Source { name, text };
-    let document =
-        Document::parse(text).map_err(|e| source.error(source.line(e.span()), e.message()))?;
-    source.check_texts(document.as_table())?;
-    let root = Section::new(source, "the file", document.as_item())?;
-    let tables = root.sections("readings")?;
-    let readings = tables.into_iter().map(|table| own(source, table));
-    let readings: Vec<Reading> = readings.collect::<Result<_, _>>()?;
-    root.finish()?;
-    for (i, reading) in readings.iter().enumerate() {
-        if readings[..i].iter().any(|r| r.name == reading.name) {
-            let message = format!("there are two readings `{}`", reading.name);
-            return Err(source.error(reading.line, message));
+fn shared(name: &str, text: &str) -> Result<Vec<Reading>> {
+    let document = Document::parse(name, text)?;
+    let tables = ReadingsFileKeys::read(&document.root(READINGS_FILE)?)?.readings;
+    let mut readings: Vec<Reading> = Vec::new();
+    for table in &tables {
+        let reading = own(table)?;
+        if readings.iter().any(|other| other.name == reading.name) {
+            return Err(table.error(format!("there are two readings `{}`", reading.name)));
         }
+        readings.push(reading);
     }
     Ok(readings)
 }
 
-fn own(source: Source<'_>, table: Section<'_>) -> Result<Reading, LabError> {
-    let name = table.needed_text("name")?;
+fn own(table: &Section<'_>) -> Result<Reading> {
+    let keys = ReadingKeys::read(table)?;
+    let name = keys.name.text()?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     // Tables name readings, and a spreadsheet would compute what begins with a sign.
-    if !name.value.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.value.chars().all(valid)
-    {
-        let message = format!(
-            "the `name` of a reading has letters, digits, `-` and `_` only, a letter first, not `{}`",
-            name.value
-        );
-        return Err(source.error(name.line, message));
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(valid) {
+        let message =
+            "the `name` of a reading has letters, digits, `-` and `_` only, a letter first";
+        return Err(keys.name.error(message));
     }
-    let values = table.sections("values")?;
-    let values: Vec<ReadingValue> =
-        values.into_iter().map(|v| value(source, v)).collect::<Result<_, _>>()?;
-    if !(2..=MAX_VALUES).contains(&values.len()) {
+    if !(2..=MAX_VALUES).contains(&keys.values.len()) {
         let message = format!(
-            "the reading `{}` has {} `values`: a choice is one between 2 or more, {MAX_VALUES} at \
-             most",
-            name.value,
-            values.len()
+            "the reading `{name}` has {} `values`: a choice is one between 2 or more, {MAX_VALUES} \
+             at most",
+            keys.values.len()
         );
         return Err(table.error(message));
     }
-    for (i, value) in values.iter().enumerate() {
-        if values[..i].iter().any(|v| v.label == value.label) {
-            let message = format!("the reading has two values `{}`", value.label);
-            return Err(source.error(value.line, message));
+    let mut values: Vec<ReadingValue> = Vec::new();
+    for table in &keys.values {
+        let value = value(table)?;
+        if values.iter().any(|other| other.label == value.label) {
+            return Err(table.error(format!("the reading has two values `{}`", value.label)));
         }
-        // Two words for one thing would count twice.
-        if let Some(same) = values[..i].iter().find(|v| v.set == value.set) {
+        // Two words for the same settings would count twice.
+        if let Some(same) = values.iter().find(|other| other.set == value.set) {
             let message = format!("`{}` sets the same as `{}`", value.label, same.label);
-            return Err(source.error(value.line, message));
+            return Err(table.error(message));
         }
+        values.push(value);
     }
-    let reading = Reading {
-        name: name.value,
-        choice: table.needed_text("choice")?.value,
-        silent: table.text("silent")?.map(|t| t.value),
-        values,
-        line: table.line,
-    };
-    table.finish()?;
-    Ok(reading)
+    let ReadingKeys { choice, silent, .. } = keys;
+    Ok(Reading { name: name.to_owned(), choice, silent, values, line: table.line() })
 }
 
-fn value(source: Source<'_>, table: Section<'_>) -> Result<ReadingValue, LabError> {
-    let basis = table.needed_text("basis")?;
-    let found = Basis::ALL.into_iter().find(|(_, word)| *word == basis.value);
-    let (basis, _) = found.ok_or_else(|| {
-        let hint = nearest(&basis.value, Basis::ALL.map(|(_, word)| word));
-        source.error(basis.line, format!("unknown basis `{}`{hint}", basis.value))
-    })?;
-    let label = table.needed_text("label")?;
-    if label.value.trim().is_empty() {
-        return Err(source.error(label.line, "the `label` is empty"));
-    }
-    let reason = table.needed_text("source")?;
-    if reason.value.trim().is_empty() {
-        let message = "`source` is empty: say where the value comes from";
-        return Err(source.error(reason.line, message));
-    }
-    let Some(set) = table.section("set")? else { return Err(table.missing("set")) };
-    let value = ReadingValue {
-        label: label.value,
-        basis,
-        source: reason.value,
-        set: settings(source, &set)?,
-        line: table.line,
+fn value(table: &Section<'_>) -> Result<ReadingValue> {
+    let keys = ReadingValueKeys::read(table)?;
+    let text = |field: &Field<'_>, empty: &str| match field.text()? {
+        text if text.trim().is_empty() => Err(field.error(empty)),
+        text => Ok(text.to_owned()),
     };
-    table.finish()?;
-    Ok(value)
+    Ok(ReadingValue {
+        label: text(&keys.label, "the `label` is empty")?,
+        basis: keys.basis,
+        source: text(&keys.source, "`source` is empty: say where the value comes from")?,
+        set: settings(&keys.set)?,
+        line: table.line(),
+    })
 }

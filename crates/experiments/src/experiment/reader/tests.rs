@@ -1,3 +1,4 @@
+use windward_core::network::AqmConfig;
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
@@ -120,49 +121,62 @@ fn errors_name_the_line_and_the_nearest_word() {
     // The scenario has 11 lines: [experiment] is line 12, `quick` 15, the metric 26, the
     // checks 35.
     let cases = [
-        ("title =", "titel =", "f.toml:12: `experiment` needs the key `title`"),
-        (
-            "quick =",
-            "qick =",
-            "f.toml:15: unknown key `qick` in `experiment`; did you mean `quick`?",
-        ),
+        ("title =", "titel =", "f.toml:14: experiment.titel: unknown key", "did you mean `title`?"),
+        ("title = \"Mine\"", "", "f.toml:12: experiment: `title` is missing", "write for instance"),
+        ("quick =", "qick =", "f.toml:15: experiment.qick: unknown key", "did you mean `quick`?"),
         (
             "goodput(lossy)",
             "godput(lossy)",
-            "f.toml:26: `ratio`: unknown function `godput`; did you mean `goodput`?",
+            "f.toml:26: experiment.metrics.ratio = \"godput(lossy) / goodput(clean)\": ",
+            "unknown function `godput`; did you mean `goodput`?",
         ),
-        ("x = \"loss\"", "x = \"lost\"", "f.toml:30: no axis `lost`; did you mean `loss`?"),
+        (
+            "x = \"loss\"",
+            "x = \"lost\"",
+            "f.toml:30: experiment.plots[0].x = \"lost\": unknown axis",
+            "did you mean `loss`?",
+        ),
         (
             "ratio[newreno, *]\"",
             "ratio[newrenno, *]\"",
-            "f.toml:35: `newrenno` in `ratio[newrenno, 1%]` is no label of the axis `protocol`; \
+            "f.toml:35: experiment.claims[0].checks[0] = ",
+            "`newrenno` in `ratio[newrenno, 1%]` is no label of the axis `protocol`; \
              did you mean `newreno`?",
         ),
         (
             "values = [\"newreno\", \"sack\"]",
             "values = [\"newreno\", \"sack\"]\nlabels = [\"newreno\", \"CUBIC\"]",
-            "f.toml:20: `cubic` is the name of a row of the table of protocols, and results would be \
-             taken for its: choose another name",
+            "f.toml:20: experiment.axes[0].labels = [..]: `cubic` is the name of a row",
+            "choose another name",
         ),
         (
             "ratio[sack, 1%] > 2",
             "ratio[sack] > 2",
-            "f.toml:35: `ratio[sack]` has 1 labels and `mine` 2 axes (protocol, loss)",
+            "f.toml:35: experiment.claims[0].checks[1] = {..}: ",
+            "`ratio[sack]` has 1 labels and `mine` 2 axes (protocol, loss)",
         ),
         (
             "repetitions = 2",
             "repetitions = 0",
-            "f.toml:15: `repetitions` must be a whole number from 1 to 1000000, not 0",
+            "f.toml:15: experiment.quick.repetitions = 0: ",
+            "must lie between 1 and 1000000",
         ),
-        ("labels = [\"1%\", \"5%\"]", "labels = [\"1%\"]", "f.toml:24: 1 labels for 2 values"),
+        (
+            "labels = [\"1%\", \"5%\"]",
+            "labels = [\"1%\"]",
+            "f.toml:24: experiment.axes[1].labels = [..]: ",
+            "1 labels for 2 values",
+        ),
         (
             "id = \"mine\"",
             "id = \"../mine\"",
-            "f.toml:13: `id` names files: letters, digits, `-` and `_` only, not `../mine`",
+            "f.toml:13: experiment.id = \"../mine\": `id` names files",
+            "use letters, digits, `-` and `_` only",
         ),
     ];
-    for (from, to, expected) in cases {
-        assert_eq!(error(from, to), expected);
+    for (from, to, place, words) in cases {
+        let error = error(from, to);
+        assert!(error.starts_with(place) && error.contains(words), "{error}");
     }
 }
 
@@ -197,7 +211,7 @@ fn a_plain_scenario_is_no_experiment() {
         "f.toml: no [experiment] table: this is a scenario, which `windward run` runs"
     );
     let error = parse("[[experiment]]\nid = \"x\"\n").unwrap_err().to_string();
-    assert_eq!(error, "f.toml:12: write `experiment` as a table: [experiment]");
+    assert_eq!(error, "f.toml:12: experiment = [..]: write `experiment` as a table: [experiment]");
 }
 
 #[test]
@@ -208,6 +222,24 @@ fn an_axis_of_all_protocols_follows_the_table() {
     let table: Vec<&str> = PROTOCOLS.iter().map(|p| p.name).collect();
     assert_eq!(labels, table);
     assert_eq!(e.axes[0].points[0].set, [("flows.*.protocol".to_owned(), table[0].to_owned())]);
+}
+
+#[test]
+fn an_axis_of_all_aqms_follows_their_list() {
+    let text = EXPERIMENT.replace("flows.*.protocol", "dumbbell.bottleneck.aqm");
+    let text = text.replace("[sack", "[codel").replace("[newreno", "[pie");
+    let points = |word: &str| {
+        let e = parse(&text.replace("[\"newreno\", \"sack\"]", word)).unwrap();
+        e.axes[0].points.iter().map(|p| (p.label.clone(), p.set[0].1.clone())).collect::<Vec<_>>()
+    };
+    let names = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
+    let plain = points("\"aqms\"");
+    let but_droptail: Vec<&str> = names.clone().filter(|name| *name != "droptail").collect();
+    assert!(plain.iter().all(|(label, value)| label == value), "{plain:?}");
+    assert_eq!(plain.iter().map(|(label, _)| &**label).collect::<Vec<_>>(), but_droptail);
+    let marking = points("\"queues\"");
+    assert_eq!(marking.len(), names.count());
+    assert!(marking.contains(&("codel".into(), "{ kind = \"codel\", ecn = true }".into())));
 }
 
 #[test]
@@ -229,29 +261,45 @@ fn labels_begin_with_numbers_as_people_write_them() {
 
 #[test]
 fn charts_refuse_what_they_cannot_draw() {
-    let plot = |text: &str| error("x = \"loss\"", &format!("x = \"loss\"\n{text}"));
-    assert_eq!(
-        plot("y_log = true\ny = [0, 1]"),
-        "f.toml:32: with `y_log` the bounds of `y` must be above zero"
+    let refused = |from: &str, text: &str, place: &str, words: &str| {
+        let error = error(from, text);
+        assert!(error.starts_with(place) && error.contains(words), "{error}");
+    };
+    let plot = |text: &str, place: &str, words: &str| {
+        refused("x = \"loss\"", &format!("x = \"loss\"\n{text}"), place, words);
+    };
+    plot(
+        "y_log = true\ny = [0, 1]",
+        "f.toml:32: experiment.plots[0].y = [..]: ",
+        "with `y_log` the bounds of `y` must be above zero",
     );
-    assert_eq!(
-        plot("references = [{ curve = \"matis\" }]"),
-        "f.toml:31: unknown curve `matis`; did you mean `mathis`?"
+    plot("y = [1, 0]", "f.toml:31: ", "expected two numbers, the lower first");
+    plot(
+        "references = [{ curve = \"matis\" }]",
+        "f.toml:31: experiment.plots[0].references[0].curve = \"matis\": unknown curve",
+        "did you mean `mathis`?",
     );
-    assert_eq!(
-        plot("unit = \"%\"\nreferences = [{ curve = \"mathis\" }]"),
-        "f.toml:32: a `curve` is a rate and has no place on an axis of %"
+    plot(
+        "unit = \"%\"\nreferences = [{ curve = \"mathis\" }]",
+        "f.toml:32: experiment.plots[0].references[0]: ",
+        "a `curve` is a rate and has no place on an axis of %",
     );
-    assert_eq!(
-        plot("references = [{ y = 1, curve = \"mathis\" }]"),
-        "f.toml:31: unknown key `y` in `experiment.plots.references`; valid are label, curve, \
-         group, link"
+    plot(
+        "references = [{ y = 1, curve = \"mathis\" }]",
+        "f.toml:31: experiment.plots[0].references[0].y: unknown key in a curve",
+        "valid: label, curve, group, link",
     );
-    let over_time = error(
+    plot(
+        "single = true",
+        "f.toml:31: experiment.plots[0].single: unknown key in a chart of the kind `lines`",
+        "valid: x, metrics, log",
+    );
+    refused(
         "kind = \"lines\"\nmetrics = \"ratio\"\nx = \"loss\"",
         "kind = \"time\"\ngroups = \"lossy\"\nreferences = [{ curve = \"mathis\" }]",
+        "f.toml:30: experiment.plots[0].references[0]: ",
+        "a `curve` is for charts of metrics, not over time",
     );
-    assert_eq!(over_time, "f.toml:30: a `curve` is for charts of metrics, not over time");
 }
 
 /// The small experiment with a reading whose text is changed.
@@ -293,7 +341,7 @@ fn readings_are_read_with_their_plain_value() {
     let both = self::reading(|text| text + &shared).unwrap();
     assert_eq!(both.readings[1].plain_value().label, "b");
     // What the other file says is part of the configuration.
-    assert_ne!(experiment.configuration_hash, both.configuration_hash);
+    assert_ne!(experiment.revision.configuration_hash, both.revision.configuration_hash);
     // Also where two choices are taken from it.
     let twice = |shared: &str| {
         let text = EXPERIMENT.to_owned()
@@ -304,6 +352,7 @@ fn readings_are_read_with_their_plain_value() {
         };
         super::parse("r.toml", &format!("{SCENARIO}{text}"), &beside, None)
             .unwrap()
+            .revision
             .configuration_hash
     };
     assert_ne!(twice(""), twice("# Another.\n"));
@@ -320,14 +369,14 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     };
     for (from, to, said) in [
         ("source = \"a book\"", "source = \" \"", "`source` is empty: say where the value comes"),
-        (", source = \"a book\"", "", "needs the key `source`"),
-        ("basis = \"rfc\"", "basis = \"rfd\"", "unknown basis `rfd`; did you mean `rfc`?"),
+        (", source = \"a book\"", "", "`source` is missing"),
+        ("basis = \"rfc\"", "basis = \"rfd\"", "unknown basis\n  help: did you mean `rfc`?"),
         ("label = \"20\"", "label = \"50\"", "the reading has two values `50`"),
         ("\"20p\"", "\"50p\"", "`20` sets the same as `50`"),
         ("name = \"queue\"", "name = \"a queue\"", "letters, digits, `-` and `_` only"),
-        ("name = \"queue\"", "name = \"-queue\"", "a letter first, not `-queue`"),
-        ("choice", "chioce", "needs the key `choice`"),
-        (", set = { \"dumbbell.bottleneck.queue\" = \"20p\" }", "", "needs the key `set`"),
+        ("name = \"queue\"", "name = \"-queue\"", "a letter first"),
+        ("choice", "chioce", "did you mean `choice`?"),
+        (", set = { \"dumbbell.bottleneck.queue\" = \"20p\" }", "", "`set` is missing"),
         (
             "{ label = \"50\", basis = \"practice\", source = \"a book\", set = { \
           \"dumbbell.bottleneck.queue\" = \"50p\" } },",
@@ -344,10 +393,13 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     };
     let twice = reading(|text| text.clone() + &text).unwrap_err().to_string();
     assert!(twice.contains("there are two readings `queue`"), "{twice}");
-    assert!(from("shared.toml", "tock").contains("no reading `tock` in shared.toml; did you mean"));
+    assert!(
+        from("shared.toml", "tock")
+            .contains("no reading `tock` in shared.toml\n  help: did you mean")
+    );
     assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
     let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
-    assert!(unnamed.contains("needs the key `names`"), "{unnamed}");
+    assert!(unnamed.contains("`names` is missing"), "{unnamed}");
 }
 
 #[test]
@@ -361,10 +413,10 @@ fn readings_of_another_file_may_not_say_anything_to_a_terminal_either() {
         super::parse("r.toml", &text, &|_| Ok(shared.clone()), None).unwrap_err().to_string()
     };
     for (from, to, said) in [
-        ("choice = \"Tick\"", "choice = \"\\u001b[2J\"", "shared.toml:3: `choice` has the"),
-        ("source = \"x\"", "source = \"\\u0007\"", "shared.toml:5: `source` has the"),
-        ("set = {}", "set = { seed = [\"\\u009b\"] }", "shared.toml:5: `seed` has the"),
-        ("set = {}", "set = { \"\\u001b\" = 1 }", "shared.toml:5: ` ` has the"),
+        ("choice = \"Tick\"", "choice = \"\\u001b[2J\"", "shared.toml:3: choice: has the"),
+        ("source = \"x\"", "source = \"\\u0007\"", "shared.toml:5: source: has the"),
+        ("set = {}", "set = { seed = [\"\\u009b\"] }", "shared.toml:5: seed: has the"),
+        ("set = {}", "set = { \"\\u001b\" = 1 }", "shared.toml:5:  : has the"),
     ] {
         let text = error(from, to);
         assert!(text.starts_with(&format!("{said} control character U+00")), "{text}");
@@ -384,7 +436,7 @@ fn reported_numbers_name_cells_that_exist_and_have_one_value() {
         ("value = \"clean[sock, 1 Mbit]\"\nnumber = 1", "`sock` in `clean[sock, 1 Mbit]`"),
         ("value = \"clean[sack, 1 Mbit]\"", "either a `number` or a `range`"),
         ("value = \"clean[sack, 1 Mbit]\"\nnumber = 1\nrange = [1, 2]", "either a `number`"),
-        ("number = 1", "needs the key `value`"),
+        ("number = 1", "`value` is missing"),
     ] {
         let error = with(&format!("{body}\n{rest}")).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
@@ -406,7 +458,8 @@ fn a_tie_has_a_margin_above_zero_and_repetitions_an_end_behind_them() {
     }
     for tie in ["0", "-1", "\"-3%\"", "\"wide\"", "true", "[0.1, 0.2]", "[]"] {
         let error = with(check, &format!("{{ check = {check}, tie = {tie} }}")).unwrap_err();
-        assert!(error.to_string().contains("`tie` must be a number above zero"), "{error}");
+        let error = error.to_string();
+        assert!(error.contains(".tie = ") && error.contains("must be a number above zero"));
     }
     let error = with("repetitions = 3", "repetitions = 3, at_most = 2").unwrap_err().to_string();
     assert!(error.contains("`at_most` (2) is below the 3 `repetitions`"), "{error}");

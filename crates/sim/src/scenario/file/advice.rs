@@ -1,4 +1,4 @@
-//! What a file may say and its author hardly means: warnings, for people to read.
+//! Warnings of settings that are allowed and rarely meant.
 
 use windward_core::endpoint::feedback::Granularity;
 use windward_core::endpoint::window::ControllerConfig;
@@ -59,8 +59,8 @@ fn cut_short(group: &Group<'_>, end: Duration) -> Option<String> {
     })
 }
 
-/// Parameters that the flows give themselves and their protocol does not know. What `[endpoint]`
-/// says is for whom it concerns.
+/// Parameters of a group that its protocol does not have. Those of `[endpoint]` apply to the
+/// protocols that have them.
 fn without_effect(group: &Group<'_>) -> Option<String> {
     let (name, idle): (_, &dyn Fn(&str) -> bool) = match &group.traffic {
         Traffic::Transport { protocol, .. } => {
@@ -68,7 +68,7 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
         }
         Traffic::Stack { stack, .. } => (stack.facts().name, &|key| {
             let table = key.split('.').next().unwrap_or_default();
-            endpoint::keys().iter().any(|known| known.name == table)
+            endpoint::keys().keys.iter().any(|known| known.name == table)
                 && !stack::KEYS.contains(&table)
         }),
         Traffic::Datagrams { .. } => return None,
@@ -109,8 +109,8 @@ fn unrepeatable(group: &Group<'_>) -> Option<String> {
     unrepeatable.map(|why| format!("flows `{}`: runs of {name} may differ: {why}", group.name))
 }
 
-/// Connections of ours and of a stack side by side, with packets of different sizes because the file
-/// gives none.
+/// Connections of ours and of a stack side by side, with packets of different sizes because the
+/// file gives none.
 fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
     let Traffic::Stack { stack, config, .. } = &group.traffic else { return None };
     let other = groups.iter().find(|other| {
@@ -234,7 +234,7 @@ fn without_class(kind: RouterKind) -> Option<&'static str> {
     }
 }
 
-/// Datagrams that leave less than a tenth of a link crowd out whoever yields.
+/// Datagrams that leave less than a tenth of a link starve flows that yield.
 const FLOOD: f64 = 0.9;
 
 /// Flows that need a queue of their own, in one with others that fill it.

@@ -4,11 +4,64 @@ use std::sync::Arc;
 
 use windward_core::units::{Duration, Rate, Time};
 
-use super::section::{Amount, Field, Result, Section, Spot};
+use super::bounds::{INSTANTS, MAX_SIZE};
+use crate::keys;
 use crate::scenario::{Arrivals, MAX_TRANSFERS, Sizes, arrivals};
+use crate::strict_toml::{
+    Amount, Field, FileError, Result, Section, Shorthand, Spot, TomlType, readers,
+};
+
+keys! {
+    /// Keys of `arrivals`.
+    pub(super) struct ArrivalKeys<'a> in "arrivals" {
+        rate: Option<f64> = readers::above_zero(1e9), absent,
+            "transfers per second of the whole group, on average; above 0, up to 10^9";
+        load: Option<f64> = readers::above_zero(2.0), absent,
+            "instead of rate: what they carry of the bottleneck's rate; above 0, up to 2";
+        from: Duration = readers::time(INSTANTS), or Duration::ZERO,
+            "when the first may begin";
+        until: Option<Duration> = readers::time(INSTANTS), absent "end of the run",
+            "none begins from here on; after from";
+        sizes: Field<'a> = readers::any(sizes_kind), needed "sizes = \"50kB\"",
+            "a size, several, or a distribution";
+    }
+}
+
+fn sizes_kind() -> TomlType {
+    let values = vec![TomlType::Text, TomlType::List(Box::new(TomlType::Text))];
+    TomlType::Table { keys: &[SizeKeys::KEYS], shorthand: Shorthand::All, values }
+}
+
+keys! {
+    /// Keys of `sizes` as a table.
+    struct SizeKeys<'a> in "sizes" {
+        distribution: Distribution = readers::one_of(DISTRIBUTIONS),
+            needed "distribution = \"pareto\"",
+            "fixed, list, exponential, lognormal, pareto or cdf";
+        mean: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "fixed, exponential, lognormal, pareto: the mean, bytes or packets";
+        sigma: Option<f64> = readers::number_in(0.0..=10.0), absent,
+            "lognormal: standard deviation of the logarithm, 0 to 10";
+        shape: Option<f64> = readers::above_zero(100.0), absent,
+            "pareto: exponent of the tail, above 0, up to 100; above 1 without most";
+        least: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "what gives the mean",
+            "pareto: instead of mean, the least size";
+        most: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "no bound",
+            "pareto: the greatest size";
+        values: Option<Field<'a>> =
+            readers::any(|| TomlType::List(Box::new(TomlType::Text))), absent,
+            "list: sizes of the same probability";
+        points: Option<Field<'a>> = readers::any(points_kind), absent,
+            "cdf: [[\"1kB\", 0.5], [\"1MB\", 1]]: sizes, and the share no larger";
+    }
+}
+
+fn points_kind() -> TomlType {
+    TomlType::List(Box::new(TomlType::List(Box::new(TomlType::Any))))
+}
 
 /// The distributions of sizes.
-const DISTRIBUTIONS: [(&str, Distribution); 6] = [
+const DISTRIBUTIONS: &[(&str, Distribution)] = &[
     ("fixed", Distribution::Fixed),
     ("list", Distribution::List),
     ("exponential", Distribution::Exponential),
@@ -27,7 +80,7 @@ enum Distribution {
     Cdf,
 }
 
-/// What a file says of arrivals.
+/// The arrivals of a group, before its bottleneck is known.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     spot: Spot,
@@ -47,31 +100,27 @@ enum Intensity {
 
 impl Plan {
     pub(super) fn read(field: &Field<'_>, packet_size: u32) -> Result<Self> {
-        let section = field.clone().section()?;
-        let intensity = match (section.get("rate"), section.get("load")) {
-            (Some(rate), None) => Intensity::Rate(rate.above_zero(1e9)?),
-            (None, Some(load)) => Intensity::Load(load.above_zero(2.0)?),
+        let section = field.section()?;
+        let keys = ArrivalKeys::read(&section)?;
+        let intensity = match (keys.rate, keys.load) {
+            (Some(rate), None) => Intensity::Rate(rate),
+            (None, Some(load)) => Intensity::Load(load),
             (None, None) => {
-                return Err(section
-                    .error("neither `rate` nor `load` says how many there are")
-                    .with_help(
-                        "write for instance `rate = 20`, per second, or `load = 0.5`, of the \
-                         bottleneck",
-                    ));
+                return Err(section.error("`rate` or `load` is missing").with_help(
+                    "write for instance `rate = 20`, per second, or `load = 0.5`, of the \
+                     bottleneck",
+                ));
             }
-            (Some(_), Some(load)) => return Err(load.error("the arrivals already have `rate`")),
+            (Some(_), Some(_)) => {
+                return Err(section.error_at("load", "the arrivals already have `rate`"));
+            }
         };
-        let from = section.read("from", Field::instant)?.unwrap_or_default();
-        let until = section.read("until", |field| {
-            let until = field.clone().instant()?;
-            if until > from {
-                Ok(until)
-            } else {
-                Err(field.error(format!("the arrivals end before they begin, at {from}")))
-            }
-        })?;
-        let sizes =
-            section.require("sizes", "sizes = \"50kB\"", |field| sizes(&field, packet_size))?;
+        let (from, until) = (keys.from, keys.until);
+        if until.is_some_and(|until| until <= from) {
+            let message = format!("the arrivals end before they begin, at {from}");
+            return Err(section.error_at("until", message));
+        }
+        let sizes = sizes(&keys.sizes, packet_size)?;
         Ok(Plan { spot: field.spot(), intensity, from, until, sizes })
     }
 
@@ -119,20 +168,19 @@ impl Plan {
         self.until.is_none_or(|until| until >= end)
     }
 
-    pub(super) fn error(&self, message: impl std::fmt::Display) -> super::ScenarioError {
+    pub(super) fn error(&self, message: impl std::fmt::Display) -> FileError {
         self.spot.error(message)
     }
 }
 
 /// Bytes; packets have that size.
 fn bytes(field: &Field<'_>, packet_size: u32) -> Result<u64> {
-    const MOST: u64 = 1 << 53;
-    let bytes = match field.clone().amount()? {
+    let bytes = match field.amount()? {
         Amount::Bytes(bytes) => bytes,
         Amount::Packets(packets) => packets.saturating_mul(u64::from(packet_size)),
     };
-    if bytes > MOST {
-        return Err(field.error(format!("at most {MOST} bytes")));
+    if bytes > MAX_SIZE {
+        return Err(field.error(format!("must be at most {MAX_SIZE} bytes")));
     }
     Ok(bytes)
 }
@@ -144,54 +192,55 @@ fn sizes(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
     if field.is_array() {
         return list(field, packet_size);
     }
-    let section = field.clone().section()?;
-    let distribution = section
-        .require("distribution", "distribution = \"pareto\"", |f| f.one_of(&DISTRIBUTIONS))?;
-    let amount = |key, example| -> Result<f64> {
-        section.require(key, example, |f| bytes(&f, packet_size)).map(|bytes| bytes as f64)
-    };
+    let section = field.section()?;
+    let keys = SizeKeys::read(&section)?;
     let only = |keys: &[&str]| -> Result<()> {
         let other = section.keys().find(|key| *key != "distribution" && !keys.contains(key));
         match other.and_then(|key| section.get(key)) {
             None => Ok(()),
             Some(field) => Err(field.error(format!(
-                "means nothing for these sizes: they take {}",
+                "has no meaning for these sizes: they take {}",
                 keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
             ))),
         }
     };
-    match distribution {
+    let mean = || match &keys.mean {
+        Some(mean) => bytes(mean, packet_size),
+        None => Err(section.missing("mean", "mean = \"50kB\"")),
+    };
+    match keys.distribution {
         Distribution::Fixed => {
             only(&["mean"])?;
-            section.require("mean", "mean = \"50kB\"", |f| bytes(&f, packet_size)).map(Sizes::Fixed)
+            mean().map(Sizes::Fixed)
         }
         Distribution::List => {
             only(&["values"])?;
-            section.require("values", "values = [\"10kB\", \"1MB\"]", |f| list(&f, packet_size))
+            let missing = || section.missing("values", "values = [\"10kB\", \"1MB\"]");
+            list(&keys.values.ok_or_else(missing)?, packet_size)
         }
         Distribution::Exponential => {
             only(&["mean"])?;
-            Ok(Sizes::Exponential { mean: amount("mean", "mean = \"50kB\"")? })
+            Ok(Sizes::Exponential { mean: mean()? as f64 })
         }
         Distribution::Lognormal => {
             only(&["mean", "sigma"])?;
-            let sigma = section.require("sigma", "sigma = 1.5", |f| f.float(0.0..=10.0))?;
-            Ok(Sizes::Lognormal { mean: amount("mean", "mean = \"50kB\"")?, sigma })
+            let sigma = keys.sigma.ok_or_else(|| section.missing("sigma", "sigma = 1.5"))?;
+            Ok(Sizes::Lognormal { mean: mean()? as f64, sigma })
         }
         Distribution::Pareto => {
             only(&["shape", "mean", "least", "most"])?;
-            pareto(&section, packet_size)
+            pareto(&section, &keys, packet_size)
         }
         Distribution::Cdf => {
             only(&["points"])?;
             let example = "points = [[\"1kB\", 0.5], [\"1MB\", 1]]";
-            section.require("points", example, |f| cdf(&f, packet_size))
+            cdf(&keys.points.ok_or_else(|| section.missing("points", example))?, packet_size)
         }
     }
 }
 
 fn list(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
-    let items = field.clone().items()?;
+    let items = field.items()?;
     if items.is_empty() {
         return Err(field.error("there is no size"));
     }
@@ -199,11 +248,14 @@ fn list(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
     Ok(Sizes::List(list.into()))
 }
 
-fn pareto(section: &Section<'_>, packet_size: u32) -> Result<Sizes> {
-    let size = |key| section.read(key, |f| bytes(&f, packet_size).map(|bytes| bytes as f64));
-    let shape = section.require("shape", "shape = 1.2", |f| f.above_zero(100.0))?;
-    let (mean, least) = (size("mean")?, size("least")?);
-    let most = size("most")?.unwrap_or(f64::INFINITY);
+fn pareto(section: &Section<'_>, keys: &SizeKeys<'_>, packet_size: u32) -> Result<Sizes> {
+    let size = |field: &Option<Field<'_>>| {
+        let bytes = field.as_ref().map(|field| bytes(field, packet_size)).transpose()?;
+        Ok::<_, FileError>(bytes.map(|bytes| bytes as f64))
+    };
+    let shape = keys.shape.ok_or_else(|| section.missing("shape", "shape = 1.2"))?;
+    let (mean, least) = (size(&keys.mean)?, size(&keys.least)?);
+    let most = size(&keys.most)?.unwrap_or(f64::INFINITY);
     if most.is_infinite() && shape <= 1.0 {
         return Err(section
             .error(format!("sizes of shape {shape} without a bound have no mean"))
@@ -231,12 +283,12 @@ fn pareto(section: &Section<'_>, packet_size: u32) -> Result<Sizes> {
 
 fn cdf(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
     let mut points: Vec<(f64, f64)> = Vec::new();
-    for item in field.clone().items()? {
-        let [size, share] = &item.clone().items()?[..] else {
+    for item in field.items()? {
+        let [size, share] = &item.items()?[..] else {
             return Err(item.error("a point is a size and a share, as [\"10kB\", 0.5]"));
         };
         let size = bytes(size, packet_size)? as f64;
-        let share = share.clone().float(0.0..=1.0)?;
+        let share = share.float(0.0..=1.0)?;
         if points.last().is_some_and(|last| size < last.0 || share < last.1) {
             return Err(item.error("sizes and shares of a distribution rise from point to point"));
         }

@@ -11,22 +11,53 @@ use std::rc::Rc;
 
 use windward_core::units::Duration;
 
-use super::build::{Links, Route};
 use super::group::Group;
-use super::link::{LinkFields, LinkPlan};
-use super::section::{DAY, Field, Result, Section};
+use super::link::{LinkFields, LinkKeys, LinkPlan};
+use super::links::{Links, Route};
+use super::route::{HopKeys, RouteKeys};
+use super::traces::Traces;
+use crate::keys;
 use crate::scenario::LinkId;
+use crate::strict_toml::{Field, Result, Section, readers, unnamed};
 
 /// The most bottlenecks in a row.
 const MAX_BOTTLENECKS: u64 = 1000;
 
-/// Keys of flows that mean something in a general graph only.
+/// Keys of flows for general graphs only.
 const GRAPH_KEYS: &[&str] = &["path", "ack_path"];
+
+keys! {
+    /// Keys of `[dumbbell]`.
+    pub(super) struct DumbbellKeys<'a> in "dumbbell" {
+        bottleneck: Section<'a> = readers::table(&[LinkKeys::KEYS]),
+            needed "bottleneck = { rate = \"5Mbit\", delay = \"20ms\" }",
+            "the shared link, data direction";
+        reverse_bottleneck: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]),
+            absent "mirror without loss", "the shared link, direction of acknowledgments";
+        access: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]), absent,
+            "first and last hop of every flow";
+    }
+
+    /// Keys of `[parking_lot]`.
+    pub(super) struct ParkingLotKeys<'a> in "parking_lot" {
+        hops: Option<u64> = readers::integer(1..=MAX_BOTTLENECKS),
+            absent "the number of bottlenecks", "number of bottlenecks, 1 to 1000";
+        bottleneck: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]), absent,
+            "what every bottleneck is like";
+        bottlenecks: Option<Vec<Section<'a>>> = readers::tables(&[LinkKeys::KEYS], unnamed),
+            absent, "one table a bottleneck, over `bottleneck`";
+        reverse_bottleneck: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]),
+            absent "mirror without loss", "every bottleneck in the direction of acknowledgments";
+        access: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]), absent,
+            "first and last hop of every flow";
+    }
+}
 
 /// A row of bottlenecks and what leads to and from it.
 #[derive(Debug)]
 pub(super) struct Chain<'a> {
     section: Section<'a>,
+    traces: &'a Traces,
     access: Option<LinkFields>,
     /// Bottlenecks in the direction of data, and the ways back.
     bottlenecks: Vec<(LinkId, LinkId)>,
@@ -34,32 +65,39 @@ pub(super) struct Chain<'a> {
 }
 
 impl<'a> Chain<'a> {
-    pub(super) fn dumbbell(section: Section<'a>, links: &mut Links) -> Result<Self> {
-        let bottleneck = LinkFields::under(&section, "bottleneck")?.ok_or_else(|| {
-            section.missing("bottleneck", "bottleneck = { rate = \"5Mbit\", delay = \"20ms\" }")
-        })?;
-        Self::new(section, &[("bottleneck".to_owned(), bottleneck)], false, links)
+    pub(super) fn dumbbell(
+        section: Section<'a>,
+        traces: &'a Traces,
+        links: &mut Links,
+    ) -> Result<Self> {
+        let keys = DumbbellKeys::read(&section)?;
+        let bottleneck = LinkFields::read(&keys.bottleneck, traces)?;
+        let reverse = read(keys.reverse_bottleneck.as_ref(), traces)?;
+        let each = [("bottleneck".to_owned(), bottleneck)];
+        Ok(Chain {
+            bottlenecks: pairs(&each, reverse.as_ref(), links)?,
+            access: read(keys.access.as_ref(), traces)?,
+            section,
+            traces,
+            parking_lot: false,
+        })
     }
 
-    pub(super) fn parking_lot(section: Section<'a>, links: &mut Links) -> Result<Self> {
-        let base = LinkFields::under(&section, "bottleneck")?
+    pub(super) fn parking_lot(
+        section: Section<'a>,
+        traces: &'a Traces,
+        links: &mut Links,
+    ) -> Result<Self> {
+        let keys = ParkingLotKeys::read(&section)?;
+        let base = read(keys.bottleneck.as_ref(), traces)?
             .unwrap_or_else(|| LinkFields::empty(section.spot()));
-        let each = match section.read("bottlenecks", Field::items)? {
-            Some(items) => items
-                .into_iter()
-                .map(|item| LinkFields::read(&item.section()?))
-                .collect::<Result<Vec<_>>>()?,
-            None => Vec::new(),
-        };
-        let hops = section.read("hops", |field| {
-            let hops = field.clone().integer(1..=MAX_BOTTLENECKS)? as usize;
-            if !each.is_empty() && each.len() != hops {
-                let given = each.len();
-                return Err(field.error(format!("`bottlenecks` has {given} tables")));
+        let each = keys.bottlenecks.unwrap_or_default();
+        let each: Vec<LinkFields> =
+            each.iter().map(|table| LinkFields::read(table, traces)).collect::<Result<_>>()?;
+        let hops = match (keys.hops.map(|hops| hops as usize), each.len()) {
+            (Some(hops), given) if given != 0 && given != hops => {
+                return Err(section.error_at("hops", format!("`bottlenecks` has {given} tables")));
             }
-            Ok(hops)
-        })?;
-        let hops = match (hops, each.len()) {
             (Some(hops), _) => hops,
             (None, 0) => return Err(section.missing("hops", "hops = 3")),
             (None, given) if given as u64 > MAX_BOTTLENECKS => {
@@ -68,28 +106,14 @@ impl<'a> Chain<'a> {
             (None, given) => given,
         };
         let named = |hop| (format!("bottleneck-{hop}"), base.with(each.get(hop)));
-        let bottlenecks: Vec<_> = (0..hops).map(named).collect();
-        Self::new(section, &bottlenecks, true, links)
-    }
-
-    fn new(
-        section: Section<'a>,
-        bottlenecks: &[(String, LinkFields)],
-        parking_lot: bool,
-        links: &mut Links,
-    ) -> Result<Self> {
-        let reverse = LinkFields::under(&section, "reverse_bottleneck")?;
-        let mut pairs = Vec::new();
-        for (name, fields) in bottlenecks {
-            let back = fields.mirrored().with(reverse.as_ref()).finish()?;
-            let there = fields.clone().finish()?;
-            pairs.push((links.add(name, &there)?, links.add(&format!("{name}-reverse"), &back)?));
-        }
+        let each: Vec<_> = (0..hops).map(named).collect();
+        let reverse = read(keys.reverse_bottleneck.as_ref(), traces)?;
         Ok(Chain {
-            access: LinkFields::under(&section, "access")?,
+            bottlenecks: pairs(&each, reverse.as_ref(), links)?,
+            access: read(keys.access.as_ref(), traces)?,
             section,
-            bottlenecks: pairs,
-            parking_lot,
+            traces,
+            parking_lot: true,
         })
     }
 
@@ -100,11 +124,14 @@ impl<'a> Chain<'a> {
 
     /// A route for each flow of a group, with the links that are its own.
     pub(super) fn routes(&self, group: &Group<'_>, links: &mut Links) -> Result<Vec<Route>> {
-        let hops = self.hops(&group.section)?;
+        let keys = RouteKeys::read(&group.section)?;
+        let hops = self.hops(&group.section, &keys)?;
         let bottlenecks = &self.bottlenecks[hops];
-        let upload = group.section.read("upload", Field::bool)?.unwrap_or(false);
-        let first = self.hop(group, "first_hop")?;
-        let last = self.hop(group, "last_hop")?;
+        let upload = keys.upload;
+        let (own, reverse) = (keys.first_hop.as_ref(), keys.first_hop_reverse.as_ref());
+        let first = self.hop("first-hop", own, reverse, group.count)?;
+        let (own, reverse) = (keys.last_hop.as_ref(), keys.last_hop_reverse.as_ref());
+        let last = self.hop("last-hop", own, reverse, group.count)?;
         let acknowledged = group.ack_size().is_some();
         let (mut first, mut last) = (HopLinks::new(first), HopLinks::new(last));
         let mut routes = Vec::with_capacity(group.count);
@@ -129,24 +156,29 @@ impl<'a> Chain<'a> {
         Ok(routes)
     }
 
-    /// What a group says about its first or last hop.
-    fn hop(&self, group: &Group<'_>, key: &'static str) -> Result<Hop> {
-        let own = LinkFields::under(&group.section, key)?;
-        let base = match (&self.access, &own) {
+    /// The first or last hop of a group of `count` flows from its tables.
+    fn hop(
+        &self,
+        name: &'static str,
+        own: Option<&Section<'_>>,
+        reverse: Option<&Section<'_>>,
+        count: usize,
+    ) -> Result<Hop> {
+        let fields = read(own, self.traces)?;
+        let base = match (&self.access, &fields) {
             (Some(access), _) => access.clone(),
-            (None, Some(own)) => own.clone(),
+            (None, Some(fields)) => fields.clone(),
             (None, None) => {
                 return Err(self
                     .section
                     .missing("access", "access = { rate = \"5Mbit\", delay = \"20ms\" }"));
             }
         };
-        let there = base.with(own.as_ref());
-        let reverse = LinkFields::under(&group.section, &format!("{key}_reverse"))?;
+        let there = base.with(fields.as_ref());
+        let reverse = read(reverse, self.traces)?;
         let (mut shared, mut delay_to) = (false, None);
-        if let Some(section) = group.section.read(key, Field::section)? {
-            shared = section.read("shared", Field::bool)?.unwrap_or(false);
-            delay_to = section.read("delay_to", |field| field.duration(Duration::ZERO..=DAY))?;
+        if let Some(section) = own {
+            HopKeys { shared, delay_to } = HopKeys::read(section)?;
             if shared {
                 section.forbid(&["delay_to"], "a shared hop has one delay")?;
             }
@@ -155,25 +187,26 @@ impl<'a> Chain<'a> {
             }
         }
         Ok(Hop {
-            name: key.replace('_', "-"),
+            name,
             back: there.mirrored().with(reverse.as_ref()).finish()?,
             there: there.finish()?,
             shared,
             delay_to,
-            count: group.count,
+            count,
         })
     }
 
     /// The bottlenecks that a group crosses.
-    fn hops(&self, section: &Section<'_>) -> Result<RangeInclusive<usize>> {
+    fn hops(&self, section: &Section<'_>, keys: &RouteKeys<'_>) -> Result<RangeInclusive<usize>> {
         section.forbid(GRAPH_KEYS, "only a general graph (`links`) has paths to choose")?;
         if !self.parking_lot {
             section.forbid(&["from", "to", "hops"], "a dumbbell has one route for all")?;
         }
         let last = self.bottlenecks.len() - 1;
-        let number = |field: Field<'_>| Ok(field.integer(0..=last as u64)? as usize);
-        let (from, to) = (section.read("from", number)?, section.read("to", number)?);
-        let Some(field) = section.get("hops") else {
+        let number = |field: &Field<'_>| Ok(field.integer(0..=last as u64)? as usize);
+        let from = keys.from.as_ref().map(number).transpose()?;
+        let to = keys.to.as_ref().map(number).transpose()?;
+        let Some(field) = &keys.hops else {
             let (from, to) = (from.unwrap_or(0), to.unwrap_or(last));
             if from > to {
                 return Err(section.error(format!("from ({from}) lies behind to ({to})")));
@@ -181,8 +214,7 @@ impl<'a> Chain<'a> {
             return Ok(from..=to);
         };
         section.forbid(&["from", "to"], "the flows already have `hops`")?;
-        let items = field.clone().items()?;
-        let hops = items.into_iter().map(number).collect::<Result<Vec<_>>>()?;
+        let hops = field.items()?.iter().map(number).collect::<Result<Vec<_>>>()?;
         let consecutive = hops.windows(2).all(|pair| pair[1] == pair[0] + 1);
         match (hops.first(), hops.last()) {
             (Some(&from), Some(&to)) if consecutive => Ok(from..=to),
@@ -193,10 +225,29 @@ impl<'a> Chain<'a> {
     }
 }
 
+/// The settings in a table, if there is one.
+fn read(section: Option<&Section<'_>>, traces: &Traces) -> Result<Option<LinkFields>> {
+    section.map(|section| LinkFields::read(section, traces)).transpose()
+}
+
+/// Bottlenecks in the direction of data, and the ways back.
+fn pairs(
+    bottlenecks: &[(String, LinkFields)],
+    reverse: Option<&LinkFields>,
+    links: &mut Links,
+) -> Result<Vec<(LinkId, LinkId)>> {
+    let pair = |(name, fields): &(String, LinkFields)| {
+        let back = fields.mirrored().with(reverse).finish()?;
+        let there = fields.clone().finish()?;
+        Ok((links.add(name, &there)?, links.add(&format!("{name}-reverse"), &back)?))
+    };
+    bottlenecks.iter().map(pair).collect()
+}
+
 /// The first or the last hop of a group.
 #[derive(Debug)]
 struct Hop {
-    name: String,
+    name: &'static str,
     there: Rc<LinkPlan>,
     back: Rc<LinkPlan>,
     shared: bool,

@@ -12,53 +12,106 @@ use windward_core::part::Words;
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
 use super::endpoint::Preset;
-use super::section::{Field, Result, Section};
+use crate::keys;
+use crate::strict_toml::{Field, Result, Shorthand, TomlType, readers};
 
-/// The protocol that a value names or puts together. That its parts go together is checked once
-/// their parameters are known.
+keys! {
+    /// Keys of `protocol` as a table.
+    struct CompositionKeys<'a> in "protocol" {
+        base: Option<Field<'a>> = readers::any(|| TomlType::Words(rows())), absent,
+            "a row of the protocol table, whose parts are those not named here";
+        window: Option<Field<'a>> = readers::any(|| names(ControllerConfig::forms())),
+            absent "that of base", "congestion controller, by its name in `windward list --parts`";
+        recovery: Option<Field<'a>> = readers::any(|| names(RecoveryConfig::forms())),
+            absent "that of base, sack", "recovery scheme";
+        discrimination: Option<Field<'a>> = readers::any(|| names(DiscriminatorConfig::forms())),
+            absent "that of base, always", "what judges losses";
+        feedback: Option<Field<'a>> = readers::any(|| names(FeedbackConfig::forms())),
+            absent "that of base, none", "what packets carry and ACKs echo";
+        router: Option<RouterKind> = readers::one_of(ROUTERS),
+            absent "what the feedback asks for", "what the routers on the path must do";
+        name: Option<&'a str> = readers::label(), absent "base and what differs",
+            "the name in results";
+    }
+}
+
+/// The name of a protocol or a stack, or parts by their names.
+pub(super) fn kind() -> TomlType {
+    TomlType::Table {
+        keys: &[CompositionKeys::KEYS],
+        shorthand: Shorthand::Key("base"),
+        // The program decides which stacks there are.
+        values: vec![TomlType::Words(rows()), TomlType::Pattern("^[a-z0-9-]+:[a-z0-9+-]+$")],
+    }
+}
+
+fn rows() -> Vec<&'static str> {
+    PROTOCOLS.iter().map(|protocol| protocol.name).collect()
+}
+
+fn names<T>(forms: Vec<(Words, T)>) -> TomlType {
+    TomlType::Words(forms.into_iter().map(|(words, _)| words.name).collect())
+}
+
+/// The kinds of routers by their names.
+const ROUTERS: &[(&str, RouterKind)] = &{
+    let mut routers = [("", RouterKind::Any); RouterKind::ALL.len()];
+    let mut index = 0;
+    while index < routers.len() {
+        let kind = RouterKind::ALL[index];
+        routers[index] = (kind.name(), kind);
+        index += 1;
+    }
+    routers
+};
+
+/// The protocol that a value names or composes of parts. The parts are checked against each other
+/// once their parameters are known. `own` are protocols that the file may name beside the rows of
+/// the table.
 ///
 /// A `preset` changes it, but for a recovery that the value names.
-pub(super) fn read(field: &Field<'_>, preset: Option<Preset>) -> Result<Protocol> {
-    let named = compose(field)?;
+pub(super) fn read(
+    field: &Field<'_>,
+    preset: Option<Preset>,
+    own: &[Protocol],
+) -> Result<Protocol> {
+    let named = compose(field, own)?;
     let Some(Preset::Linux) = preset else { return Ok(named) };
-    let keeps = field.is_table() && field.clone().section()?.get("recovery").is_some();
+    let keeps = field.is_table() && field.section()?.get("recovery").is_some();
     let recovery = if keeps { named.recovery } else { named.linux().recovery };
     Ok(Protocol { recovery, ..named.linux() })
 }
 
-fn compose(field: &Field<'_>) -> Result<Protocol> {
+fn compose(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
     if !field.is_table() {
-        return row(field);
+        return row(field, own);
     }
-    let section = field.clone().section()?;
-    let base = section.read("base", |field| row(&field))?;
+    let section = field.section()?;
+    let keys = CompositionKeys::read(&section)?;
+    let base = keys.base.map(|field| row(&field, own)).transpose()?;
     let mut protocol = match base {
         Some(base) => base,
-        None if section.get("window").is_some() => *protocols::plain(),
+        None if keys.window.is_some() => *protocols::plain(),
         None => return Err(section.missing("window", "window = \"cubic\"")),
     };
+    let has_feedback = keys.feedback.is_some();
     let mut differs = Vec::new();
-    take(&section, "window", &ControllerConfig::forms(), &mut protocol.window, &mut differs)?;
-    take(&section, "recovery", &RecoveryConfig::forms(), &mut protocol.recovery, &mut differs)?;
+    let parts = &mut protocol;
+    take(keys.window, "window", &ControllerConfig::forms(), &mut parts.window, &mut differs)?;
+    take(keys.recovery, "recovery", &RecoveryConfig::forms(), &mut parts.recovery, &mut differs)?;
     take(
-        &section,
+        keys.discrimination,
         "discrimination",
         &DiscriminatorConfig::forms(),
-        &mut protocol.discrimination,
+        &mut parts.discrimination,
         &mut differs,
     )?;
-    let feedbacks = FeedbackConfig::forms();
-    take(&section, "feedback", &feedbacks, &mut protocol.feedback, &mut differs)?;
-    if section.get("feedback").is_some() {
+    take(keys.feedback, "feedback", &FeedbackConfig::forms(), &mut parts.feedback, &mut differs)?;
+    if has_feedback {
         protocol.router = protocol.feedback.router();
     }
-    if let Some(router) = section.read("router", |field| {
-        let kinds = RouterKind::ALL.map(|kind| (kind.name(), kind));
-        field.one_of(&kinds)
-    })? {
-        protocol.router = router;
-    }
-    let given = section.read("name", Field::label)?;
+    protocol.router = keys.router.unwrap_or(protocol.router);
+    let given = keys.name;
     if let (Some(base), None) = (base, given)
         && base == protocol
     {
@@ -74,7 +127,7 @@ fn compose(field: &Field<'_>) -> Result<Protocol> {
     };
     if protocols::find(&name).is_some() {
         return Err(section
-            .error(format!("the name `{name}` is that of a row of the protocol table"))
+            .error(format!("the name `{name}` belongs to a row of the protocol table"))
             .with_help("give the composition another `name`"));
     }
     protocol.name = keep(name);
@@ -83,24 +136,23 @@ fn compose(field: &Field<'_>) -> Result<Protocol> {
     Ok(protocol)
 }
 
-fn row(field: &Field<'_>) -> Result<Protocol> {
-    let name = field.clone().text()?;
-    let own = field.protocols();
+fn row(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
+    let name = field.text()?;
     let found = own.iter().find(|p| p.name == name).or_else(|| protocols::find(name));
     let all = || own.iter().chain(PROTOCOLS).map(|p| p.name);
     found.copied().ok_or_else(|| field.unknown("protocol", name, all()))
 }
 
-/// Puts the part that `section` names on an axis.
+/// Replaces the part of an axis by the one that `field` names.
 fn take<T: Copy + PartialEq>(
-    section: &Section<'_>,
+    field: Option<Field<'_>>,
     axis: &str,
     forms: &[(Words, T)],
     part: &mut T,
     differs: &mut Vec<&'static str>,
 ) -> Result<()> {
-    let Some(field) = section.get(axis) else { return Ok(()) };
-    let name = field.clone().text()?;
+    let Some(field) = field else { return Ok(()) };
+    let name = field.text()?;
     let Some((words, named)) = forms.iter().find(|(words, _)| words.name == name) else {
         return Err(field.unknown(axis, name, forms.iter().map(|(words, _)| words.name)));
     };
@@ -111,7 +163,7 @@ fn take<T: Copy + PartialEq>(
     Ok(())
 }
 
-/// Results name protocols for as long as the program runs; each name is kept once.
+/// The name with a static lifetime, for results. Each name is kept once.
 fn keep(name: String) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

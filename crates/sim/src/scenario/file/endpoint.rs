@@ -8,14 +8,10 @@ use windward_core::part::{self, Parameters, Setting};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
 use super::parameter;
-use super::schema::{self, Key};
-use super::section::{Result, Section};
 use crate::stack::StackConfig;
+use crate::strict_toml::{Key, KeyList, KeySource, Result, Section, TomlType};
 
-/// The largest packet: an IPv6 jumbogram of 1 MiB.
-pub(super) const MAX_PACKET_SIZE: u32 = EndpointConfig::MAX_PACKET_SIZE;
-
-/// A set of values that goes by one name.
+/// A named set of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preset {
     /// [`EndpointConfig::linux`] and [`Protocol::linux`].
@@ -27,13 +23,11 @@ const PRESETS: &[&str] = &["linux"];
 
 /// The preset that `section` names.
 pub(super) fn preset(section: &Section<'_>) -> Result<Option<Preset>> {
-    section.read("preset", |field| {
-        let name = field.clone().text()?;
-        match name {
-            "linux" => Ok(Preset::Linux),
-            _ => Err(field.unknown("preset", name, PRESETS.iter().copied())),
-        }
-    })
+    let Some(field) = section.get("preset") else { return Ok(None) };
+    match field.text()? {
+        "linux" => Ok(Some(Preset::Linux)),
+        name => Err(field.unknown("preset", name, PRESETS.iter().copied())),
+    }
 }
 
 /// `config` with the preset that `section` names, and over it the values that it gives.
@@ -52,7 +46,7 @@ fn check(section: &Section<'_>) -> Result<()> {
         let Some(place) = table_of(section, table.name)? else { continue };
         for setting in &table.settings {
             if let Some(field) = place.get(setting.doc.key) {
-                parameter::value(field, setting.doc.kind)?;
+                field.parameter(setting.doc.kind)?;
             }
         }
     }
@@ -65,7 +59,7 @@ fn table_of<'a>(section: &Section<'a>, name: &str) -> Result<Option<Section<'a>>
     if name.is_empty() {
         return Ok(Some(section.clone()));
     }
-    section.get(name).map(super::section::Field::section).transpose()
+    section.get(name).map(|field| field.section()).transpose()
 }
 
 /// Sets the parameters of the parts of `protocol` that `section` gives.
@@ -73,10 +67,9 @@ pub(super) fn configure(protocol: &mut Protocol, section: &Section<'_>) -> Resul
     for setting in protocol.settings() {
         let Some(place) = table_of(section, setting.table)? else { continue };
         let Some(field) = place.get(setting.doc.key) else { continue };
-        let value = parameter::value(field.clone(), setting.doc.kind)?;
-        if !protocol.set(setting.table, setting.doc.key, value) {
-            return Err(field.error(format!("must be {}", setting.doc.kind)));
-        }
+        parameter::set(&field, setting.doc.kind, |value| {
+            protocol.set(setting.table, setting.doc.key, value)
+        })?;
     }
     protocol.validate().map_err(|((_, part), wrong)| {
         section.error(format!("{part} cannot be configured so: {wrong}"))
@@ -84,14 +77,21 @@ pub(super) fn configure(protocol: &mut Protocol, section: &Section<'_>) -> Resul
 }
 
 /// The keys of `[endpoint]`: those of all endpoints, and those of the parts.
-pub(super) fn keys() -> &'static [Key] {
-    static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
+pub(super) const KEYS: KeySource = KeySource::Declared(keys);
+
+/// The list of [`KEYS`].
+pub(super) fn keys() -> &'static KeyList {
+    static KEYS: OnceLock<KeyList> = OnceLock::new();
     KEYS.get_or_init(|| {
         let own = part::settings(&EndpointConfig::default());
-        let meaning = "linux: what is Linux's about endpoints and plain TCPs; keys beside it win";
-        let preset = vec![part::ValueKind::Word(PRESETS)];
-        let mut keys = vec![schema::made("preset", "none".to_owned(), meaning.to_owned(), preset)];
-        keys.extend(own.iter().map(|s| parameter::key(s, "")));
+        let mut keys = vec![Key {
+            name: "preset",
+            kind: TomlType::Words(PRESETS.to_vec()),
+            default: "none".into(),
+            meaning: "linux: what is Linux's about endpoints and plain TCPs; keys beside it win"
+                .into(),
+        }];
+        keys.extend(own.iter().map(Key::of));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();
         for table in protocols::tables() {
             match tables.iter_mut().find(|(name, ..)| *name == table.name) {
@@ -106,12 +106,20 @@ pub(super) fn keys() -> &'static [Key] {
         let quic = part::settings(&StackConfig::default());
         tables.push((quic[0].table, StackConfig::TABLES[0].1, quic));
         for (name, about, settings) in tables {
-            let inner = settings.iter().map(|s| parameter::key(s, ""));
+            let inner = settings.iter().map(Key::of);
             match name {
                 "" => keys.extend(inner),
-                name => keys.push(schema::made_table(name, about, inner.collect())),
+                name => keys.push(table(name, about, inner.collect())),
             }
         }
-        keys
+        KeyList { name: "endpoint", keys }
     })
+}
+
+/// A table of parameters. It stays for as long as the program runs.
+fn table(name: &'static str, about: &'static str, keys: Vec<Key>) -> Key {
+    let list: &'static KeyList = Box::leak(Box::new(KeyList { name, keys }));
+    let sources: &'static [KeySource] = Box::leak(Box::new([KeySource::Made(list)]));
+    let kind = TomlType::table(sources);
+    Key { name, kind, default: "".into(), meaning: about.into() }
 }

@@ -5,15 +5,32 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::build::{Links, Route};
 use super::group::Group;
-use super::link::LinkFields;
-use super::section::{Field, Result, Section};
+use super::link::{LinkFields, LinkKeys};
+use super::links::{Links, Route};
+use super::route::RouteKeys;
+use super::traces::Traces;
+use crate::keys;
 use crate::scenario::LinkId;
+use crate::strict_toml::{Field, FileError, Result, Section, TomlType, readers, suggest};
 
-/// Keys of flows that mean something in the shorthands only.
+/// Keys of flows for the shorthands only.
 const CHAIN_KEYS: &[&str] =
     &["first_hop", "last_hop", "first_hop_reverse", "last_hop_reverse", "hops", "upload"];
+
+keys! {
+    /// Keys of a link of a graph, but for those of every link.
+    pub(super) struct GraphLinkKeys<'a> in "graph_link" {
+        name: Option<&'a str> = readers::name(), absent "FROM->TO", "name of the link in results";
+        from: Field<'a> = readers::any(|| TomlType::Text), needed "from = \"a\"",
+            "node the link leaves";
+        to: Field<'a> = readers::any(|| TomlType::Text), needed "to = \"b\"",
+            "node the link reaches";
+        both_ways: bool = readers::flag(), or true, "is there a link back?";
+        reverse: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]),
+            absent "mirror without loss", "the link back";
+    }
+}
 
 type NodeId = usize;
 
@@ -29,24 +46,27 @@ pub(super) struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    pub(super) fn read(root: &Section<'a>, field: &Field<'a>, links: &mut Links) -> Result<Self> {
+    /// The graph of `links`, between the nodes of `nodes` if the file declares them.
+    pub(super) fn read(
+        nodes: Option<&[Field<'a>]>,
+        links: &Field<'a>,
+        traces: &Traces,
+        made: &mut Links,
+    ) -> Result<Self> {
         let mut graph = Graph::default();
-        let declared = root.read("nodes", |field| {
-            for item in field.items()? {
-                let name = item.clone().name()?;
-                if graph.nodes.contains_key(name) {
-                    return Err(item.error("the node is already there"));
-                }
-                graph.add_node(name);
+        for item in nodes.unwrap_or_default() {
+            let name = item.name()?;
+            if graph.nodes.contains_key(name) {
+                return Err(item.error("the node is already there"));
             }
-            Ok(())
-        })?;
-        let items = field.clone().items()?;
+            graph.add_node(name);
+        }
+        let items = links.items()?;
         if items.is_empty() {
-            return Err(field.error("a graph has at least one link"));
+            return Err(links.error("a graph has at least one link"));
         }
         for item in items {
-            graph.add_link(item.section()?, declared.is_some(), links)?;
+            graph.add_link(item.section()?, nodes.is_some(), traces, made)?;
         }
         Ok(graph)
     }
@@ -58,28 +78,34 @@ impl<'a> Graph<'a> {
         self.names.len() - 1
     }
 
-    fn add_link(&mut self, section: Section<'a>, declared: bool, links: &mut Links) -> Result<()> {
-        let mut end = |key, example| {
-            let field = section.require(key, example, Ok)?;
-            let name = field.clone().name()?;
+    fn add_link(
+        &mut self,
+        section: Section<'a>,
+        declared: bool,
+        traces: &Traces,
+        links: &mut Links,
+    ) -> Result<()> {
+        let keys = GraphLinkKeys::read(&section)?;
+        let mut end = |field: &Field<'a>| {
+            let name = field.name()?;
             match self.nodes.get(name) {
                 Some(&node) => Ok((node, name)),
-                None if declared => Err(self.no_node(&field, name)),
+                None if declared => Err(self.no_node(field, name)),
                 None => Ok((self.add_node(name), name)),
             }
         };
-        let (from, from_name) = end("from", "from = \"a\"")?;
-        let (to, to_name) = end("to", "to = \"b\"")?;
-        let own_name = section.read("name", Field::name)?;
+        let (from, from_name) = end(&keys.from)?;
+        let (to, to_name) = end(&keys.to)?;
+        let own_name = keys.name;
         let name = own_name.map_or_else(|| format!("{from_name}->{to_name}"), str::to_owned);
         let section = section.named(format!("links.{name}"));
         if from == to {
             return Err(section.error("the link leads back to where it begins"));
         }
-        let there = LinkFields::read(&section)?;
-        let reverse = LinkFields::under(&section, "reverse")?;
-        let both_ways = section.read("both_ways", Field::bool)?.unwrap_or(true);
-        if both_ways {
+        let there = LinkFields::read(&section, traces)?;
+        let reverse = keys.reverse.map(|table| table.named(format!("links.{name}.reverse")));
+        let reverse = reverse.map(|table| LinkFields::read(&table, traces)).transpose()?;
+        if keys.both_ways {
             let back = there.mirrored().with(reverse.as_ref()).finish()?;
             let there = there.finish()?;
             let back_name = match own_name {
@@ -118,23 +144,26 @@ impl<'a> Graph<'a> {
     pub(super) fn route(&self, group: &Group<'_>, links: &Links) -> Result<Route> {
         let section = &group.section;
         section.forbid(CHAIN_KEYS, "only a dumbbell or a parking lot has hops")?;
-        let node = |key, example| -> Result<NodeId> {
-            section.require(key, example, |field| self.node(&field))
+        let keys = RouteKeys::read(section)?;
+        let node = |field: &Option<Field<'_>>, key, example| match field {
+            Some(field) => self.node(field),
+            None => Err(section.missing(key, example)),
         };
-        let (from, to) = (node("from", "from = \"a\"")?, node("to", "to = \"b\"")?);
+        let from = node(&keys.from, "from", "from = \"a\"")?;
+        let to = node(&keys.to, "to", "to = \"b\"")?;
         if from == to {
             return Err(section.error("the flows end where they begin"));
         }
-        let path = match section.get("path") {
-            Some(field) => self.given(&field, from, to)?,
+        let path = match &keys.path {
+            Some(field) => self.given(field, from, to)?,
             None => {
                 self.shortest(from, to, links).ok_or_else(|| self.no_route(section, from, to))?
             }
         };
         let reverse = if group.ack_size().is_none() {
             Vec::new()
-        } else if let Some(field) = section.get("ack_path") {
-            let path = self.given(&field, to, from)?;
+        } else if let Some(field) = &keys.ack_path {
+            let path = self.given(field, to, from)?;
             self.links_of(&path).unwrap_or_default()
         } else {
             let back: Vec<NodeId> = path.iter().rev().copied().collect();
@@ -184,7 +213,7 @@ impl<'a> Graph<'a> {
 
     /// A path that the file spells out, from `from` to `to`.
     fn given(&self, field: &Field<'_>, from: NodeId, to: NodeId) -> Result<Vec<NodeId>> {
-        let items = field.clone().items()?;
+        let items = field.items()?;
         let path = items.iter().map(|item| self.node(item)).collect::<Result<Vec<_>>>()?;
         if path.first() != Some(&from) || path.last() != Some(&to) {
             let (from, to) = (self.names[from], self.names[to]);
@@ -203,7 +232,7 @@ impl<'a> Graph<'a> {
                 let neighbours = self.leaving[pair[0]].iter().map(|&(node, _)| self.names[node]);
                 return Err(item
                     .error(format!("no link leads from here to `{to}`"))
-                    .with_help(super::error::suggest(to, neighbours)));
+                    .with_help(suggest(to, neighbours)));
             }
         }
         Ok(path)
@@ -215,16 +244,16 @@ impl<'a> Graph<'a> {
     }
 
     fn node(&self, field: &Field<'_>) -> Result<NodeId> {
-        let name = field.clone().text()?;
+        let name = field.text()?;
         let node = self.nodes.get(name).copied();
         node.ok_or_else(|| self.no_node(field, name))
     }
 
-    fn no_node(&self, field: &Field<'_>, name: &str) -> super::ScenarioError {
+    fn no_node(&self, field: &Field<'_>, name: &str) -> FileError {
         field.unknown("node", name, self.names.iter().copied())
     }
 
-    fn no_route(&self, section: &Section<'_>, from: NodeId, to: NodeId) -> super::ScenarioError {
+    fn no_route(&self, section: &Section<'_>, from: NodeId, to: NodeId) -> FileError {
         let (from, to) = (self.names[from], self.names[to]);
         let help = if self.leaving[self.nodes[from]].is_empty() {
             format!("no link leaves `{from}`")

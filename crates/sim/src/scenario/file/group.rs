@@ -6,20 +6,137 @@ use windward_core::endpoint::{Conduct, EndpointConfig};
 use windward_core::network::RouterKind;
 use windward_core::units::{Duration, Rate, Time};
 
-use super::arrivals::Plan;
+use super::arrivals::{ArrivalKeys, Plan};
+use super::bounds::{INSTANTS, MAX_PACKET_SIZE, MAX_SIZE};
 use super::composition;
-use super::endpoint::{self, MAX_PACKET_SIZE};
-use super::schema;
-use super::section::{Amount, Field, Result, Section};
+use super::endpoint;
+use super::given::Given;
 use super::stack;
+use crate::keys;
 use crate::scenario::{MAX_DURATION, Media, Pattern, Traffic};
+use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, TomlType, readers, unnamed};
 
 /// The most flows of all groups together. Four links for each reach the bound on links.
 pub(super) const MAX_FLOWS: usize = 500_000;
 
-/// How receivers behave.
-pub(super) const RECEIVERS: [&str; 5] =
-    ["honest", "optimistic", "divides", "duplicates", "hides-marks"];
+/// Behaviours of receivers.
+const RECEIVERS: &[&str] = &["honest", "optimistic", "divides", "duplicates", "hides-marks"];
+
+/// The keys that make a group one of datagrams.
+pub(super) const DATAGRAMS: [&str; 4] = ["cbr", "on_off", "media", "schedule"];
+
+keys! {
+    /// Keys of `[[flows]]`, but for those of routes and endpoints.
+    pub(super) struct GroupKeys<'a> in "group" {
+        group: &'a str = readers::name(), needed "group = \"bulk\"", "unique name of the group";
+        count: u64 = readers::integer(1..=MAX_FLOWS as u64), or 1,
+            "number of flows, 1 to 500000 in all groups";
+        protocol: Option<Field<'a>> = readers::any(composition::kind), absent,
+            "a name of the protocol table, or parts by name; or cbr, on_off, media, schedule";
+        cbr: Option<Field<'a>> = readers::any(|| TomlType::table(&[ConstantKeys::KEYS])), absent,
+            "datagrams at a constant rate";
+        on_off: Option<Field<'a>> = readers::any(|| TomlType::table(&[OnOffKeys::KEYS])), absent,
+            "datagrams, exponential on and off times";
+        media: Option<Field<'a>> = readers::any(|| TomlType::table(&[MediaKeys::KEYS])), absent,
+            "frames of live video (RFC 8593)";
+        schedule: Option<Field<'a>> = readers::any(intervals), absent,
+            "datagrams during given intervals";
+        size: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "no end of data",
+            "what to transfer, bytes (10MB) or packets (1000p)";
+        arrivals: Option<Field<'a>> =
+            readers::any(|| TomlType::table(&[ArrivalKeys::KEYS])), absent,
+            "transfers that come at random between `count` pairs of hosts, each a connection";
+        receiver: Option<Conduct> = readers::custom(receiver_kind, receiver), absent "honest",
+            "how the receivers behave: a kind, or a table";
+        start: Option<(Time, Time)> = readers::custom(start_kind, start), absent "0s",
+            "an instant, or a range [\"0s\", \"1s\"] drawn from per flow";
+        stop: Option<Duration> = readers::time(INSTANTS), absent "never",
+            "no more data from here on; after start";
+        bottleneck: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "slowest link",
+            "link at which throughput is measured";
+    }
+}
+
+fn start_kind() -> TomlType {
+    let instant = (readers::time(INSTANTS).kind)();
+    TomlType::OneOf(vec![instant.clone(), TomlType::List(Box::new(instant))])
+}
+
+fn receiver_kind() -> TomlType {
+    TomlType::Table {
+        keys: &[ReceiverKeys::KEYS],
+        shorthand: Shorthand::Key("kind"),
+        values: vec![TomlType::Words(RECEIVERS.to_vec())],
+    }
+}
+
+keys! {
+    /// Keys of `receiver` as a table.
+    struct ReceiverKeys<'a> in "receiver" {
+        kind: &'a str = readers::word(RECEIVERS), needed "kind = \"optimistic\"",
+            "honest, optimistic, divides, duplicates or hides-marks";
+        ahead: u32 = readers::small(0..=1 << 20), or 0,
+            "optimistic: packets acknowledged beyond the highest seen, 0 to 2^20";
+        pieces: u32 = readers::small(2..=1000), or 4,
+            "divides: acknowledgments of one packet, 2 to 1000";
+        copies: u32 = readers::small(1..=1000), or 3,
+            "duplicates: copies of each acknowledgment, 1 to 1000";
+    }
+
+    /// Keys of `cbr`.
+    struct ConstantKeys in "cbr" {
+        rate: Rate = readers::rate(), needed "rate = \"1Mbit\"", "sending rate on the wire";
+        packet_size: Option<u32> = readers::small(1..=MAX_PACKET_SIZE),
+            absent "that of the flow", "bytes on the wire";
+    }
+
+    /// Keys of `on_off`.
+    struct OnOffKeys in "on_off" {
+        rate: Rate = readers::rate(), needed "rate = \"1Mbit\"", "sending rate while on";
+        mean_on: Duration = readers::positive(MAX_DURATION), needed "mean_on = \"1s\"",
+            "mean on time, up to 2400h";
+        mean_off: Duration = readers::positive(MAX_DURATION), needed "mean_off = \"1s\"",
+            "mean off time, up to 2400h";
+        packet_size: Option<u32> = readers::small(1..=MAX_PACKET_SIZE),
+            absent "that of the flow", "bytes on the wire";
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+keys! {
+    /// Keys of `media`.
+    struct MediaKeys in "media" {
+        rate: Rate = readers::rate(), needed "rate = \"1Mbit\"", "target rate on the wire";
+        fps: f64 = readers::above_zero(1000.0), or 30.0,
+            "frames per second, above 0, up to 1000";
+        variation: f64 = readers::number_in(0.0..=1.0), or 0.15,
+            "scale of the Laplacian variation of frames, 0 to 1";
+        packet_size: Option<u32> = readers::small(1..=MAX_PACKET_SIZE),
+            absent "that of the flow", "bytes on the wire";
+        deadline: Duration = readers::time(Duration::ZERO..=HOUR), or Duration::from_millis(100),
+            "a frame that takes so much longer than on idle links is late, 0 to 1h";
+        report_interval: Duration = readers::time(Duration::from_millis(10)..=HOUR),
+            or Duration::from_secs(1),
+            "time between reports, for the circuit breaker; 10ms to 1h";
+    }
+}
+
+fn intervals() -> TomlType {
+    TomlType::Tables { keys: &[IntervalKeys::KEYS], name_of: unnamed }
+}
+
+keys! {
+    /// Keys of an interval of `schedule`.
+    struct IntervalKeys in "interval" {
+        from: Duration = readers::time(INSTANTS), needed "from = \"5s\"",
+            "begin of the interval";
+        until: Duration = readers::time(INSTANTS), needed "until = \"30s\"",
+            "end of the interval";
+        rate: Rate = readers::rate(), needed "rate = \"1Mbit\"",
+            "sending rate during the interval";
+    }
+}
 
 /// The most intervals of the schedules of all flows of a group together.
 const MAX_INTERVALS: usize = 1_000_000;
@@ -35,34 +152,31 @@ pub(super) struct Group<'a> {
     pub(super) stop: Option<Time>,
     /// The process by which its connections come, if they do by themselves.
     pub(super) arrivals: Option<Plan>,
+    /// The link at which throughput is measured, if the file names one.
+    pub(super) bottleneck: Option<Field<'a>>,
 }
 
 impl<'a> Group<'a> {
     /// `defaults` are those of `[endpoint]`, and `common` is that table, if there is one.
     pub(super) fn read(
-        field: Field<'a>,
+        section: &Section<'a>,
         defaults: &EndpointConfig,
         common: Option<&Section<'a>>,
+        given: Given<'_>,
     ) -> Result<Self> {
-        let section = field.section()?;
-        let name = section.require("group", "group = \"bulk\"", Field::name)?;
-        let section = section.named(format!("flows.{name}"));
-        let count = section.read("count", |field| field.integer(1..=MAX_FLOWS as u64))?;
+        let name = section.require("group", "group = \"bulk\"", &readers::name())?;
+        let section = section.clone().named(format!("flows.{name}"));
+        let keys = GroupKeys::read(&section)?;
         let mut config = endpoint::read(*defaults, &section)?;
-        if let Some(conduct) = section.read("receiver", |field| receiver(&field))? {
-            config.receiver = conduct;
+        config.receiver = keys.receiver.unwrap_or(config.receiver);
+        let start = keys.start.unwrap_or_default();
+        let stop = keys.stop.map(|stop| Time::ZERO + stop);
+        if stop.is_some_and(|stop| stop <= start.1) {
+            let message = "the flows stop before the last of them starts";
+            return Err(section.error_at("stop", message));
         }
-        let start = section.read("start", start)?.unwrap_or_default();
-        let stop = section.read("stop", |field| {
-            let stop = Time::ZERO + field.clone().instant()?;
-            if stop > start.1 {
-                Ok(stop)
-            } else {
-                Err(field.error("the flows stop before the last of them starts"))
-            }
-        })?;
-        let count = count.unwrap_or(1) as usize;
-        let traffic = traffic(&section, config, common)?;
+        let count = keys.count as usize;
+        let traffic = traffic(&section, &keys, config, common, given)?;
         if let Traffic::Datagrams { pattern: Pattern::Schedule { intervals }, .. } = &traffic
             && intervals.len().saturating_mul(count) > MAX_INTERVALS
         {
@@ -73,18 +187,20 @@ impl<'a> Group<'a> {
         if !matches!(traffic, Traffic::Transport { .. }) {
             section.forbid(&["receiver"], "only protocols of the table have such receivers")?;
         }
-        let arrivals = section.read("arrivals", |field| {
+        let arrivals = keys.arrivals.map(|field| {
             if !traffic.is_connection() {
                 return Err(field.error("datagrams make no transfers: give `protocol`"));
             }
             let why = "`arrivals` says how much the flows transfer, and when";
             section.forbid(&["size", "start", "stop"], why)?;
             Plan::read(&field, packet_size(&traffic))
-        })?;
-        Ok(Group { traffic, count, section, name, start, stop, arrivals })
+        });
+        let arrivals = arrivals.transpose()?;
+        let (name, bottleneck) = (keys.group, keys.bottleneck);
+        Ok(Group { traffic, count, section, name, start, stop, arrivals, bottleneck })
     }
 
-    /// What the flows ask of routers.
+    /// The router that the flows ask for.
     pub(super) fn router(&self) -> RouterKind {
         self.traffic.router()
     }
@@ -102,7 +218,7 @@ impl<'a> Group<'a> {
         packet_size(&self.traffic)
     }
 
-    /// May its packets be of other classes than it is?
+    /// May its packets be of other classes than the group?
     pub(super) fn has_classes(&self) -> bool {
         matches!(&self.traffic, Traffic::Stack { stack, .. } if stack.has_classes())
     }
@@ -127,18 +243,18 @@ fn packet_size(traffic: &Traffic) -> u32 {
 }
 
 /// An instant, or the range it is drawn from.
-fn start(field: Field<'_>) -> Result<(Time, Time)> {
+fn start(field: &Field<'_>) -> Result<(Time, Time)> {
     if !field.is_array() {
-        let start = Time::ZERO + field.instant()?;
+        let start = Time::ZERO + field.duration(INSTANTS)?;
         return Ok((start, start));
     }
-    let bounds: Vec<_> = field.clone().items()?;
+    let bounds = field.items()?;
     let [from, to] = bounds.as_slice() else {
         return Err(field
             .error("a range has two ends")
             .with_help("write for instance [\"0s\", \"1s\"]"));
     };
-    let (from, to) = (from.clone().instant()?, to.clone().instant()?);
+    let (from, to) = (from.duration(INSTANTS)?, to.duration(INSTANTS)?);
     if from > to {
         return Err(field.error(format!("the range ends ({to}) before it begins ({from})")));
     }
@@ -147,29 +263,37 @@ fn start(field: Field<'_>) -> Result<(Time, Time)> {
 
 fn traffic(
     section: &Section<'_>,
+    keys: &GroupKeys<'_>,
     config: EndpointConfig,
     common: Option<&Section<'_>>,
+    given: Given<'_>,
 ) -> Result<Traffic> {
-    let kinds = ["protocol"].into_iter().chain(schema::DATAGRAMS);
-    let mut given = kinds.filter_map(|key| section.get(key).map(|field| (key, field)));
-    let Some((kind, field)) = given.next() else {
+    let kinds = [
+        ("protocol", &keys.protocol),
+        ("cbr", &keys.cbr),
+        ("on_off", &keys.on_off),
+        ("media", &keys.media),
+        ("schedule", &keys.schedule),
+    ];
+    let mut present = kinds.into_iter().filter_map(|(key, field)| Some((key, field.as_ref()?)));
+    let Some((kind, field)) = present.next() else {
         return Err(section.error("`protocol` is missing").with_help(
             "write for instance `protocol = \"newreno\"`, or give `cbr`, `on_off`, \
-                 `media` or `schedule` for datagrams",
+             `media` or `schedule` for datagrams",
         ));
     };
-    if let Some((_, second)) = given.next() {
+    if let Some((_, second)) = present.next() {
         return Err(second.error(format!("the flows already have `{kind}`")));
     }
     if kind == "protocol" {
-        if let Some(stack) = stack::named(&field)? {
-            return stack::read(stack, section, common, &field);
+        if let Some(stack) = stack::named(field, given.stacks)? {
+            return stack::read(stack, section, common, field);
         }
         let preset = match (endpoint::preset(section)?, common) {
             (None, Some(common)) => endpoint::preset(common)?,
             (own, _) => own,
         };
-        let mut protocol = composition::read(&field, preset)?;
+        let mut protocol = composition::read(field, preset, given.protocols)?;
         for table in common.into_iter().chain([section]) {
             endpoint::configure(&mut protocol, table)?;
         }
@@ -177,7 +301,8 @@ fn traffic(
             let (axis, part) = wrong.part;
             field.error(format!("{axis} `{part}` {}", wrong.why)).with_help(wrong.remedy)
         })?;
-        let packets = section.read("size", |field| size(&field, config.packet_size))?;
+        let packets = keys.size.as_ref().map(|field| size(field, config.packet_size));
+        let packets = packets.transpose()?;
         let (protocol, config) = (Arc::new(protocol), Arc::new(config));
         return Ok(Traffic::Transport { protocol, config, packets, arrivals: None });
     }
@@ -185,106 +310,68 @@ fn traffic(
     datagrams(kind, field, config.packet_size)
 }
 
-/// How the receivers behave.
+/// The behaviour of the receivers.
 fn receiver(field: &Field<'_>) -> Result<Conduct> {
-    let (kind, section) = match field.is_table() {
-        false => (field.clone(), None),
-        true => {
-            let section = field.clone().section()?;
-            let kind = section.require("kind", "kind = \"optimistic\"", Ok)?;
-            (kind, Some(section))
-        }
+    let section = if field.is_table() { Some(field.section()?) } else { None };
+    let keys = match &section {
+        Some(section) => ReceiverKeys::read(section)?,
+        None => ReceiverKeys { kind: field.word(RECEIVERS)?, ahead: 0, pieces: 4, copies: 3 },
     };
-    let word = kind.word(&RECEIVERS)?;
-    let number = |key: &str, range| match &section {
-        Some(section) => section.read(key, |field| field.small(range)),
-        None => Ok(None),
-    };
-    let (conduct, own) = match word {
-        "optimistic" => {
-            let ahead = number("ahead", 0..=1 << 20)?.unwrap_or(0);
-            (Conduct::Optimistic { ahead }, "ahead")
-        }
-        "divides" => {
-            let pieces = number("pieces", 2..=1000)?.unwrap_or(4);
-            (Conduct::Divides { pieces }, "pieces")
-        }
-        "duplicates" => {
-            let copies = number("copies", 1..=1000)?.unwrap_or(3);
-            (Conduct::Duplicates { copies }, "copies")
-        }
+    let ReceiverKeys { kind, ahead, pieces, copies } = keys;
+    let (conduct, own) = match kind {
+        "optimistic" => (Conduct::Optimistic { ahead }, "ahead"),
+        "divides" => (Conduct::Divides { pieces }, "pieces"),
+        "duplicates" => (Conduct::Duplicates { copies }, "copies"),
         "hides-marks" => (Conduct::HidesMarks, ""),
         _ => (Conduct::Honest, ""),
     };
-    for key in ["ahead", "pieces", "copies"].into_iter().filter(|key| *key != own) {
-        if let Some(field) = section.as_ref().and_then(|section| section.get(key)) {
-            return Err(field.error(format!("a receiver that is `{word}` has no such number")));
-        }
+    if let Some(section) = section {
+        let others: Vec<&str> =
+            ["ahead", "pieces", "copies"].into_iter().filter(|key| *key != own).collect();
+        section.forbid(&others, &format!("a receiver that is `{kind}` has no such number"))?;
     }
     Ok(conduct)
 }
 
 /// A size in packets, rounded up.
 fn size(field: &Field<'_>, packet_size: u32) -> Result<u64> {
-    const MOST: u64 = 1 << 53;
-    let packets = match field.clone().amount()? {
+    let packets = match field.amount()? {
         Amount::Packets(packets) => packets,
         Amount::Bytes(bytes) => bytes.div_ceil(u64::from(packet_size)),
     };
-    if packets > MOST {
-        return Err(field.error(format!("at most {MOST} packets")));
+    if packets > MAX_SIZE {
+        return Err(field.error(format!("must be at most {MAX_SIZE} packets")));
     }
     Ok(packets)
 }
 
-fn datagrams(kind: &str, field: Field<'_>, default_size: u32) -> Result<Traffic> {
-    if kind == "schedule" {
-        return Ok(Traffic::Datagrams {
-            packet_size: default_size,
-            pattern: Pattern::Schedule { intervals: schedule(&field)? },
-        });
-    }
-    let section = field.section()?;
-    let size = section.read("packet_size", |field| field.small(1..=MAX_PACKET_SIZE))?;
-    let rate = section.require("rate", "rate = \"1Mbit\"", Field::rate)?;
-    let packet_size = size.unwrap_or(default_size);
-    if kind == "media" {
-        let media = media(&section, rate)?;
-        media.validate(packet_size).map_err(|wrong| section.error(wrong))?;
-        return Ok(Traffic::Datagrams { packet_size, pattern: Pattern::Media(media) });
-    }
-    let mean = |key, example| -> Result<Duration> {
-        section.require(key, example, |field| field.positive(MAX_DURATION))
-    };
-    let pattern = if kind == "cbr" {
-        Pattern::Constant { rate }
-    } else {
-        Pattern::Exponential {
-            rate,
-            mean_on: mean("mean_on", "mean_on = \"1s\"")?,
-            mean_off: mean("mean_off", "mean_off = \"1s\"")?,
+fn datagrams(kind: &str, field: &Field<'_>, default_size: u32) -> Result<Traffic> {
+    let (packet_size, pattern) = match kind {
+        "schedule" => (None, Pattern::Schedule { intervals: schedule(field)? }),
+        "media" => {
+            let section = field.section()?;
+            let MediaKeys { rate, fps, variation, packet_size, deadline, report_interval } =
+                MediaKeys::read(&section)?;
+            let media = Media { rate, fps, variation, deadline, report_interval };
+            let size = packet_size.unwrap_or(default_size);
+            media.validate(size).map_err(|wrong| section.error(wrong))?;
+            (packet_size, Pattern::Media(media))
+        }
+        "cbr" => {
+            let ConstantKeys { rate, packet_size } = ConstantKeys::read(&field.section()?)?;
+            (packet_size, Pattern::Constant { rate })
+        }
+        _ => {
+            let OnOffKeys { rate, mean_on, mean_off, packet_size } =
+                OnOffKeys::read(&field.section()?)?;
+            (packet_size, Pattern::Exponential { rate, mean_on, mean_off })
         }
     };
-    Ok(Traffic::Datagrams { packet_size, pattern })
-}
-
-fn media(section: &Section<'_>, rate: Rate) -> Result<Media> {
-    const HOUR: Duration = Duration::from_secs(3600);
-    const SHORTEST_REPORT: Duration = Duration::from_millis(10);
-    let report = section.read("report_interval", |f| f.duration(SHORTEST_REPORT..=HOUR))?;
-    Ok(Media {
-        rate,
-        fps: section.read("fps", |field| field.above_zero(1000.0))?.unwrap_or(30.0),
-        variation: section.read("variation", |field| field.float(0.0..=1.0))?.unwrap_or(0.15),
-        deadline: section
-            .read("deadline", |field| field.duration(Duration::ZERO..=HOUR))?
-            .unwrap_or(Duration::from_millis(100)),
-        report_interval: report.unwrap_or(Duration::from_secs(1)),
-    })
+    Ok(Traffic::Datagrams { packet_size: packet_size.unwrap_or(default_size), pattern })
 }
 
 fn schedule(field: &Field<'_>) -> Result<Vec<(Time, Time, Rate)>> {
-    let items = field.clone().items()?;
+    let items = field.items()?;
     if items.is_empty() {
         return Err(field.error("a schedule has at least one interval"));
     }
@@ -292,9 +379,8 @@ fn schedule(field: &Field<'_>) -> Result<Vec<(Time, Time, Rate)>> {
     let mut end = Time::ZERO;
     for item in items {
         let section = item.section()?;
-        let from = Time::ZERO + section.require("from", "from = \"5s\"", Field::instant)?;
-        let until = Time::ZERO + section.require("until", "until = \"30s\"", Field::instant)?;
-        let rate = section.require("rate", "rate = \"1Mbit\"", Field::rate)?;
+        let IntervalKeys { from, until, rate } = IntervalKeys::read(&section)?;
+        let (from, until) = (Time::ZERO + from, Time::ZERO + until);
         if until <= from {
             return Err(section.error("the interval ends before it begins"));
         }

@@ -4,14 +4,138 @@
 use std::sync::Arc;
 
 use windward_core::network::{
-    ArqConfig, ChangingDelay, DelaySteps, Distribution, During, JitterConfig, Lateness, LinkRate,
-    OutageConfig, Outages, ReorderConfig, Steps, TraceError,
+    ArqConfig, ChangingDelay, Distribution, During, JitterConfig, Lateness, LinkRate, OutageConfig,
+    Outages, ReorderConfig, Steps, TraceError,
 };
-use windward_core::units::{Duration, Probability};
+use windward_core::units::{Duration, Probability, Rate};
 
-use super::link::trace_error;
-use super::section::{Amount, DAY, Field, Result, Section};
+use super::bounds::{DAY, DELAYS, INSTANTS};
+use super::traces::Traces;
+use crate::keys;
 use crate::scenario::MAX_DURATION;
+use crate::strict_toml::{Amount, Field, FileError, Result, Section, TomlType, readers, unnamed};
+
+keys! {
+    /// Keys of `reorder`.
+    pub(super) struct ReorderKeys in "reorder" {
+        share: Probability = readers::probability(), needed "share = 0.01",
+            "probability that a packet is late";
+        by: Lateness = readers::custom(|| TomlType::Text, lateness), needed "by = \"10ms\"",
+            "how late: a time, or packets (3p) that overtake it on a busy wire, 1 to 1000000";
+    }
+
+    /// Keys of `arq`.
+    pub(super) struct ArqKeys in "arq" {
+        attempts: u32 = readers::small(1..=ArqConfig::MOST_ATTEMPTS), needed "attempts = 4",
+            "how often a frame is sent at most, 1 to 100";
+        delay: Duration = readers::time(Duration::ZERO..=ArqConfig::LONGEST_DELAY),
+            needed "delay = \"5ms\"", "time from the end of an attempt to the next, 0 to 10s";
+        in_order: bool = readers::flag(), or true,
+            "does the far end hold back what comes after a missing frame?";
+        air_time: bool = readers::flag(), or true, "do retransmissions take time on the wire?";
+    }
+
+    /// Keys of `delay` as a table.
+    pub(super) struct ChangingDelayKeys<'a> in "delay" {
+        schedule: Option<Field<'a>> = readers::any(delay_steps), absent,
+            "delays, each from an instant on";
+        repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
+            "schedule: time after which it starts over, after the last entry";
+        trace: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "file with a time and a delay a line, both in ms; the last time is the period";
+        in_order: bool = readers::flag(), or false,
+            "does what takes a shorter route wait for what left before?";
+    }
+}
+
+fn delay_steps() -> TomlType {
+    TomlType::Tables { keys: &[DelayStepKeys::KEYS], name_of: unnamed }
+}
+
+keys! {
+    /// Keys of a step of a delay.
+    struct DelayStepKeys in "delay_step" {
+        at: Duration = readers::time(INSTANTS), needed "at = \"15s\"",
+            "instant from which on it holds; the first at 0s";
+        delay: Duration = readers::time(DELAYS), needed "delay = \"20ms\"",
+            "propagation delay, 0 to 24h";
+    }
+
+    /// Keys of a step of a rate.
+    pub(super) struct RateStepKeys in "rate_step" {
+        at: Duration = readers::time(INSTANTS), needed "at = \"15s\"",
+            "instant from which on it holds; the first at 0s";
+        rate: Rate = readers::rate(), needed "rate = \"5Mbit\"", "1bit to 100Tbit";
+    }
+
+    /// Keys of `jitter` as a table.
+    pub(super) struct JitterKeys<'a> in "jitter" {
+        distribution: &'a str = readers::word(&["uniform", "normal", "exponential", "pareto"]),
+            or "uniform", "uniform, normal, exponential or pareto";
+        amount: Option<Duration> = readers::positive(DAY), absent,
+            "uniform: the most, beginning at 0";
+        mean: Option<Duration> = readers::positive(DAY), absent, "all others: the mean";
+        deviation: Option<Duration> = readers::time(DELAYS), absent "mean / 4",
+            "normal: standard deviation; below 0 is 0";
+        shape: f64 = readers::custom(any_number, shape), or 3.0,
+            "pareto: exponent of the tail, above 1, up to 100";
+        correlation: f64 = readers::custom(any_number, correlation), or 0.0,
+            "of a draw with the one before, 0 to less than 1";
+        interval: Duration = readers::time(DELAYS), or Duration::ZERO,
+            "how long a draw holds; 0s draws for each packet";
+        in_order: bool = readers::flag(), or true,
+            "does a packet wait for the one before it to arrive?";
+    }
+}
+
+fn any_number() -> TomlType {
+    (readers::number().kind)()
+}
+
+/// Above 1: below it there is no mean.
+fn shape(field: &Field<'_>) -> Result<f64> {
+    match field.float(1.0..=100.0)? {
+        shape if shape > 1.0 => Ok(shape),
+        _ => Err(field.error("must be more than 1, or there is no mean")),
+    }
+}
+
+fn correlation(field: &Field<'_>) -> Result<f64> {
+    match field.float(0.0..=1.0)? {
+        correlation if correlation < 1.0 => Ok(correlation),
+        _ => Err(field.error("must be less than 1")),
+    }
+}
+
+keys! {
+    /// Keys of `outages` as a table.
+    pub(super) struct OutagesKeys<'a> in "outages" {
+        schedule: Field<'a> = readers::any(outage_list),
+            needed "schedule = [{ at = \"20s\", length = \"1s\" }]", "outages, in order";
+        repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
+            "time after which they start over, not before the last has ended";
+        during: Option<During> = readers::one_of(DURING), absent "hold",
+            "hold: nothing is sent; drop: what is sent is destroyed";
+    }
+}
+
+/// The words for packets during an outage.
+const DURING: &[(&str, During)] = &[("hold", During::Hold), ("drop", During::Drop)];
+
+/// A list of outages.
+pub(super) fn outage_list() -> TomlType {
+    TomlType::Tables { keys: &[OutageKeys::KEYS], name_of: unnamed }
+}
+
+keys! {
+    /// Keys of an outage.
+    struct OutageKeys in "outage" {
+        at: Duration = readers::time(INSTANTS), needed "at = \"20s\"",
+            "instant at which it begins";
+        length: Duration = readers::positive(MAX_DURATION), needed "length = \"1s\"",
+            "how long it lasts";
+    }
+}
 
 /// The delay of a link.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +145,7 @@ pub(super) enum Delay {
 }
 
 impl Delay {
-    /// What it is in the long run.
+    /// The mean in the long run.
     pub(super) fn mean(&self) -> Duration {
         match self {
             Delay::Constant(delay) => *delay,
@@ -31,53 +155,56 @@ impl Delay {
 }
 
 /// A delay, or a table with a schedule or a trace.
-pub(super) fn delay(field: Field<'_>) -> Result<Delay> {
+pub(super) fn delay(field: &Field<'_>, traces: &Traces) -> Result<Delay> {
     if !field.is_table() {
-        return field.duration(Duration::ZERO..=DAY).map(Delay::Constant);
+        return field.duration(DELAYS).map(Delay::Constant);
     }
     let section = field.section()?;
-    let steps = match (section.get("trace"), section.get("schedule")) {
+    let keys = ChangingDelayKeys::read(&section)?;
+    let steps = match (keys.trace, keys.schedule) {
         (Some(field), None) => {
             section.forbid(&["repeat"], "a trace starts over at its last line")?;
-            delay_trace(&field)?
+            traces.delay(&field)?
         }
         (None, Some(field)) => {
-            let value = |section: &Section<'_>| {
-                let read = |field: Field<'_>| field.duration(Duration::ZERO..=DAY);
-                section.require("delay", "delay = \"20ms\"", read)
+            let step = |section: &Section<'_>| {
+                let step = DelayStepKeys::read(section)?;
+                Ok((step.at, step.delay))
             };
-            Arc::new(steps(&section, &field, value)?)
+            Arc::new(steps(&section, &field, keys.repeat, step)?)
         }
         (Some(_), Some(_)) => return Err(section.error("give one of `trace` and `schedule`")),
         (None, None) => {
-            let example = "delay = { schedule = [{ at = \"0s\", delay = \"20ms\" }, { at = \"15s\", delay = \
-                 \"35ms\" }], repeat = \"30s\" }";
+            let example = "delay = { schedule = [{ at = \"0s\", delay = \"20ms\" }, \
+                           { at = \"15s\", delay = \"35ms\" }], repeat = \"30s\" }";
             return Err(section.missing("schedule", example));
         }
     };
-    let in_order = section.read("in_order", Field::bool)?.unwrap_or(false);
-    Ok(Delay::Changing(ChangingDelay { steps, in_order }))
+    Ok(Delay::Changing(ChangingDelay { steps, in_order: keys.in_order }))
 }
 
 /// A rate by schedule.
-pub(super) fn scheduled_rate(section: &Section<'_>, field: &Field<'_>) -> Result<LinkRate> {
-    let value = |section: &Section<'_>| section.require("rate", "rate = \"5Mbit\"", Field::rate);
-    Ok(steps(section, field, value)?.into())
+pub(super) fn scheduled_rate(
+    section: &Section<'_>,
+    field: &Field<'_>,
+    repeat: Option<Duration>,
+) -> Result<LinkRate> {
+    let step = |section: &Section<'_>| {
+        let step = RateStepKeys::read(section)?;
+        Ok((step.at, step.rate))
+    };
+    Ok(steps(section, field, repeat, step)?.into())
 }
 
-/// The steps of a schedule, whose values `value` reads.
+/// The steps of a schedule; `step` reads one.
 fn steps<T: Copy>(
     section: &Section<'_>,
     field: &Field<'_>,
-    value: impl Fn(&Section<'_>) -> Result<T>,
+    repeat: Option<Duration>,
+    step: impl Fn(&Section<'_>) -> Result<(Duration, T)>,
 ) -> Result<Steps<T>> {
-    let items = field.clone().items()?;
-    let step = |item: &Field<'_>| {
-        let section = item.clone().section()?;
-        Ok((section.require("at", "at = \"15s\"", Field::instant)?, value(&section)?))
-    };
-    let list = items.iter().map(step).collect::<Result<_>>()?;
-    let repeat = section.read("repeat", |field| field.positive(MAX_DURATION))?;
+    let items = field.items()?;
+    let list = items.iter().map(|item| step(&item.section()?)).collect::<Result<_>>()?;
     Steps::new(list, repeat).map_err(|error| wrong(section, field, &items, &error))
 }
 
@@ -87,7 +214,7 @@ fn wrong(
     field: &Field<'_>,
     items: &[Field<'_>],
     error: &TraceError,
-) -> super::error::ScenarioError {
+) -> FileError {
     let item = error.index.and_then(|index| items.get(index));
     match (item, section.get("repeat")) {
         (Some(item), _) => item.error(&error.reason),
@@ -96,16 +223,7 @@ fn wrong(
     }
 }
 
-/// A trace of delays in the file that `field` names.
-fn delay_trace(field: &Field<'_>) -> Result<Arc<DelaySteps>> {
-    const HELP: &str = "a trace of delays has a time and a delay a line, both in milliseconds, the times in order \
-         from 0 on; it starts over at the time of the last line";
-    field.traces().delay(field, |text, file| {
-        DelaySteps::parse(text).map(Arc::new).map_err(|error| trace_error(file, error, HELP))
-    })
-}
-
-/// How jitter is distributed, and which keys say more about that.
+/// The keys that say more about each distribution of jitter.
 const DISTRIBUTIONS: [(&str, &[&str]); 4] = [
     ("uniform", &["amount"]),
     ("normal", &["mean", "deviation"]),
@@ -114,118 +232,87 @@ const DISTRIBUTIONS: [(&str, &[&str]); 4] = [
 ];
 
 /// Jitter, or none of it.
-pub(super) fn jitter(field: Field<'_>) -> Result<Option<JitterConfig>> {
+pub(super) fn jitter(field: &Field<'_>) -> Result<Option<JitterConfig>> {
     if !field.is_table() {
-        let amount = field.duration(Duration::ZERO..=DAY)?;
+        let amount = field.duration(DELAYS)?;
         return Ok((!amount.is_zero()).then(|| JitterConfig::uniform(amount)));
     }
     let section = field.section()?;
-    let names = DISTRIBUTIONS.map(|(name, _)| name);
-    let word = section.read("distribution", |field| field.word(&names))?.unwrap_or("uniform");
-    for (_, keys) in DISTRIBUTIONS {
-        let known = DISTRIBUTIONS.iter().find(|(name, _)| *name == word).map_or(&[][..], |d| d.1);
-        let foreign: Vec<&str> = keys.iter().copied().filter(|key| !known.contains(key)).collect();
-        let why = format!("jitter that is {word} has {}", known.join(" and "));
+    let keys = JitterKeys::read(&section)?;
+    let word = keys.distribution;
+    let own = DISTRIBUTIONS.iter().find(|(name, _)| *name == word).map_or(&[][..], |d| d.1);
+    for (_, others) in DISTRIBUTIONS {
+        let foreign: Vec<&str> = others.iter().copied().filter(|key| !own.contains(key)).collect();
+        let why = format!("jitter that is {word} has {}", own.join(" and "));
         section.forbid(&foreign, &why)?;
     }
-    let time = |field: Field<'_>| field.duration(Duration::ZERO..=DAY);
-    let mean = || section.require("mean", "mean = \"5ms\"", |field| field.positive(DAY));
+    let mean = || keys.mean.ok_or_else(|| section.missing("mean", "mean = \"5ms\""));
     let distribution = match word {
         "normal" => {
             let mean = mean()?;
-            let deviation = section.read("deviation", time)?;
-            Distribution::Normal { mean, deviation: deviation.unwrap_or(mean.mul_f64(0.25)) }
+            let deviation = keys.deviation.unwrap_or(mean.mul_f64(0.25));
+            Distribution::Normal { mean, deviation }
         }
         "exponential" => Distribution::Exponential { mean: mean()? },
-        "pareto" => {
-            let shape =
-                section.read("shape", |field| match field.clone().float(1.0..=100.0)? {
-                    shape if shape > 1.0 => Ok(shape),
-                    _ => Err(field.error("must be more than 1, or there is no mean")),
-                })?;
-            Distribution::Pareto { mean: mean()?, shape: shape.unwrap_or(3.0) }
+        "pareto" => Distribution::Pareto { mean: mean()?, shape: keys.shape },
+        _ => {
+            let missing = || section.missing("amount", "amount = \"5ms\"");
+            Distribution::Uniform { most: keys.amount.ok_or_else(missing)? }
         }
-        _ => Distribution::Uniform {
-            most: section.require("amount", "amount = \"5ms\"", |field| field.positive(DAY))?,
-        },
     };
-    let correlation =
-        section.read("correlation", |field| match field.clone().float(0.0..=1.0)? {
-            correlation if correlation < 1.0 => Ok(correlation),
-            _ => Err(field.error("must be less than 1")),
-        })?;
     Ok(Some(JitterConfig {
         distribution,
-        correlation: correlation.unwrap_or(0.0),
-        interval: section.read("interval", time)?.unwrap_or(Duration::ZERO),
-        in_order: section.read("in_order", Field::bool)?.unwrap_or(true),
+        correlation: keys.correlation,
+        interval: keys.interval,
+        in_order: keys.in_order,
     }))
 }
 
 /// Reordering, or none of it.
-pub(super) fn reorder(field: Field<'_>) -> Result<Option<ReorderConfig>> {
-    let section = field.section()?;
-    let share = section.require("share", "share = 0.01", Field::probability)?;
-    let by = section.require("by", "by = \"10ms\"", |field| {
-        let text = field.clone().text()?;
-        if text.trim_end().ends_with(['p', 't']) || text.contains("packet") {
-            return match field.clone().amount()? {
-                Amount::Packets(packets @ 1..=1_000_000) => Ok(Lateness::Packets(packets as u32)),
-                _ => Err(field.error("must lie between 1 and 1000000 packets")),
-            };
-        }
-        field.positive(DAY).map(Lateness::Time)
-    })?;
+pub(super) fn reorder(field: &Field<'_>) -> Result<Option<ReorderConfig>> {
+    let ReorderKeys { share, by } = ReorderKeys::read(&field.section()?)?;
     Ok((share != Probability::ZERO).then_some(ReorderConfig { share, by }))
 }
 
+fn lateness(field: &Field<'_>) -> Result<Lateness> {
+    let text = field.text()?;
+    if text.trim_end().ends_with(['p', 't']) || text.contains("packet") {
+        return match field.amount()? {
+            Amount::Packets(packets @ 1..=1_000_000) => Ok(Lateness::Packets(packets as u32)),
+            _ => Err(field.error("must lie between 1 and 1000000 packets")),
+        };
+    }
+    field.positive(DAY).map(Lateness::Time)
+}
+
 /// Link-layer retransmission, or none of it.
-pub(super) fn arq(field: Field<'_>) -> Result<Option<ArqConfig>> {
-    let section = field.section()?;
-    let attempts = |field: Field<'_>| field.small(1..=ArqConfig::MOST_ATTEMPTS);
-    let delay = |field: Field<'_>| field.duration(Duration::ZERO..=ArqConfig::LONGEST_DELAY);
-    let spec = ArqConfig {
-        attempts: section.require("attempts", "attempts = 4", attempts)?,
-        delay: section.require("delay", "delay = \"5ms\"", delay)?,
-        in_order: section.read("in_order", Field::bool)?.unwrap_or(true),
-        air_time: section.read("air_time", Field::bool)?.unwrap_or(true),
-    };
-    Ok((spec.attempts > 1).then_some(spec))
+pub(super) fn arq(field: &Field<'_>) -> Result<Option<ArqConfig>> {
+    let ArqKeys { attempts, delay, in_order, air_time } = ArqKeys::read(&field.section()?)?;
+    Ok((attempts > 1).then_some(ArqConfig { attempts, delay, in_order, air_time }))
 }
 
 /// Outages: a list, or a table with one.
 pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageConfig>> {
-    let section = if field.is_table() { Some(field.clone().section()?) } else { None };
-    let list = match &section {
-        None => field.clone(),
-        Some(section) => {
-            let example = "schedule = [{ at = \"20s\", length = \"1s\" }]";
-            section.require("schedule", example, Ok)?
-        }
-    };
-    let items = list.clone().items()?;
+    let section = if field.is_table() { Some(field.section()?) } else { None };
+    let keys = section.as_ref().map(OutagesKeys::read).transpose()?;
+    let list = keys.as_ref().map_or(field, |keys| &keys.schedule);
+    let items = list.items()?;
     if items.is_empty() {
         return Ok(None);
     }
     let outage = |item: &Field<'_>| {
-        let section = item.clone().section()?;
-        let at = section.require("at", "at = \"20s\"", Field::instant)?;
-        let length =
-            section.require("length", "length = \"1s\"", |field| field.positive(MAX_DURATION))?;
-        Ok((at, length))
+        let outage = OutageKeys::read(&item.section()?)?;
+        Ok((outage.at, outage.length))
     };
     let times = items.iter().map(outage).collect::<Result<Vec<_>>>()?;
-    let Some(section) = section else {
-        let when = Outages::new(&times, None).map_err(|error| {
+    let repeat = keys.as_ref().and_then(|keys| keys.repeat);
+    let when = Outages::new(&times, repeat).map_err(|error| match &section {
+        Some(section) => wrong(section, list, &items, &error),
+        None => {
             let item = error.index.and_then(|index| items.get(index));
-            item.unwrap_or(&list).error(&error.reason)
-        })?;
-        return Ok(Some(OutageConfig { when: when.into(), during: During::Hold }));
-    };
-    let repeat = section.read("repeat", |field| field.positive(MAX_DURATION))?;
-    let when =
-        Outages::new(&times, repeat).map_err(|error| wrong(&section, &list, &items, &error))?;
-    let meanings = [("hold", During::Hold), ("drop", During::Drop)];
-    let during = section.read("during", |field| field.one_of(&meanings))?;
-    Ok(Some(OutageConfig { when: when.into(), during: during.unwrap_or_default() }))
+            item.unwrap_or(list).error(&error.reason)
+        }
+    })?;
+    let during = keys.and_then(|keys| keys.during).unwrap_or_default();
+    Ok(Some(OutageConfig { when: when.into(), during }))
 }

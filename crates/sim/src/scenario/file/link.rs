@@ -1,28 +1,109 @@
-//! Links: the keys of a link table, what overrides what, and what they come to.
+//! Links: the keys of a link table, their precedence, and the link that results.
 
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use windward_core::network::{
-    AqmConfig, ArqConfig, ChainClock, ChannelConfig, DelaySteps, During, Impairments, JitterConfig,
-    LinkRate, NotifierConfig, OutageConfig, QueueLimit, RateTrace, ReorderConfig, RouterConfig,
-    RouterKind, TraceError,
+    AqmConfig, ArqConfig, ChannelConfig, During, Impairments, JitterConfig, LinkRate, OutageConfig,
+    QueueLimit, RateTrace, ReorderConfig,
 };
-use windward_core::part::{self, AnyPart, Setting, Value};
-use windward_core::units::{Duration, Probability};
+use windward_core::part;
+use windward_core::units::Duration;
 
-use super::error::{Place, ScenarioError};
-use super::impairment::{self, Delay};
-use super::parameter;
-use super::section::{Amount, Field, Result, Section, Spot};
-use crate::input::read_text;
+use super::bounds::delay_kind;
+use super::channel::{self, BurstKeys, GilbertElliottKeys, NotifierChoice};
+use super::impairment::{
+    self, ArqKeys, ChangingDelayKeys, Delay, JitterKeys, OutagesKeys, RateStepKeys, ReorderKeys,
+};
+use super::queue::{self, Classes, RouterChoice};
+use super::traces::Traces;
+use crate::keys;
 use crate::scenario::MAX_DURATION;
+use crate::strict_toml::{Field, Result, Section, Shorthand, Spot, TomlType, readers, unnamed};
 
-/// What one or several tables say about a link; a later table goes over an earlier one.
+keys! {
+    /// Keys of a link.
+    pub(super) struct LinkKeys<'a> in "link" {
+        rate: Option<Field<'a>> = readers::any(rate_kind), absent,
+            "1bit to 100Tbit, or a trace or a schedule";
+        delay: Option<Field<'a>> = readers::any(changing_delay_kind), absent,
+            "propagation delay, 0 to 24h, or a schedule or a trace";
+        queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, queue::limit),
+            absent "50p", "what may wait, in packets (50p) or bytes (64kB)";
+        aqm: Option<AqmConfig> = readers::custom(queue::aqm_kind, queue::aqm),
+            absent "droptail", "AQM: a kind, or a table";
+        router: Option<RouterChoice> = readers::custom(queue::router_kind, queue::router),
+            absent "auto", "auto (what the protocols ask for), a kind, or a table";
+        classes: Option<Classes> = readers::custom(queue::classes_kind, queue::classes),
+            absent "false",
+            "true or a table: a queue for each class of protocols, by the router that they ask for";
+        loss: Option<Field<'a>> = readers::any(|| TomlType::Probability), absent "0",
+            "probability that a packet is lost";
+        ber: Option<Field<'a>> = readers::any(|| TomlType::Probability), absent "0",
+            "probability that a bit is inverted";
+        burst: Option<Field<'a>> = readers::any(|| TomlType::table(&[BurstKeys::KEYS])), absent,
+            "losses of consecutive packets";
+        gilbert_elliott: Option<Field<'a>> =
+            readers::any(|| TomlType::table(&[GilbertElliottKeys::KEYS])), absent,
+            "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)";
+        notifier: Option<NotifierChoice> =
+            readers::custom(channel::notifier_kind, channel::notifier), absent "auto",
+            "what knows of corruption: auto (where asked for), off, configured or measured";
+        jitter: Option<Option<JitterConfig>> = readers::custom(jitter_kind, impairment::jitter),
+            absent "0s",
+            "delay at random beyond `delay`: the most that it is, or a distribution";
+        reorder: Option<Option<ReorderConfig>> =
+            readers::custom(|| TomlType::table(&[ReorderKeys::KEYS]), impairment::reorder),
+            absent, "a share of the packets is late";
+        outages: Option<Option<OutageConfig>> = readers::custom(outages_kind, impairment::outages),
+            absent "[]", "times without a signal: a list, or a table with one";
+        arq: Option<Option<ArqConfig>> =
+            readers::custom(|| TomlType::table(&[ArqKeys::KEYS]), impairment::arq), absent,
+            "link-layer retransmission of what is corrupted";
+    }
+
+    /// Keys of `rate` as a table.
+    struct RateKeys<'a> in "rate" {
+        trace: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "file with a millisecond a line, each good for 1500 bytes (mahimahi)";
+        opportunities: Option<Field<'a>> = readers::any(milliseconds), absent,
+            "the same milliseconds as an array";
+        schedule: Option<Field<'a>> = readers::any(rate_steps), absent,
+            "rates, each from an instant on";
+        repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
+            "schedule: time after which it starts over, after the last entry";
+    }
+}
+
+fn rate_kind() -> TomlType {
+    let values = vec![TomlType::Text];
+    TomlType::Table { keys: &[RateKeys::KEYS], shorthand: Shorthand::All, values }
+}
+
+fn milliseconds() -> TomlType {
+    let stamp = part::ValueKind::Integer { least: 0, most: RateTrace::LONGEST_MS };
+    TomlType::List(Box::new(TomlType::Parameter(stamp)))
+}
+
+fn rate_steps() -> TomlType {
+    TomlType::Tables { keys: &[RateStepKeys::KEYS], name_of: unnamed }
+}
+
+fn changing_delay_kind() -> TomlType {
+    let values = vec![delay_kind()];
+    TomlType::Table { keys: &[ChangingDelayKeys::KEYS], shorthand: Shorthand::All, values }
+}
+
+fn jitter_kind() -> TomlType {
+    let values = vec![delay_kind()];
+    TomlType::Table { keys: &[JitterKeys::KEYS], shorthand: Shorthand::All, values }
+}
+
+fn outages_kind() -> TomlType {
+    let values = vec![impairment::outage_list()];
+    TomlType::Table { keys: &[OutagesKeys::KEYS], shorthand: Shorthand::Key("schedule"), values }
+}
+
+/// The settings of a link in one or several tables; a later table overrides an earlier one.
 #[derive(Debug, Clone)]
 pub(super) struct LinkFields {
     rate: Option<LinkRate>,
@@ -33,7 +114,7 @@ pub(super) struct LinkFields {
     classes: Option<Classes>,
     channel: Option<ChannelConfig>,
     notifier: Option<NotifierChoice>,
-    /// That there is none may be said too.
+    /// A table may also say that there is none.
     jitter: Option<Option<JitterConfig>>,
     reorder: Option<Option<ReorderConfig>>,
     outages: Option<Option<OutageConfig>>,
@@ -41,7 +122,7 @@ pub(super) struct LinkFields {
     spot: Spot,
 }
 
-/// A link with everything known but the routers that flows ask for.
+/// A link with all settings but the routers that flows ask for.
 #[derive(Debug, Clone)]
 pub(super) struct LinkPlan {
     pub(super) rate: LinkRate,
@@ -52,58 +133,15 @@ pub(super) struct LinkPlan {
     pub(super) router: RouterChoice,
     pub(super) classes: Classes,
     pub(super) channel: ChannelConfig,
-    /// Does the file speak of losses here, if only to say that there are none?
+    /// Does the file give the losses of this link, even if they are zero?
     pub(super) speaks_of_losses: bool,
     pub(super) notifier: NotifierChoice,
     pub(super) impairments: Impairments,
     pub(super) spot: Spot,
 }
 
-/// The router before a wire.
-#[derive(Debug, Clone)]
-pub(super) enum RouterChoice {
-    /// What the protocols of the flows that cross ask for.
-    Auto,
-    /// This one.
-    Fixed(RouterConfig, Spot),
-}
-
-/// Queues by class of protocols.
-#[derive(Debug, Clone, Default)]
-pub(super) enum Classes {
-    /// One queue for all.
-    #[default]
-    None,
-    /// A queue for every class that crosses, with what the file says of some.
-    Each(Vec<(RouterKind, Class)>),
-}
-
-/// What a link says about one of its classes.
-#[derive(Debug, Clone)]
-pub(super) struct Class {
-    pub(super) weight: f64,
-    pub(super) limit: Option<QueueLimit>,
-    pub(super) aqm: Option<AqmConfig>,
-    pub(super) router: Option<RouterChoice>,
-}
-
-impl Default for Class {
-    fn default() -> Self {
-        Class { weight: 1.0, limit: None, aqm: None, router: None }
-    }
-}
-
-/// The notifier at the far end of a wire.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum NotifierChoice {
-    /// One that knows the channel's rate, where the link loses packets of flows that ask for it.
-    Auto,
-    /// This one.
-    Fixed(NotifierConfig),
-}
-
 impl LinkFields {
-    /// A link about which nothing is said, for errors at `spot`.
+    /// A link without settings, for errors at `spot`.
     pub(super) fn empty(spot: Spot) -> Self {
         LinkFields {
             rate: None,
@@ -122,30 +160,31 @@ impl LinkFields {
         }
     }
 
-    pub(super) fn read(section: &Section<'_>) -> Result<Self> {
+    pub(super) fn read(section: &Section<'_>, traces: &Traces) -> Result<Self> {
+        let keys = LinkKeys::read(section)?;
         Ok(LinkFields {
-            rate: section.read("rate", rate)?,
-            delay: section.read("delay", impairment::delay)?,
-            queue: section.read("queue", |field| queue(&field))?,
-            aqm: section.read("aqm", |field| aqm(&field))?,
-            router: section.read("router", |field| router(&field))?,
-            classes: section.read("classes", classes)?,
-            channel: channel(section)?,
-            notifier: section.read("notifier", notifier)?,
-            jitter: section.read("jitter", impairment::jitter)?,
-            reorder: section.read("reorder", impairment::reorder)?,
-            arq: section.read("arq", impairment::arq)?,
-            outages: section.read("outages", |field| impairment::outages(&field))?,
+            rate: keys.rate.map(|field| rate(&field, traces)).transpose()?,
+            delay: keys.delay.map(|field| impairment::delay(&field, traces)).transpose()?,
+            queue: keys.queue,
+            aqm: keys.aqm,
+            router: keys.router,
+            classes: keys.classes,
+            channel: channel::channel([
+                ("loss", keys.loss),
+                ("ber", keys.ber),
+                ("burst", keys.burst),
+                ("gilbert_elliott", keys.gilbert_elliott),
+            ])?,
+            notifier: keys.notifier,
+            jitter: keys.jitter,
+            reorder: keys.reorder,
+            arq: keys.arq,
+            outages: keys.outages,
             spot: section.spot(),
         })
     }
 
-    /// The table under `key` of `section`, if there is one.
-    pub(super) fn under(section: &Section<'_>, key: &str) -> Result<Option<Self>> {
-        section.read(key, |field| Self::read(&field.section()?))
-    }
-
-    /// These fields with those that `over` has put in their place.
+    /// These fields, overridden by those of `over`.
     pub(super) fn with(&self, over: Option<&Self>) -> Self {
         let Some(over) = over.cloned() else {
             return self.clone();
@@ -200,7 +239,7 @@ impl LinkFields {
         if let (LinkRate::Trace(_), Some(OutageConfig { during: During::Hold, .. })) =
             (&rate, &outages)
         {
-            let message = "a rate that is a trace says by itself when nothing is sent";
+            let message = "a rate that is a trace has its own times without opportunities";
             return Err(self.spot.error(message).with_help(
                 "leave the opportunities out of the trace, or destroy what is sent: \
                  `outages.during = \"drop\"`",
@@ -236,19 +275,20 @@ impl LinkFields {
     }
 }
 
-/// A rate, or a table with a trace.
-fn rate(field: Field<'_>) -> Result<LinkRate> {
+/// A rate, or a table with a trace or a schedule.
+fn rate(field: &Field<'_>, traces: &Traces) -> Result<LinkRate> {
     if !field.is_table() {
         return Ok(field.rate()?.into());
     }
     let section = field.section()?;
-    if let Some(field) = section.get("schedule") {
+    let keys = RateKeys::read(&section)?;
+    if let Some(field) = keys.schedule {
         section.forbid(&["trace", "opportunities"], "the rate already has a `schedule`")?;
-        return impairment::scheduled_rate(&section, &field);
+        return impairment::scheduled_rate(&section, &field, keys.repeat);
     }
     section.forbid(&["repeat"], "a trace starts over after its last opportunity")?;
-    match (section.get("trace"), section.get("opportunities")) {
-        (Some(field), None) => trace_file(&field),
+    match (keys.trace, keys.opportunities) {
+        (Some(field), None) => traces.rate(&field),
         (None, Some(field)) => Ok(opportunities(&field)?.into()),
         (Some(_), Some(_)) => {
             Err(section.error("`trace` and `opportunities` say the same: give one of them"))
@@ -257,301 +297,13 @@ fn rate(field: Field<'_>) -> Result<LinkRate> {
     }
 }
 
-/// The trace files read so far, by path.
-#[derive(Debug, Default)]
-pub(super) struct Traces {
-    rates: Mutex<BTreeMap<PathBuf, LinkRate>>,
-    delays: Mutex<BTreeMap<PathBuf, Arc<DelaySteps>>>,
-}
-
-impl Traces {
-    /// Paths and contents, in the order of the paths.
-    pub(super) fn hash(&self, state: &mut impl Hasher) {
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
-        self.delays.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
-    }
-
-    /// The trace of delays in the file that `field` names, whose text `parse` reads.
-    pub(super) fn delay(
-        &self,
-        field: &Field<'_>,
-        parse: impl Fn(&str, String) -> Result<Arc<DelaySteps>>,
-    ) -> Result<Arc<DelaySteps>> {
-        once(&self.delays, field, parse)
-    }
-}
-
-/// What is in the file that `field` names, as seen from the scenario's folder: read once.
-fn once<T: Clone>(
-    known: &Mutex<BTreeMap<PathBuf, T>>,
-    field: &Field<'_>,
-    parse: impl Fn(&str, String) -> Result<T>,
-) -> Result<T> {
-    let name = field.clone().text()?;
-    let path = field.folder().join(name);
-    // What a thread that panicked left is complete: it is only added to.
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(trace) = known.get(&path) {
-        return Ok(trace.clone());
-    }
-    let trace = parse(&read_trace(field, &path)?, path.display().to_string())?;
-    known.insert(path, trace.clone());
-    Ok(trace)
-}
-
-/// A trace of opportunities in the file that `field` names.
-fn trace_file(field: &Field<'_>) -> Result<LinkRate> {
-    const HELP: &str = "a trace has one time stamp in whole milliseconds a line, in order, each \
-                        good for 1500 bytes";
-    once(&field.traces().rates, field, |text, file| {
-        RateTrace::parse(text).map(LinkRate::from).map_err(|error| trace_error(file, error, HELP))
-    })
-}
-
-/// What is wrong in the text of a trace.
-pub(super) fn trace_error(file: String, error: TraceError, help: &str) -> ScenarioError {
-    let place = match error.index {
-        Some(index) => Place::Line { file, line: index + 1 },
-        None => Place::File { file },
-    };
-    ScenarioError::new(place, error.reason).with_help(help)
-}
-
-fn read_trace(field: &Field<'_>, path: &Path) -> Result<String> {
-    const LARGEST: u64 = 64 << 20;
-    let shown = path.display().to_string();
-    read_text(path, LARGEST).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => field
-            .error(format!("no such file: {shown}"))
-            .with_help("the path is relative to the folder of the scenario file"),
-        ErrorKind::IsADirectory => field.error(format!("{shown} is a directory")),
-        ErrorKind::FileTooLarge => {
-            field.error(format!("{shown} is larger than {} MiB", LARGEST >> 20))
-        }
-        ErrorKind::InvalidData => field.error(format!("{shown} is not a text")),
-        _ => field.error(format!("{shown} cannot be read: {error}")),
-    })
-}
-
 /// A trace in the scenario itself.
 fn opportunities(field: &Field<'_>) -> Result<RateTrace> {
-    let items = field.clone().items()?;
+    let items = field.items()?;
     let stamps: Result<_> =
-        items.iter().map(|item| item.clone().integer(0..=RateTrace::LONGEST_MS)).collect();
+        items.iter().map(|item| item.integer(0..=RateTrace::LONGEST_MS)).collect();
     RateTrace::new(stamps?).map_err(|error| {
         let item = error.index.and_then(|index| items.get(index));
         item.unwrap_or(field).error(error.reason)
-    })
-}
-
-fn queue(field: &Field<'_>) -> Result<QueueLimit> {
-    match field.clone().amount()? {
-        Amount::Packets(packets) => u32::try_from(packets)
-            .map(QueueLimit::Packets)
-            .map_err(|_| field.error("at most 4294967295 packets")),
-        Amount::Bytes(bytes) => Ok(QueueLimit::Bytes(bytes)),
-    }
-}
-
-fn aqm(field: &Field<'_>) -> Result<AqmConfig> {
-    let forms = AqmConfig::forms();
-    let names: Vec<&str> = forms.iter().map(|(words, _)| words.name).collect();
-    let (kind, section) = kind(field, &names, "kind = \"codel\"")?;
-    let mut spec = AqmConfig::named(kind).unwrap_or_default();
-    if let Some(section) = &section {
-        let set = |spec: &mut AqmConfig, key, value| spec.set("", key, value);
-        parameters("AQM", kind, section, &mut spec, AqmConfig::settings, set)?;
-        spec.validate().map_err(|wrong| section.error(wrong))?;
-    }
-    Ok(spec)
-}
-
-/// The kind of a part, given as a word or as a table, which may have parameters.
-fn kind<'a>(
-    field: &Field<'a>,
-    kinds: &[&str],
-    example: &str,
-) -> Result<(&'a str, Option<Section<'a>>)> {
-    if !field.is_table() {
-        return Ok((field.clone().word(kinds)?, None));
-    }
-    let section = field.clone().section()?;
-    Ok((section.require("kind", example, |field| field.word(kinds))?, Some(section)))
-}
-
-/// Reads the parameters of a part of that kind from a table that may have those of others.
-/// `settings` are those of the part as it is, and `set` changes one.
-fn parameters<S>(
-    what: &str,
-    kind: &str,
-    section: &Section<'_>,
-    spec: &mut S,
-    settings: fn(&S) -> Vec<Setting>,
-    set: fn(&mut S, &'static str, Value) -> bool,
-) -> Result<()> {
-    for Setting { doc, .. } in settings(spec) {
-        let Some(field) = section.get(doc.key) else { continue };
-        let value = parameter::value(field.clone(), doc.kind)?;
-        if !set(spec, doc.key, value) {
-            return Err(field.error(format!("must be {}", doc.kind)));
-        }
-    }
-    // With the values that they have now.
-    let mut settings = settings(spec);
-    settings.retain(|setting| setting.applies);
-    let foreign =
-        |key: &&str| *key != "kind" && settings.iter().all(|setting| setting.doc.key != *key);
-    let Some(field) = section.keys().find(foreign).and_then(|key| section.get(key)) else {
-        return Ok(());
-    };
-    let keys: Vec<&str> = settings.iter().map(|setting| setting.doc.key).collect();
-    let help = if keys.is_empty() {
-        "it has none".to_owned()
-    } else {
-        format!("with the other values it has {}", part::alternatives(&keys))
-    };
-    Err(field.error(format!("the {what} `{kind}` has no such parameter")).with_help(help))
-}
-
-/// `true`, or a table of classes, each with what it has of its own.
-fn classes(field: Field<'_>) -> Result<Classes> {
-    if field.is_bool() {
-        let each = field.bool()?;
-        return Ok(if each { Classes::Each(Vec::new()) } else { Classes::None });
-    }
-    let section = field.section()?;
-    let mut classes = Vec::new();
-    for kind in RouterKind::ALL {
-        let Some(field) = section.get(kind.name()) else { continue };
-        let section = field.section()?;
-        let weight = section.read("weight", |field| field.float(1e-3..=1e3))?;
-        let class = Class {
-            weight: weight.unwrap_or(1.0),
-            limit: section.read("queue", |field| queue(&field))?,
-            aqm: section.read("aqm", |field| aqm(&field))?,
-            router: section.read("router", |field| router(&field))?,
-        };
-        classes.push((kind, class));
-    }
-    Ok(Classes::Each(classes))
-}
-
-fn router(field: &Field<'_>) -> Result<RouterChoice> {
-    let forms = RouterConfig::forms();
-    let mut names = vec!["auto"];
-    names.extend(forms.iter().map(|(words, _)| words.name));
-    let (kind, section) = kind(field, &names, "kind = \"xcp\"")?;
-    let mut spec = RouterConfig::named(kind);
-    if let Some(section) = &section {
-        let settings =
-            |spec: &Option<RouterConfig>| spec.map_or_else(Vec::new, |spec| spec.settings());
-        let set = |spec: &mut Option<RouterConfig>, key, value| {
-            spec.as_mut().is_some_and(|spec| spec.set("", key, value))
-        };
-        parameters("router", kind, section, &mut spec, settings, set)?;
-        if let Some(spec) = &spec {
-            spec.validate().map_err(|wrong| section.error(wrong))?;
-        }
-    }
-    Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, field.spot())))
-}
-
-/// The kinds of notifiers by their words.
-pub(super) const NOTIFIERS: [(&str, NotifierChoice); 4] = [
-    ("auto", NotifierChoice::Auto),
-    ("off", NotifierChoice::Fixed(NotifierConfig::Off)),
-    ("configured", NotifierChoice::Fixed(NotifierConfig::Configured)),
-    ("measured", NotifierChoice::Fixed(NotifierConfig::MEASURED)),
-];
-
-fn notifier(field: Field<'_>) -> Result<NotifierChoice> {
-    let section = if field.is_table() { Some(field.clone().section()?) } else { None };
-    let choice = match &section {
-        Some(section) => {
-            section.require("kind", "kind = \"measured\"", |field| field.one_of(&NOTIFIERS))?
-        }
-        None => field.one_of(&NOTIFIERS)?,
-    };
-    let Some(section) = section else { return Ok(choice) };
-    let NotifierChoice::Fixed(NotifierConfig::Measured { window, prior }) = choice else {
-        section.forbid(&["window", "prior"], "only the kind measured has parameters")?;
-        return Ok(choice);
-    };
-    let packets = |field: Field<'_>| field.small(1..=1_000_000_000);
-    Ok(NotifierChoice::Fixed(NotifierConfig::Measured {
-        window: section.read("window", packets)?.unwrap_or(window),
-        prior: section.read("prior", |field| field.float(0.0..=1e9))?.unwrap_or(prior),
-    }))
-}
-
-/// The channel of a link table, if it says anything about losses.
-fn channel(section: &Section<'_>) -> Result<Option<ChannelConfig>> {
-    const KINDS: [&str; 4] = ["loss", "ber", "burst", "gilbert_elliott"];
-    let mut given = KINDS.iter().filter_map(|key| section.get(key).map(|field| (key, field)));
-    let Some((first, field)) = given.next() else {
-        return Ok(None);
-    };
-    if let Some((second, field)) = given.next() {
-        return Err(field
-            .error(format!("the link already has a channel, `{first}`"))
-            .with_help(format!("give one of `{first}` and `{second}`")));
-    }
-    let spec = match *first {
-        "loss" => ChannelConfig::PacketLoss(field.probability()?),
-        "ber" => ChannelConfig::BitErrors(field.probability()?),
-        "burst" => burst(&field.section()?)?,
-        _ => gilbert_elliott(&field.section()?)?,
-    };
-    Ok(Some(match spec {
-        // No losses need no random numbers.
-        ChannelConfig::PacketLoss(p) | ChannelConfig::BitErrors(p) if p == Probability::ZERO => {
-            ChannelConfig::Clean
-        }
-        spec => spec,
-    }))
-}
-
-fn burst(section: &Section<'_>) -> Result<ChannelConfig> {
-    let length = section.require("length", "length = 4", |field| field.small(1..=1_000_000))?;
-    let event = section.read("event", Field::probability)?;
-    let rate = section.read("rate", Field::probability)?;
-    let event = match (event, rate) {
-        (Some(event), None) => event,
-        (None, Some(rate)) => Probability::new(rate.get() / f64::from(length)).unwrap_or(rate),
-        (Some(_), Some(_)) => {
-            return Err(section.error("`event` and `rate` say the same: give one of them"));
-        }
-        (None, None) => return Err(section.missing("event", "event = 0.01")),
-    };
-    Ok(ChannelConfig::Bursts {
-        event,
-        length,
-        per_flow: section.read("per_flow", Field::bool)?.unwrap_or(true),
-    })
-}
-
-fn gilbert_elliott(section: &Section<'_>) -> Result<ChannelConfig> {
-    let mean = |key| section.read(key, |field| field.positive(MAX_DURATION));
-    let p = section.read("p", Field::probability)?;
-    let r = section.read("r", Field::probability)?;
-    let clock = match (p, r, mean("mean_good")?, mean("mean_bad")?) {
-        (Some(p), r, None, None) => ChainClock::Packets {
-            to_bad: p,
-            to_good: r.or(Probability::new(1.0 - p.get())).unwrap_or(p),
-        },
-        (None, None, Some(mean_good), Some(mean_bad)) => ChainClock::Time { mean_good, mean_bad },
-        _ => {
-            return Err(section.error("what moves the chain?").with_help(
-                "give `p` and `r` (by packet) or `mean_good` and `mean_bad` (by time)",
-            ));
-        }
-    };
-    let loss = |key, default| -> Result<Probability> {
-        Ok(section.read(key, Field::probability)?.unwrap_or(default))
-    };
-    Ok(ChannelConfig::GilbertElliott {
-        clock,
-        loss_good: loss("loss_good", Probability::ZERO)?,
-        loss_bad: loss("loss_bad", Probability::ONE)?,
     })
 }

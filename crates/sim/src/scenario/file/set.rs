@@ -1,120 +1,115 @@
 //! Changing one value by its dotted key.
 
-use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::error::{Place, ScenarioError, shorten, suggest};
-use super::schema::{self, Keys, Kind};
-use super::section::Result;
-use super::tree::{Node, Origin, Table, Value, parse_value};
+use super::build::FileKeys;
+use super::group::DATAGRAMS;
+use crate::strict_toml::{
+    Document, FileError, Keys, Location, NameOf, Origin, Result, Shorthand, Source, TomlNode,
+    TomlTable, TomlType, TomlValue, find, names, parse_value, shorten, suggest,
+};
 
-/// Sets `key` in `table` to `value`.
-pub(super) fn set(file: &str, table: &mut Table, key: &str, value: &str) -> Result<()> {
+/// Sets `key` to `value`.
+pub(super) fn set(document: &mut Document, key: &str, value: &str) -> Result<()> {
+    let file = document.name();
     let assignment = format!("{}={}", shorten(key), shorten(value));
     let origin = Origin::Set(assignment.into());
-    let place = origin.place(file);
+    let location = origin.location(file);
     let value = parse_value(value, &origin).map_err(|wrong| {
-        ScenarioError::new(place.clone(), wrong)
+        FileError::new(location.clone(), wrong)
             .with_key(shorten(key))
             .with_help("close every brace, bracket and quotation mark")
     })?;
-    let change = Change { place, value, origin, key };
-    change.value.check_texts(file, key)?;
+    value.check_texts(Source { name: file, text: "" }, key)?;
+    insert(document, key, value)
+}
+
+/// Sets `key` to a value.
+pub(super) fn insert(document: &mut Document, key: &str, value: TomlNode) -> Result<()> {
+    let (location, origin) = (value.origin.location(document.name()), value.origin.clone());
+    let change = Change { location, value, origin, key };
     // All or nothing: a wildcard may fail at its second match.
-    let mut changed = table.clone();
-    change.in_table(&mut changed, schema::FILE, key)?;
-    *table = changed;
+    let mut changed = document.table.clone();
+    change.in_table(&mut changed, &[FileKeys::KEYS], key)?;
+    document.table = changed;
     Ok(())
 }
 
 struct Change<'a> {
-    place: Place,
+    location: Location,
     origin: Origin,
-    value: Node,
+    value: TomlNode,
     /// The whole key, for messages.
     key: &'a str,
 }
 
 impl Change<'_> {
-    fn in_table(&self, table: &mut Table, keys: Keys, rest: &str) -> Result<()> {
+    fn in_table(&self, table: &mut TomlTable, keys: Keys, rest: &str) -> Result<()> {
         let (name, rest) = split(rest);
-        let key = schema::find(keys, name).ok_or_else(|| {
+        let key = find(keys, name).ok_or_else(|| {
             self.error(format!("unknown key `{}`", shorten(name)))
-                .with_help(suggest(name, schema::names(keys)))
+                .with_help(suggest(name, names(keys)))
         })?;
-        if matches!(key.kind, Kind::Foreign) {
-            return Err(self.error(format!("`{name}` is no part of the scenario")));
+        if matches!(key.kind, TomlType::Foreign) {
+            return Err(self.error(format!("`{name}` is not part of the scenario")));
         }
         let Some(rest) = rest else {
             *table.entry(name, || self.value.clone()) = self.value.clone();
             return Ok(());
         };
-        match key.kind {
-            Kind::Table(keys) => {
+        match &key.kind {
+            TomlType::Table { keys, shorthand, .. } => {
                 let node = table.entry(name, || self.empty_table());
+                self.expand(node, *shorthand);
                 self.in_node(node, keys, name, rest)
             }
-            Kind::WordOrTable(keys, _) | Kind::BaseOrTable(keys, _) => {
-                let node = table.entry(name, || self.empty_table());
-                // "red" and { kind = "red" } are the same, and "cubic" and { base = "cubic" }.
-                let stands_for =
-                    if matches!(key.kind, Kind::BaseOrTable(..)) { "base" } else { "kind" };
-                if let Value::Text(_) = node.value {
-                    let word = std::mem::replace(node, self.empty_table());
-                    if let Value::Table(table) = &mut node.value {
-                        table.entries.push((stands_for.to_owned(), word));
+            TomlType::Tables { keys, name_of } => {
+                match table.entry(name, || self.empty_array()).value {
+                    TomlValue::Array(ref mut items) => {
+                        self.in_items(items, keys, *name_of, name, rest)
                     }
+                    _ => Err(self.error(format!("`{name}` is not an array of tables in the file"))),
                 }
-                self.in_node(node, keys, name, rest)
             }
-            Kind::ValueOrTable(keys) => {
-                let node = table.entry(name, || self.empty_table());
-                // A value says all that the table could.
-                if !matches!(node.value, Value::Table(_)) {
-                    *node = self.empty_table();
-                }
-                self.in_node(node, keys, name, rest)
-            }
-            Kind::TableOrSchedule(keys) => {
-                let node = table.entry(name, || self.empty_table());
-                // A list and { schedule = list } are the same.
-                if let Value::Array(_) = node.value {
-                    let list = std::mem::replace(node, self.empty_table());
-                    if let Value::Table(table) = &mut node.value {
-                        table.entries.push(("schedule".to_owned(), list));
-                    }
-                }
-                self.in_node(node, keys, name, rest)
-            }
-            Kind::Tables(keys, by) => match table.entry(name, || self.empty_array()).value {
-                Value::Array(ref mut items) => self.in_items(items, keys, by, name, rest),
-                _ => Err(self.error(format!("`{name}` is no array of tables in the file"))),
-            },
-            Kind::Value | Kind::Foreign => {
-                Err(self.error(format!("`{name}` is no table: it has no keys")))
-            }
+            _ => Err(self.error(format!("`{name}` is not a table: it has no keys"))),
         }
     }
 
-    fn in_node(&self, node: &mut Node, keys: Keys, name: &str, rest: &str) -> Result<()> {
+    /// Replaces a value that stands for a table by that table: `"red"` by `{ kind = "red" }`.
+    fn expand(&self, node: &mut TomlNode, shorthand: Shorthand) {
+        match (shorthand, &node.value) {
+            (_, TomlValue::Table(_)) => {}
+            (Shorthand::All, _) => *node = self.empty_table(),
+            (Shorthand::Key(key), TomlValue::Text(_) | TomlValue::Array(_)) => {
+                let value = std::mem::replace(node, self.empty_table());
+                if let TomlValue::Table(table) = &mut node.value {
+                    table.entries.push((key.to_owned(), value));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn in_node(&self, node: &mut TomlNode, keys: Keys, name: &str, rest: &str) -> Result<()> {
         match &mut node.value {
-            Value::Table(table) => self.in_table(table, keys, rest),
-            _ => Err(self.error(format!("`{name}` is no table in the file"))),
+            TomlValue::Table(table) => self.in_table(table, keys, rest),
+            _ => Err(self.error(format!("`{name}` is not a table in the file"))),
         }
     }
 
-    /// In the items that the next part of the key selects: `*`, a name, or a number from 0; `+` is one more.
+    /// In the items that the next part of the key selects: `*`, a name, or a number from 0; `+`
+    /// appends an item.
     fn in_items(
         &self,
-        items: &mut Vec<Node>,
+        items: &mut Vec<TomlNode>,
         keys: Keys,
-        by: &str,
+        name_of: NameOf,
         array: &str,
         rest: &str,
     ) -> Result<()> {
         if rest == "+" {
-            if !matches!(self.value.value, Value::Table(_)) {
-                let wrong = format!("one more of `{array}` is a table");
+            if !matches!(self.value.value, TomlValue::Table(_)) {
+                let wrong = format!("an element of `{array}` must be a table");
                 return Err(self
                     .error(wrong)
                     .with_help(format!("write {array}.+={{ KEY = VALUE }}")));
@@ -127,14 +122,17 @@ impl Change<'_> {
                 .error(format!("which key of `{array}`?"))
                 .with_help(format!("write {array}.NAME.KEY, or {array}.*.KEY for all")));
         };
-        let name = |node: &Node| schema::name_of(node, by).map(Cow::into_owned);
-        let named = |item: &Node| name(item).as_deref() == Some(wanted);
+        let name = |node: &TomlNode| match &node.value {
+            TomlValue::Table(table) => name_of(table),
+            _ => None,
+        };
+        let named = |item: &TomlNode| name(item).as_deref() == Some(wanted);
         let matched: Vec<usize> = match wanted {
             "*" => {
                 let all = 0..items.len();
                 let concerned: Vec<_> = all.filter(|&i| concerns(&items[i], rest)).collect();
                 if concerned.is_empty() && !items.is_empty() {
-                    return Err(self.error("no group is of connections, all send datagrams"));
+                    return Err(self.error("all groups send datagrams: none has connections"));
                 }
                 concerned
             }
@@ -158,28 +156,28 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn empty_table(&self) -> Node {
-        self.node(Value::Table(Table::default()))
+    fn empty_table(&self) -> TomlNode {
+        self.node(TomlValue::Table(TomlTable::default()))
     }
 
-    fn empty_array(&self) -> Node {
-        self.node(Value::Array(Vec::new()))
+    fn empty_array(&self) -> TomlNode {
+        self.node(TomlValue::Array(Vec::new()))
     }
 
-    fn node(&self, value: Value) -> Node {
-        Node { origin: self.origin.clone(), value }
+    fn node(&self, value: TomlValue) -> TomlNode {
+        TomlNode { origin: self.origin.clone(), value }
     }
 
-    fn error(&self, message: impl Display) -> ScenarioError {
-        ScenarioError::new(self.place.clone(), message.to_string()).with_key(shorten(self.key))
+    fn error(&self, message: impl Display) -> FileError {
+        FileError::new(self.location.clone(), message.to_string()).with_key(shorten(self.key))
     }
 }
 
-/// Does a key under `*` concern this item? What connections have and datagrams cannot have passes
-/// over groups of datagrams; no other array has these keys.
-fn concerns(item: &Node, rest: &str) -> bool {
-    let Value::Table(table) = &item.value else { return true };
-    let datagrams = schema::DATAGRAMS.iter().any(|kind| table.get(kind).is_some());
+/// Does a key under `*` concern this item? Keys of connections skip groups of datagrams; no other
+/// array has these keys.
+fn concerns(item: &TomlNode, rest: &str) -> bool {
+    let TomlValue::Table(table) = &item.value else { return true };
+    let datagrams = DATAGRAMS.iter().any(|kind| table.get(kind).is_some());
     !(datagrams && matches!(split(rest).0, "protocol" | "size"))
 }
 

@@ -2,44 +2,43 @@
 
 use std::sync::Arc;
 
-use super::endpoint::MAX_PACKET_SIZE;
+use super::bounds::{MAX_PACKET_SIZE, MAX_SIZE};
 use super::parameter;
-use super::section::{Amount, Field, Result, Section};
 use crate::scenario::Traffic;
-use crate::stack::{Stack, StackConfig};
+use crate::stack::{Stack, StackConfig, Stacks};
+use crate::strict_toml::{Amount, Field, Result, Section, readers};
 
 /// Between the name of a stack and that of its controller. No row of the protocol table has one.
 const SEPARATOR: char = ':';
-
-/// The most bytes of a transfer.
-const MOST: u64 = 1 << 53;
 
 /// The keys of `[endpoint]` that connections of stacks heed; the others are those of transports of
 /// our own.
 pub(super) const KEYS: [&str; 4] = ["packet_size", "rwnd", "ecn", "quic"];
 
 /// The stack that a value names, if it does not name a protocol of ours.
-pub(super) fn named<'a>(field: &Field<'a>) -> Result<Option<&'a Arc<dyn Stack>>> {
-    let name = match field.is_text().then(|| field.clone().text()).transpose()? {
+pub(super) fn named<'a>(
+    field: &Field<'_>,
+    stacks: &'a Stacks,
+) -> Result<Option<&'a Arc<dyn Stack>>> {
+    let name = match field.is_text().then(|| field.text()).transpose()? {
         Some(name) if name.contains(SEPARATOR) => name,
         _ => return Ok(None),
     };
-    let stacks = field.stacks();
     if let Some(stack) = stacks.find(name) {
         return Ok(Some(stack));
     }
     if let Some(why) = stacks.refused(name) {
         return Err(field
-            .error(format!("{name} cannot be: {why}"))
-            .with_help("`windward list --stacks` has those that there are"));
+            .error(format!("{name} is not available: {why}"))
+            .with_help("`windward list --stacks` lists the stacks that are"));
     }
     let all: Vec<&str> = stacks.iter().map(|stack| stack.facts().name).collect();
     if all.is_empty() {
-        return Err(field
-            .error("unknown stack: there are none here")
-            .with_help("`windward` has QUIC stacks if it is built with its feature `stacks`, as it is by default"));
+        return Err(field.error("unknown stack: this program has no stacks").with_help(
+            "`windward` has QUIC stacks if it is built with the feature `stacks`, as by default",
+        ));
     }
-    // Of the code that is named, if there is any of it.
+    // The stacks of the named code, if there are any.
     let family = |of: &str| of.split(SEPARATOR).next().unwrap_or_default().to_owned();
     let own: Vec<&str> = all.iter().copied().filter(|of| family(of) == family(name)).collect();
     let valid = if own.is_empty() { all } else { own };
@@ -59,27 +58,29 @@ pub(super) fn read(
         config.packet_size = packet_size(stack.as_ref(), &field, protocol)?;
     }
     for table in tables() {
-        config.rwnd = table.read("rwnd", |f| f.integer(1..=1 << 30))?.unwrap_or(config.rwnd);
-        config.ecn = table.read("ecn", Field::bool)?.unwrap_or(config.ecn);
+        let rwnd = table.value("rwnd", &readers::integer(1..=1 << 30))?;
+        config.rwnd = rwnd.unwrap_or(config.rwnd);
+        config.ecn = table.value("ecn", &readers::flag())?.unwrap_or(config.ecn);
         if let Some(quic) = table.table("quic") {
             config = parameter::read(config, "quic", &quic)?;
         }
     }
-    let bytes = section.read("size", |field| {
-        let bytes = match field.clone().amount()? {
+    let size = |field: &Field<'_>| {
+        let bytes = match field.amount()? {
             Amount::Packets(packets) => packets.saturating_mul(u64::from(config.packet_size)),
             Amount::Bytes(bytes) => bytes,
         };
-        if bytes > MOST {
-            return Err(field.error(format!("at most {MOST} bytes")));
+        match bytes > MAX_SIZE {
+            true => Err(field.error(format!("must be at most {MAX_SIZE} bytes"))),
+            false => Ok(bytes),
         }
-        Ok(bytes)
-    })?;
+    };
+    let bytes = section.get("size").map(|field| size(&field)).transpose()?;
     Ok(Traffic::Stack { stack: Arc::clone(stack), config: Arc::new(config), bytes, arrivals: None })
 }
 
 fn packet_size(stack: &dyn Stack, field: &Field<'_>, protocol: &Field<'_>) -> Result<u32> {
-    let size = field.clone().small(1..=MAX_PACKET_SIZE)?;
+    let size = field.small(1..=MAX_PACKET_SIZE)?;
     let facts = stack.facts();
     if facts.packet_sizes.contains(&size) {
         return Ok(size);

@@ -243,7 +243,7 @@ fn set_adds_one_more() {
     assert_eq!(scenario.flows.len(), before + 2);
     assert_eq!(scenario.flows[before].kind.traffic.protocol_name(), "newreno");
     let error = file.set("flows.+", "cubic").unwrap_err().to_string();
-    assert!(error.contains("one more of `flows` is a table"), "{error}");
+    assert!(error.contains("an element of `flows` must be a table"), "{error}");
     // What is unknown in it is found when the scenario is built.
     file.set("flows.+", "{ group = 'other', protcol = 'cubic' }").unwrap();
     assert!(file.build().unwrap_err().to_string().contains("protcol"));
@@ -316,7 +316,7 @@ fn keys_of_connections_for_all_flows_pass_over_datagrams() {
     let udp = DATAGRAMS.replacen("protocol = \"cubic\"", "cbr = { rate = \"1Mbit\" }", 1);
     let mut file = ScenarioFile::parse("s.toml", &udp).unwrap();
     let none = file.set("flows.*.protocol", "reno").unwrap_err().to_string();
-    assert!(none.contains("flows.*.protocol: no group is of connections"), "{none}");
+    assert!(none.contains("flows.*.protocol: all groups send datagrams"), "{none}");
 }
 
 #[test]
@@ -790,7 +790,11 @@ fn what_is_no_schedule_says_where() {
         "rate.opportunities = [1, 2], outages = [{ at = '1s', length = '1s' }]",
         1,
     );
-    assert!(error(&silent).contains("a rate that is a trace says by itself"), "{}", error(&silent));
+    assert!(
+        error(&silent).contains("a rate that is a trace has its own times"),
+        "{}",
+        error(&silent)
+    );
     let taken = FIRST.replacen(
         "rate = \"5Mbit\"",
         "rate.opportunities = [1, 2], loss = 0.1, arq = { attempts = 2, delay = '5ms' }",
@@ -1492,8 +1496,8 @@ fn compositions_that_cannot_work_are_refused_with_a_reason() {
         (r#"{ window = "cubic", recovery = 3 }"#, "expected a string"),
         (r#"{ window = "cubic", loss = 3 }"#, "unknown key"),
         (r#"{ base = "cubik" }"#, "did you mean `cubic`?"),
-        (r#"{ base = "cubic", recovery = "newreno", name = "sack" }"#, "that of a row"),
-        (r#"{ base = "cubic", recovery = "newreno", name = "cubic" }"#, "that of a row"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "sack" }"#, "belongs to a row"),
+        (r#"{ base = "cubic", recovery = "newreno", name = "cubic" }"#, "belongs to a row"),
         (r#"{ base = "cubic", name = "" }"#, "1 to 64 characters"),
         (r#"{ base = "bbr", discrimination = "never" }"#, "does not ask discrimination `never`"),
         (r#"{ window = "xcp-r" }"#, "feedback `xcp-r`"),

@@ -35,7 +35,7 @@ crate::words!(StartUpKind {
 /// Parameters of start-ups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StartUpConfig {
-    /// Which.
+    /// The kind of start-up.
     pub kind: StartUpKind,
     /// HyStart++'s MIN_RTT_THRESH: the least rise of the RTT that counts; 4 ms (RFC 9406
     /// section 4.3).

@@ -1,12 +1,12 @@
-//! The table of keys as a JSON Schema, for editors.
+//! A JSON Schema of declared keys, for editors.
 
 use serde_json::{Map, Value, json};
 use windward_core::part;
 
-use super::schema::{self, Keys, Kind};
+use super::keys::{Keys, TomlType, all};
 
 /// The schema of a file with these keys.
-pub(super) fn of(title: &str, keys: Keys) -> Value {
+pub fn json_schema(title: &str, keys: Keys) -> Value {
     let mut tables = Tables::default();
     let Value::Object(root) = tables.table(keys) else { return Value::Null };
     let mut schema = Map::new();
@@ -15,6 +15,22 @@ pub(super) fn of(title: &str, keys: Keys) -> Value {
     schema.extend(root);
     schema.insert("$defs".to_owned(), Value::Object(tables.found));
     Value::Object(schema)
+}
+
+/// Adds the schema of a table with these keys to `schema`, under a key of its root.
+pub fn extend_json_schema(schema: &mut Value, key: &str, keys: Keys) {
+    let mut table = json_schema("", keys);
+    if let (Value::Object(all), Value::Object(more)) = (&mut schema["$defs"], table["$defs"].take())
+    {
+        all.extend(more);
+    }
+    let description = schema["properties"][key]["description"].take();
+    schema["properties"][key] = json!({
+        "type": "object",
+        "description": description,
+        "properties": table["properties"],
+        "additionalProperties": false,
+    });
 }
 
 /// The tables below the root, each once.
@@ -26,13 +42,16 @@ struct Tables {
 impl Tables {
     /// A table with these keys and no others.
     fn table(&mut self, keys: Keys) -> Value {
-        let properties: Map<String, Value> = schema::all(keys)
+        let properties: Map<String, Value> = all(keys)
             .map(|key| {
-                let mut property = self.below(key.name, key.kind, &key.values);
+                let mut property = match self.value(&key.kind) {
+                    Value::Object(property) => property,
+                    _ => Map::new(),
+                };
                 if !key.meaning.is_empty() {
                     property.insert("description".to_owned(), json!(key.meaning));
                 }
-                // Words for people: a default need be no value that a file could give.
+                // The words for a default need not be a value of the key.
                 if !key.default.is_empty() {
                     property.insert("x-default".to_owned(), json!(key.default));
                 }
@@ -42,20 +61,10 @@ impl Tables {
         json!({ "type": "object", "properties": properties, "additionalProperties": false })
     }
 
-    /// A reference to that table, which is called after what it is of or the key it stands under.
-    fn reference(&mut self, key: &str, keys: Keys) -> Value {
+    /// A reference to that table.
+    fn reference(&mut self, keys: Keys) -> Value {
         let table = self.table(keys);
-        let has = |name: &str| schema::find(keys, name).is_some();
-        let name = match key {
-            "links" => "graph_link",
-            "flows" => "group",
-            _ if has("shared") => "hop",
-            _ if has("at") => "step",
-            _ if has("attempts") => "arq",
-            _ if has("delay") => "link",
-            _ if has("weight") && has("router") => "class",
-            _ => key,
-        };
+        let name = keys.first().map_or("table", |source| source.list().name);
         let mut number = 1;
         loop {
             let name = if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
@@ -69,50 +78,43 @@ impl Tables {
         }
     }
 
-    /// What may stand under a key.
-    fn below(&mut self, name: &str, kind: Kind, values: &[part::ValueKind]) -> Map<String, Value> {
-        let schema = match kind {
-            Kind::Value if values.is_empty() => any_value(),
-            Kind::Value => either(values.iter().flat_map(|kind| forms(*kind)).collect()),
-            Kind::Table(keys) => self.reference(name, keys),
-            Kind::WordOrTable(keys, names) => {
-                either(vec![json!({ "enum": names() }), self.reference(name, keys)])
+    /// The values of a key.
+    fn value(&mut self, kind: &TomlType) -> Value {
+        match kind {
+            TomlType::Any => json!({ "type": ["string", "number", "boolean", "array"] }),
+            TomlType::Text => json!({ "type": "string" }),
+            TomlType::Pattern(pattern) => json!({ "type": "string", "pattern": pattern }),
+            TomlType::Words(words) => json!({ "enum": words }),
+            TomlType::Parameter(kind) => either(forms(*kind)),
+            TomlType::Probability => {
+                let number = json!({ "type": "number", "minimum": 0, "maximum": 1 });
+                either(vec![number, json!({ "type": "string" })])
             }
-            Kind::BaseOrTable(keys, names) => {
-                // Which stacks there are is up to the program.
-                let stack = json!({ "type": "string", "pattern": "^[a-z0-9-]+:[a-z0-9+-]+$" });
-                either(vec![json!({ "enum": names() }), stack, self.reference(name, keys)])
+            TomlType::List(kind) => json!({ "type": "array", "items": self.value(kind) }),
+            TomlType::OneOf(kinds) => either(kinds.iter().map(|kind| self.value(kind)).collect()),
+            TomlType::Table { keys, values, .. } => {
+                let mut forms: Vec<_> = values.iter().map(|kind| self.value(kind)).collect();
+                forms.push(self.reference(keys));
+                either(forms)
             }
-            Kind::ValueOrTable(keys) => either(vec![any_value(), self.reference(name, keys)]),
-            Kind::TableOrSchedule(keys) => {
-                let schedule = schema::find(keys, "schedule");
-                let list = schedule.map(|key| self.below(key.name, key.kind, &key.values));
-                let list = list.map(Value::Object);
-                either(list.into_iter().chain([self.reference(name, keys)]).collect())
+            TomlType::Tables { keys, .. } => {
+                json!({ "type": "array", "items": self.reference(keys) })
             }
-            Kind::Tables(keys, _) => {
-                json!({ "type": "array", "items": self.reference(name, keys) })
+            TomlType::Free(kind) => {
+                json!({ "type": "object", "additionalProperties": self.value(kind) })
             }
-            Kind::Foreign => json!({ "type": "object" }),
-        };
-        match schema {
-            Value::Object(schema) => schema,
-            _ => Map::new(),
+            TomlType::Foreign => json!({ "type": "object" }),
         }
     }
 }
 
-/// A value that is no table.
-fn any_value() -> Value {
-    json!({ "type": ["string", "number", "boolean", "array"] })
-}
-
-/// What can be written for a value of this kind.
+/// The JSON values of a parameter.
 fn forms(kind: part::ValueKind) -> Vec<Value> {
     let number = || json!({ "type": "number" });
     let text = || json!({ "type": "string" });
     match kind {
         part::ValueKind::Bool => vec![json!({ "type": "boolean" })],
+        part::ValueKind::Number { least: f64::MIN, most: f64::MAX } => vec![number()],
         part::ValueKind::Number { least, most } => {
             vec![json!({ "type": "number", "minimum": least, "maximum": most })]
         }

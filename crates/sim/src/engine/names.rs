@@ -1,3 +1,0 @@
-//! Names of links and flows, kept for the outcome.
-
-pub(super) use crate::name::Names;

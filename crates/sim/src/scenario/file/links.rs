@@ -1,0 +1,365 @@
+//! The links of a scenario: their names, and the queues and routers that suit the flows that cross.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use windward_core::network::{
+    ChannelConfig, ClassConfig, NotifierConfig, QueueConfig, QueueLimit, RouterConfig, RouterKind,
+};
+use windward_core::units::Duration;
+
+use super::channel::NotifierChoice;
+use super::group::Group;
+use super::link::LinkPlan;
+use super::queue::{Class, Classes, RouterChoice};
+use crate::name::NamesInMaking;
+use crate::scenario::{LinkConfig, LinkId, LinkKind, MAX_CHANGES};
+use crate::strict_toml::{FileError, Result, Spot};
+
+const MAX_LINKS: usize = 2_000_000;
+
+/// The links a flow crosses.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    pub(super) forward: Vec<LinkId>,
+    /// Empty for datagrams.
+    pub(super) reverse: Vec<LinkId>,
+    /// Where throughput is measured unless the file says otherwise.
+    pub(super) bottleneck: LinkId,
+    /// Do `first_hop` and `last_hop` name the first and the last link of `forward`?
+    pub(super) has_hops: bool,
+}
+
+impl Route {
+    /// Other names of links of `forward`.
+    pub(super) fn aliases(&self) -> impl Iterator<Item = (&'static str, LinkId)> {
+        let hops = [("first_hop", self.forward.first()), ("last_hop", self.forward.last())];
+        let named = |(name, link): (_, Option<&LinkId>)| link.map(|link| (name, *link));
+        hops.into_iter().filter(|_| self.has_hops).filter_map(named)
+    }
+}
+
+/// The links found so far.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    names: NamesInMaking,
+    plans: Vec<Rc<LinkPlan>>,
+    /// The delays, which may differ where plans do not.
+    delays: Vec<Duration>,
+    /// The link of each name, by a hash of the name, or by the next number that was free.
+    by_hash: HashMap<u32, u32>,
+    hasher: RandomState,
+}
+
+impl Links {
+    pub(super) fn add(&mut self, name: &str, wire: &Rc<LinkPlan>) -> Result<LinkId> {
+        self.add_with_delay(name, wire, wire.delay)
+    }
+
+    /// As [`Links::add`], with another delay than the plan's.
+    pub(super) fn add_with_delay(
+        &mut self,
+        name: &str,
+        wire: &Rc<LinkPlan>,
+        delay: Duration,
+    ) -> Result<LinkId> {
+        let link = self.plans.len();
+        if link == MAX_LINKS {
+            return Err(wire
+                .spot
+                .error(format!("the scenario has more than {MAX_LINKS} links"))
+                .with_help("flows of a group can share a hop: `last_hop = { shared = true }`"));
+        }
+        let mut hash = self.hasher.hash_one(name) as u32;
+        while let Some(&other) = self.by_hash.get(&hash) {
+            if self.name(other as LinkId) == name {
+                return Err(wire.spot.error(format!("two links are called `{name}`")));
+            }
+            hash = hash.wrapping_add(1);
+        }
+        self.by_hash.insert(hash, link as u32);
+        self.names.push(format_args!("{name}"));
+        self.plans.push(Rc::clone(wire));
+        self.delays.push(delay);
+        Ok(link)
+    }
+
+    /// Frees the index of names: no links follow.
+    pub(super) fn close(&mut self) {
+        self.by_hash = HashMap::new();
+    }
+
+    pub(super) fn name(&self, link: LinkId) -> &str {
+        self.names.get(link)
+    }
+
+    pub(super) fn wire(&self, link: LinkId) -> &LinkPlan {
+        &self.plans[link]
+    }
+
+    /// The slowest of some links, the first of equals.
+    pub(super) fn slowest(&self, of: &[LinkId]) -> LinkId {
+        let slowest = of.iter().copied().min_by_key(|&link| self.wire(link).rate.mean());
+        slowest.unwrap_or(0)
+    }
+
+    /// Checks that no schedule changes more often in a run of that length than [`MAX_CHANGES`].
+    pub(super) fn check_changes(&self, duration: Duration) -> Result<()> {
+        for (link, plan) in self.plans.iter().enumerate() {
+            let changes =
+                plan.rate.changes(duration).saturating_add(plan.impairments.changes(duration));
+            if changes > MAX_CHANGES {
+                let message = format!(
+                    "rate, delay and outages of link `{}` change {changes} times in {duration}, more \
+                     than {MAX_CHANGES}",
+                    self.name(link)
+                );
+                return Err(plan.spot.error(message).with_help("let it `repeat` after longer"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Every link but for its name and its delay, and a check that queues and routers suit the
+    /// flows. Most links equal one a little before.
+    pub(super) fn kinds(
+        &self,
+        groups: &[Group<'_>],
+        routes: &[Vec<Route>],
+    ) -> Result<Vec<Arc<LinkKind>>> {
+        const LOOK_BACK: usize = 8;
+        let crossing = self.crossing(groups, routes);
+        let mut made: Vec<(&Rc<LinkPlan>, &Crossing, Arc<LinkKind>)> = Vec::new();
+        let mut kinds = Vec::with_capacity(self.plans.len());
+        for (link, (plan, crossing)) in self.plans.iter().zip(&crossing).enumerate() {
+            let same = |made: &&(&Rc<LinkPlan>, &Crossing, _)| {
+                Rc::ptr_eq(made.0, plan) && made.1 == crossing
+            };
+            if let Some((.., kind)) = made.iter().rev().take(LOOK_BACK).find(same) {
+                kinds.push(Arc::clone(kind));
+                continue;
+            }
+            let name = self.name(link);
+            crossing.check_queue(name, plan, groups)?;
+            let kind = LinkKind {
+                rate: plan.rate.clone(),
+                queue: crossing.queue(name, plan, groups)?,
+                channel: plan.channel.clone(),
+                notifier: match plan.notifier {
+                    NotifierChoice::Fixed(spec) => spec,
+                    NotifierChoice::Auto
+                        if crossing.asks_for_notices && plan.channel != ChannelConfig::Clean =>
+                    {
+                        NotifierConfig::Configured
+                    }
+                    NotifierChoice::Auto => NotifierConfig::Off,
+                },
+                impairments: plan.impairments.clone(),
+            };
+            let equal = made.iter().rev().take(LOOK_BACK).find(|made| *made.2 == kind);
+            let kind = equal.map_or_else(|| Arc::new(kind), |made| Arc::clone(&made.2));
+            made.push((plan, crossing, Arc::clone(&kind)));
+            kinds.push(kind);
+        }
+        Ok(kinds)
+    }
+
+    /// The flows that cross each link.
+    fn crossing(&self, groups: &[Group<'_>], routes: &[Vec<Route>]) -> Vec<Crossing> {
+        let mut crossing = vec![Crossing::default(); self.plans.len()];
+        for (index, (group, routes)) in (0..).zip(groups.iter().zip(routes)) {
+            let kind = group.router() as usize;
+            for route in routes {
+                for &link in &route.forward {
+                    let crossing = &mut crossing[link];
+                    crossing.group_of_kind[kind].get_or_insert(index);
+                    crossing.packet(group.packet_size(), index);
+                    crossing.asks_for_notices |= group.asks_for_notices();
+                }
+                for &link in &route.reverse {
+                    crossing[link].packet(group.ack_size().unwrap_or(0), index);
+                }
+                if group.has_classes() {
+                    for &link in route.forward.iter().chain(&route.reverse) {
+                        crossing[link].group_of_kind[kind].get_or_insert(index);
+                        crossing[link].any_class.get_or_insert(index);
+                    }
+                }
+            }
+        }
+        crossing
+    }
+
+    /// For each link: does the file leave out its losses?
+    pub(super) fn without_losses_given(&self) -> Vec<bool> {
+        self.plans.iter().map(|plan| !plan.speaks_of_losses).collect()
+    }
+
+    pub(super) fn finish(self, kinds: Vec<Arc<LinkKind>>) -> Vec<LinkConfig> {
+        let names = self.names.finish();
+        let links = kinds.into_iter().zip(self.delays).enumerate();
+        links
+            .map(|(link, (kind, delay))| LinkConfig { name: names.get(link), delay, kind })
+            .collect()
+    }
+}
+
+/// The flows that cross a link.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Crossing {
+    /// The first group whose data asks for the router of each [`RouterKind`].
+    group_of_kind: [Option<GroupId>; RouterKind::ALL.len()],
+    /// The largest packet, bytes, and the group it is from.
+    largest: (u32, GroupId),
+    /// The first group whose packets may be of any class.
+    any_class: Option<GroupId>,
+    /// Do flows that ask for notices of corruption send data over the link?
+    asks_for_notices: bool,
+}
+
+/// Index of a group; [`MAX_GROUPS`] leaves room.
+type GroupId = u16;
+
+impl Crossing {
+    fn packet(&mut self, size: u32, group: GroupId) {
+        if size > self.largest.0 {
+            self.largest = (size, group);
+        }
+    }
+
+    /// The kinds of router asked for, each with a group that does.
+    fn wanted(&self) -> impl Iterator<Item = (RouterKind, GroupId)> {
+        let kinds = RouterKind::ALL.into_iter();
+        kinds
+            .filter(|&kind| kind != RouterKind::Any)
+            .filter_map(|kind| self.group_of_kind[kind as usize].map(|group| (kind, group)))
+    }
+
+    fn check_queue(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<()> {
+        let (size, group) = self.largest;
+        let own = match &wire.classes {
+            Classes::None => &[][..],
+            Classes::Each(classes) => classes,
+        };
+        let limits = own.iter().filter_map(|(_, class)| class.limit).chain([wire.limit]);
+        let too_small = |limit: &QueueLimit| matches!(limit, QueueLimit::Bytes(bytes) if *bytes < u64::from(size));
+        match limits.into_iter().find(too_small) {
+            Some(QueueLimit::Bytes(bytes)) => Err(wire
+                .spot
+                .error(format!(
+                    "the queue of link `{link}` holds {bytes} bytes and the packets of flows `{}` \
+                 are {size} bytes long",
+                    groups[usize::from(group)].name
+                ))
+                .with_help(format!("write `queue = \"{size}B\"` or more"))),
+            _ => Ok(()),
+        }
+    }
+
+    fn queue(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<QueueConfig> {
+        let plain =
+            |router| QueueConfig { limit: wire.limit, aqm: wire.aqm, router, classes: Vec::new() };
+        let Classes::Each(own) = &wire.classes else {
+            return self.router(link, wire, groups).map(plain);
+        };
+        let mut classes = Vec::new();
+        for kind in RouterKind::ALL {
+            let said = own.iter().find(|(of, _)| *of == kind).map(|(_, class)| class.clone());
+            // Of packets that may be of any class, those that are named have a queue.
+            let named = said.as_ref().and(self.any_class);
+            let Some(group) = self.group_of_kind[kind as usize].or(named) else { continue };
+            let class = said.unwrap_or_default();
+            let router = self.router_of_class(kind, group, &class, link, wire, groups)?;
+            let queue = QueueConfig {
+                limit: class.limit.unwrap_or(wire.limit),
+                aqm: class.aqm.unwrap_or(wire.aqm),
+                router,
+                classes: Vec::new(),
+            };
+            classes.push(ClassConfig { kind, weight: class.weight, queue });
+        }
+        // One class alone is a plain queue; a link that only acknowledgments cross has none.
+        if classes.len() > 1 {
+            return Ok(QueueConfig { classes, ..plain(RouterConfig::default()) });
+        }
+        Ok(classes.pop().map_or_else(|| plain(RouterConfig::default()), |class| class.queue))
+    }
+
+    /// The router of a class: its own, that of the link if it is of this kind, or the standard one.
+    fn router_of_class(
+        &self,
+        kind: RouterKind,
+        group: GroupId,
+        class: &Class,
+        link: &str,
+        wire: &LinkPlan,
+        groups: &[Group<'_>],
+    ) -> Result<RouterConfig> {
+        match (&class.router, &wire.router) {
+            (Some(RouterChoice::Fixed(spec, spot)), _) if !spec.serves(kind) => {
+                Err(not_understood(spot, link, kind, groups[usize::from(group)].name))
+            }
+            (Some(RouterChoice::Fixed(spec, _)), _) => Ok(*spec),
+            (_, RouterChoice::Fixed(spec, _))
+                if kind != RouterKind::Any
+                    && *spec != RouterConfig::default()
+                    && spec.serves(kind) =>
+            {
+                Ok(*spec)
+            }
+            _ => Ok(kind.spec()),
+        }
+    }
+
+    fn router(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<RouterConfig> {
+        match &wire.router {
+            RouterChoice::Auto => {
+                // A queue that marks by itself serves what asks for marks.
+                let marks = wire.aqm.marks();
+                let wanted = self.wanted();
+                let mut wanted =
+                    wanted.filter(|(kind, _)| !(marks && *kind == RouterKind::EcnThreshold));
+                let Some((kind, group)) = wanted.next() else {
+                    return Ok(RouterConfig::default());
+                };
+                match wanted.next() {
+                    None => Ok(kind.spec()),
+                    Some((other, other_group)) => Err(wire
+                        .spot
+                        .error(format!(
+                            "flows `{}` ask for the router `{}` and flows `{}` for `{}`, and both \
+                         cross link `{link}`",
+                            groups[usize::from(group)].name,
+                            kind.name(),
+                            groups[usize::from(other_group)].name,
+                            other.name(),
+                        ))
+                        .with_help(
+                            "a queue has one router: give the link `classes = true` for a queue \
+                             each, let these flows take different links, or give their protocols \
+                             a scenario each",
+                        )),
+                }
+            }
+            RouterChoice::Fixed(spec, spot) => {
+                match self.wanted().find(|&(kind, _)| !spec.serves(kind)) {
+                    None => Ok(*spec),
+                    Some((kind, group)) => {
+                        Err(not_understood(spot, link, kind, groups[usize::from(group)].name))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn not_understood(spot: &Spot, link: &str, kind: RouterKind, group: &str) -> FileError {
+    spot.error(format!(
+        "the router of link `{link}` gives no feedback that flows `{group}` understand: they ask \
+         for `{}`",
+        kind.name()
+    ))
+    .with_help("leave `router` out to have the one that the flows ask for")
+}

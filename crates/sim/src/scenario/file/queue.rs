@@ -1,0 +1,232 @@
+//! Queues of links: limits, AQMs, routers, classes.
+
+use std::sync::OnceLock;
+
+use windward_core::network::{AqmConfig, QueueLimit, RouterConfig, RouterKind};
+use windward_core::part::{self, AnyPart, Setting, Value};
+
+use super::parameter;
+use crate::keys;
+use crate::strict_toml::{
+    Amount, Field, KeyList, KeySource, Result, Section, Shorthand, Spot, TomlType, readers,
+};
+
+/// The router before a wire.
+#[derive(Debug, Clone)]
+pub(super) enum RouterChoice {
+    /// The router that the protocols of the flows that cross ask for.
+    Auto,
+    /// This router.
+    Fixed(RouterConfig, Spot),
+}
+
+/// Queues by class of protocols.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Classes {
+    /// One queue for all.
+    #[default]
+    None,
+    /// A queue for every class that crosses, with the settings that the file gives for some.
+    Each(Vec<(RouterKind, Class)>),
+}
+
+/// The settings of one class of a link.
+#[derive(Debug, Clone)]
+pub(super) struct Class {
+    pub(super) weight: f64,
+    pub(super) limit: Option<QueueLimit>,
+    pub(super) aqm: Option<AqmConfig>,
+    pub(super) router: Option<RouterChoice>,
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        Class { weight: 1.0, limit: None, aqm: None, router: None }
+    }
+}
+
+keys! {
+    /// Keys of a class of a link.
+    struct ClassKeys in "class" {
+        weight: f64 = readers::number_in(1e-3..=1e3), or 1.0,
+            "share of the wire beside those of other classes, 0.001 to 1000";
+        queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, limit),
+            absent "that of the link", "what may wait of this class";
+        aqm: Option<AqmConfig> = readers::custom(aqm_kind, aqm), absent "that of the link",
+            "its AQM";
+        router: Option<RouterChoice> = readers::custom(router_kind, router),
+            absent "what the class asks for", "its router";
+    }
+}
+
+/// The keys of `classes`: the kinds of routers.
+fn class_keys() -> &'static KeyList {
+    static KEYS: OnceLock<KeyList> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let key = |kind: RouterKind| crate::strict_toml::Key {
+            name: kind.name(),
+            kind: TomlType::table(&[ClassKeys::KEYS]),
+            default: "".into(),
+            meaning: match kind {
+                RouterKind::Any => "plain TCP and datagrams".into(),
+                _ => format!("protocols that ask for {}", kind.name()).into(),
+            },
+        };
+        KeyList { name: "classes", keys: RouterKind::ALL.map(key).into() }
+    })
+}
+
+/// True, false, or a table of classes.
+pub(super) fn classes_kind() -> TomlType {
+    TomlType::Table {
+        keys: &[KeySource::Declared(class_keys)],
+        shorthand: Shorthand::All,
+        values: vec![TomlType::Parameter(part::ValueKind::Bool)],
+    }
+}
+
+/// The name of an AQM, or a table with its parameters.
+pub(super) fn aqm_kind() -> TomlType {
+    fn keys() -> &'static KeyList {
+        static KEYS: OnceLock<KeyList> = OnceLock::new();
+        KEYS.get_or_init(|| {
+            let forms = AqmConfig::forms().into_iter();
+            let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
+            KeyList { name: "aqm", keys: parameter::keys_of_kinds(None, &parts) }
+        })
+    }
+    named_kind(&[KeySource::Declared(keys)], aqm_names())
+}
+
+/// The name of a router, or a table with its parameters.
+pub(super) fn router_kind() -> TomlType {
+    fn keys() -> &'static KeyList {
+        static KEYS: OnceLock<KeyList> = OnceLock::new();
+        KEYS.get_or_init(|| {
+            let forms = RouterConfig::forms().into_iter();
+            let parts: Vec<_> = forms.map(|(words, spec)| (words, spec.settings())).collect();
+            KeyList { name: "router", keys: parameter::keys_of_kinds(Some("auto"), &parts) }
+        })
+    }
+    named_kind(&[KeySource::Declared(keys)], router_names())
+}
+
+/// A table with a `kind`, or the kind alone.
+fn named_kind(keys: &'static [KeySource], names: Vec<&'static str>) -> TomlType {
+    let values = vec![TomlType::Words(names)];
+    TomlType::Table { keys, shorthand: Shorthand::Key("kind"), values }
+}
+
+fn aqm_names() -> Vec<&'static str> {
+    AqmConfig::forms().into_iter().map(|(words, _)| words.name).collect()
+}
+
+fn router_names() -> Vec<&'static str> {
+    let kinds = RouterConfig::forms().into_iter().map(|(words, _)| words.name);
+    std::iter::once("auto").chain(kinds).collect()
+}
+
+/// The limit of a queue.
+pub(super) fn limit(field: &Field<'_>) -> Result<QueueLimit> {
+    match field.amount()? {
+        Amount::Packets(packets) => u32::try_from(packets)
+            .map(QueueLimit::Packets)
+            .map_err(|_| field.error("must be at most 4294967295 packets")),
+        Amount::Bytes(bytes) => Ok(QueueLimit::Bytes(bytes)),
+    }
+}
+
+/// An AQM with its parameters.
+pub(super) fn aqm(field: &Field<'_>) -> Result<AqmConfig> {
+    let (kind, section) = kind(field, &aqm_names(), "kind = \"codel\"")?;
+    let mut spec = AqmConfig::named(kind).unwrap_or_default();
+    if let Some(section) = &section {
+        let set = |spec: &mut AqmConfig, key, value| spec.set("", key, value);
+        parameters("AQM", kind, section, &mut spec, AqmConfig::settings, set)?;
+        spec.validate().map_err(|wrong| section.error(wrong))?;
+    }
+    Ok(spec)
+}
+
+/// A router with its parameters.
+pub(super) fn router(field: &Field<'_>) -> Result<RouterChoice> {
+    let (kind, section) = kind(field, &router_names(), "kind = \"xcp\"")?;
+    let mut spec = RouterConfig::named(kind);
+    if let Some(section) = &section {
+        let settings =
+            |spec: &Option<RouterConfig>| spec.map_or_else(Vec::new, |spec| spec.settings());
+        let set = |spec: &mut Option<RouterConfig>, key, value| {
+            spec.as_mut().is_some_and(|spec| spec.set("", key, value))
+        };
+        parameters("router", kind, section, &mut spec, settings, set)?;
+        if let Some(spec) = &spec {
+            spec.validate().map_err(|wrong| section.error(wrong))?;
+        }
+    }
+    Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, field.spot())))
+}
+
+/// The kind of a part, given as a word or as a table, which may have parameters.
+fn kind<'a>(
+    field: &Field<'a>,
+    kinds: &[&str],
+    example: &str,
+) -> Result<(&'a str, Option<Section<'a>>)> {
+    if !field.is_table() {
+        return Ok((field.word(kinds)?, None));
+    }
+    let section = field.section()?;
+    let kind = section.get("kind").ok_or_else(|| section.missing("kind", example))?;
+    Ok((kind.word(kinds)?, Some(section)))
+}
+
+/// Reads the parameters of a part of that kind from a table that may have those of others.
+/// `settings` gives the parameters of a part, and `set` changes one.
+fn parameters<S>(
+    what: &str,
+    kind: &str,
+    section: &Section<'_>,
+    spec: &mut S,
+    settings: fn(&S) -> Vec<Setting>,
+    set: fn(&mut S, &'static str, Value) -> bool,
+) -> Result<()> {
+    for Setting { doc, .. } in settings(spec) {
+        if let Some(field) = section.get(doc.key) {
+            parameter::set(&field, doc.kind, |value| set(spec, doc.key, value))?;
+        }
+    }
+    // The parameters that apply with the values given.
+    let mut settings = settings(spec);
+    settings.retain(|setting| setting.applies);
+    let foreign =
+        |key: &&str| *key != "kind" && settings.iter().all(|setting| setting.doc.key != *key);
+    let Some(field) = section.keys().find(foreign).and_then(|key| section.get(key)) else {
+        return Ok(());
+    };
+    let keys: Vec<&str> = settings.iter().map(|setting| setting.doc.key).collect();
+    let help = if keys.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("with the other values it has {}", part::alternatives(&keys))
+    };
+    Err(field.error(format!("the {what} `{kind}` has no such parameter")).with_help(help))
+}
+
+/// `true`, or a table of classes, each with its own settings.
+pub(super) fn classes(field: &Field<'_>) -> Result<Classes> {
+    if field.is_bool() {
+        return Ok(if field.bool()? { Classes::Each(Vec::new()) } else { Classes::None });
+    }
+    let section = field.section()?;
+    let given = |kind: RouterKind| section.get(kind.name()).map(|field| (kind, field));
+    let class = |(kind, field): (RouterKind, Field<'_>)| {
+        let ClassKeys { weight, queue, aqm, router } = ClassKeys::read(&field.section()?)?;
+        Ok((kind, Class { weight, limit: queue, aqm, router }))
+    };
+    RouterKind::ALL
+        .into_iter()
+        .filter_map(given)
+        .map(class)
+        .collect::<Result<_>>()
+        .map(Classes::Each)
+}

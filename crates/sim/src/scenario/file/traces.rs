@@ -1,0 +1,83 @@
+//! Trace files that a scenario names: rates by opportunities, and delays.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windward_core::network::{DelaySteps, LinkRate, RateTrace, TraceError};
+
+use crate::input::read_text;
+use crate::strict_toml::{Field, FileError, Location, Result};
+
+/// The trace files read so far, by path.
+#[derive(Debug, Default)]
+pub(super) struct Traces {
+    rates: Mutex<BTreeMap<PathBuf, LinkRate>>,
+    delays: Mutex<BTreeMap<PathBuf, Arc<DelaySteps>>>,
+}
+
+impl Traces {
+    /// Paths and contents, in the order of the paths.
+    pub(super) fn hash(&self, state: &mut impl Hasher) {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
+        self.delays.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
+    }
+
+    /// The trace of opportunities in the file that `field` names.
+    pub(super) fn rate(&self, field: &Field<'_>) -> Result<LinkRate> {
+        const HELP: &str = "a trace has one time stamp in whole milliseconds a line, in order, \
+                            each good for 1500 bytes";
+        once(&self.rates, field, HELP, |text| RateTrace::parse(text).map(LinkRate::from))
+    }
+
+    /// The trace of delays in the file that `field` names.
+    pub(super) fn delay(&self, field: &Field<'_>) -> Result<Arc<DelaySteps>> {
+        const HELP: &str = "a trace of delays has a time and a delay a line, both in milliseconds, \
+                            the times in order from 0 on; it starts over at the time of the last \
+                            line";
+        once(&self.delays, field, HELP, |text| DelaySteps::parse(text).map(Arc::new))
+    }
+}
+
+/// The contents of the file that `field` names, relative to the scenario's folder: read once.
+fn once<T: Clone>(
+    known: &Mutex<BTreeMap<PathBuf, T>>,
+    field: &Field<'_>,
+    help: &str,
+    parse: impl Fn(&str) -> std::result::Result<T, TraceError>,
+) -> Result<T> {
+    let path = field.folder().join(field.text()?);
+    // A thread that panicked left complete entries: the map is only added to.
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(trace) = known.get(&path) {
+        return Ok(trace.clone());
+    }
+    let trace = parse(&read(field, &path)?).map_err(|error| {
+        let file = path.display().to_string();
+        let location = match error.index {
+            Some(index) => Location::Line { file, line: index + 1, column: 1 },
+            None => Location::File { file },
+        };
+        FileError::new(location, error.reason).with_help(help)
+    })?;
+    known.insert(path, trace.clone());
+    Ok(trace)
+}
+
+fn read(field: &Field<'_>, path: &Path) -> Result<String> {
+    const LARGEST: u64 = 64 << 20;
+    let shown = path.display().to_string();
+    read_text(path, LARGEST).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => field
+            .error(format!("no such file: {shown}"))
+            .with_help("the path is relative to the folder of the scenario file"),
+        ErrorKind::IsADirectory => field.error(format!("{shown} is a directory")),
+        ErrorKind::FileTooLarge => {
+            field.error(format!("{shown} is larger than {} MiB", LARGEST >> 20))
+        }
+        ErrorKind::InvalidData => field.error(format!("{shown} is not a text file")),
+        _ => field.error(format!("{shown} cannot be read: {error}")),
+    })
+}
