@@ -725,7 +725,7 @@ fn what_makes_no_sense_is_refused() {
     }
     refused(&["shell", &scenario, "--rate", "1mbit"], "cannot be used with");
     refused(&["shell", "--mtu", "100"], "100 is not in 576..=65535");
-    refused(&["shell", "--every", "1us"], "10ms at least");
+    refused(&["shell", "--every", "1us"], "at least 10ms");
     refused(&["run", &scenario], "use windward shell or windward emulate");
     refused(&["replay", "/no/record"], "/no/record: cannot read the record");
 }
