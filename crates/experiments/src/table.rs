@@ -46,7 +46,7 @@ impl Results {
         &self,
         what: &str,
         rows: &[(&Run, &T)],
-        metrics: impl Iterator<Item = &'static Metric<T>>,
+        metrics: impl Iterator<Item = &'static Metric<T, Outcome>>,
     ) -> Table {
         let mut table = self.keys(&rows.iter().map(|(r, _)| *r).collect::<Vec<_>>());
         for metric in metrics {

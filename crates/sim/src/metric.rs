@@ -10,13 +10,12 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use windward_core::units::{Duration, Time};
 
-use crate::Outcome;
 use crate::scenario::{Pattern, Traffic};
 use crate::table::{Cell, Column, Kind};
 
 /// One measured quantity of rows of type `T`, read with the help of what they are rows of.
 #[derive(Debug)]
-pub struct Metric<T, C = Outcome> {
+pub struct Metric<T, C> {
     /// Its key in JSON and its column in tables; ends in its [`Unit`].
     pub name: &'static str,
     /// The object that it is in within the JSON object of its row, and its key there.
@@ -606,7 +605,7 @@ macro_rules! measured {
                 use $crate::metric::{Measured, Metric};
                 counts.resize([$(stringify!($field)),+].len(), 0);
                 let mut counts = counts.iter_mut();
-                $(if let (Some(count), Some(rule)) = (counts.next(), const { let about: Metric<Self> = $about; about.groups })
+                $(if let (Some(count), Some(rule)) = (counts.next(), const { let about: Metric<Self, $crate::Outcome> = $about; about.groups })
                     && is_wanted(rule)
                 {
                     *count += u32::from(other.$field.add_to(&mut self.$field, rule));
@@ -619,7 +618,7 @@ macro_rules! measured {
                 use $crate::metric::{Measured, Metric, Rule};
                 let mut nothing = Self::default();
                 $({
-                    let about = const { let about: Metric<Self> = $about; (about.of, about.groups) };
+                    let about = const { let about: Metric<Self, $crate::Outcome> = $about; (about.of, about.groups) };
                     if about.0.has(kind) && about.1.is_some_and(Rule::adds_up) {
                         nothing.$field = <$type as Measured>::NOTHING;
                     }
@@ -631,7 +630,7 @@ macro_rules! measured {
             pub(crate) fn finish(&mut self, counts: &$crate::metric::Counts) {
                 use $crate::metric::{Measured, Metric};
                 let mut counts = counts.iter();
-                $(if let (Some(count), Some(rule)) = (counts.next(), const { let about: Metric<Self> = $about; about.groups }) {
+                $(if let (Some(count), Some(rule)) = (counts.next(), const { let about: Metric<Self, $crate::Outcome> = $about; about.groups }) {
                     self.$field.finish(rule, *count);
                 })+
             }

@@ -45,13 +45,13 @@ struct Quantity {
 #[derive(Debug, Clone, Copy)]
 enum Read {
     /// A metric of a group, which sums up its flows by the rule.
-    Group(&'static Metric<GroupOutcome>, Rule),
+    Group(&'static Metric<GroupOutcome, Outcome>, Rule),
     /// From a metric of the flows of a group, by a rule.
-    Flows(&'static Metric<FlowOutcome>, Rule),
+    Flows(&'static Metric<FlowOutcome, Outcome>, Rule),
     /// A metric of a link.
-    Link(&'static Metric<LinkOutcome>),
+    Link(&'static Metric<LinkOutcome, Outcome>),
     /// A metric of the run.
-    Run(&'static Metric<Outcome>),
+    Run(&'static Metric<Outcome, Outcome>),
     /// By a function of its own.
     By(fn(&Inputs<'_>) -> f64),
 }
@@ -229,7 +229,9 @@ static QUANTITIES: &[Quantity] = &[
 
 /// Every quantity that expressions can use.
 fn quantities() -> impl Iterator<Item = Quantity> {
-    fn called<T>(of: &'static Metric<T>) -> Option<(&'static Metric<T>, &'static str, Rule)> {
+    fn called<T>(
+        of: &'static Metric<T, Outcome>,
+    ) -> Option<(&'static Metric<T, Outcome>, &'static str, Rule)> {
         of.quantity.map(|(name, rule)| (of, name, rule))
     }
     // What groups sum up by the same rule is theirs already.

@@ -2,6 +2,7 @@
 //! outputs_guide` writes its tables.
 
 use super::*;
+use crate::Outcome;
 use crate::trace::{FlowRow, LinkRow};
 use crate::{FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, Row, TransferOutcome};
 
@@ -114,7 +115,7 @@ fn the_outputs_guide_has_every_metric() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/outputs.md");
     let guide = std::fs::read_to_string(path).unwrap();
     let kinds = "only of";
-    let of_groups = |metric: &Metric<GroupOutcome>| match metric.groups {
+    let of_groups = |metric: &Metric<GroupOutcome, Outcome>| match metric.groups {
         Some(rule) => format!("{} over the flows", rule.words()),
         None => String::new(),
     };
