@@ -13,7 +13,7 @@ use windward_netns::packet::{Ecn, set_ecn};
 use windward_sim::stack::{Codepoint, End};
 use windward_sim::{Simulation, run};
 
-use crate::common::{self, build, ours, udp, xcp};
+use crate::common::{build, ours, udp, xcp};
 
 /// A clock that stands still but for [`Outside::wait`].
 #[derive(Default)]

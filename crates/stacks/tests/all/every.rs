@@ -1,6 +1,6 @@
 //! What every stack does, whichever controller it has.
 
-use crate::common::{self, PATH};
+use crate::common::PATH;
 use windward_core::units::Time;
 use windward_sim::Outcome;
 use windward_sim::stack::{Codepoint, Connection, End, Facts, StackConfig, StackSetup};

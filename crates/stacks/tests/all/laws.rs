@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{self, PATH};
+use crate::common::PATH;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use windward_core::endpoint::window::{
     self, Controller, ControllerConfig, FixedConfig, MakeController,
