@@ -20,7 +20,7 @@ use crate::signals;
 /// Amount of work, and its resources.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EffortArgs {
-    /// Few repetitions, for a quick look [default]
+    /// Few repetitions, for a quick look (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 

@@ -321,7 +321,7 @@ mod tests {
         let grid = grid(&with_seeds(10_000, ""));
         assert_eq!(grid.runs(), 60_000_000);
         let last = grid.run(&[59_999_999], &never()).unwrap();
-        assert_eq!(last[0].cells[..3], ["sack", "4 Mbit", "9999"].map(|s| Cell::text(s)));
+        assert_eq!(last[0].cells[..3], ["sack", "4 Mbit", "9999"].map(Cell::text));
         assert_eq!(grid.plan(59_999_990..u64::MAX, |_| true, &never()).unwrap().len(), 10);
         assert!(grid.run(&[60_000_000], &never()).is_err());
     }

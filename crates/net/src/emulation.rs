@@ -1,6 +1,6 @@
 //! An emulation: a scenario on a real clock, with network namespaces at the ends of its ports.
 //!
-//! [`Emulation`] is moved on by its caller, who may look at the simulation in between. [`emulate`]
+//! [`Emulation`] is moved on by its caller, who may look at the simulation in between. [`emulate()`]
 //! runs commands in the namespaces and returns what was measured.
 
 use std::fs::File;
@@ -209,7 +209,7 @@ fn over_their_time(outcome: &mut Outcome, testbed: &Testbed, began: Time) {
     }
 }
 
-/// Options of [`emulate`].
+/// Options of [`emulate()`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Commands as lines of a shell, each at a node, in the order in which they start. The last one
@@ -223,7 +223,7 @@ pub struct Options {
     pub record: Option<PathBuf>,
 }
 
-/// Results of [`emulate`].
+/// Results of [`emulate()`].
 #[derive(Debug)]
 pub struct Emulated {
     /// Outcome of the run.

@@ -47,6 +47,9 @@ fn flag() -> &'static AtomicBool {
     Box::leak(Box::new(AtomicBool::new(false)))
 }
 
+/// Node, status, output and errors of a command.
+type EndedCommand = (String, i32, String, String);
+
 /// Runs a scenario on the real clock with commands at its nodes. Returns the run, everything else
 /// that was measured as JSON, and of each command its node, status, output and errors.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
@@ -61,7 +64,7 @@ pub(crate) fn emulate(
     record: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
     python: PathBuf,
-) -> PyResult<(Run, String, Vec<(String, i32, String, String)>)> {
+) -> PyResult<(Run, String, Vec<EndedCommand>)> {
     start_again(&python);
     let duration = duration.map(|span| duration::read(span, "duration")).transpose()?;
     let mut source = scenario.get().source(!commands.is_empty())?;

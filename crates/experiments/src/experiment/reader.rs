@@ -217,7 +217,7 @@ keys! {
         any: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
             "comparisons of which one must hold";
         at: Option<Vec<At<String>>> = readers::texts(), absent, "the labels that * stands for";
-        tie: Option<Margin> = readers::custom(|| margin_kind(), margin), absent,
+        tie: Option<Margin> = readers::custom(margin_kind, margin), absent,
             "how far apart two things may be that count as equal";
     }
 }

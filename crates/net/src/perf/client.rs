@@ -546,7 +546,7 @@ impl Client<'_> {
                             *ready |= connection.sends();
                         }
                         Received::Control(FrameKind::Result, Some(counts)) => {
-                            *result = Some(*counts)
+                            *result = Some(*counts);
                         }
                         Received::Control(..) => {}
                     }

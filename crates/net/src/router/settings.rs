@@ -181,7 +181,7 @@ impl Config {
                 None => common.clone(),
             };
             let error = |error: SettingsError| wrong(format!("{device}: {error}"));
-            queues.push(Settings::read(&device, name, keys, choice).map_err(error)?);
+            queues.push(Settings::read(&device, name, &keys, choice).map_err(error)?);
         }
         Ok(Config { queues })
     }
@@ -217,7 +217,7 @@ impl Settings {
     fn read(
         device: &str,
         file: &str,
-        keys: QueueKeys<'_>,
+        keys: &QueueKeys<'_>,
         choice: &Choice,
     ) -> Result<Self, SettingsError> {
         let plain = |c: char| c.is_ascii_graphic() && c != '/';
@@ -237,7 +237,7 @@ impl Settings {
             corruption,
             link: ScenarioFile::parse(file, &scaffold())?,
         };
-        settings.choose_qdisc(&keys, choice)?;
+        settings.choose_qdisc(keys, choice)?;
         settings.simulation()?;
         Ok(settings)
     }
