@@ -489,7 +489,7 @@ mod linux {
         // What is wrong changes nothing, and says so.
         write("rate = '20Mbit'\nqdisc = 'codle'");
         router.signal(Signal::HUP);
-        eventually("it is refused", || router.errors().contains("did you mean codel?"));
+        eventually("it is refused", || router.errors().contains("did you mean `codel`?"));
         let text = metrics(&net, &router);
         for line in [
             format!("windward_router_sent_packets_total{{interface=\"g1\"}} {sent}"),

@@ -266,7 +266,7 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("was altered"), "{}", stderr(&output));
     fs::write(&file, "no record").unwrap();
-    assert!(stderr(&replay(&file)).contains("no record, or one of another version"));
+    assert!(stderr(&replay(&file)).contains("not a record, or one of another version"));
 }
 
 #[test]
