@@ -15,8 +15,8 @@ pub struct Measured {
     pub mean_queue_packets: f64,
     /// Largest IP packet that reached the receiver, bytes.
     pub packet_size: u32,
-    /// True if the program counted the goodput, which is unique data; false if the port counted what
-    /// arrived.
+    /// True if the program counted the goodput, which is unique data; false if the port counted
+    /// what arrived.
     pub counted_by_program: bool,
 }
 
@@ -46,11 +46,11 @@ pub struct Run {
     pub beside: Option<Beside>,
     /// The same in virtual time.
     pub simulated_beside: Option<Beside>,
-    /// Share of packets that the emulator delivered more than a millisecond late, in the worst emulation
-    /// that counts here.
+    /// Share of packets that the emulator delivered more than a millisecond late, in the worst
+    /// emulation that counts here.
     pub late_share: f64,
-    /// Share of the time for which the programs at the most starved end waited for a CPU, in the worst
-    /// emulation that counts here; absent where the kernel does not count it.
+    /// Share of the time for which the programs at the most starved end waited for a CPU, in the
+    /// worst emulation that counts here; absent where the kernel does not count it.
     pub programs_waited_share: Option<f64>,
     /// Reason why something is missing.
     pub unusable: Option<String>,

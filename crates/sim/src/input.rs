@@ -1,4 +1,5 @@
-//! Text files that users write, read with a limit: a device that never ends is an error, not a hang.
+//! Text files that users write, read with a limit: a device that never ends is an error, not a
+//! hang.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -10,8 +11,8 @@ pub const LARGEST_SETTINGS: u64 = 4 << 20;
 /// Reads a file of UTF-8 text, of at most `largest` bytes.
 ///
 /// # Errors
-/// If the system does not let it, the file is larger ([`ErrorKind::FileTooLarge`]) or it is not UTF-8
-/// ([`ErrorKind::InvalidData`]).
+/// If the system does not let it, the file is larger ([`ErrorKind::FileTooLarge`]) or it is not
+/// UTF-8 ([`ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, largest: u64) -> io::Result<String> {
     text(read(File::open(path)?, largest)?)
 }

@@ -1,10 +1,10 @@
 //! The deterministic packet simulator of Windward.
 //!
-//! [`scenario`] says what to run and reads it from TOML; [`Simulation`] runs it; [`Outcome`]
-//! is what was measured, and [`metric`] what each quantity means. [`stack`] is where connections of other
-//! code come in. [`record`] writes outcomes as JSON, [`trace`] samples a run on its way,
-//! [`table`] writes rows as CSV or Parquet, into files that [`output`] leaves whole or not at
-//! all; [`suggest`] finds the word that was meant.
+//! [`scenario`] says what to run and reads it from TOML; [`Simulation`] runs it; [`Outcome`] is
+//! what was measured, and [`metric`] what each quantity means. [`stack`] is where connections of
+//! other code come in. [`record`] writes outcomes as JSON, [`trace`] samples a run on its way,
+//! [`table`] writes rows as CSV or Parquet, into files that [`output`] leaves whole or not at all;
+//! [`suggest`] finds the word that was meant.
 //!
 //! ```
 //! use windward_sim::scenario::file::ScenarioFile;

@@ -1,9 +1,9 @@
 //! What a run measures, each quantity described once.
 //!
-//! A [`Metric`] has a name, a unit, a meaning, the kinds of flows that have it and the rule by which
-//! groups of flows sum it up. JSON, CSV, Parquet, Arrow, the quantities of expressions and the tables in
-//! docs/outputs.md and docs/experiments.md all follow from the lists of metrics in `outcome.rs`. To add
-//! one: a line there, and the place in the engine that measures it.
+//! A [`Metric`] has a name, a unit, a meaning, the kinds of flows that have it and the rule by
+//! which groups of flows sum it up. JSON, CSV, Parquet, Arrow, the quantities of expressions and
+//! the tables in docs/outputs.md and docs/experiments.md all follow from the lists of metrics in
+//! `outcome.rs`. To add one: a line there, and the place in the engine that measures it.
 
 use std::fmt;
 
@@ -26,13 +26,15 @@ pub struct Metric<T, C> {
     meaning: &'static str,
     /// The kinds of flows that have it; what they do not have is absent.
     pub of: Kinds,
-    /// How groups of flows, and rows that stand for many transfers, sum it up; `None` if they do not.
+    /// How groups of flows, and rows that stand for many transfers, sum it up; `None` if they do
+    /// not.
     pub groups: Option<Rule>,
     /// Its name in expressions, and how the flows of a group become one number there.
     pub quantity: Option<(&'static str, Rule)>,
     /// Does a sweep write it for each flow of each run?
     pub in_flow_rows: bool,
-    /// Its place among the columns that a row of a sweep has for each group or link; `None` without one.
+    /// Its place among the columns that a row of a sweep has for each group or link; `None` without
+    /// one.
     pub in_run_rows: Option<u8>,
     /// Is it for the library alone, and in no file?
     pub internal: bool,
@@ -547,8 +549,8 @@ impl<T: 'static> Has<T> for T {
     }
 }
 
-/// Makes a struct of measured values, and the list of their metrics. The description of a metric is the
-/// documentation of its field. Values that are `summed` can also be added up by their rules.
+/// Makes a struct of measured values, and the list of their metrics. The description of a metric is
+/// the documentation of its field. Values that are `summed` can also be added up by their rules.
 macro_rules! measured {
     (
         $(#[$attr:meta])*
@@ -595,7 +597,8 @@ macro_rules! measured {
     };
     (@sum $name:ident: $($(#[doc = $meaning:literal])+ $field:ident: $type:ty = $about:expr;)+) => {
         impl $name {
-            /// Adds those metrics of another whose rule `is_wanted`. Counts the values that were added.
+            /// Adds those metrics of another whose rule `is_wanted`. Counts the values that were
+            /// added.
             pub(crate) fn add(
                 &mut self,
                 other: &Self,
@@ -612,8 +615,8 @@ macro_rules! measured {
                 })+
             }
 
-            /// The metrics of a flow of this kind before anything is added: sums are zero, and all else is
-            /// absent.
+            /// The metrics of a flow of this kind before anything is added: sums are zero, and all
+            /// else is absent.
             pub(crate) fn nothing_yet(kind: $crate::metric::Kinds) -> Self {
                 use $crate::metric::{Measured, Metric, Rule};
                 let mut nothing = Self::default();

@@ -128,8 +128,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// These names. Where they lie one after the other already, as those of a scenario file do, they
-    /// stay there.
+    /// These names. Where they lie one after the other already, as those of a scenario file do,
+    /// they stay there.
     pub(crate) fn of<'a>(names: impl Iterator<Item = &'a Name> + Clone) -> Self {
         let mut end = 0;
         let mut follows = |name: &Name| name.from == std::mem::replace(&mut end, name.until);

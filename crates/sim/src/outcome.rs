@@ -1,6 +1,8 @@
-//! What a run measured: the outcome of flows, transfers, groups and links, and of the run as a whole.
+//! What a run measured: the outcome of flows, transfers, groups and links, and of the run as a
+//! whole.
 //!
-//! Each measured quantity is one line of a `measured!` list here, and [`Metric`] says what follows from it.
+//! Each measured quantity is one line of a `measured!` list here, and [`Metric`] says what follows
+//! from it.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
@@ -57,8 +59,8 @@ pub struct Outcome {
     pub warmup: Duration,
     /// One row per flow, in the order of the scenario.
     pub flows: Vec<FlowOutcome>,
-    /// One row per transfer that [`crate::scenario::Arrivals`] started. Transfers between one pair of
-    /// hosts follow those between another, each in the order in which they began.
+    /// One row per transfer that [`crate::scenario::Arrivals`] started. Transfers between one pair
+    /// of hosts follow those between another, each in the order in which they began.
     pub transfers: Vec<TransferOutcome>,
     /// One row per group.
     pub groups: Vec<GroupOutcome>,
@@ -108,12 +110,12 @@ macro_rules! rows {
 pub(crate) use rows;
 
 measured! {
-    /// The metrics of a flow, and those of a group of flows as far as the rules of the metrics sum them up.
-    /// What a kind of flow does not have is `None`.
+    /// The metrics of a flow, and those of a group of flows as far as the rules of the metrics sum
+    /// them up. What a kind of flow does not have is `None`.
     #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
     pub summed struct FlowMetrics {
-        /// Unique packets delivered, at their size on the wire; of a port on a clock, over the time in
-        /// which programs could send; of a QUIC stack, bytes of the application.
+        /// Unique packets delivered, at their size on the wire; of a port on a clock, over the time
+        /// in which programs could send; of a QUIC stack, bytes of the application.
         goodput_bps: f64 = rate("goodput_bps").of(Kinds::ALL).groups(Rule::Sum)
             .quantity("goodput", Rule::Sum).in_flow_rows().in_run_rows(2);
         /// Throughput at the bottleneck link of the flow.
@@ -128,8 +130,8 @@ measured! {
         /// Expiries of the retransmission timer.
         timeouts: Option<u64> = count("timeouts").of(Kinds::TRANSPORT.and(Kinds::REMOTE)).groups(Rule::Sum)
             .quantity("timeouts", Rule::Sum).in_flow_rows().in_run_rows(7);
-        /// Number of invalid windows (not a number, below one packet, beyond 2^32) returned by an external
-        /// controller in the whole run; each was replaced by the nearest valid one.
+        /// Number of invalid windows (not a number, below one packet, beyond 2^32) returned by an
+        /// external controller in the whole run; each was replaced by the nearest valid one.
         refused_windows: Option<u64> = count("refused_windows").of(Kinds::CONNECTIONS).groups(Rule::Sum).internal();
         /// Mean of the RTT samples; 0 without samples.
         mean_rtt_s: Option<f64> = seconds("mean_rtt_s").of(Kinds::CONNECTIONS).groups(Rule::MeanOfMeasured)
@@ -140,11 +142,11 @@ measured! {
         datagrams_lost: Option<u64> = count("datagrams_lost").of(Kinds::ANY_DATAGRAMS).groups(Rule::Sum);
         /// Frames made after the warm-up, early enough to be in time before the run ends.
         frames: Option<u64> = count("frames").of(Kinds::MEDIA);
-        /// Those frames that were not whole at the receiver within the deadline of the scenario, late or with a
-        /// packet lost.
+        /// Those frames that were not whole at the receiver within the deadline of the scenario,
+        /// late or with a packet lost.
         late_frames: Option<u64> = count("late_frames").of(Kinds::MEDIA);
-        /// Number of times that the congestion circuit breaker of RFC 8083 section 4.3 would have tripped in the
-        /// whole run, beginning anew after each.
+        /// Number of times that the congestion circuit breaker of RFC 8083 section 4.3 would have
+        /// tripped in the whole run, beginning anew after each.
         circuit_breaker_trips: Option<u64> = count("circuit_breaker_trips").of(Kinds::MEDIA)
             .quantity("circuit_breaker", Rule::Sum);
         /// Time of the first trip.
@@ -156,14 +158,14 @@ measured! {
         start: Time = seconds("start_s").of(Kinds::ALL).in_flow_rows();
         /// Time at which a transfer of fixed size was fully acknowledged.
         completed: Option<Time> = seconds("completed_s").of(Kinds::CONNECTIONS).in_flow_rows();
-        /// Share of the data packets sent that was lost, as the sender estimates it: by LEAST (eten2004
-        /// section 4.2), or by what a QUIC stack declared lost; whole run.
+        /// Share of the data packets sent that was lost, as the sender estimates it: by LEAST
+        /// (eten2004 section 4.2), or by what a QUIC stack declared lost; whole run.
         loss_estimate: Option<f64> = ratio("loss_estimate").of(Kinds::CONNECTIONS)
             .quantity("loss_estimate", Rule::Mean);
         /// Share of the data packets sent that queues dropped or channels destroyed; whole run.
         true_loss: f64 = share("true_loss").of(Kinds::ALL).quantity("true_loss", Rule::Mean);
-        /// Sum of the idle periods: pauses at the bottleneck longer than `idle_after`, between start (or the end
-        /// of the warm-up) and completion or stop.
+        /// Sum of the idle periods: pauses at the bottleneck longer than `idle_after`, between
+        /// start (or the end of the warm-up) and completion or stop.
         idle_s: Option<f64> = seconds("idle_s").of(Kinds::TRANSPORT.and(Kinds::STACK)).quantity("idle", Rule::Mean);
         /// Longest idle period.
         longest_idle_s: Option<f64> = seconds("longest_idle_s").of(Kinds::TRANSPORT.and(Kinds::STACK))
@@ -188,8 +190,8 @@ pub struct FlowOutcome {
     pub name: Name,
     /// Index of its group.
     pub group: usize,
-    /// Name of its protocol, or `datagrams`. The row of a pair of hosts between which transfers arrive is
-    /// the sum over its transfers, without what no sum has.
+    /// Name of its protocol, or `datagrams`. The row of a pair of hosts between which transfers
+    /// arrive is the sum over its transfers, without what no sum has.
     pub protocol: Cow<'static, str>,
     /// Its metrics.
     pub metrics: FlowMetrics,
@@ -200,8 +202,8 @@ pub struct FlowOutcome {
     /// As [`GroupOutcome::throughput_bins`], if [`crate::Scenario::flow_bins`] asks for it;
     /// else empty.
     pub throughput_bins: Vec<f64>,
-    /// Reason why the connection failed. Only those of [stacks](crate::stack) do; a panic of theirs ends the
-    /// connection, not the run.
+    /// Reason why the connection failed. Only those of [stacks](crate::stack) do; a panic of theirs
+    /// ends the connection, not the run.
     pub failure: Option<String>,
 }
 
@@ -300,8 +302,8 @@ pub(crate) fn insert_after<T, C>(all: &mut Vec<Metric<T, C>>, name: &str, more: 
 
 impl TransferOutcome {
     /// How long it took, from the instant at which it could send to the acknowledgment of its last
-    /// packet; `None` if the run ended before. A handshake is left out, since Windward's own connections
-    /// have none: what is left is comparable.
+    /// packet; `None` if the run ended before. A handshake is left out, since Windward's own
+    /// connections have none: what is left is comparable.
     pub fn completion_time(&self) -> Option<Duration> {
         self.completed.map(|completed| completed.since(self.start + self.handshake))
     }
@@ -426,8 +428,8 @@ measured! {
     /// The outcome of one directed link. `arrived = delivered + dropped + corrupted + in_flight`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct LinkOutcome {
-        /// Share of the time in which the wire was busy; where the rate changes or there are outages, bytes
-        /// carried over the bytes that it could have carried.
+        /// Share of the time in which the wire was busy; where the rate changes or there are
+        /// outages, bytes carried over the bytes that it could have carried.
         utilization: f64 = share("utilization").called("utilization").in_run_rows(1);
         /// Packets offered to the queue, whole run.
         arrived: u64 = count("arrived").called("arrivals");
@@ -475,10 +477,11 @@ measured! {
         missed: u64 = count("phases.missed").called("phase_missed");
         /// Mean of g as the flows knew it at the end of each phase; absent if none heard of one.
         heard_g: Option<f64> = seconds("phases.heard_g_s").called("phase_heard_g");
-        /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if none heard of one.
+        /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if none
+        /// heard of one.
         g_error: Option<f64> = ratio("phases.g_error").called("phase_g_error");
-        /// Phases from the start of the run until all that follow, three at least, last within 10 % of the
-        /// length aimed at; absent if they never do.
+        /// Phases from the start of the run until all that follow, three at least, last within 10 %
+        /// of the length aimed at; absent if they never do.
         until_converged: Option<u64> = count("phases.until_converged");
     }
 }

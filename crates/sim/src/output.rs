@@ -1,14 +1,14 @@
 //! Output files, under paths that are the user's.
 //!
 //! A regular file appears whole or not at all: it is written under a hidden name beside its own and
-//! renamed in the end, with the mode and the owner of the file that it replaces. A symbolic link stays,
-//! and what it names is written. A device, a pipe and standard output (`-`, where a command takes one
-//! file) are written to directly, as `cat >` would.
+//! renamed in the end, with the mode and the owner of the file that it replaces. A symbolic link
+//! stays, and what it names is written. A device, a pipe and standard output (`-`, where a command
+//! takes one file) are written to directly, as `cat >` would.
 //!
-//! An [`OutputDir`] is a folder for several such files, which appear together; an [`OutputFile`] is one.
-//! Files that are dropped before they are committed, by an error or an interruption, are removed, and so
-//! are the folders made for them. Files of a process that was killed are removed by the next one that
-//! writes into the folder.
+//! An [`OutputDir`] is a folder for several such files, which appear together; an [`OutputFile`] is
+//! one. Files that are dropped before they are committed, by an error or an interruption, are
+//! removed, and so are the folders made for them. Files of a process that was killed are removed by
+//! the next one that writes into the folder.
 
 use std::error::Error;
 use std::fmt;
@@ -249,8 +249,8 @@ impl Write for OutputFile {
     }
 }
 
-/// Opens `path` for something that is worth having unfinished, as a record of a run that was killed:
-/// what is written is there at once. `-` is standard output.
+/// Opens `path` for something that is worth having unfinished, as a record of a run that was
+/// killed: what is written is there at once. `-` is standard output.
 ///
 /// # Errors
 /// If the system does not let it.
@@ -318,7 +318,8 @@ fn begin(path: &Path) -> io::Result<(File, Place)> {
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let hidden = target.with_file_name(format!(".{name}-{number}.{}{PART}", std::process::id()));
     let file = match File::create_new(&hidden) {
-        // Left by a process that had the same number, or laid there by somebody: a link is not followed.
+        // Left by a process that had the same number, or laid there by somebody: a link is not
+        // followed.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(&hidden)?;
             File::create_new(&hidden)?

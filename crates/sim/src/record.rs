@@ -1,5 +1,5 @@
-//! The outcome of a run as JSON and as tables. Names and units are part of the interface: fields are
-//! added, never renamed. Keys and columns are those of [`Row::shown`].
+//! The outcome of a run as JSON and as tables. Names and units are part of the interface: fields
+//! are added, never renamed. Keys and columns are those of [`Row::shown`].
 
 use std::io::Write;
 
@@ -67,8 +67,9 @@ pub struct PortRecord {
 /// How a run on a real clock kept it, over the packets that went out to programs outside.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmulationRecord {
-    /// Says little if not: more than one packet in a hundred was late or early by more than a millisecond, the kernel dropped
-    /// some before they were read, or the programs waited for a CPU more than 5 % of the time.
+    /// Says little if not: more than one packet in a hundred was late or early by more than a
+    /// millisecond, the kernel dropped some before they were read, or the programs waited for a CPU
+    /// more than 5 % of the time.
     pub usable: bool,
     /// Packets that went out.
     pub packets: u64,
@@ -82,12 +83,13 @@ pub struct EmulationRecord {
     pub late_share: f64,
     /// The most by which a packet was taken for earlier than it had been read, seconds.
     pub early_max_s: f64,
-    /// The share of packets that came in and were taken for more than a millisecond earlier than they had been read.
+    /// The share of packets that came in and were taken for more than a millisecond earlier than
+    /// they had been read.
     pub early_share: f64,
     /// Did the thread that moved the packets run in real time (SCHED_FIFO)?
     pub real_time: bool,
-    /// How long the programs at the most starved end were ready and had no CPU, the sum over their threads, seconds; absent where
-    /// nobody watched them, or the kernel does not count it.
+    /// How long the programs at the most starved end were ready and had no CPU, the sum over their
+    /// threads, seconds; absent where nobody watched them, or the kernel does not count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs_waited_s: Option<f64>,
     /// The same over the time watched, 1 at most.
@@ -106,8 +108,9 @@ pub struct EmulationRecord {
 impl EmulationRecord {
     /// The largest share of packets that may be late or early by more than a millisecond.
     pub const DISTURBED: f64 = 0.01;
-    /// The largest share of the time for which programs may wait for a CPU. A sender that is kept from running is late with its bursts and
-    /// its acknowledgments for that share of the time; results are held against simulations to 5 % (docs/validation.md).
+    /// The largest share of the time for which programs may wait for a CPU. A sender that is kept
+    /// from running is late with its bursts and its acknowledgments for that share of the time;
+    /// results are held against simulations to 5 % (docs/validation.md).
     pub const STARVED: f64 = 0.05;
 
     /// Each thing that makes it say little, with its number: none of them if it may be used.
@@ -240,8 +243,8 @@ impl<'a> RunRecord<'a> {
         RunRecord { ports, ..self }
     }
 
-    /// As indented JSON, without a line break at the end. Numbers that are not finite, such as the mean
-    /// of nothing, are `null`.
+    /// As indented JSON, without a line break at the end. Numbers that are not finite, such as the
+    /// mean of nothing, are `null`.
     pub fn to_json(&self) -> String {
         // It has neither maps nor foreign implementations that could fail.
         serde_json::to_string_pretty(self).unwrap_or_default()
@@ -253,8 +256,8 @@ impl<'a> RunRecord<'a> {
     }
 
     /// Writes `run.json`, and `run-flows.csv`, `run-groups.csv` and `run-links.csv` with a row for
-    /// each of its rows, its fields as columns; an absent one is an empty cell. `run-transfers.csv` is
-    /// there if transfers arrived by themselves.
+    /// each of its rows, its fields as columns; an absent one is an empty cell. `run-transfers.csv`
+    /// is there if transfers arrived by themselves.
     ///
     /// # Errors
     /// If the folder does not take them.

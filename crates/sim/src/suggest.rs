@@ -11,7 +11,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// The candidate nearest to `word`, if it is near enough to be what was meant: but for upper and
 /// lower case the same, or a third of the letters of the longer of both wrong, missing, too many or
-/// swapped with the next. So one letter of `E9` makes another word, and one of `sakc` a typing error.
+/// swapped with the next. So one letter of `E9` makes another word, and one of `sakc` a typing
+/// error.
 ///
 /// ```
 /// use windward_sim::suggest::near;

@@ -198,8 +198,8 @@ impl<'c, W: Write + Send> TableWriter<'c, W> {
     /// Begins a table in `out`. Parquet files carry its `name`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if two columns have one name, which readers refuse. Any other
-    /// if `out` does not take it.
+    /// [`io::ErrorKind::InvalidInput`] if two columns have one name, which readers refuse. Any
+    /// other if `out` does not take it.
     pub fn new(
         out: W,
         format: Format,

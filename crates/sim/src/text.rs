@@ -17,8 +17,8 @@ pub fn control(text: &str) -> Option<char> {
     text.char_indices().find(|&(at, c)| !harmless(at, c)).map(|(_, c)| c)
 }
 
-/// Could a character of these bytes be one that a terminal obeys? Answers for many bytes at once: most texts
-/// are plain.
+/// Could a character of these bytes be one that a terminal obeys? Answers for many bytes at once:
+/// most texts are plain.
 fn may_hold_control(bytes: &[u8]) -> bool {
     const BLOCK: usize = 64;
     // The control characters beyond ASCII begin with 0xc2.
@@ -70,8 +70,8 @@ pub fn shell_word(word: &str) -> String {
 }
 
 /// Would a spreadsheet that opens a CSV file compute this instead of showing it? It does with what
-/// begins with `=`, `@`, `+` or `-`; a number with a sign and a unit, as `-3 dB` or `+1e-3%`, does no
-/// harm.
+/// begins with `=`, `@`, `+` or `-`; a number with a sign and a unit, as `-3 dB` or `+1e-3%`, does
+/// no harm.
 pub fn is_formula(text: &str) -> bool {
     if text.starts_with(['=', '@']) {
         return true;

@@ -29,8 +29,8 @@ fn wire(changes: &[(&str, &str)]) -> LinkOutcome {
 
 #[test]
 fn a_shorter_route_lets_packets_overtake() {
-    // The packet of 100 ms leaves at 100.1 and is there at 105.1 ms; those of 86 to 99 ms come after
-    // it, the one of 85 ms at the same instant.
+    // The packet of 100 ms leaves at 100.1 and is there at 105.1 ms; those of 86 to 99 ms come
+    // after it, the one of 85 ms at the same instant.
     let shorter = "schedule = [{ at = '0s', delay = '20ms' }, { at = '100ms', delay = '5ms' }]";
     let link = wire(&[("links.wire.delay", &format!("{{ {shorter} }}"))]);
     assert_eq!((link.reordered, link.delivered), (14, 1995));
@@ -88,8 +88,8 @@ fn outages_hold_or_drop() {
 
 #[test]
 fn a_scheduled_rate_carries_what_it_allows() {
-    // 16 Mbit/s offered to 8, 0.8 and 8 Mbit/s for a second each, with 10 packets of queue: 1000, 100
-    // and 1000 packets leave, but for one in transmission.
+    // 16 Mbit/s offered to 8, 0.8 and 8 Mbit/s for a second each, with 10 packets of queue: 1000,
+    // 100 and 1000 packets leave, but for one in transmission.
     let rates = "{ schedule = [{ at = '0s', rate = '8Mbit' }, { at = '1s', rate = '0.8Mbit' },
                                { at = '2s', rate = '8Mbit' }] }";
     let changes = [

@@ -151,7 +151,8 @@ fn forged_grants_overrun_a_queue_and_forged_marks_starve() {
     assert_eq!(honest.links.iter().map(|link| link.dropped).sum::<u64>(), 0);
     let granted = alone("protocol = 'xcp'", "router = { kind = 'forged', grant = 1e6 }");
     assert!(granted.flows[0].true_loss > 0.02, "{}", granted.flows[0].true_loss);
-    // Marks on everything hold DCTCP at its least window: two packets of 40 ms, 0.4 Mbit/s, or fewer.
+    // Marks on everything hold DCTCP at its least window: two packets of 40 ms, 0.4 Mbit/s, or
+    // fewer.
     let marked = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'all' }");
     assert!(marked.flows[0].throughput_bps < 0.5e6, "{}", marked.flows[0].throughput_bps);
     let full = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'none' }");
@@ -169,7 +170,8 @@ fn a_fixed_window_yields_to_nobody() {
          flows = [{ group = 'greedy', protocol = { window = 'fixed-window', recovery = 'sack' }, \
          fixed_window = { window = 100 } },\n{ group = 'newreno', protocol = 'newreno' }]";
     let outcome = outcome(text);
-    // A hundred packets do not fit into 50 on the path and 20 in the queue: it keeps the queue full.
+    // A hundred packets do not fit into 50 on the path and 20 in the queue: it keeps the queue
+    // full.
     assert!(outcome.flows[0].goodput_bps > 8e6, "{}", outcome.flows[0].goodput_bps);
     assert!((outcome.flows[0].mean_cwnd_packets.unwrap() - 100.0).abs() < 1e-9);
 }

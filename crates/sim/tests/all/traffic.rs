@@ -40,8 +40,8 @@ fn completion_times(outcome: &Outcome) -> Vec<f64> {
 
 #[test]
 fn a_packet_alone_takes_a_round_trip() {
-    // There: 30 ms, and 1000 bytes at 100, 10 and 100 Mbit/s, 0.08 + 0.8 + 0.08 ms. Back: 30 ms, and
-    // 40 bytes, 3.2 + 32 + 3.2 us: 60.9984 ms. Two a second seldom meet, and wait 0.8 ms then.
+    // There: 30 ms, and 1000 bytes at 100, 10 and 100 Mbit/s, 0.08 + 0.8 + 0.08 ms. Back: 30 ms,
+    // and 40 bytes, 3.2 + 32 + 3.2 us: 60.9984 ms. Two a second seldom meet, and wait 0.8 ms then.
     let scenario = web("60s", "", "rate = 2, until = '50s', sizes = '1p'");
     let outcome = run(&scenario);
     let times = completion_times(&outcome);
@@ -255,9 +255,10 @@ fn media_on_an_idle_path_is_in_time_and_in_a_full_queue_late() {
     let media = beside.flows[0].metrics;
     assert!(media.late_frames.unwrap() as f64 > 0.9 * media.frames.unwrap() as f64, "{media:?}");
 
-    // A flood of 20 Mbit/s leaves it half of what it sends, behind a queue of 0.4 s. TCP would have 1000 / (0.46
-    // sqrt(1/3)) = 3.8 kB/s with packets of 1000 bytes (RFC 8083 section 4.3), not a tenth of 125. RTTs from
-    // 0.06 to 0.46 s are 3 to 5 reports: more than those are there after 4 to 6 s, again and again.
+    // A flood of 20 Mbit/s leaves it half of what it sends, behind a queue of 0.4 s. TCP would have
+    // 1000 / (0.46 sqrt(1/3)) = 3.8 kB/s with packets of 1000 bytes (RFC 8083 section 4.3), not a
+    // tenth of 125. RTTs from 0.06 to 0.46 s are 3 to 5 reports: more than those are there after 4
+    // to 6 s, again and again.
     let flooded = call("{ group = 'flood', cbr = { rate = '20Mbit' } }", "500p");
     let media = flooded.flows[0].metrics;
     let trips = media.circuit_breaker_trips.unwrap();
