@@ -1,4 +1,4 @@
-//! Receivers and routers that lie, over whole runs: what it wins them, and that senders bear it.
+//! Misbehaving receivers and routers over whole runs: their gain, and the robustness of senders.
 
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
@@ -39,7 +39,7 @@ const RECEIVERS: [&str; 6] = [
 ];
 
 #[test]
-fn every_sender_bears_every_receiver() {
+fn every_sender_survives_every_receiver() {
     for protocol in PROTOCOLS {
         for receiver in RECEIVERS {
             let text = format!(
@@ -58,7 +58,7 @@ fn every_sender_bears_every_receiver() {
                 let accounted = link.delivered + link.dropped + link.corrupted + link.in_flight;
                 assert_eq!(link.arrived, accounted, "{} {receiver} {}", protocol.name, link.name);
             }
-            // What is said to have arrived is what did: no more than left the link.
+            // Goodput counts real arrivals: no more than left the link.
             let delivered = outcome.flows.iter().map(|f| f.goodput_bps).sum::<f64>();
             assert!(delivered <= 5e6, "{} {receiver}: {delivered}", protocol.name);
             assert!(delivered > 0.0, "{} {receiver}", protocol.name);
@@ -82,7 +82,7 @@ fn optimism_hides_losses() {
 }
 
 #[test]
-fn running_ahead_shortens_the_round_trip_that_a_window_goes_by() {
+fn acknowledging_ahead_shortens_the_round_trip() {
     // A window of 10 packets for each 40 ms is 2 Mbit/s. What runs ahead by 10 has twice as many
     // under way.
     let flow = "protocol = 'newreno', rwnd = 10";
@@ -136,7 +136,7 @@ fn hidden_marks_win_a_queue_that_marks() {
         let outcome = outcome(&flows(receiver));
         outcome.flows[0].goodput_bps / (outcome.flows[0].goodput_bps + outcome.flows[1].goodput_bps)
     };
-    // Two alike share the link, if not evenly in so short a time.
+    // Two honest flows share the link, though not evenly in so short a time.
     let honest = share("honest");
     assert!((0.25..0.75).contains(&honest), "{honest}");
     // The liar has more than twice as much as the other.
@@ -145,7 +145,7 @@ fn hidden_marks_win_a_queue_that_marks() {
 }
 
 #[test]
-fn forged_grants_overrun_a_queue_and_forged_marks_starve() {
+fn forged_grants_overrun_a_queue_and_forged_marks_starve_a_flow() {
     // Honest XCP loses nothing; granted a megabyte a second in every packet it overruns any queue.
     let honest = alone("protocol = 'xcp'", "");
     assert_eq!(honest.links.iter().map(|link| link.dropped).sum::<u64>(), 0);
@@ -163,7 +163,7 @@ fn forged_grants_overrun_a_queue_and_forged_marks_starve() {
 }
 
 #[test]
-fn a_fixed_window_yields_to_nobody() {
+fn a_fixed_window_does_not_yield() {
     let text = "duration = '30s'\nwarmup = '5s'\n\
          dumbbell.bottleneck = { rate = '10Mbit', delay = '15ms', queue = '20p' }\n\
          dumbbell.access = { rate = '100Mbit', delay = '2500us' }\n\
@@ -182,7 +182,7 @@ fn impossible_receivers_are_refused() {
         ("receiver = 'optimist'", "unknown word"),
         ("receiver = { ahead = 3 }", "`kind` is missing"),
         ("receiver = { kind = 'divides', pieces = 1 }", "must lie between 2 and 1000"),
-        ("receiver = { kind = 'divides', copies = 3 }", "has no such number"),
+        ("receiver = { kind = 'divides', copies = 3 }", "does not apply to a receiver of kind"),
         ("receiver = 5", "expected a string"),
     ] {
         let error = error(receiver);
