@@ -224,7 +224,7 @@ fn check_bin(root: &Section<'_>, keys: &FileKeys<'_>, series: u64) -> Result<()>
     }
     let most = MAX_BINS.min(MAX_BINS_OF_ALL_GROUPS / series.max(1));
     let least = Duration::from_ps(duration.as_ps().div_ceil(most.max(1)));
-    let message = format!("{duration} in bins of {bin} are more than {most} bins per group");
+    let message = format!("{duration} in bins of {bin} give more than {most} bins per group");
     Err(root.error_at("bin", message).with_help(format!("bin must be at least \"{least}\"")))
 }
 
@@ -238,7 +238,7 @@ fn check_sample(root: &Section<'_>, keys: &FileKeys<'_>, series: u64) -> Result<
     }
     let least = Duration::from_ps(duration.as_ps().div_ceil(most - 1));
     let message = format!(
-        "{duration} every {interval} are more than {most} samples of {series} flows and links"
+        "{duration} every {interval} give more than {most} samples of {series} flows and links"
     );
     let help = format!("sample must be at least \"{least}\"");
     Err(root.error_at("sample", message).with_help(help))
