@@ -49,8 +49,8 @@ pub struct Run {
     /// Share of packets that the emulator delivered more than a millisecond late, in the worst
     /// emulation that counts here.
     pub late_share: f64,
-    /// Share of the time for which the programs of the end with the longest waits waited for a CPU, in the
-    /// worst emulation that counts here; absent where the kernel does not count it.
+    /// Share of the time for which the programs of the end with the longest waits waited for a CPU,
+    /// in the worst emulation that counts here; absent where the kernel does not count it.
     pub programs_waited_share: Option<f64>,
     /// Reason why measurements are missing.
     pub unusable: Option<String>,

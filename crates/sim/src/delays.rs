@@ -7,8 +7,8 @@ use windward_core::units::Duration;
 const BITS: u32 = 6;
 const OCTAVE: u64 = 1 << BITS;
 
-/// One-way delays. Count, mean, minimum and maximum are exact. Quantiles are those of buckets a 64th
-/// of their value wide, and thus within 0.8 % of the delay.
+/// One-way delays. Count, mean, minimum and maximum are exact. Quantiles are those of buckets a
+/// 64th of their value wide, and thus within 0.8 % of the delay.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Delays {
     count: u64,
@@ -55,7 +55,8 @@ impl Delays {
         (self.count > 0).then(|| Duration::from_ps(self.greatest))
     }
 
-    /// Quantile: the delay that this share of them, from 0 to 1, does not exceed; `None` without delays.
+    /// Quantile: the delay that this share of them, from 0 to 1, does not exceed; `None` without
+    /// delays.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;

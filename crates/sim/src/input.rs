@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_larger_than_the_limit_are_refused() {
+    fn what_is_larger_than_the_limit_is_refused_and_what_is_as_large_is_read() {
         assert_eq!(read(&b"12345"[..], 5).unwrap(), b"12345");
         let error = read(&b"123456"[..], 5).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);

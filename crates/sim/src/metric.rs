@@ -549,8 +549,8 @@ impl<T: 'static> Has<T> for T {
     }
 }
 
-/// Declares a struct of measured values, and the list of their metrics. The description of a metric is
-/// the documentation of its field. Values that are `summed` can also be added up by their rules.
+/// Declares a struct of measured values, and the list of their metrics. The description of a metric
+/// is the documentation of its field. Values that are `summed` can also be added up by their rules.
 macro_rules! measured {
     (
         $(#[$attr:meta])*

@@ -114,8 +114,8 @@ measured! {
     /// them up. What a kind of flow does not have is `None`.
     #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
     pub summed struct FlowMetrics {
-        /// Rate of unique packets delivered, at their size on the wire; for a port on a real clock, over the time
-        /// in which programs could send; for a QUIC stack, of application bytes.
+        /// Rate of unique packets delivered, at their size on the wire; for a port on a real clock,
+        /// over the time in which programs could send; for a QUIC stack, of application bytes.
         goodput_bps: f64 = rate("goodput_bps").of(Kinds::ALL).groups(Rule::Sum)
             .quantity("goodput", Rule::Sum).in_flow_rows().in_run_rows(2);
         /// Throughput at the bottleneck link of the flow.
@@ -142,8 +142,8 @@ measured! {
         datagrams_lost: Option<u64> = count("datagrams_lost").of(Kinds::ANY_DATAGRAMS).groups(Rule::Sum);
         /// Frames made after the warm-up with a deadline before the end of the run.
         frames: Option<u64> = count("frames").of(Kinds::MEDIA);
-        /// Those of these frames that were not complete at the receiver within the deadline of the scenario,
-        /// late or with a packet lost.
+        /// Those of these frames that were not complete at the receiver within the deadline of the
+        /// scenario, late or with a packet lost.
         late_frames: Option<u64> = count("late_frames").of(Kinds::MEDIA);
         /// Number of times that the congestion circuit breaker of RFC 8083 section 4.3 would have
         /// tripped in the whole run, with a restart after each trip.
@@ -428,8 +428,8 @@ measured! {
     /// The outcome of one directed link. `arrived = delivered + dropped + corrupted + in_flight`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct LinkOutcome {
-        /// Share of the time in which the wire was busy; with a changing rate or outages, bytes carried
-        /// over the bytes that could have been carried.
+        /// Share of the time in which the wire was busy; with a changing rate or outages, bytes
+        /// carried over the bytes that could have been carried.
         utilization: f64 = share("utilization").called("utilization").in_run_rows(1);
         /// Packets offered to the queue, whole run.
         arrived: u64 = count("arrived").called("arrivals");
@@ -475,13 +475,14 @@ measured! {
         cut_spread: f64 = seconds("phases.cut_spread_s").called("phase_cut_spread");
         /// Number of shifts that flows did not learn of before the next one, over all flows.
         missed: u64 = count("phases.missed").called("phase_missed");
-        /// Mean of g as the flows knew it at the end of each phase; absent if no flow learned of a phase.
+        /// Mean of g as the flows knew it at the end of each phase; absent if no flow learned of a
+        /// phase.
         heard_g: Option<f64> = seconds("phases.heard_g_s").called("phase_heard_g");
-        /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if no flow
-        /// learned of a phase.
+        /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if no
+        /// flow learned of a phase.
         g_error: Option<f64> = ratio("phases.g_error").called("phase_g_error");
-        /// Number of phases before those, at least three, that all last within 10 % of the target length until
-        /// the end of the run; absent if there are none.
+        /// Number of phases before those, at least three, that all last within 10 % of the target
+        /// length until the end of the run; absent if there are none.
         until_converged: Option<u64> = count("phases.until_converged");
     }
 }

@@ -409,8 +409,8 @@ fn writer(name: &str) -> Option<u32> {
     if name.is_empty() || !digits { None } else { process.parse().ok() }
 }
 
-/// True if a process of this number exists, as far as the system tells. The lock is more reliable: a
-/// number means another process in another container.
+/// True if a process of this number exists, as far as the system tells. The lock is more reliable:
+/// a number means another process in another container.
 fn lives(process: u32) -> bool {
     if process == std::process::id() {
         return true;

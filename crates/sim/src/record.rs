@@ -67,9 +67,9 @@ pub struct PortRecord {
 /// Timing quality of a run in real time, over the packets that left to outside programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmulationRecord {
-    /// False if results are not reliable: more than 1 % of the packets were late or early by more than a
-    /// millisecond, the kernel dropped some before they were read, or the programs waited for a CPU
-    /// more than 5 % of the time.
+    /// False if results are not reliable: more than 1 % of the packets were late or early by more
+    /// than a millisecond, the kernel dropped some before they were read, or the programs waited
+    /// for a CPU more than 5 % of the time.
     pub usable: bool,
     /// Packets that left.
     pub packets: u64,
@@ -88,8 +88,9 @@ pub struct EmulationRecord {
     pub early_share: f64,
     /// True if the thread that moved the packets had real-time priority (SCHED_FIFO).
     pub real_time: bool,
-    /// Time for which the programs of the end with the longest waits were ready without a CPU, summed over
-    /// threads, seconds; absent if they were not watched, or if the kernel does not count it.
+    /// Time for which the programs of the end with the longest waits were ready without a CPU,
+    /// summed over threads, seconds; absent if they were not watched, or if the kernel does not
+    /// count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs_waited_s: Option<f64>,
     /// The same as a share of the time watched, at most 1.

@@ -88,8 +88,8 @@ pub struct LinkKind {
 }
 
 impl LinkKind {
-    /// Long-run share of packets of `size` bytes that the wire loses, with link-layer retransmission
-    /// as if its attempts failed independently.
+    /// Long-run share of packets of `size` bytes that the wire loses, with link-layer
+    /// retransmission as if its attempts failed independently.
     pub fn loss_rate(&self, size: u32) -> f64 {
         self.impairments.residual_loss(self.channel.loss_rate(size))
     }
@@ -122,7 +122,8 @@ pub struct FlowKind {
     pub start: (Time, Time),
     /// Time at which the application stops offering data.
     pub stop: Option<Time>,
-    /// The nodes of a general graph from which and to which its data goes; `None` in other topologies.
+    /// The nodes of a general graph from which and to which its data goes; `None` in other
+    /// topologies.
     pub nodes: Option<[String; 2]>,
 }
 
@@ -205,8 +206,8 @@ pub struct Media {
     /// Frames per second, on average; more than 0. A frame has at most [`Media::MAX_PACKETS`]
     /// packets on average.
     pub fps: f64,
-    /// Scale of the Laplacian shares by which the sizes of frames and the times between them differ from
-    /// their means, 0 to 1 (SCALE_B and SCALE_t, 0.15).
+    /// Scale of the Laplacian shares by which the sizes of frames and the times between them differ
+    /// from their means, 0 to 1 (SCALE_B and SCALE_t, 0.15).
     pub variation: f64,
     /// Time by which a frame may exceed its time on idle links and still be on time.
     pub deadline: Duration,
@@ -225,7 +226,10 @@ impl Media {
     /// The first value out of range, as a sentence without a capital or a full stop.
     pub fn validate(&self, packet_size: u32) -> Result<(), String> {
         if !(self.fps.is_finite() && self.fps > 0.0) {
-            return Err(format!("frames per second must be finite and greater than 0, not {}", self.fps));
+            return Err(format!(
+                "frames per second must be finite and greater than 0, not {}",
+                self.fps
+            ));
         }
         if !(0.0..=1.0).contains(&self.variation) {
             return Err(format!("the variation must be from 0 to 1, not {}", self.variation));

@@ -220,13 +220,14 @@ pub trait Connection: Debug + Send {
     /// Hands a packet to an end: its payload, and the ECN codepoint with which it arrives.
     fn receive(&mut self, now: Time, end: End, payload: &[u8], ecn: Codepoint);
 
-    /// Makes the next packet of an end, if it may send one now, and replaces the content of `payload`.
+    /// Makes the next packet of an end, if it may send one now, and replaces the content of
+    /// `payload`.
     fn poll_transmit(&mut self, now: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint>;
 
-    /// Returns the properties that links see of the packet that [`Connection::poll_transmit`] has just made.
-    /// Writes its headers into `packet`, whose kind depends on its end, and its size if not all of
-    /// the payload is on the wire; the engine sets time and codepoint. `None`, the default, stands
-    /// for a packet of the connection without any headers.
+    /// Returns the properties that links see of the packet that [`Connection::poll_transmit`] has
+    /// just made. Writes its headers into `packet`, whose kind depends on its end, and its size if
+    /// not all of the payload is on the wire; the engine sets time and codepoint. `None`, the
+    /// default, stands for a packet of the connection without any headers.
     fn show(&mut self, payload: &[u8], packet: &mut Packet) -> Option<Seen> {
         let _ = (payload, packet);
         None
@@ -253,7 +254,8 @@ pub trait Connection: Debug + Send {
         let _ = (now, from, payload);
     }
 
-    /// Time at which [`Connection::on_timer`] is to be called for an end, unless something happens before;
+    /// Time at which [`Connection::on_timer`] is to be called for an end, unless something happens
+    /// before;
     fn next_timer(&mut self, end: End) -> Time;
 
     /// Handles the expiry of the timer of an end.

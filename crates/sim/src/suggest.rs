@@ -3,16 +3,15 @@
 /// Number of characters compared: the cost is the product of the lengths of the words.
 const COMPARED: usize = 64;
 
-/// The candidate nearest to `word`, ignoring case; the first in a tie. `None` without candidates. It may
-/// be far from `word`; [`near`] excludes such candidates.
+/// The candidate nearest to `word`, ignoring case; the first in a tie. `None` without candidates.
+/// It may be far from `word`; [`near`] excludes such candidates.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     measured(word, candidates).map(|(_, candidate)| candidate)
 }
 
-/// The candidate nearest to `word`, if it is near enough to be meant: equal except for
-/// case, or with at most a third of the letters of the longer word wrong, missing, added or
-/// swapped with the next. One wrong letter in `E9` thus makes another word; in `sakc`, it is a typing
-/// error.
+/// The candidate nearest to `word`, if it is near enough to be meant: equal except for case, or
+/// with at most a third of the letters of the longer word wrong, missing, added or swapped with the
+/// next. One wrong letter in `E9` thus makes another word; in `sakc`, it is a typing error.
 ///
 /// ```
 /// use windward_sim::suggest::near;

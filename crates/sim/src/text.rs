@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The first control character, which a terminal interprets instead of showing it; line breaks and tabs
-/// do not count.
+/// The first control character, which a terminal interprets instead of showing it; line breaks and
+/// tabs do not count.
 pub fn control(text: &str) -> Option<char> {
     if !may_hold_control(text.as_bytes()) {
         return None;

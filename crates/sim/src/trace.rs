@@ -77,7 +77,8 @@ impl Instants {
         self.next
     }
 
-    /// Advances to the next sample. Returns the instant of the one taken, which is the end after the last.
+    /// Advances to the next sample. Returns the instant of the one taken, which is the end after
+    /// the last.
     pub fn take(&mut self) -> Time {
         let time = self.next.unwrap_or(self.end);
         self.next = (time < self.end).then(|| (time + self.interval).min(self.end));
@@ -188,8 +189,8 @@ impl Trace {
     /// [`Simulation::traced`].
     ///
     /// # Errors
-    /// If the interval is zero, or so short that the run has more than [`Trace::MAX_SAMPLES`] samples or
-    /// [`Trace::MAX_ROWS`] rows.
+    /// If the interval is zero, or so short that the run has more than [`Trace::MAX_SAMPLES`]
+    /// samples or [`Trace::MAX_ROWS`] rows.
     pub fn new(scenario: &Scenario, interval: Duration) -> Result<Self, IntervalError> {
         IntervalError::check(scenario, interval)?;
         let end = Time::ZERO + scenario.duration;

@@ -3,10 +3,10 @@
 //! With ten thousand flows or more, the state that an event touches is not in the caches: one after
 //! the other, the link, the packet on its wire, the next links and the endpoint. The next events
 //! are known, however: they are in the next buckets of the event queue. Each time the queue has
-//! advanced by a block of buckets, this module reads the state that the events of the next blocks touch:
-//! for a distant block the packets, for nearer blocks the state that these packets need. The processor
-//! fetches many places in memory in the time of one. Nothing is changed; an event that happens
-//! differently is only slower.
+//! advanced by a block of buckets, this module reads the state that the events of the next blocks
+//! touch: for a distant block the packets, for nearer blocks the state that these packets need. The
+//! processor fetches many places in memory in the time of one. Nothing is changed; an event that
+//! happens differently is only slower.
 
 use std::hint::black_box;
 

@@ -65,8 +65,8 @@ impl Datagrams {
         self.at_warmup = (self.source.sent, self.arrived);
     }
 
-    /// Enters the measurements of these ends into the outcome of their flow, of which `lost` packets were
-    /// lost.
+    /// Enters the measurements of these ends into the outcome of their flow, of which `lost`
+    /// packets were lost.
     pub(super) fn enter(&self, outcome: &mut FlowOutcome, lost: u64, window: Span) {
         let (sent_before, arrived_before) = self.at_warmup;
         let sent = self.source.sent;

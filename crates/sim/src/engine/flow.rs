@@ -55,7 +55,8 @@ pub(super) enum Ends {
 }
 
 impl Ends {
-    /// The ends of a flow; `passes` for a transfer that arrives at random and is freed on completion.
+    /// The ends of a flow; `passes` for a transfer that arrives at random and is freed on
+    /// completion.
     fn new(spec: &FlowConfig, scenario: &Scenario, times: [Time; 2], passes: bool) -> Self {
         let (seed, name) = (scenario.seed, &spec.name);
         match &spec.kind.traffic {
@@ -79,8 +80,8 @@ impl Ends {
     }
 }
 
-/// One-way delay of a packet over the idle forward route of a flow, and the additional delay of each
-/// further packet that leaves with it.
+/// One-way delay of a packet over the idle forward route of a flow, and the additional delay of
+/// each further packet that leaves with it.
 fn idle_path(spec: &FlowConfig, scenario: &Scenario, size: u32) -> (Duration, Duration) {
     let links = spec.forward.iter().map(|link| &scenario.links[*link]);
     links.fold((Duration::ZERO, Duration::ZERO), |(sum, slowest), link| {
@@ -162,7 +163,8 @@ impl Flow {
         matches!(self.ends, Ends::Transport(_) | Ends::Stack(_))
     }
 
-    /// Counts a packet that arrived at `arrived` and crosses the bottleneck, possibly in the future.
+    /// Counts a packet that arrived at `arrived` and crosses the bottleneck, possibly in the
+    /// future.
     #[inline]
     pub(super) fn count(
         &mut self,

@@ -102,8 +102,8 @@ impl Hop {
         self.queue.as_ref().is_none_or(|queue| !queue.is_prompt)
     }
 
-    /// Passes a packet of `size` bytes that arrives at `at`, if the link is pure arithmetic and nothing
-    /// inspects the packet. Otherwise, the packet is still to be offered to the link.
+    /// Passes a packet of `size` bytes that arrives at `at`, if the link is pure arithmetic and
+    /// nothing inspects the packet. Otherwise, the packet is still to be offered to the link.
     #[inline]
     pub(super) fn pass(&mut self, at: Time, size: u32) -> Option<Departure> {
         let Link::Fifo(link) = &mut self.link else { return None };

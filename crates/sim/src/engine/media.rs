@@ -50,7 +50,8 @@ pub(super) struct Encoder {
     latest: [(u64, u64); 4],
     /// Time of the next frame.
     next: Time,
-    /// Minimum one-way delay of a packet, and the additional delay of each further packet of a frame.
+    /// Minimum one-way delay of a packet, and the additional delay of each further packet of a
+    /// frame.
     least: Duration,
     further: Duration,
     /// Packets that have arrived of incomplete frames.
@@ -151,8 +152,8 @@ impl Encoder {
         self.least + self.further.saturating_mul(packets.saturating_sub(1)) + self.media.deadline
     }
 
-    /// True if a frame of this many packets that was made at `made` counts: made after the warm-up, with a
-    /// deadline before the end of the run.
+    /// True if a frame of this many packets that was made at `made` counts: made after the warm-up,
+    /// with a deadline before the end of the run.
     fn counts(&self, made: Time, packets: u64, window: Span) -> bool {
         window.counts(made) && made + self.allowed(packets) <= window.until
     }

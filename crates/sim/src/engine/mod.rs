@@ -1,15 +1,15 @@
 //! The engine: virtual time, packets and links.
 //!
-//! An endpoint or a source puts a packet into the slab and
-//! [`Simulation::forward`]s it. Each link returns the time at which the packet is at the far end, where the
-//! next link or the endpoint takes it.
+//! An endpoint or a source puts a packet into the slab and [`Simulation::forward`]s it. Each link
+//! returns the time at which the packet is at the far end, where the next link or the endpoint
+//! takes it.
 //!
 //! The engine is fast because it leaves events out. A DropTail or RED queue without router feedback
 //! is arithmetic: the departure of a packet is known when it arrives, so no event serves the queue.
-//! A queue in which packets wait does its due work when it is next needed. A link whose
-//! packets all arrive over one other link, in order, is passed through at once, and so is a receiver
-//! that acknowledges at once: no event brings packets there. Packets on one wire arrive in order,
-//! so only the first of them is in the event queue; where they may overtake each other, each has an
+//! A queue in which packets wait does its due work when it is next needed. A link whose packets all
+//! arrive over one other link, in order, is passed through at once, and so is a receiver that
+//! acknowledges at once: no event brings packets there. Packets on one wire arrive in order, so
+//! only the first of them is in the event queue; where they may overtake each other, each has an
 //! event. Timers move their deadline without touching the queue unless it becomes earlier.
 
 mod ahead;
@@ -88,8 +88,8 @@ enum Detail {
     Snapshots,
     /// Keeps packets in links until they leave, so that links may change.
     Changes,
-    /// Has an event for every departure too: the reference for the others, and for observers, which are
-    /// called for each event at its instant.
+    /// Has an event for every departure too: the reference for the others, and for observers, which
+    /// are called for each event at its instant.
     Everything,
 }
 
@@ -198,8 +198,8 @@ impl Simulation {
         self.schedule.next()
     }
 
-    /// Asks an end of a connection of a [stack](crate::stack) for packets, although neither a packet
-    /// nor a timer reached it. Has no effect on other flows.
+    /// Asks an end of a connection of a [stack](crate::stack) for packets, although neither a
+    /// packet nor a timer reached it. Has no effect on other flows.
     pub fn wake(&mut self, flow: usize, end: End) {
         self.transmit_stack(flow as u32, end);
         self.take_on();
@@ -274,9 +274,9 @@ impl Simulation {
     }
 
     /// Changes the link with that index now, after all events of this instant. The packet in
-    /// transmission finishes as it began; packets that wait or arrive later get the new rate, the new
-    /// delay and the new channel. AQMs, routers and a notifier that knows the channel are informed;
-    /// senders are not.
+    /// transmission finishes as it began; packets that wait or arrive later get the new rate, the
+    /// new delay and the new channel. AQMs, routers and a notifier that knows the channel are
+    /// informed; senders are not.
     ///
     /// # Errors
     /// [`ChangeError`]; nothing is changed then.
@@ -494,8 +494,8 @@ impl Simulation {
         }
     }
 
-    /// Lets a packet that arrived at `arrived` leave a link. Returns its arrival at the far end, if it
-    /// arrives.
+    /// Lets a packet that arrived at `arrived` leave a link. Returns its arrival at the far end, if
+    /// it arrives.
     #[inline(always)]
     fn send(
         &mut self,

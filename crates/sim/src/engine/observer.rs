@@ -17,8 +17,8 @@ use crate::stack::{End, PacketFacts, StackReport};
 pub trait Observer: Debug + Send {
     /// A sender sends a data packet.
     fn on_sent(&mut self, _now: Time, _flow: usize, _packet: &Packet, _sender: &Sender) {}
-    /// An ACK has reached its sender and has been processed: [`Sender::report`] tells what the sender
-    /// learned, if anything.
+    /// An ACK has reached its sender and has been processed: [`Sender::report`] tells what the
+    /// sender learned, if anything.
     fn on_ack(&mut self, _now: Time, _flow: usize, _ack: &Packet, _sender: &Sender) {}
     /// A timer of a sender has expired: that of recovery, or that of pacing.
     fn on_timer(&mut self, _now: Time, _flow: usize, _of_recovery: bool, _sender: &Sender) {}

@@ -187,7 +187,8 @@ impl Routes {
         };
         for (index, flow) in flows.iter().enumerate() {
             let ways = lengths(self, *flow).map(|(from, length)| &self.steps[from..from + length]);
-            // Senders act on timers too, so the links that they feed are never passed ahead of time.
+            // Senders act on timers too, so the links that they feed are never passed ahead of
+            // time.
             for (way, first) in ways.into_iter().zip([Feeder::Several, Feeder::Receiver(index)]) {
                 if let Some(step) = way.first() {
                     note(*step, first);

@@ -1,11 +1,10 @@
 //! The event queue.
 //!
 //! Near events are in a wheel of buckets of time, narrower than the mean time between two events,
-//! so that a bucket mostly holds at most one event. Insertion writes into a bucket, and removal looks
-//! a few buckets ahead, which are adjacent in memory. Events
-//! beyond the wheel (mostly timers, which are seldom entered) wait in a heap; the earlier of the
-//! two is next. The wheel measures the density of events and adapts to it, which only changes the
-//! speed.
+//! so that a bucket mostly holds at most one event. Insertion writes into a bucket, and removal
+//! looks a few buckets ahead, which are adjacent in memory. Events beyond the wheel (mostly timers,
+//! which are seldom entered) wait in a heap; the earlier of the two is next. The wheel measures the
+//! density of events and adapts to it, which only changes the speed.
 //!
 //! The order is total and does not depend on the order of insertion. At one instant the rank of
 //! a component decides, and within a rank a lot drawn from the seed, the instant and the
@@ -100,8 +99,8 @@ struct Density {
     left: u64,
     /// Factor by which buckets are wider than their density asks for, as a power of two.
     stretch: u32,
-    /// Number of events of the period, its start, and the number of events entered in it that went into the
-    /// heap.
+    /// Number of events of the period, its start, and the number of events entered in it that went
+    /// into the heap.
     period: u64,
     since: u64,
     entered_far: u64,
@@ -221,7 +220,7 @@ impl Schedule {
         Time::from_ps(near.min(self.first_far))
     }
 
-    /// Takes the earliest event if it is not after `until` and neither the wheel holds it.
+    /// Takes the earliest event if it is not after `until` and not in the wheel.
     #[inline(never)]
     fn pop_current(&mut self, until: Time) -> Option<(Time, ComponentId)> {
         let Some(&near) = self.current.last().filter(|near| near.time <= self.first_far) else {
@@ -460,8 +459,8 @@ impl Alarm {
         }
     }
 
-    /// Handles an event of the alarm taken from the queue. Returns true if the alarm expires, which also
-    /// switches it off.
+    /// Handles an event of the alarm taken from the queue. Returns true if the alarm expires, which
+    /// also switches it off.
     #[inline]
     pub(super) fn goes_off(&mut self, schedule: &mut Schedule, id: ComponentId, now: Time) -> bool {
         if now != self.entered[0] {

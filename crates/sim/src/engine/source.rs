@@ -40,8 +40,8 @@ enum Pace {
 }
 
 impl Source {
-    /// A source that sends between two times. `path` is the delay of a packet on the idle path, and the
-    /// additional delay of each further packet of a frame.
+    /// A source that sends between two times. `path` is the delay of a packet on the idle path, and
+    /// the additional delay of each further packet of a frame.
     pub(super) fn new(
         pattern: &Pattern,
         packet_size: u32,

@@ -263,8 +263,8 @@ impl StackConnection {
         }
     }
 
-    /// Enters the measurements of this connection into the outcome of its flow, of which `lost` packets were
-    /// lost.
+    /// Enters the measurements of this connection into the outcome of its flow, of which `lost`
+    /// packets were lost.
     pub(super) fn enter(&mut self, outcome: &mut FlowOutcome, lost: u64, window: Span) {
         self.cwnd.advance(window.until);
         let length = window.seconds();

@@ -85,8 +85,8 @@ impl Transport {
         self.sender.offer_until(until);
     }
 
-    /// Hands a data packet to the receiver, at a time that may be in the future. Returns true if `packet`
-    /// has become an ACK to be sent.
+    /// Hands a data packet to the receiver, at a time that may be in the future. Returns true if
+    /// `packet` has become an ACK to be sent.
     #[inline]
     pub(super) fn receive(&mut self, at: Time, packet: &mut Packet, window: Span) -> bool {
         let acknowledges = self.receiver.on_data(at, packet);
@@ -157,8 +157,8 @@ impl Transport {
         }
     }
 
-    /// Enters the measurements of these ends into the outcome of their flow, of which `lost` packets were
-    /// lost.
+    /// Enters the measurements of these ends into the outcome of their flow, of which `lost`
+    /// packets were lost.
     pub(super) fn enter(&mut self, outcome: &mut FlowOutcome, lost: u64, window: Span) {
         let (before, after) = self.stats(window);
         let unique = self.receiver.stats().unique - self.warmup.unique;

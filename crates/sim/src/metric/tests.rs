@@ -1,5 +1,5 @@
-//! Names and units agree, and docs/outputs.md lists the metrics. `BLESS=1 cargo test -p windward-sim
-//! outputs_guide` writes its tables.
+//! Names and units agree, and docs/outputs.md lists the metrics.
+//! `BLESS=1 cargo test -p windward-sim outputs_guide` writes its tables.
 
 use super::*;
 use crate::Outcome;

@@ -30,8 +30,8 @@ pub struct Arrivals {
     pub sizes: Sizes,
 }
 
-/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, at least one. For a stack
-/// they are bytes of the application.
+/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, at least one. For a
+/// stack they are bytes of the application.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sizes {
     /// One size for all.
@@ -81,7 +81,10 @@ impl Arrivals {
     /// The first invalid parameter, as a sentence without a capital or a full stop.
     pub fn validate(&self) -> Result<(), String> {
         if !(self.rate.is_finite() && self.rate > 0.0) {
-            return Err(format!("the rate of arrivals must be finite and greater than 0, not {}", self.rate));
+            return Err(format!(
+                "the rate of arrivals must be finite and greater than 0, not {}",
+                self.rate
+            ));
         }
         if self.until <= self.from {
             return Err("its arrivals must end after they begin".to_owned());

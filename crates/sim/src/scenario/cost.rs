@@ -103,7 +103,8 @@ impl LinkKind {
     }
 }
 
-/// Returns the packets of the transfers between a pair of hosts; subtracts their bytes from the links.
+/// Returns the packets of the transfers between a pair of hosts; subtracts their bytes from the
+/// links.
 fn transferred(
     flow: &FlowConfig,
     arrivals: &Arrivals,
@@ -199,7 +200,8 @@ mod tests {
         near(predicted(&[clean, ("duration", "50s")]), 187_501.0);
         // The lossy half transfers 1000 packets each instead of 6250.
         near(predicted(&[clean, ("flows.lossy.size", "1000p")]), 187_500.0 + 30_001.0);
-        // Half of the flows are on only for the second half: the others have two thirds of the link.
+        // Half of the flows are on only for the second half: the others have two thirds of the
+        // link.
         let late = ("flows.lossy.start", "50s");
         near(predicted(&[clean, late]), 375_001.0);
         // A window of one packet for each RTT of 120 ms: 833 packets for each flow.

@@ -4,8 +4,8 @@
 //! reads. `link` (with `queue`, `channel` and `impairment`), `endpoint` and `group` (with
 //! `arrivals`, `composition` and `stack`) read the tables; `chain` (dumbbell and parking lot) and
 //! `graph` lay routes over `links`; `build` declares the outermost table, puts a scenario together
-//! and chooses the routers; `set` changes one value; `advice` warns of settings that are allowed but
-//! rarely intended.
+//! and chooses the routers; `set` changes one value; `advice` warns of settings that are allowed
+//! but rarely intended.
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -230,8 +230,8 @@ impl ScenarioFile {
         build::build(&self.document.root(KEYS)?, given)
     }
 
-    /// JSON Schema of the format, from the declarations of the reader. Editors use it to complete and
-    /// explain keys and to mark unknown ones. Quantities with units are strings in it; only
+    /// JSON Schema of the format, from the declarations of the reader. Editors use it to complete
+    /// and explain keys and to mark unknown ones. Quantities with units are strings in it; only
     /// [`ScenarioFile::build`] checks the relations between values.
     pub fn json_schema() -> serde_json::Value {
         json_schema("A scenario of Windward", KEYS)

@@ -35,8 +35,8 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
 }
 
 impl Scenario {
-    /// Returns the failure of a part of another crate in runs of this thread since the last call. Such a
-    /// run is invalid. `None` if all parts are Windward's.
+    /// Returns the failure of a part of another crate in runs of this thread since the last call.
+    /// Such a run is invalid. `None` if all parts are Windward's.
     pub fn failure(&self) -> Option<String> {
         let of_flow = |flow: &FlowConfig| match &flow.kind.traffic {
             Traffic::Transport { protocol, .. } => {
@@ -54,8 +54,8 @@ impl Scenario {
         self.flows.iter().find_map(of_flow).or_else(|| self.links.iter().find_map(of_link))
     }
 
-    /// Checks everything on which the engine relies: times, parameters of queues, channels, protocols and
-    /// endpoints, and that routes cross existing links, each once.
+    /// Checks everything on which the engine relies: times, parameters of queues, channels,
+    /// protocols and endpoints, and that routes cross existing links, each once.
     ///
     /// # Errors
     /// The first invalid value.
@@ -90,7 +90,9 @@ impl Scenario {
             format!("the warm-up must be shorter than the duration, {duration}, not {warmup}")
         })?;
         check(!bin.is_zero(), || "the width of bins must be greater than 0".to_owned())?;
-        check(*sample != Some(Duration::ZERO), || "the interval between samples must be greater than 0".to_owned())
+        check(*sample != Some(Duration::ZERO), || {
+            "the interval between samples must be greater than 0".to_owned()
+        })
     }
 
     fn flow(&self, flow: &FlowConfig) -> Check {
@@ -104,7 +106,9 @@ impl Scenario {
             format!("its data does not cross its bottleneck, link {bottleneck}")
         })?;
         check(start.0 <= start.1, || "the range of its start ends before it begins".to_owned())?;
-        check(stop.is_none_or(|stop| stop > start.1), || "it must stop after it starts".to_owned())?;
+        check(stop.is_none_or(|stop| stop > start.1), || {
+            "it must stop after it starts".to_owned()
+        })?;
         match traffic {
             Traffic::Transport { protocol, config, arrivals, .. } => {
                 if let Some(arrivals) = arrivals {
@@ -121,12 +125,18 @@ impl Scenario {
                 check(!reverse.is_empty(), || "its acknowledgments cross no link".to_owned())?;
                 let facts = stack.facts();
                 check(facts.packet_sizes.contains(&config.packet_size), || {
-                    format!("{} does not support packets of {} bytes", facts.name, config.packet_size)
+                    format!(
+                        "{} does not support packets of {} bytes",
+                        facts.name, config.packet_size
+                    )
                 })
             }
             Traffic::Datagrams { packet_size, pattern } => {
                 check((1..=EndpointConfig::MAX_PACKET_SIZE).contains(packet_size), || {
-                    format!("datagrams must have 1 to {} bytes, not {packet_size}", EndpointConfig::MAX_PACKET_SIZE)
+                    format!(
+                        "datagrams must have 1 to {} bytes, not {packet_size}",
+                        EndpointConfig::MAX_PACKET_SIZE
+                    )
                 })?;
                 self::pattern(pattern, *packet_size)
             }
@@ -154,7 +164,9 @@ fn link(link: &LinkConfig, duration: Duration) -> Check {
         format!("its schedules change {changes} times, more than {MAX_CHANGES}")
     })?;
     match link.kind.channel {
-        ChannelConfig::Bursts { length: 0, .. } => Err("a burst must have at least one packet".to_owned()),
+        ChannelConfig::Bursts { length: 0, .. } => {
+            Err("a burst must have at least one packet".to_owned())
+        }
         _ => Ok(()),
     }
 }
@@ -186,7 +198,9 @@ fn pattern(pattern: &Pattern, packet_size: u32) -> Check {
             let mut end = Time::ZERO;
             for &(from, until, _) in intervals {
                 check(from >= end && until > from, || {
-                    format!("the interval from {from:?} to {until:?} is empty or overlaps the one before")
+                    format!(
+                        "the interval from {from:?} to {until:?} is empty or overlaps the one before"
+                    )
                 })?;
                 end = until;
             }

@@ -6,8 +6,8 @@ use crate::suggest::near;
 
 /// An error in a file: its place, its description and a correction.
 ///
-/// [`Display`](fmt::Display) writes one line, and often a second one with help. Programs that mark the
-/// place or offer the correction use its parts:
+/// [`Display`](fmt::Display) writes one line, and often a second one with help. Programs that mark
+/// the place or offer the correction use its parts:
 ///
 /// ```
 /// use windward_sim::scenario::file::ScenarioFile;
@@ -173,7 +173,7 @@ impl FileError {
         &self.0.message
     }
 
-    /// What would be right.
+    /// Advice on the correction.
     pub fn help(&self) -> Option<&str> {
         self.0.help.as_ref().map(|help| help.text.as_str())
     }
@@ -216,7 +216,7 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// What would be right.
+/// Advice on the correction of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Help {
     text: String,

@@ -225,7 +225,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The value as `--set` takes it: a string without quotes, other values as the file writes them.
+    /// The value as `--set` takes it: a string without quotes, other values as the file writes
+    /// them.
     pub fn as_setting(&self) -> String {
         self.text().map_or_else(|_| self.as_written(), str::to_owned)
     }
@@ -234,7 +235,8 @@ impl<'a> Field<'a> {
     pub fn is_table(&self) -> bool {
         matches!(self.node.value, TomlValue::Table(_))
     }
-    /// Whether the value is a table on lines of its own, `[a]` or `a.b = 1`, or an array of such tables.
+    /// Whether the value is a table on lines of its own, `[a]` or `a.b = 1`, or an array of such
+    /// tables.
     pub fn is_block(&self) -> bool {
         match &self.node.value {
             TomlValue::Table(_) => !self.as_written().starts_with('{'),
@@ -295,7 +297,9 @@ impl<'a> Field<'a> {
         let name = self.text()?;
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
-            return Err(self.error("a name has 1 to 64 letters (A to Z, a to z), digits, `-` or `_`"));
+            return Err(
+                self.error("a name has 1 to 64 letters (A to Z, a to z), digits, `-` or `_`")
+            );
         }
         Ok(name)
     }
@@ -308,7 +312,9 @@ impl<'a> Field<'a> {
             return Err(self.error("a name has 1 to 64 characters, none of them `,` or a quote"));
         }
         if crate::text::is_formula(label) {
-            return Err(self.error("a spreadsheet would run it as a formula: begin it with a letter"));
+            return Err(
+                self.error("a spreadsheet would run it as a formula: begin it with a letter")
+            );
         }
         Ok(label)
     }

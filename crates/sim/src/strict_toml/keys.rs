@@ -15,7 +15,7 @@ pub struct Key {
     pub name: &'static str,
     /// The values it takes.
     pub kind: TomlType,
-    /// The value of a file that does not give one; empty if there is none.
+    /// Default value; empty without one.
     pub default: Cow<'static, str>,
     /// Meaning, unit and range in one line.
     pub meaning: Cow<'static, str>,
@@ -131,7 +131,7 @@ impl TomlType {
 pub struct KeyDoc {
     /// The dotted key, as `--set` takes it.
     pub key: String,
-    /// The value of a file that does not give one; empty if there is none.
+    /// Default value; empty without one.
     pub default: String,
     /// Meaning, unit and range in one line.
     pub meaning: String,

@@ -1,5 +1,5 @@
-//! Readers of values: each reads the value of a key, checks it, and describes the kind of value that
-//! it accepts.
+//! Readers of values: each reads the value of a key, checks it, and describes the kind of value
+//! that it accepts.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -95,7 +95,8 @@ fn losses_are_counted_and_least_estimates_them() {
 
 #[test]
 fn retransmissions_alone_overestimate() {
-    // After a timeout in a window of losses, SACK repeats packets that have arrived; DSACK reports it.
+    // After a timeout in a window of losses, SACK repeats packets that have arrived; DSACK reports
+    // it.
     let flow = flow("sack", &[("links.wire.loss", "0.2"), ("duration", "1000s")]);
     let naive = flow.retransmissions.unwrap() as f64 / flow.packets_sent as f64;
     let estimate = flow.loss_estimate.unwrap();

@@ -69,13 +69,14 @@ fn every_sender_survives_every_receiver() {
 #[test]
 fn optimism_hides_losses() {
     // Random losses of 2 % keep an honest NewReno at 1.22 / sqrt(0.02) = 8.6 packets, of 40 ms:
-    // 1.7 Mbit/s. Nobody tells the other of any loss before its queue is full, and none then.
+    // 1.7 Mbit/s. The sender with the optimistic receiver learns of no loss.
     let honest = alone("protocol = 'newreno'", "loss = 0.02");
     let liar = alone("protocol = 'newreno', receiver = 'optimistic'", "loss = 0.02");
     assert!(honest.flows[0].goodput_bps < 2.5e6, "{}", honest.flows[0].goodput_bps);
     assert_eq!(liar.flows[0].retransmissions, Some(0));
     let own = &liar.flows[0];
-    // The link is full but for slow start. Of what was sent 2 % and what the queue dropped is gone.
+    // The link is full except for slow start. The losses are 2 % of the packets sent and those that
+    // the queue dropped.
     assert!(own.throughput_bps > 9.5e6, "{}", own.throughput_bps);
     assert!((own.goodput_bps / own.throughput_bps - 0.98).abs() < 0.005);
     assert!(own.true_loss > 0.02);

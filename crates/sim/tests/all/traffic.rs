@@ -1,5 +1,5 @@
-//! Traffic other than bulk transfers, over whole runs: transfers that arrive at random, and delays of
-//! datagrams.
+//! Traffic other than bulk transfers, over whole runs: transfers that arrive at random, and delays
+//! of datagrams.
 
 use windward_core::units::Time;
 use windward_sim::scenario::file::ScenarioFile;
@@ -138,8 +138,14 @@ fn impossible_arrivals_are_refused_with_a_reason() {
         ("arrivals = { rate = 1, sizes = '1kB', from = '10s' }", "before the run ends"),
         ("arrivals = { rate = 1e9, sizes = '1kB' }", "about 10000000000 transfers"),
         ("arrivals = { load = 2, sizes = '1B' }, packet_size = 1", "transfers are expected"),
-        ("arrivals = { rate = 1, sizes = '1kB' }, size = '1MB'", "cannot be combined with `arrivals`"),
-        ("arrivals = { rate = 1, sizes = '1kB' }, start = '1s'", "cannot be combined with `arrivals`"),
+        (
+            "arrivals = { rate = 1, sizes = '1kB' }, size = '1MB'",
+            "cannot be combined with `arrivals`",
+        ),
+        (
+            "arrivals = { rate = 1, sizes = '1kB' }, start = '1s'",
+            "cannot be combined with `arrivals`",
+        ),
         (
             "arrivals = { rate = 1, sizes = { distribution = 'pareto', shape = 1, mean = '1kB' } }",
             "have no mean",
@@ -255,10 +261,10 @@ fn media_is_on_time_on_an_idle_path_and_late_in_a_full_queue() {
     let media = beside.flows[0].metrics;
     assert!(media.late_frames.unwrap() as f64 > 0.9 * media.frames.unwrap() as f64, "{media:?}");
 
-    // A flood of 20 Mbit/s leaves it half of what it sends, behind a queue of 0.4 s. TCP would have
-    // 1000 / (0.46 sqrt(1/3)) = 3.8 kB/s with packets of 1000 bytes (RFC 8083 section 4.3), not a
-    // tenth of 125. RTTs from 0.06 to 0.46 s are 3 to 5 reports: more than those are there after 4
-    // to 6 s, again and again.
+    // A flood of 20 Mbit/s leaves the call half of its packets, behind a queue of 0.4 s. TCP would
+    // have 1000 / (0.46 sqrt(1/3)) = 3.8 kB/s with packets of 1000 bytes (RFC 8083 section 4.3),
+    // less than a tenth of 125. RTTs from 0.06 to 0.46 s make intervals of 3 to 5 reports: the
+    // breaker trips after 4 to 6 s, repeatedly.
     let flooded = call("{ group = 'flood', cbr = { rate = '20Mbit' } }", "500p");
     let media = flooded.flows[0].metrics;
     let trips = media.circuit_breaker_trips.unwrap();

@@ -14,8 +14,8 @@ use super::{endpoint, stack};
 use crate::scenario::{FlowConfig, LinkConfig, Media, Pattern, Traffic};
 use crate::stack::Facts;
 
-/// One sentence per warning, each with the flows and a correction. `loss_free` is true for the links
-/// whose losses the file does not give.
+/// One sentence per warning, each with the flows and a correction. `loss_free` is true for the
+/// links whose losses the file does not give.
 pub(super) fn warnings(
     groups: &[Group<'_>],
     flows: &[FlowConfig],
@@ -59,8 +59,8 @@ fn cut_short(group: &Group<'_>, end: Duration) -> Option<String> {
     })
 }
 
-/// Warns of parameters of a group that its protocol does not have. Those of `[endpoint]` apply to the
-/// protocols that have them.
+/// Warns of parameters of a group that its protocol does not have. Those of `[endpoint]` apply to
+/// the protocols that have them.
 fn without_effect(group: &Group<'_>) -> Option<String> {
     let (name, idle): (_, &dyn Fn(&str) -> bool) = match &group.traffic {
         Traffic::Transport { protocol, .. } => {
@@ -159,7 +159,8 @@ fn ecn_of_rate_based(group: &str, flow: &FlowConfig) -> Option<String> {
     })
 }
 
-/// Warns of a low marking threshold: RFC 8257 section 4.1 asks for K > C RTT / 7 for full utilization.
+/// Warns of a low marking threshold: RFC 8257 section 4.1 asks for K > C RTT / 7 for full
+/// utilization.
 fn low_threshold<'a>(
     group: &str,
     flow: &FlowConfig,
@@ -330,7 +331,8 @@ fn offered_bps(group: &Group<'_>) -> f64 {
     rate * group.count as f64
 }
 
-/// Warns of short phases (estcp2010): D must be much longer than any RTT, or a phase ends before the effect of its cut shows.
+/// Warns of short phases (estcp2010): D must be much longer than any RTT, or a phase ends before
+/// the effect of its cut shows.
 fn short_phases(
     group: &str,
     flows: &[FlowConfig],
@@ -422,7 +424,8 @@ fn hardly_meant(link: &LinkConfig) -> Vec<String> {
 }
 
 /// Warns of flows that ask for notices of corruption on a path without a notifier: they behave like
-/// plain SACK. There is no warning if the file sets all losses to zero, as a sweep of loss rates does.
+/// plain SACK. There is no warning if the file sets all losses to zero, as a sweep of loss rates
+/// does.
 fn notices_without_notifier(
     group: &str,
     flow: &FlowConfig,

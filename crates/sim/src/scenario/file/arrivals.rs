@@ -124,8 +124,8 @@ impl Plan {
         Ok(Plan { spot: field.spot(), intensity, from, until, sizes })
     }
 
-    /// The process between each of `pairs` pairs of hosts, and the expected number of transfers of all
-    /// pairs.
+    /// The process between each of `pairs` pairs of hosts, and the expected number of transfers of
+    /// all pairs.
     pub(super) fn resolve(
         &self,
         pairs: usize,

@@ -200,7 +200,10 @@ impl<'a> Chain<'a> {
     fn hops(&self, section: &Section<'_>, keys: &RouteKeys<'_>) -> Result<RangeInclusive<usize>> {
         section.forbid(GRAPH_KEYS, "applies only to a general graph (`links`)")?;
         if !self.parking_lot {
-            section.forbid(&["from", "to", "hops"], "does not apply to a dumbbell, which has one route")?;
+            section.forbid(
+                &["from", "to", "hops"],
+                "does not apply to a dumbbell, which has one route",
+            )?;
         }
         let last = self.bottlenecks.len() - 1;
         let number = |field: &Field<'_>| Ok(field.integer(0..=last as u64)? as usize);
@@ -209,7 +212,9 @@ impl<'a> Chain<'a> {
         let Some(field) = &keys.hops else {
             let (from, to) = (from.unwrap_or(0), to.unwrap_or(last));
             if from > to {
-                return Err(section.error(format!("`from` ({from}) must not be greater than `to` ({to})")));
+                return Err(
+                    section.error(format!("`from` ({from}) must not be greater than `to` ({to})"))
+                );
             }
             return Ok(from..=to);
         };

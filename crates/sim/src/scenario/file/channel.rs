@@ -10,7 +10,8 @@ use crate::strict_toml::{Field, Result, Section, Shorthand, TomlType, readers};
 /// The notifier at the far end of a wire.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NotifierChoice {
-    /// A notifier with the channel's loss rate, on links that lose packets of flows that ask for it.
+    /// A notifier with the channel's loss rate, on links that lose packets of flows that ask for
+    /// it.
     Auto,
     /// This notifier.
     Fixed(NotifierConfig),

@@ -65,9 +65,9 @@ const ROUTERS: &[(&str, RouterKind)] = &{
     routers
 };
 
-/// The protocol that a value names or composes from parts. Whether the parts fit together is checked
-/// once their parameters are known. `own` are protocols that the file may name in addition to the
-/// rows of the table.
+/// The protocol that a value names or composes from parts. Whether the parts fit together is
+/// checked once their parameters are known. `own` are protocols that the file may name in addition
+/// to the rows of the table.
 ///
 /// A `preset` changes it, except for a recovery that the value names.
 pub(super) fn read(

@@ -71,9 +71,9 @@ pub(super) fn configure(protocol: &mut Protocol, section: &Section<'_>) -> Resul
             protocol.set(setting.table, setting.doc.key, value)
         })?;
     }
-    protocol.validate().map_err(|((_, part), wrong)| {
-        section.error(format!("invalid settings of {part}: {wrong}"))
-    })
+    protocol
+        .validate()
+        .map_err(|((_, part), wrong)| section.error(format!("invalid settings of {part}: {wrong}")))
 }
 
 /// The keys of `[endpoint]`: those of endpoints, and those of the parts.
@@ -88,8 +88,9 @@ pub(super) fn keys() -> &'static KeyList {
             name: "preset",
             kind: TomlType::Words(PRESETS.to_vec()),
             default: "none".into(),
-            meaning: "linux: the settings of Linux for endpoints and plain TCPs; other keys override it"
-                .into(),
+            meaning:
+                "linux: the settings of Linux for endpoints and plain TCPs; other keys override it"
+                    .into(),
         }];
         keys.extend(own.iter().map(Key::of));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();

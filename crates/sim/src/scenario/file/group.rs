@@ -16,7 +16,8 @@ use crate::keys;
 use crate::scenario::{MAX_DURATION, Media, Pattern, Traffic};
 use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, TomlType, readers, unnamed};
 
-/// Maximum number of flows of all groups together. With four links each, they reach the limit on links.
+/// Maximum number of flows of all groups together. With four links each, they reach the limit on
+/// links.
 pub(super) const MAX_FLOWS: usize = 500_000;
 
 /// Behaviours of receivers.
@@ -157,7 +158,8 @@ pub(super) struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Reads a group. `defaults` are those of `[endpoint]`, and `common` is that table, if there is one.
+    /// Reads a group. `defaults` are those of `[endpoint]`, and `common` is that table, if there is
+    /// one.
     pub(super) fn read(
         section: &Section<'a>,
         defaults: &EndpointConfig,
@@ -191,7 +193,8 @@ impl<'a> Group<'a> {
             if !traffic.is_connection() {
                 return Err(field.error("does not apply to datagrams: give the flows a `protocol`"));
             }
-            let why = "cannot be combined with `arrivals`, which has the sizes and times of transfers";
+            let why =
+                "cannot be combined with `arrivals`, which has the sizes and times of transfers";
             section.forbid(&["size", "start", "stop"], why)?;
             Plan::read(&field, packet_size(&traffic))
         });

@@ -163,7 +163,8 @@ pub(super) fn delay(field: &Field<'_>, traces: &Traces) -> Result<Delay> {
     let keys = ChangingDelayKeys::read(&section)?;
     let steps = match (keys.trace, keys.schedule) {
         (Some(field), None) => {
-            section.forbid(&["repeat"], "does not apply to a trace, which repeats at its last line")?;
+            section
+                .forbid(&["repeat"], "does not apply to a trace, which repeats at its last line")?;
             traces.delay(&field)?
         }
         (None, Some(field)) => {

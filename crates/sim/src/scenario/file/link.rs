@@ -286,7 +286,10 @@ fn rate(field: &Field<'_>, traces: &Traces) -> Result<LinkRate> {
         section.forbid(&["trace", "opportunities"], "the rate already has a `schedule`")?;
         return impairment::scheduled_rate(&section, &field, keys.repeat);
     }
-    section.forbid(&["repeat"], "does not apply to a trace, which repeats after its last opportunity")?;
+    section.forbid(
+        &["repeat"],
+        "does not apply to a trace, which repeats after its last opportunity",
+    )?;
     match (keys.trace, keys.opportunities) {
         (Some(field), None) => traces.rate(&field),
         (None, Some(field)) => Ok(opportunities(&field)?.into()),

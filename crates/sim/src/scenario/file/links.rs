@@ -122,8 +122,8 @@ impl Links {
         Ok(())
     }
 
-    /// Makes the kinds of all links, and checks that queues and routers suit the flows. Most links equal
-    /// one shortly before them.
+    /// Makes the kinds of all links, and checks that queues and routers suit the flows. Most links
+    /// equal one shortly before them.
     pub(super) fn kinds(
         &self,
         groups: &[Group<'_>],

@@ -97,7 +97,8 @@ impl Change<'_> {
         }
     }
 
-    /// Sets the value in the items that the next part of the key selects: `*`, a name, or a number from
+    /// Sets the value in the items that the next part of the key selects: `*`, a name, or a number
+    /// from
     /// 0. `+` appends an item.
     fn in_items(
         &self,
@@ -173,8 +174,8 @@ impl Change<'_> {
     }
 }
 
-/// True if a key under `*` concerns this item. Keys of connections skip groups of datagrams; no other
-/// array has these keys.
+/// True if a key under `*` concerns this item. Keys of connections skip groups of datagrams; no
+/// other array has these keys.
 fn concerns(item: &TomlNode, rest: &str) -> bool {
     let TomlValue::Table(table) = &item.value else { return true };
     let datagrams = DATAGRAMS.iter().any(|kind| table.get(kind).is_some());

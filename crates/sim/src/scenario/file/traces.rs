@@ -41,7 +41,8 @@ impl Traces {
     }
 }
 
-/// The contents of the file that `field` names, relative to the scenario's folder. A file is read once.
+/// The contents of the file that `field` names, relative to the scenario's folder. A file is read
+/// once.
 fn once<T: Clone>(
     known: &Mutex<BTreeMap<PathBuf, T>>,
     field: &Field<'_>,
