@@ -52,8 +52,8 @@ fn cut_short(group: &Group<'_>, end: Duration) -> Option<String> {
     let goes_on = group.arrivals.as_ref().is_some_and(|plan| plan.go_on_until(end));
     goes_on.then(|| {
         format!(
-            "flows `{}`: transfers begin until the run ends, so that the last of them do not end \
-             and completion times have no mean; give `arrivals` an earlier `until`",
+            "flows `{}`: transfers begin until the run ends, so the last ones do not complete and \
+             completion times have no mean; give `arrivals` an earlier `until`",
             group.name
         )
     })
@@ -95,7 +95,7 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
     };
     (!ignored.is_empty()).then(|| {
         format!(
-            "flows `{}`: {} {verb} no effect on {name}; leave {it} out, or see {which} that apply",
+            "flows `{}`: {} {verb} no effect on {name}; remove {it}, or see {which} that apply",
             group.name,
             ignored.join(", "),
         )
@@ -118,8 +118,8 @@ fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
             if own.packet_size != config.packet_size)
     })?;
     Some(format!(
-        "flows `{}` of {} have packets of {} bytes and flows `{}` of {}: compare them with \
-         `endpoint.packet_size` alike",
+        "flows `{}` of {} have packets of {} bytes and flows `{}` of {}: set one \
+         `endpoint.packet_size` for a comparison",
         group.name,
         stack.facts().name,
         config.packet_size,
@@ -139,10 +139,10 @@ fn ecn_without_marks(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) ->
     if !always && !config.ecn || forward.iter().any(marks) {
         return None;
     }
-    let what = if always { "go by ECN marks" } else { "negotiate ECN" };
+    let what = if always { "respond to ECN marks" } else { "negotiate ECN" };
     Some(format!(
-        "flows `{group}` {what} and no queue on their way marks packets: losses alone tell them \
-         of congestion; give a link `router = \"ecn-threshold\"` or \
+        "flows `{group}` {what} and no queue on their route marks packets: they learn of \
+         congestion by losses alone; give a link `router = \"ecn-threshold\"` or \
          `aqm = {{ kind = \"red\", ecn = true }}`"
     ))
 }
@@ -152,7 +152,7 @@ fn ecn_of_rate_based(group: &str, flow: &FlowConfig) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     (config.ecn && protocol.window.paces() && !protocol.window.answers_ecn()).then(|| {
         format!(
-            "flows `{group}` of `{}` do not negotiate ECN, whatever `ecn` says: the protocol \
+            "flows `{group}` of `{}` do not negotiate ECN even with `ecn = true`: the protocol \
              specifies no response to marks",
             protocol.name
         )
@@ -183,8 +183,8 @@ fn low_threshold<'a>(
     };
     forward.iter().find(too_low).map(|link| {
         format!(
-            "flows `{group}`: link `{}` marks before a seventh of the {pipe:.0} packets that fill \
-             the path wait, so that it may idle (RFC 8257 section 4.1); give it \
+            "flows `{group}`: the threshold of link `{}` is at most a seventh of the {pipe:.0} \
+             packets that fill the path, so the link may idle (RFC 8257 section 4.1); give it \
              `router = {{ kind = \"ecn-threshold\", threshold = {:.0} }}` or more",
             link.name,
             (pipe / 7.0).floor() + 1.0
@@ -216,8 +216,8 @@ fn no_router(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) -> Option<
     (!forward.iter().any(serves)).then(|| {
         let (kind, name) = (kind.name(), protocol.name);
         format!(
-            "no queue on the way of flows `{group}` has the router `{kind}`: unless one gives \
-             {name} the feedback, {consequence}; give the bottleneck `router = \"{kind}\"`"
+            "no queue on the route of flows `{group}` has the router `{kind}`: without its \
+             feedback to {name}, {consequence}; give the bottleneck `router = \"{kind}\"`"
         )
     })
 }
@@ -227,10 +227,12 @@ fn no_router(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) -> Option<
 fn without_class(kind: RouterKind) -> Option<&'static str> {
     match kind {
         RouterKind::Xcp | RouterKind::XcpPersistent => {
-            Some("their routers hand out what is left, which is next to nothing")
+            Some("their routers distribute the remaining capacity, which is close to zero")
         }
-        RouterKind::EcnThreshold => Some("above the threshold they alone yield"),
-        RouterKind::Estcp => Some("the traffic controller takes the others' queue for its flows'"),
+        RouterKind::EcnThreshold => Some("above the threshold only they reduce their rate"),
+        RouterKind::Estcp => {
+            Some("the traffic controller attributes the queue of the others to its own flows")
+        }
         RouterKind::Any | RouterKind::Xtcp | RouterKind::CongestionWarning => None,
     }
 }
@@ -351,9 +353,8 @@ fn short_phases(
     (target.as_secs_f64() < 10.0 * longest).then(|| {
         let rtt = Duration::from_secs_f64(longest);
         format!(
-            "the phases of {target} that flows `{group}` are to keep are shorter than ten times \
-             their RTT of {rtt}: a cut must have shown before a tenth of a phase is over; raise \
-             `target`"
+            "the phases of flows `{group}`, {target}, are shorter than ten times their RTT of \
+             {rtt}: the effect of a cut must show within a tenth of a phase; raise `target`"
         )
     })
 }
@@ -442,15 +443,15 @@ fn notices_without_notifier(
     let lossy = |link: &&&LinkConfig| link.kind.channel != ChannelConfig::Clean;
     let Some(first) = forward.iter().find(lossy) else {
         return silent.then(|| format!(
-            "flows `{group}` ask {asked}, and no link on their way corrupts any: {name} is plain \
-             sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
+            "flows `{group}` ask {asked}, and no link on their route corrupts any: {name} behaves \
+             like sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
         ));
     };
     let told = |link: &&LinkConfig| link.kind.notifier != NotifierConfig::Off;
     (!forward.iter().filter(|link| lossy(link)).any(told)).then(|| {
         format!(
-            "flows `{group}` ask {asked}, and no lossy link on their way has a notifier: {name} is \
-             plain sack here; give link `{}` `notifier = \"configured\"`",
+            "flows `{group}` ask {asked}, and no lossy link on their route has a notifier: {name} \
+             behaves like sack here; give link `{}` `notifier = \"configured\"`",
             first.name
         )
     })

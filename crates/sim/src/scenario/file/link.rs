@@ -247,7 +247,8 @@ impl LinkFields {
         }
         let arq = self.arq.flatten();
         if let (LinkRate::Trace(_), Some(ArqConfig { air_time: true, .. })) = (&rate, &arq) {
-            let message = "a rate trace has no opportunities for retransmissions";
+            let message =
+                "a rate trace cannot be combined with retransmissions that take time on the wire";
             return Err(self.spot.error(message).with_help("write `arq.air_time = false`"));
         }
         Ok(Rc::new(LinkPlan {

@@ -97,9 +97,8 @@ impl Change<'_> {
         }
     }
 
-    /// Sets the value in the items that the next part of the key selects: `*`, a name, or a number
-    /// from
-    /// 0. `+` appends an item.
+    /// Sets the value in the items that the next part of the key selects: `*` for all, a name, or a
+    /// number, counted from 0; `+` appends an item.
     fn in_items(
         &self,
         items: &mut Vec<TomlNode>,

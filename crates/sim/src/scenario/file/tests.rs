@@ -92,7 +92,11 @@ fn ecn_without_a_marking_queue_is_warned_of() {
     let plain = with(FIRST, &[]);
     assert_eq!(plain.warnings, Vec::<String>::new());
     let useless = with(FIRST, &[("flows.*.ecn", "true"), ("flows.*.protocol", "reno")]);
-    assert!(useless.warnings[0].contains("no queue on their way marks"), "{:?}", useless.warnings);
+    assert!(
+        useless.warnings[0].contains("no queue on their route marks"),
+        "{:?}",
+        useless.warnings
+    );
     let marking = "{ kind = \"red\", ecn = true }";
     let useful = with(FIRST, &[("flows.*.ecn", "true"), ("dumbbell.bottleneck.aqm", marking)]);
     assert_eq!(useful.warnings, Vec::<String>::new());
@@ -459,10 +463,10 @@ fn links_have_notifiers_where_flows_ask_for_them() {
     assert_eq!(notifier(&[ceten, measured], &lossy), (own, vec![]));
     let (spec, warnings) = notifier(&[ceten, off], &lossy);
     assert_eq!(spec, NotifierConfig::Off);
-    assert!(warnings[0].contains("no lossy link on their way has a notifier"), "{warnings:?}");
-    assert!(warnings[0].contains("ceten-a is plain sack here"), "{warnings:?}");
+    assert!(warnings[0].contains("no lossy link on their route has a notifier"), "{warnings:?}");
+    assert!(warnings[0].contains("ceten-a behaves like sack here"), "{warnings:?}");
     let (_, warnings) = notifier(&[("flows.clean.protocol", "sack-oracle")], &lossy);
-    assert!(warnings[0].contains("no link on their way corrupts any"), "{warnings:?}");
+    assert!(warnings[0].contains("no link on their route corrupts any"), "{warnings:?}");
 }
 
 #[test]
@@ -1221,11 +1225,7 @@ fn marks_above_a_threshold_are_asked_for_and_not_required() {
     let kind = ("dumbbell.bottleneck.router", "ecn-threshold");
     let low = with(FIRST, &[dctcp, kind, ("dumbbell.bottleneck.router.threshold", "3")]);
     assert_eq!(k(&low), Some(3));
-    assert!(
-        low.warnings[0].contains("marks before a seventh of the 75 packets"),
-        "{:?}",
-        low.warnings
-    );
+    assert!(low.warnings[0].contains("at most a seventh of the 75 packets"), "{:?}", low.warnings);
     // Without marks, it responds to losses.
     let none = with(FIRST, &[dctcp, ("dumbbell.bottleneck.router", "none")]);
     assert_eq!(k(&none), None);
@@ -1233,7 +1233,11 @@ fn marks_above_a_threshold_are_asked_for_and_not_required() {
     assert_eq!(none.warnings, Vec::<String>::new());
     let nowhere = [("dumbbell.bottleneck.router", "none"), ("dumbbell.access.router", "none")];
     let nowhere = with(FIRST, &[dctcp, nowhere[0], nowhere[1]]);
-    assert!(nowhere.warnings[0].contains("go by ECN marks and no queue"), "{:?}", nowhere.warnings);
+    assert!(
+        nowhere.warnings[0].contains("respond to ECN marks and no queue"),
+        "{:?}",
+        nowhere.warnings
+    );
     // With an AQM that marks, no router is needed.
     let red = "{ kind = \"red\", ecn = true }";
     assert_eq!(k(&with(FIRST, &[dctcp, ("dumbbell.bottleneck.aqm", red)])), None);
