@@ -1,4 +1,4 @@
-//! Prints the table of docs/validation.md: `preset = "linux"` beside measurements of Linux 6.18.
+//! Prints the table of docs/validation.md: `preset = "linux"` and measurements of Linux 6.18.
 //!
 //! ```sh
 //! cargo run --release -p windward-sim --no-default-features --example linux [seeds] [key=value]...

@@ -26,7 +26,7 @@ pub struct Metric<T, C> {
     meaning: &'static str,
     /// The kinds of flows that have it; it is absent from the rows of others.
     pub of: Kinds,
-    /// How groups of flows, and rows that stand for many transfers, sum it up; `None` if they do
+    /// The rule by which groups of flows, and rows of many transfers, sum it up; `None` if they do
     /// not.
     pub groups: Option<Rule>,
     /// Its name in expressions, and the rule by which a group has one number there.

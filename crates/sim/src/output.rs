@@ -1,7 +1,7 @@
 //! Output files at paths that users choose.
 //!
-//! A regular file appears whole or not at all: it is written under a hidden name beside its own and
-//! renamed in the end, with the mode and the owner of the file that it replaces. A symbolic link
+//! A regular file appears whole or not at all: it is written under a hidden name in the same folder
+//! and then renamed, with the mode and the owner of the file that it replaces. A symbolic link
 //! stays, and what it names is written. A device, a pipe and standard output (`-`, where a command
 //! takes one file) are written to directly, as `cat >` would.
 //!

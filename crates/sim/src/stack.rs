@@ -350,7 +350,7 @@ pub enum FrameFacts {
 pub struct StackReport {
     /// Congestion window of the sender, bytes.
     pub cwnd: u64,
-    /// Slow start threshold of the sender, bytes; `None` if there is none yet, or never.
+    /// Slow start threshold of the sender, bytes; `None` without one.
     pub ssthresh: Option<u64>,
     /// Bytes sent that are neither acknowledged nor deemed lost.
     pub in_flight: u64,

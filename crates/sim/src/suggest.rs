@@ -67,12 +67,12 @@ mod tests {
     #[test]
     fn hints_do_not_mislead() {
         let ids = ["E3", "L1", "L3", "xcp", "copa", "lr2008-fig3"];
-        // But for its case it is one of them, whatever stands before it.
+        // Except for its case it equals a candidate, in any position.
         assert_eq!(near("l3", ids), Some("L3"));
-        // One of two letters, three of four: other words.
+        // One wrong letter of two, or three of four, make other words.
         assert_eq!(near("L9", ids), None);
         assert_eq!(near("nope", ids), None);
-        // One of three and of four letters, two of eleven.
+        // One wrong letter of three or four, or two of eleven, are typing errors.
         assert_eq!(near("xpc", ids), Some("xcp"));
         assert_eq!(near("cpoa", ids), Some("copa"));
         assert_eq!(near("lr2008fgi3", ids), Some("lr2008-fig3"));

@@ -425,7 +425,7 @@ mod tests {
         // reports is at least 24/256 = 0.094: X = 1000 / (0.4 sqrt(0.0625)) = 10 000 at most, and
         // ten times that is less. More than four reports are there at 5 s, and again at 10 s.
         assert_eq!(tripped(0, 0.1), (2, Some(5.0), 1000.0));
-        // Counted from the first report that tells of anything.
+        // Counted from the first report with any packet.
         assert_eq!(tripped(20, 0.1), (2, Some(25.0), 1000.0));
         // 4 %, 10/256 = 0.039: X = 1000 / (0.4 sqrt(0.026)) = 15 500. The bound lies at 6 %. The
         // full equation would have tripped: 4 x 0.4 x 3 sqrt(0.0146) x 0.039 x 1.05 = 0.0238 more

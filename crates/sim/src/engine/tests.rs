@@ -658,7 +658,7 @@ fn halving_windows_fill_a_link_with_a_queue_of_a_bandwidth_delay_product() {
 
 /// Mathis et al. 1997: packets/RTT x sqrt(3 / (2 p)). It assumes losses one at a time, regularly,
 /// and no timeout. Random losses lie unevenly, and from about 1 % on a window of some 12 packets
-/// often loses two, which ends Reno in a timeout: so 20 %, and SACK beside it up to 1 %.
+/// often loses two, which leads to a timeout of Reno: hence 20 %, and SACK only up to 1 %.
 #[test]
 fn reno_and_sack_follow_the_inverse_square_root_of_the_loss_rate() {
     for (protocol, p) in [

@@ -270,7 +270,7 @@ impl fmt::Display for TomlValue {
 /// The lines of a text.
 struct Lines<'a> {
     text: &'a str,
-    /// The bytes at which lines begin, but for the first.
+    /// The bytes at which lines begin, except for the first.
     starts: Vec<usize>,
 }
 

@@ -50,7 +50,7 @@ impl Texts {
         self.ends.push((self.text.len(), text.is_some()));
     }
 
-    /// How many cells there are.
+    /// Number of cells.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -102,7 +102,7 @@ impl Values {
         }
     }
 
-    /// How many cells there are.
+    /// Number of cells.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(texts) => texts.len(),

@@ -48,7 +48,7 @@ fn a_shorter_route_lets_packets_overtake() {
 fn jitter_reorders_unless_in_order() {
     // Uniform from 0 to 2 ms: one packet comes after the next if its jitter is more than 1 ms above
     // that of the other, with probability 1/8, and never after the one after that. Five standard
-    // errors of 20 000 packets, whose fates depend on those beside them: 5 sqrt(2 / 8 / 20000).
+    // errors of 20 000 packets, which depend on their neighbours: 5 sqrt(2 / 8 / 20000).
     let long = ("duration", "20s");
     let free = wire(&[long, ("links.wire.jitter", "{ amount = '2ms', in_order = false }")]);
     let share = free.reordered as f64 / free.delivered as f64;
@@ -89,7 +89,7 @@ fn outages_hold_or_drop() {
 #[test]
 fn a_scheduled_rate_carries_what_it_allows() {
     // 16 Mbit/s offered to 8, 0.8 and 8 Mbit/s for a second each, with 10 packets of queue: 1000,
-    // 100 and 1000 packets leave, but for one in transmission.
+    // 100 and 1000 packets leave, except for one in transmission.
     let rates = "{ schedule = [{ at = '0s', rate = '8Mbit' }, { at = '1s', rate = '0.8Mbit' },
                                { at = '2s', rate = '8Mbit' }] }";
     let changes = [

@@ -89,7 +89,7 @@ fn aqms_that_aim_at_a_short_queue_keep_it_and_the_wire_busy() {
 
 #[test]
 fn flow_queues_protect_the_few_packets_of_a_sparse_flow() {
-    // A packet every 20 ms beside four bulk flows: alone in its queue it waits for one packet at
+    // A packet every 20 ms next to four bulk flows: alone in its queue it waits for one packet at
     // most, so that none is lost; DropTail loses some.
     let lost = |aqm| {
         let changes = [
@@ -264,7 +264,7 @@ impl MakeRouter for Outside {
 
 #[test]
 fn dualpi2_lets_scalable_and_classic_flows_share() {
-    // 40 Mbit/s and 20 ms of RTT. DCTCP's flows are told to be L4S on the way.
+    // 40 Mbit/s and 20 ms of RTT. Packets of the DCTCP flows are relabelled as L4S.
     let base = "
         duration = '60s'
         warmup = '20s'

@@ -473,7 +473,7 @@ fn links_have_notifiers_where_flows_ask_for_them() {
 fn a_link_has_one_router() {
     let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
     file.set("flows.clean.protocol", "xcp").unwrap();
-    // XCP beside TCP is the user's business.
+    // XCP and TCP may share a queue.
     file.build().unwrap();
     file.set("flows.lossy.protocol", "lr-xtcp").unwrap();
     let message = file.build().unwrap_err().to_string();
@@ -915,7 +915,7 @@ fn flows_that_need_their_own_class_are_warned_of_flows_that_fill_their_queue() {
         own[0].clone()
     };
     // Beside a NewReno flow, the first has 0.13 and the second 0.02 of its throughput
-    // (matrix-beside-newreno); of the third estcp2010 says so.
+    // (matrix-beside-newreno); for the third, estcp2010 states it.
     for protocol in ["xcp", "dctcp", "estcp"] {
         let said = crowded(&[("flows.clean.protocol", protocol)]);
         let who =
