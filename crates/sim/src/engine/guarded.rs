@@ -87,7 +87,7 @@ impl Guarded {
     fn panicked(&mut self, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        let text = text.unwrap_or("without a message");
+        let text = text.unwrap_or("no message");
         self.given_up = Some(format!("{} panicked: {text}", self.stack.facts().name).into());
         let connection = self.connection.take();
         // The destructor may panic too.

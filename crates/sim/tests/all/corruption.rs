@@ -28,9 +28,9 @@ fn flow(protocol: &str, changes: &[(&str, &str)]) -> FlowOutcome {
 
 #[test]
 fn every_kind_of_notification_works() {
-    // Mathis et al. 1997 give sack sqrt(1.5 / 0.01) = 12 of the 125 packets in flight that the
-    // path holds. Who knows which losses are corruption is far above that, and who knows how many
-    // clearly: how far depends on how well p is known by then.
+    // Mathis et al. 1997 give sack sqrt(1.5 / 0.01) = 12 of the 125 packets in flight that the path
+    // holds. A sender that knows which losses are corruption exceeds this by far, and one that
+    // knows how many exceeds it clearly, depending on the accuracy of p.
     let sack = flow("sack", &[]).goodput_bps;
     assert!(sack < 0.15 * 10e6, "{sack}");
     for (protocol, gain) in [("sack-oracle", 4.0), ("ceten-p", 1.5), ("ceten-a", 1.5)] {

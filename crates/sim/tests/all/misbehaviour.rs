@@ -84,8 +84,8 @@ fn optimism_hides_losses() {
 
 #[test]
 fn acknowledging_ahead_shortens_the_round_trip() {
-    // A window of 10 packets for each 40 ms is 2 Mbit/s. What runs ahead by 10 has twice as many
-    // under way.
+    // A window of 10 packets for each 40 ms is 2 Mbit/s. Acknowledging 10 packets ahead keeps twice
+    // as many under way.
     let flow = "protocol = 'newreno', rwnd = 10";
     let honest = alone(flow, "").flows[0].throughput_bps;
     let ahead = alone(&format!("{flow}, receiver = {{ kind = 'optimistic', ahead = 10 }}"), "");
@@ -140,25 +140,26 @@ fn hidden_marks_win_a_queue_that_marks() {
     // Two honest flows share the link, though not evenly in so short a time.
     let honest = share("honest");
     assert!((0.25..0.75).contains(&honest), "{honest}");
-    // The liar has more than twice as much as the other.
+    // The misbehaving flow has more than twice the share of the other.
     let liar = share("hides-marks");
     assert!(liar > 2.0 / 3.0, "{liar}");
 }
 
 #[test]
 fn forged_grants_overrun_a_queue_and_forged_marks_starve_a_flow() {
-    // Honest XCP loses nothing; granted a megabyte a second in every packet it overruns any queue.
+    // Honest XCP loses no packet. With a megabyte a second granted in every packet, it overruns any
+    // queue.
     let honest = alone("protocol = 'xcp'", "");
     assert_eq!(honest.links.iter().map(|link| link.dropped).sum::<u64>(), 0);
     let granted = alone("protocol = 'xcp'", "router = { kind = 'forged', grant = 1e6 }");
     assert!(granted.flows[0].true_loss > 0.02, "{}", granted.flows[0].true_loss);
-    // Marks on everything hold DCTCP at its least window: two packets of 40 ms, 0.4 Mbit/s, or
+    // Marks on all packets hold DCTCP at its minimum window: two packets per 40 ms, 0.4 Mbit/s, or
     // fewer.
     let marked = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'all' }");
     assert!(marked.flows[0].throughput_bps < 0.5e6, "{}", marked.flows[0].throughput_bps);
     let full = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'none' }");
     assert!(full.flows[0].throughput_bps > 8e6, "{}", full.flows[0].throughput_bps);
-    // The same for XTCP's flag, and an honest window under it.
+    // The same for the flag of XTCP.
     let flagged = alone("protocol = 'lr-xtcp'", "router = { kind = 'forged', marks = 'all' }");
     assert!(flagged.flows[0].throughput_bps < 0.5e6, "{}", flagged.flows[0].throughput_bps);
 }
@@ -171,7 +172,7 @@ fn a_fixed_window_does_not_yield() {
          flows = [{ group = 'greedy', protocol = { window = 'fixed-window', recovery = 'sack' }, \
          fixed_window = { window = 100 } },\n{ group = 'newreno', protocol = 'newreno' }]";
     let outcome = outcome(text);
-    // A hundred packets do not fit into 50 on the path and 20 in the queue: it keeps the queue
+    // A hundred packets exceed the 50 on the path and 20 in the queue: the flow keeps the queue
     // full.
     assert!(outcome.flows[0].goodput_bps > 8e6, "{}", outcome.flows[0].goodput_bps);
     assert!((outcome.flows[0].mean_cwnd_packets.unwrap() - 100.0).abs() < 1e-9);
