@@ -219,7 +219,7 @@ struct Crossing {
     asks_for_notices: bool,
 }
 
-/// Index of a group; [`MAX_GROUPS`] fits.
+/// Index of a group; `MAX_GROUPS` fits into it.
 type GroupId = u16;
 
 impl Crossing {
