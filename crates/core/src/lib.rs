@@ -4,10 +4,16 @@
 //! randomness are arguments. The same code therefore runs in virtual time, between network
 //! namespaces and in real endpoints.
 //!
-//! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] has the packets and
-//! [`wire`] their bytes; [`network`] has the queues, routers and channels on their way;
-//! [`endpoint`] sends and receives them, along four axes; [`protocols`] composes these by name.
-//! [`part`] is the description that each part gives of itself.
+//! The modules, in reading order; each uses only those before it, except that
+//! [`endpoint::Sender`] is made from a [`protocols::Protocol`]:
+//!
+//! - [`units`]: time, rates, probabilities and their texts. [`rng`]: streams of random numbers.
+//! - [`part`]: the description that each part gives of itself, with its parameters.
+//! - [`packet`]: packets and their headers. [`wire`]: their bytes.
+//! - [`network`]: links, AQMs, routers, loss channels, impairments and notifiers.
+//! - [`endpoint`]: senders and receivers. The axes are `window` (congestion controllers),
+//!   `recovery`, `discrimination` and `feedback`; `estimator` has their measurements.
+//! - [`protocols`]: the table of protocols, each a row of parts.
 //!
 //! A caller asks a sender for packets and gives it the acknowledgments that arrive:
 //!

@@ -1,4 +1,4 @@
-//! Prints the table of docs/validation.md: `preset = "linux"` beside measurements of Linux 6.18.
+//! Prints the table of docs/validation.md: `preset = "linux"` and measurements of Linux 6.18.
 //!
 //! ```sh
 //! cargo run --release -p windward-sim --no-default-features --example linux [seeds] [key=value]...
@@ -10,7 +10,7 @@ use std::error::Error;
 
 use windward_sim::scenario::file::ScenarioFile;
 
-/// Of 1500 bytes on the wire, as iperf3 counts.
+/// Payload of 1500 bytes on the wire, as iperf3 counts it, as a share.
 const PAYLOAD: f64 = 1448.0 / 1500.0;
 const LOSSES: [f64; 5] = [0.0, 0.001, 0.01, 0.05, 0.1];
 /// Payload, Mbit/s, by loss.

@@ -1,5 +1,5 @@
-//! A scenario from TOML text, stepped second by second, flows and links looked at on the way, the
-//! outcome written as JSON:
+//! Reads a scenario from TOML text, advances it second by second, prints its flows and links, and
+//! writes the outcome as JSON:
 //!
 //! ```sh
 //! cargo run --example step -p windward-sim

@@ -1,4 +1,4 @@
-//! Programs side by side on one emulated link: what each run measured.
+//! Measurements of runs of programs side by side on one emulated link.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ pub struct Measured {
     pub goodput_bps: f64,
     /// Bits per second of IP packets that reached its receiver, duplicates included.
     pub arrived_bps: f64,
-    /// Packets that came to the link for each that it delivered.
+    /// Ratio of the packets that arrived at the link to those that it delivered.
     pub sent_per_delivered: f64,
     /// Mean queue length of the link, packets.
     pub mean_queue_packets: f64,
     /// Largest IP packet that reached the receiver, bytes.
     pub packet_size: u32,
-    /// True if the program counted the goodput, which is unique data; false if the port counted what
-    /// arrived.
+    /// True if the program counted the goodput, which is unique data; false if the port counted
+    /// what arrived.
     pub counted_by_program: bool,
 }
 
@@ -34,9 +34,9 @@ pub struct Beside {
 pub struct Run {
     /// Name of the program.
     pub program: String,
-    /// Share of packets that the link loses on the way of the data.
+    /// Loss rate of the link in the direction of data.
     pub loss: f64,
-    /// Seed of everything random at the link.
+    /// Seed of the random streams of the link.
     pub seed: u64,
     /// The program alone; absent if `unusable` says why.
     pub alone: Option<Measured>,
@@ -46,12 +46,12 @@ pub struct Run {
     pub beside: Option<Beside>,
     /// The same in virtual time.
     pub simulated_beside: Option<Beside>,
-    /// Share of packets that the emulator delivered more than a millisecond late, in the worst emulation
-    /// that counts here.
+    /// Share of packets that the emulator delivered more than a millisecond late, in the worst
+    /// emulation that counts here.
     pub late_share: f64,
-    /// Share of the time for which the programs at the most starved end waited for a CPU, in the worst
-    /// emulation that counts here; absent where the kernel does not count it.
+    /// Share of the time for which the programs of the end with the longest waits waited for a CPU,
+    /// in the worst emulation that counts here; absent where the kernel does not count it.
     pub programs_waited_share: Option<f64>,
-    /// Reason why something is missing.
+    /// Reason why measurements are missing.
     pub unusable: Option<String>,
 }

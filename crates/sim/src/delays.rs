@@ -1,14 +1,14 @@
-//! Delays of many packets in little memory: counts in buckets of constant relative width.
+//! Histogram of delays: counts in buckets of constant relative width.
 
 use serde::{Deserialize, Serialize};
 use windward_core::units::Duration;
 
-/// Buckets of an octave, as a power of two.
+/// Number of buckets per octave, as a power of two.
 const BITS: u32 = 6;
 const OCTAVE: u64 = 1 << BITS;
 
-/// One-way delays. Count, mean, least and greatest are exact; quantiles are those of buckets a 64th
-/// of their value wide, and so within 0.8 % of the delay that they stand for.
+/// One-way delays. Count, mean, minimum and maximum are exact. Quantiles are those of buckets a
+/// 64th of their value wide, and thus within 0.8 % of the delay.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Delays {
     count: u64,
@@ -20,7 +20,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Adds one.
+    /// Adds a delay.
     pub(crate) fn add(&mut self, delay: Duration) {
         let ps = delay.as_ps();
         self.least = if self.count == 0 { ps } else { self.least.min(ps) };
@@ -34,33 +34,34 @@ impl Delays {
         self.buckets[bucket] += 1;
     }
 
-    /// How many there are.
+    /// Number of delays.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their mean, if there are any.
+    /// Mean; `None` without delays.
     pub fn mean(&self) -> Option<Duration> {
         let mean = self.sum.checked_div(u128::from(self.count))?;
         Some(Duration::from_ps(mean as u64))
     }
 
-    /// The least of them, if there are any.
+    /// Minimum; `None` without delays.
     pub fn least(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_ps(self.least))
     }
 
-    /// The greatest of them, if there are any.
+    /// Maximum; `None` without delays.
     pub fn greatest(&self) -> Option<Duration> {
         (self.count > 0).then(|| Duration::from_ps(self.greatest))
     }
 
-    /// The delay that this share of them, from 0 to 1, does not exceed, if there are any.
+    /// Quantile: the delay that this share of them, from 0 to 1, does not exceed; `None` without
+    /// delays.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         if self.count == 0 {
             return None;
         }
-        // Rounding shall not cost a rank.
+        // Rounding must not lose a rank.
         let rank = ((share * self.count as f64 - 1e-9).ceil() as u64).clamp(1, self.count);
         if rank == 1 {
             return self.least();

@@ -1,17 +1,18 @@
-//! Text files that users write, read with a limit: a device that never ends is an error, not a hang.
+//! Text files of users, read with a size limit, so that a device without end is an error and not a
+//! hang.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// The largest settings, tables and experiments, bytes: what people write by hand is far smaller.
+/// Maximum size of settings, tables and experiments, bytes. Files written by hand are far smaller.
 pub const LARGEST_SETTINGS: u64 = 4 << 20;
 
 /// Reads a file of UTF-8 text, of at most `largest` bytes.
 ///
 /// # Errors
-/// If the system does not let it, the file is larger ([`ErrorKind::FileTooLarge`]) or it is not UTF-8
-/// ([`ErrorKind::InvalidData`]).
+/// If the system does not let it, the file is larger ([`ErrorKind::FileTooLarge`]) or it is not
+/// UTF-8 ([`ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, largest: u64) -> io::Result<String> {
     text(read(File::open(path)?, largest)?)
 }
@@ -19,7 +20,7 @@ pub fn read_text(path: &Path, largest: u64) -> io::Result<String> {
 /// Reads all of `source`, of at most `largest` bytes.
 ///
 /// # Errors
-/// What reading gives, and [`ErrorKind::FileTooLarge`].
+/// Errors of `source`, and [`ErrorKind::FileTooLarge`].
 pub fn read(source: impl Read, largest: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -47,7 +48,7 @@ mod tests {
         assert_eq!(read(&b"12345"[..], 5).unwrap(), b"12345");
         let error = read(&b"123456"[..], 5).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::FileTooLarge);
-        // A source that never ends.
+        // A source without end.
         let error = read(io::repeat(b'x'), 2 << 20).unwrap_err();
         assert_eq!(error.to_string(), "it is larger than 2 MiB");
     }

@@ -1,10 +1,21 @@
 //! The deterministic packet simulator of Windward.
 //!
-//! [`scenario`] says what to run and reads it from TOML; [`Simulation`] runs it; [`Outcome`]
-//! is what was measured, and [`metric`] what each quantity means. [`stack`] is where connections of other
-//! code come in. [`record`] writes outcomes as JSON, [`trace`] samples a run on its way,
-//! [`table`] writes rows as CSV or Parquet, into files that [`output`] leaves whole or not at
-//! all; [`suggest`] finds the word that was meant.
+//! A [`Scenario`] describes a run, and [`scenario::file`] reads one from TOML. [`Simulation`] runs
+//! it, and [`Outcome`] has the measurements.
+//!
+//! The modules, in reading order; each uses only those before it, except that `engine` takes the
+//! instants of samples from [`trace`]:
+//!
+//! - [`input`], [`text`] and [`suggest`]: limits on files, safe texts, and the nearest valid word.
+//! - [`strict_toml`]: reads TOML files whose keys are declared, with errors that name the place.
+//! - [`stack`]: the interface for connections of other code.
+//! - [`scenario`]: links, flows, their settings and [`Name`]s. [`scenario::file`]: scenario files.
+//! - [`table`]: rows as CSV or Parquet, and tables in memory.
+//! - [`metric`] and `outcome`: each measured quantity, described once. [`Delays`]: a histogram.
+//! - `engine`: the event queue, the links and the flows. [`Simulation`], [`Observer`] and [`run`].
+//! - [`output`]: files that appear whole or not at all.
+//! - [`trace`]: time series of a run. [`record`]: outcomes as JSON and as tables.
+//! - [`comparison`]: measurements of programs side by side; it uses no other module.
 //!
 //! ```
 //! use windward_sim::scenario::file::ScenarioFile;
@@ -23,7 +34,7 @@
 //! "#;
 //! let mut file = ScenarioFile::parse("inline.toml", text)?;
 //! let alone = windward_sim::run(&file.build()?);
-//! // One flow of NewReno fills a link with a queue of more than its bandwidth times its delay,
+//! // One NewReno flow fills a link whose queue is larger than the bandwidth-delay product,
 //! // 5 Mbit/s times 60 ms or 37.5 packets.
 //! assert!(alone.links.iter().any(|link| link.utilization > 0.95));
 //!
@@ -34,9 +45,9 @@
 //! # Ok::<(), windward_sim::scenario::file::ScenarioError>(())
 //! ```
 //!
-//! `examples/step.rs` steps a run and looks at flows and links on the way.
+//! `examples/step.rs` advances a run in steps and prints the state of flows and links.
 //!
-//! The feature `parquet`, on by default, is what [`table`] needs to write Parquet.
+//! The feature `parquet`, on by default, lets [`table`] write Parquet.
 
 pub mod comparison;
 mod delays;

@@ -1,9 +1,9 @@
-//! What a run measures, each quantity described once.
+//! Metrics: the quantities that a run measures, each described once.
 //!
-//! A [`Metric`] has a name, a unit, a meaning, the kinds of flows that have it and the rule by which
-//! groups of flows sum it up. JSON, CSV, Parquet, Arrow, the quantities of expressions and the tables in
-//! docs/outputs.md and docs/experiments.md all follow from the lists of metrics in `outcome.rs`. To add
-//! one: a line there, and the place in the engine that measures it.
+//! A [`Metric`] has a name, a unit, a meaning, the kinds of flows that have it and the rule by
+//! which groups of flows sum it up. JSON, CSV, Parquet, Arrow, the quantities of expressions and
+//! the tables in docs/outputs.md and docs/experiments.md all follow from the lists of metrics in
+//! `outcome.rs`. To add one: a line there, and the place in the engine that measures it.
 
 use std::fmt;
 
@@ -13,34 +13,36 @@ use windward_core::units::{Duration, Time};
 use crate::scenario::{Pattern, Traffic};
 use crate::table::{Cell, Column, Kind};
 
-/// One measured quantity of rows of type `T`, read with the help of what they are rows of.
+/// One measured quantity of rows of type `T`, read from a row and its whole, of type `C`.
 #[derive(Debug)]
 pub struct Metric<T, C> {
     /// Its key in JSON and its column in tables; ends in its [`Unit`].
     pub name: &'static str,
-    /// The object that it is in within the JSON object of its row, and its key there.
+    /// The object within the JSON object of its row that contains it, and its key there.
     pub(crate) object: Option<(&'static str, &'static str)>,
     /// The unit of its values.
     pub unit: Unit,
     /// Its description, as the documentation of a field has it.
     meaning: &'static str,
-    /// The kinds of flows that have it; what they do not have is absent.
+    /// The kinds of flows that have it; it is absent from the rows of others.
     pub of: Kinds,
-    /// How groups of flows, and rows that stand for many transfers, sum it up; `None` if they do not.
+    /// The rule by which groups of flows, and rows of many transfers, sum it up; `None` if they do
+    /// not.
     pub groups: Option<Rule>,
-    /// Its name in expressions, and how the flows of a group become one number there.
+    /// Its name in expressions, and the rule by which a group has one number there.
     pub quantity: Option<(&'static str, Rule)>,
-    /// Does a sweep write it for each flow of each run?
+    /// True if a sweep writes it for each flow of each run.
     pub in_flow_rows: bool,
-    /// Its place among the columns that a row of a sweep has for each group or link; `None` without one.
+    /// Its place among the columns that a row of a sweep has for each group or link; `None` without
+    /// one.
     pub in_run_rows: Option<u8>,
-    /// Is it for the library alone, and in no file?
+    /// True if only the library has it, and no file.
     pub internal: bool,
-    /// What its cells hold.
+    /// The kind of its cells.
     pub kind: Kind,
-    /// Is it absent from some rows?
+    /// True if it is absent from some rows.
     pub optional: bool,
-    /// Is there a value in each row, finite or not?
+    /// True if every row has a value, finite or not.
     always: bool,
     read: Read<T, C>,
 }
@@ -53,7 +55,7 @@ type Read<T, C> = for<'a> fn(&'a T, &'a C) -> Cell<'a>;
 pub enum Unit {
     /// A text.
     Text,
-    /// A number of packets, flows, events or the like.
+    /// A number of packets, flows, events or similar things.
     Count,
     /// Packets.
     Packets,
@@ -133,7 +135,7 @@ impl Kinds {
     }
 }
 
-/// The simulated kinds in words; empty for all of them.
+/// Writes the simulated kinds in words; nothing for all of them.
 impl fmt::Display for Kinds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let connections = match (self.has(Kinds::TRANSPORT), self.has(Kinds::STACK)) {
@@ -155,7 +157,7 @@ impl fmt::Display for Kinds {
     }
 }
 
-/// How the values of several flows become one. Flows that do not have the metric are left out.
+/// The rule by which the values of several flows become one. Flows without the metric are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// Their sum.
@@ -164,7 +166,7 @@ pub enum Rule {
     Mean,
     /// The mean of those that are not zero; zero if all are.
     MeanOfMeasured,
-    /// The greatest of them.
+    /// Their maximum.
     Greatest,
 }
 
@@ -179,12 +181,12 @@ impl Rule {
         }
     }
 
-    /// True if what it makes of some flows and of others gives, by the rule, what it makes of all.
+    /// True if the rule can be applied to the results for parts of a group.
     pub(crate) fn adds_up(self) -> bool {
         matches!(self, Rule::Sum | Rule::Greatest)
     }
 
-    /// One number from those of several flows; not a number if there is none.
+    /// Combines the numbers of several flows into one; NaN without numbers.
     pub fn combine(self, values: impl Iterator<Item = f64>) -> f64 {
         let mut sum = None;
         let count = values.map(|value| u32::from(Some(value).add_to(&mut sum, self))).sum();
@@ -213,91 +215,91 @@ impl<T, C> Metric<T, C> {
         }
     }
 
-    /// Only flows of these kinds have it.
+    /// Sets the kinds of flows that have it.
     #[must_use]
     pub const fn of(self, of: Kinds) -> Self {
         Metric { of, ..self }
     }
 
-    /// Groups of flows have it, by this rule.
+    /// Sets the rule by which groups of flows have it.
     #[must_use]
     pub const fn groups(self, rule: Rule) -> Self {
         Metric { groups: Some(rule), ..self }
     }
 
-    /// Expressions call it so; the flows of a group become one number by the rule.
+    /// Sets its name in expressions, and the rule by which a group has one number.
     #[must_use]
     pub const fn quantity(self, name: &'static str, rule: Rule) -> Self {
         Metric { quantity: Some((name, rule)), ..self }
     }
 
-    /// A sweep writes it for each flow of each run.
+    /// Makes a sweep write it for each flow of each run.
     #[must_use]
     pub const fn in_flow_rows(self) -> Self {
         Metric { in_flow_rows: true, ..self }
     }
 
-    /// It has this place among the columns of each group or link in the rows of a sweep.
+    /// Sets its place among the columns of each group or link in the rows of a sweep.
     #[must_use]
     pub const fn in_run_rows(self, place: u8) -> Self {
         Metric { in_run_rows: Some(place), ..self }
     }
 
-    /// It is for the library alone, and in no file.
+    /// Keeps it out of files: only the library has it.
     #[must_use]
     pub const fn internal(self) -> Self {
         Metric { internal: true, ..self }
     }
 
-    /// Expressions call it so. It is one number of one link or of the run.
+    /// Sets its name in expressions, for one number of a link or of the run.
     #[must_use]
     pub const fn called(self, name: &'static str) -> Self {
         self.quantity(name, Rule::Sum)
     }
 
-    /// Describes it.
+    /// Sets its description.
     #[must_use]
     pub const fn means(self, meaning: &'static str) -> Self {
         Metric { meaning, ..self }
     }
 
-    /// It is in an object within its row; its name is `OBJECT.KEY`.
+    /// Puts it into an object within its row; its name is `OBJECT.KEY`.
     pub(crate) fn nested(self) -> Self {
         Metric { object: self.name.split_once('.'), ..self }
     }
 
-    /// Each row has it, and a number that is not finite is a value.
+    /// Declares that every row has a value, which need not be finite.
     #[must_use]
     pub const fn always(self) -> Self {
         Metric { always: true, ..self }
     }
 
-    /// Some rows do not have it.
+    /// Declares that it is absent from some rows.
     #[must_use]
     pub const fn sometimes(self) -> Self {
         Metric { optional: true, ..self }
     }
 
-    /// Read by `read`, which gives cells of this kind.
+    /// Sets how it is read: `read` returns cells of this kind.
     #[must_use]
     pub const fn reads(self, kind: Kind, read: Read<T, C>) -> Self {
         // Columns of real numbers may be empty, since 0/0 has no value.
         Metric { kind, optional: matches!(kind, Kind::Real), read, ..self }
     }
 
-    /// Read by `read`, which gives texts.
+    /// Sets how it is read: `read` returns texts.
     #[must_use]
     pub const fn words(self, read: Read<T, C>) -> Self {
         self.reads(Kind::Text, read)
     }
 
-    /// Read by `read`, which gives real numbers.
+    /// Sets how it is read: `read` returns real numbers.
     #[must_use]
     pub const fn real(self, read: Read<T, C>) -> Self {
         self.reads(Kind::Real, read)
     }
 
-    /// Read by `read`, which gives whole numbers.
+    /// Sets how it is read: `read` returns whole numbers.
     #[must_use]
     pub const fn whole(self, read: Read<T, C>) -> Self {
         self.reads(Kind::Count, read)
@@ -382,21 +384,21 @@ pub const fn share<T, C>(name: &'static str) -> Metric<T, C> {
 pub(crate) trait Measured: Copy {
     const KIND: Kind;
     const OPTIONAL: bool = false;
-    /// The sum of no values of flows that have it.
+    /// Initial value of a sum over flows that have it.
     const NOTHING: Self;
-    /// As it is kept between two processes: times as picoseconds.
+    /// Its form in files between processes: times as picoseconds.
     type Kept: Serialize + for<'de> Deserialize<'de>;
 
     fn cell(self) -> Cell<'static>;
     fn kept(self) -> Self::Kept;
     fn of_kept(kept: Self::Kept) -> Self;
 
-    /// Adds it to the sum of several by a rule. True if it counts.
+    /// Adds it to a sum by a rule. Returns true if it counts.
     fn add_to(self, _sum: &mut Self, _rule: Rule) -> bool {
         false
     }
 
-    /// A sum of so many values that count becomes what the rule says.
+    /// Turns a sum of `count` values that count into the result of the rule.
     fn finish(&mut self, _rule: Rule, _count: u32) {}
 }
 
@@ -535,7 +537,7 @@ pub(crate) mod kept {
     }
 }
 
-/// A row that has the metrics of `M`, perhaps.
+/// A row that may have the metrics of `M`.
 pub(crate) trait Has<M>: 'static {
     /// Those metrics, if the row has them.
     fn part(&self) -> Option<&M>;
@@ -547,8 +549,8 @@ impl<T: 'static> Has<T> for T {
     }
 }
 
-/// Makes a struct of measured values, and the list of their metrics. The description of a metric is the
-/// documentation of its field. Values that are `summed` can also be added up by their rules.
+/// Declares a struct of measured values, and the list of their metrics. The description of a metric
+/// is the documentation of its field. Values that are `summed` can also be added up by their rules.
 macro_rules! measured {
     (
         $(#[$attr:meta])*
@@ -595,7 +597,8 @@ macro_rules! measured {
     };
     (@sum $name:ident: $($(#[doc = $meaning:literal])+ $field:ident: $type:ty = $about:expr;)+) => {
         impl $name {
-            /// Adds those metrics of another whose rule `is_wanted`. Counts the values that were added.
+            /// Adds the metrics of another whose rule `is_wanted`. Counts the values that were
+            /// added.
             pub(crate) fn add(
                 &mut self,
                 other: &Self,
@@ -612,8 +615,8 @@ macro_rules! measured {
                 })+
             }
 
-            /// The metrics of a flow of this kind before anything is added: sums are zero, and all else is
-            /// absent.
+            /// The metrics of a flow of this kind before anything is added: sums are zero, and all
+            /// else is absent.
             pub(crate) fn nothing_yet(kind: $crate::metric::Kinds) -> Self {
                 use $crate::metric::{Measured, Metric, Rule};
                 let mut nothing = Self::default();
@@ -626,7 +629,7 @@ macro_rules! measured {
                 nothing
             }
 
-            /// Makes of sums what the rules ask for.
+            /// Turns sums into the results of the rules.
             pub(crate) fn finish(&mut self, counts: &$crate::metric::Counts) {
                 use $crate::metric::{Measured, Metric};
                 let mut counts = counts.iter();
@@ -639,7 +642,7 @@ macro_rules! measured {
 }
 pub(crate) use measured;
 
-/// How many values each metric was added up from.
+/// Number of values in the sum of each metric.
 pub(crate) type Counts = Vec<u32>;
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The name of a link or a flow: a `str` that is cheap to clone. Those of a scenario lie one after
-/// the other in one piece of memory, for a large one has half a million.
+/// The name of a link or a flow: a `str` that is cheap to clone. The names of a scenario are stored
+/// one after the other in one allocation, since a large scenario has half a million.
 #[derive(Clone)]
 pub struct Name {
     text: Arc<String>,
@@ -88,13 +88,13 @@ impl PartialEq<String> for Name {
 }
 
 impl Hash for Name {
-    /// As `str`, which [`Borrow`] asks for.
+    /// Hashes like `str`, as [`Borrow`] requires.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().hash(state);
     }
 }
 
-/// Names in the making, less than 4 GiB of them.
+/// Names under construction, less than 4 GiB in total.
 #[derive(Debug, Default)]
 pub(crate) struct NamesInMaking {
     text: String,
@@ -120,7 +120,7 @@ impl NamesInMaking {
     }
 }
 
-/// Many names in one piece of memory.
+/// Many names in one allocation.
 #[derive(Debug)]
 pub(crate) struct Names {
     text: Arc<String>,
@@ -128,8 +128,8 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// These names. Where they lie one after the other already, as those of a scenario file do, they
-    /// stay there.
+    /// These names. Where they lie one after the other already, as those of a scenario file do,
+    /// they stay there.
     pub(crate) fn of<'a>(names: impl Iterator<Item = &'a Name> + Clone) -> Self {
         let mut end = 0;
         let mut follows = |name: &Name| name.from == std::mem::replace(&mut end, name.until);
@@ -157,7 +157,7 @@ impl Names {
     }
 }
 
-/// Where the name with that index begins and ends.
+/// Start and end of the name with this index.
 fn span(ends: &[u32], index: usize) -> (u32, u32) {
     (index.checked_sub(1).map_or(0, |before| ends[before]), ends[index])
 }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_where_they_lie_in_order() {
+    fn names_in_order_are_not_copied() {
         let mut names = NamesInMaking::default();
         for name in ["a", "bc", "d"] {
             names.push(format_args!("{name}"));
@@ -193,14 +193,14 @@ mod tests {
         let kept = Names::of(names.iter());
         assert!(Arc::ptr_eq(&kept.text, &made.text));
         assert_eq!([0, 1, 2].map(|index| kept.get(index)), names);
-        // Not those that a program has put in another order.
+        // Names in another order are copied.
         names.swap(1, 2);
         assert_eq!([0, 1, 2].map(|index| Names::of(names.iter()).get(index)), names);
         assert_eq!(Names::of([].iter()).len(), 0);
     }
 
     #[test]
-    fn a_name_is_as_good_as_its_text() {
+    fn a_name_equals_and_hashes_like_its_text() {
         let known: HashSet<Name> = ["a".into(), String::from("b").into()].into();
         assert!(known.contains("a") && known.contains("b") && !known.contains("c"));
         assert_eq!(size_of::<Name>(), 16);

@@ -1,6 +1,8 @@
-//! What a run measured: the outcome of flows, transfers, groups and links, and of the run as a whole.
+//! The outcome of a run: measurements of flows, transfers, groups and links, and of the run as a
+//! whole.
 //!
-//! Each measured quantity is one line of a `measured!` list here, and [`Metric`] says what follows from it.
+//! Each measured quantity is one line of a `measured!` list here, and [`Metric`] says what follows
+//! from it.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
@@ -52,13 +54,13 @@ pub struct Outcome {
     /// Length of the run.
     #[serde(with = "kept")]
     pub duration: Duration,
-    /// Its first part, left out of the metrics.
+    /// Length of its first part, which the metrics leave out.
     #[serde(with = "kept")]
     pub warmup: Duration,
     /// One row per flow, in the order of the scenario.
     pub flows: Vec<FlowOutcome>,
-    /// One row per transfer that [`crate::scenario::Arrivals`] started. Transfers between one pair of
-    /// hosts follow those between another, each in the order in which they began.
+    /// One row per transfer that [`crate::scenario::Arrivals`] started. Transfers between one pair
+    /// of hosts follow those between another, each in the order in which they began.
     pub transfers: Vec<TransferOutcome>,
     /// One row per group.
     pub groups: Vec<GroupOutcome>,
@@ -68,24 +70,24 @@ pub struct Outcome {
     pub samples: Option<Samples>,
     /// Jain's fairness index over the goodput of all connections; 1 if there are none.
     pub jain: f64,
-    /// Packets, data or acknowledgments, times the links they crossed.
+    /// Packets, data or acknowledgments, times the links that they crossed.
     pub packet_hops: u64,
-    /// Events taken from the queue.
+    /// Events taken from the event queue.
     pub events: u64,
-    /// A hash over every delivery at every endpoint with its time: two runs with the same
-    /// fingerprint did the same thing.
+    /// Hash over every delivery at every endpoint with its time: two runs with the same
+    /// fingerprint behaved identically.
     pub fingerprint: u64,
 }
 
 /// A row of an outcome: its metrics, in the order of JSON keys and columns.
 pub trait Row: Sized + 'static {
-    /// What it is a row of.
+    /// The type of the whole of which it is a row.
     type Of: 'static;
 
     /// Its metrics. Names with a dot belong to an object within the row, as `phases.count`.
     fn all() -> &'static [Metric<Self, Self::Of>];
 
-    /// The metrics that files have.
+    /// The metrics that files contain.
     fn shown() -> impl Iterator<Item = &'static Metric<Self, Self::Of>> + Clone {
         Self::all().iter().filter(|metric| !metric.internal)
     }
@@ -108,12 +110,12 @@ macro_rules! rows {
 pub(crate) use rows;
 
 measured! {
-    /// The metrics of a flow, and those of a group of flows as far as the rules of the metrics sum them up.
-    /// What a kind of flow does not have is `None`.
+    /// The metrics of a flow, and those of a group of flows as far as the rules of the metrics sum
+    /// them up. What a kind of flow does not have is `None`.
     #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
     pub summed struct FlowMetrics {
-        /// Unique packets delivered, at their size on the wire; of a port on a clock, over the time in
-        /// which programs could send; of a QUIC stack, bytes of the application.
+        /// Rate of unique packets delivered, at their size on the wire; for a port on a real clock,
+        /// over the time in which programs could send; for a QUIC stack, of application bytes.
         goodput_bps: f64 = rate("goodput_bps").of(Kinds::ALL).groups(Rule::Sum)
             .quantity("goodput", Rule::Sum).in_flow_rows().in_run_rows(2);
         /// Throughput at the bottleneck link of the flow.
@@ -128,8 +130,8 @@ measured! {
         /// Expiries of the retransmission timer.
         timeouts: Option<u64> = count("timeouts").of(Kinds::TRANSPORT.and(Kinds::REMOTE)).groups(Rule::Sum)
             .quantity("timeouts", Rule::Sum).in_flow_rows().in_run_rows(7);
-        /// Number of invalid windows (not a number, below one packet, beyond 2^32) returned by an external
-        /// controller in the whole run; each was replaced by the nearest valid one.
+        /// Number of invalid windows (not a number, below one packet, beyond 2^32) returned by an
+        /// external controller in the whole run; each was replaced by the nearest valid one.
         refused_windows: Option<u64> = count("refused_windows").of(Kinds::CONNECTIONS).groups(Rule::Sum).internal();
         /// Mean of the RTT samples; 0 without samples.
         mean_rtt_s: Option<f64> = seconds("mean_rtt_s").of(Kinds::CONNECTIONS).groups(Rule::MeanOfMeasured)
@@ -138,13 +140,13 @@ measured! {
         mean_delay_s: Option<f64> = seconds("mean_delay_s").of(Kinds::ANY_DATAGRAMS).groups(Rule::Mean);
         /// Datagrams sent after the warm-up that queues dropped or channels destroyed.
         datagrams_lost: Option<u64> = count("datagrams_lost").of(Kinds::ANY_DATAGRAMS).groups(Rule::Sum);
-        /// Frames made after the warm-up, early enough to be in time before the run ends.
+        /// Frames made after the warm-up with a deadline before the end of the run.
         frames: Option<u64> = count("frames").of(Kinds::MEDIA);
-        /// Those frames that were not whole at the receiver within the deadline of the scenario, late or with a
-        /// packet lost.
+        /// Those of these frames that were not complete at the receiver within the deadline of the
+        /// scenario, late or with a packet lost.
         late_frames: Option<u64> = count("late_frames").of(Kinds::MEDIA);
-        /// Number of times that the congestion circuit breaker of RFC 8083 section 4.3 would have tripped in the
-        /// whole run, beginning anew after each.
+        /// Number of times that the congestion circuit breaker of RFC 8083 section 4.3 would have
+        /// tripped in the whole run, with a restart after each trip.
         circuit_breaker_trips: Option<u64> = count("circuit_breaker_trips").of(Kinds::MEDIA)
             .quantity("circuit_breaker", Rule::Sum);
         /// Time of the first trip.
@@ -156,14 +158,14 @@ measured! {
         start: Time = seconds("start_s").of(Kinds::ALL).in_flow_rows();
         /// Time at which a transfer of fixed size was fully acknowledged.
         completed: Option<Time> = seconds("completed_s").of(Kinds::CONNECTIONS).in_flow_rows();
-        /// Share of the data packets sent that was lost, as the sender estimates it: by LEAST (eten2004
-        /// section 4.2), or by what a QUIC stack declared lost; whole run.
+        /// Estimate by the sender of the share of its data packets that was lost: by LEAST
+        /// (eten2004 section 4.2), or by what a QUIC stack declared lost; whole run.
         loss_estimate: Option<f64> = ratio("loss_estimate").of(Kinds::CONNECTIONS)
             .quantity("loss_estimate", Rule::Mean);
         /// Share of the data packets sent that queues dropped or channels destroyed; whole run.
         true_loss: f64 = share("true_loss").of(Kinds::ALL).quantity("true_loss", Rule::Mean);
-        /// Sum of the idle periods: pauses at the bottleneck longer than `idle_after`, between start (or the end
-        /// of the warm-up) and completion or stop.
+        /// Sum of the idle periods: pauses at the bottleneck longer than `idle_after`, between
+        /// start (or the end of the warm-up) and completion or stop.
         idle_s: Option<f64> = seconds("idle_s").of(Kinds::TRANSPORT.and(Kinds::STACK)).quantity("idle", Rule::Mean);
         /// Longest idle period.
         longest_idle_s: Option<f64> = seconds("longest_idle_s").of(Kinds::TRANSPORT.and(Kinds::STACK))
@@ -175,7 +177,7 @@ measured! {
 }
 
 impl FlowMetrics {
-    /// Adds those of a transfer to those of the pair of hosts between which it ran.
+    /// Adds the metrics of a transfer to those of its pair of hosts.
     pub(crate) fn add_transfer(&mut self, transfer: &FlowMetrics) {
         self.add(transfer, &mut Counts::new(), Rule::adds_up);
     }
@@ -188,8 +190,8 @@ pub struct FlowOutcome {
     pub name: Name,
     /// Index of its group.
     pub group: usize,
-    /// Name of its protocol, or `datagrams`. The row of a pair of hosts between which transfers arrive is
-    /// the sum over its transfers, without what no sum has.
+    /// Name of its protocol, or `datagrams`. The row of a pair of hosts between which transfers
+    /// arrive is the sum over its transfers, without what no sum has.
     pub protocol: Cow<'static, str>,
     /// Its metrics.
     pub metrics: FlowMetrics,
@@ -200,13 +202,13 @@ pub struct FlowOutcome {
     /// As [`GroupOutcome::throughput_bins`], if [`crate::Scenario::flow_bins`] asks for it;
     /// else empty.
     pub throughput_bins: Vec<f64>,
-    /// Reason why the connection failed. Only those of [stacks](crate::stack) do; a panic of theirs ends the
-    /// connection, not the run.
+    /// Reason why the connection failed. Only those of [stacks](crate::stack) do; a panic of theirs
+    /// ends the connection, not the run.
     pub failure: Option<String>,
 }
 
 impl FlowOutcome {
-    /// A flow without any metrics yet.
+    /// A flow without metrics.
     pub fn new(name: Name, group: usize, protocol: impl Into<Cow<'static, str>>) -> Self {
         FlowOutcome {
             name,
@@ -245,18 +247,18 @@ rows!(FlowOutcome, Outcome, {
 });
 
 measured! {
-    /// One transfer that arrived by itself, over its whole life.
+    /// One transfer that arrived at random, over its whole life.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct TransferOutcome {
         /// Start of the transfer.
         start: Time = seconds("start_s");
-        /// Size that was drawn.
+        /// Size drawn for it.
         bytes: u64 = bytes("bytes");
         /// Size in packets, rounded up.
         packets: u64 = packets("packets");
         /// Length of the handshake; zero except for QUIC stacks.
         handshake: Duration = seconds("handshake_s");
-        /// Time at which all of it was acknowledged, if that was before the run ended.
+        /// Time at which it was fully acknowledged, if that was before the end of the run.
         completed: Option<Time> = seconds("completed_s").internal();
         /// Data packets sent, retransmissions included.
         packets_sent: u64 = count("packets_sent");
@@ -292,27 +294,27 @@ rows!(TransferOutcome, Outcome, {
     all
 });
 
-/// Puts `more` behind the metric of this name.
+/// Inserts `more` after the metric of this name.
 pub(crate) fn insert_after<T, C>(all: &mut Vec<Metric<T, C>>, name: &str, more: Vec<Metric<T, C>>) {
     let at = all.iter().position(|metric| metric.name == name).map_or(all.len(), |at| at + 1);
     all.splice(at..at, more);
 }
 
 impl TransferOutcome {
-    /// How long it took, from the instant at which it could send to the acknowledgment of its last
-    /// packet; `None` if the run ended before. A handshake is left out, since Windward's own connections
-    /// have none: what is left is comparable.
+    /// Time from the instant at which it could send to the acknowledgment of its last
+    /// packet; `None` if the run ended before. A handshake is left out, since Windward's own
+    /// connections have none: what is left is comparable.
     pub fn completion_time(&self) -> Option<Duration> {
         self.completed.map(|completed| completed.since(self.start + self.handshake))
     }
 }
 
-/// The sums and means over one group of flows.
+/// Sums and means over a group of flows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GroupOutcome {
     /// Name of the group.
     pub name: String,
-    /// How many flows it has.
+    /// Number of its flows.
     pub flows: usize,
     /// The metrics of its flows, summed up by their [rules](Metric::groups).
     pub metrics: FlowMetrics,
@@ -360,7 +362,7 @@ rows!(GroupOutcome, Outcome, {
 });
 
 impl GroupOutcome {
-    /// The group `name` of these flows. Delays and bins are those of no flow yet.
+    /// The group `name` of these flows, without delays and bins.
     pub fn of<'a>(name: String, flows: impl IntoIterator<Item = &'a FlowOutcome>) -> Self {
         let mut group = GroupOutcome { name, ..GroupOutcome::default() };
         let mut counts = Vec::new();
@@ -426,8 +428,8 @@ measured! {
     /// The outcome of one directed link. `arrived = delivered + dropped + corrupted + in_flight`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct LinkOutcome {
-        /// Share of the time in which the wire was busy; where the rate changes or there are outages, bytes
-        /// carried over the bytes that it could have carried.
+        /// Share of the time in which the wire was busy; with a changing rate or outages, bytes
+        /// carried over the bytes that could have been carried.
         utilization: f64 = share("utilization").called("utilization").in_run_rows(1);
         /// Packets offered to the queue, whole run.
         arrived: u64 = count("arrived").called("arrivals");
@@ -439,7 +441,7 @@ measured! {
         delivered: u64 = count("delivered");
         /// Packets still queued or on the wire when the run ended.
         in_flight: u64 = count("in_flight");
-        /// Packets delivered after one that had left the wire after them (RFC 4737), whole run.
+        /// Packets delivered after one that was put on the wire later (RFC 4737), whole run.
         reordered: u64 = count("reordered");
         /// Packets marked by the queue (ECN) or its router (congestion flag), whole run.
         marked: u64 = count("marked").called("marks");
@@ -450,7 +452,7 @@ measured! {
         beside
         /// Name of the link.
         name: Name,
-        /// The phases of its traffic controller (estcp2010), if it has one and there were any.
+        /// The phases of its traffic controller (estcp2010), if there were any.
         phases: Option<Box<PhaseOutcome>>,
     }
 }
@@ -471,14 +473,16 @@ measured! {
         queue_high: f64 = share("phases.queue_high").called("phase_queue_high");
         /// Longest time between the first and the last flow's cut for one shift.
         cut_spread: f64 = seconds("phases.cut_spread_s").called("phase_cut_spread");
-        /// Shifts that flows did not hear of before the next, over all flows.
+        /// Number of shifts that flows did not learn of before the next one, over all flows.
         missed: u64 = count("phases.missed").called("phase_missed");
-        /// Mean of g as the flows knew it at the end of each phase; absent if none heard of one.
+        /// Mean of g as the flows knew it at the end of each phase; absent if no flow learned of a
+        /// phase.
         heard_g: Option<f64> = seconds("phases.heard_g_s").called("phase_heard_g");
-        /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if none heard of one.
+        /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if no
+        /// flow learned of a phase.
         g_error: Option<f64> = ratio("phases.g_error").called("phase_g_error");
-        /// Phases from the start of the run until all that follow, three at least, last within 10 % of the
-        /// length aimed at; absent if they never do.
+        /// Number of phases before those, at least three, that all last within 10 % of the target
+        /// length until the end of the run; absent if there are none.
         until_converged: Option<u64> = count("phases.until_converged");
     }
 }
@@ -525,38 +529,38 @@ rows!(
 );
 
 impl Outcome {
-    /// The fingerprint as everything prints it: 16 hexadecimal digits.
+    /// The fingerprint as 16 hexadecimal digits.
     pub fn fingerprint(&self) -> String {
         format!("{:016x}", self.fingerprint)
     }
 }
 
-/// What was recorded at regular instants, warm-up included.
+/// Samples at regular instants, warm-up included.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// The instants: the multiples of [`crate::Scenario::sample`] from zero to the end of the
-    /// run. What happens at an instant is in its sample.
+    /// run. A sample includes the events of its instant.
     #[serde(with = "instants")]
     pub times: Vec<Time>,
-    /// For each flow of the scenario its congestion window in packets at each instant, from
-    /// before its start on; empty for datagrams.
+    /// Congestion window of each flow of the scenario at each instant, in packets, also
+    /// before its start; empty for datagrams.
     pub cwnd: Vec<Vec<f64>>,
-    /// One row a directed link.
+    /// One row per directed link.
     pub links: Vec<LinkSamples>,
 }
 
-/// What was recorded of one directed link.
+/// Samples of one directed link.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LinkSamples {
     /// Packets waiting behind the one in transmission at each instant.
     pub queue: Vec<u32>,
-    /// Packets that had come to it until each instant.
+    /// Packets that had arrived at it by each instant.
     #[serde(default)]
     pub arrived: Vec<u64>,
-    /// Packets that its queue had dropped or its channel destroyed until each instant.
+    /// Packets that its queue had dropped or its channel destroyed by each instant.
     #[serde(default)]
     pub lost: Vec<u64>,
-    /// The value that its router sends out to the flows at each instant; empty if it never
+    /// The value that its router sends to the flows at each instant; empty if it never
     /// sends one.
     pub signal: Vec<Option<f64>>,
 }

@@ -1,14 +1,14 @@
-//! Output files, under paths that are the user's.
+//! Output files at paths that users choose.
 //!
-//! A regular file appears whole or not at all: it is written under a hidden name beside its own and
-//! renamed in the end, with the mode and the owner of the file that it replaces. A symbolic link stays,
-//! and what it names is written. A device, a pipe and standard output (`-`, where a command takes one
-//! file) are written to directly, as `cat >` would.
+//! A regular file appears whole or not at all: it is written under a hidden name in the same folder
+//! and then renamed, with the mode and the owner of the file that it replaces. A symbolic link
+//! stays, and what it names is written. A device, a pipe and standard output (`-`, where a command
+//! takes one file) are written to directly, as `cat >` would.
 //!
-//! An [`OutputDir`] is a folder for several such files, which appear together; an [`OutputFile`] is one.
-//! Files that are dropped before they are committed, by an error or an interruption, are removed, and so
-//! are the folders made for them. Files of a process that was killed are removed by the next one that
-//! writes into the folder.
+//! An [`OutputDir`] is a folder for several such files, which appear together; an [`OutputFile`] is
+//! one. Files that are dropped before they are committed, by an error or an interruption, are
+//! removed, and so are the folders made for them. Files of a process that was killed are removed by
+//! the next one that writes into the folder.
 
 use std::error::Error;
 use std::fmt;
@@ -21,25 +21,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A file or folder could not be written.
 #[derive(Debug)]
 pub struct OutputError {
-    /// Which one, under the name it should have in the end.
+    /// Its final path.
     pub path: PathBuf,
-    /// What was attempted.
+    /// The operation that failed.
     pub attempt: Attempt,
-    /// What the system says.
+    /// The error of the system.
     pub error: io::Error,
 }
 
-/// What was attempted with a file or folder.
+/// An operation on a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt {
-    /// To make the folder.
+    /// Creation of the folder.
     MakeFolder,
-    /// To write the file or to give it its name.
+    /// Writing or renaming of the file.
     Write,
 }
 
 impl OutputError {
-    /// An attempt to write the file at `path` failed with `error`.
+    /// The error that the file at `path` could not be written.
     pub fn write(path: &Path, error: io::Error) -> Self {
         OutputError { path: path.to_owned(), attempt: Attempt::Write, error }
     }
@@ -82,7 +82,7 @@ pub struct OutputDir {
 }
 
 impl OutputDir {
-    /// Makes the folder and those above it where they are missing.
+    /// Creates the folder and its missing parents.
     ///
     /// # Errors
     /// If the system does not let it.
@@ -93,7 +93,7 @@ impl OutputDir {
         let result = match is_standard_output(path) {
             true => Err(io::Error::new(
                 io::ErrorKind::NotADirectory,
-                "standard output holds no folder (./- is a folder of that name)",
+                "`-` is standard output, not a folder (write ./- for a folder of this name)",
             )),
             false => fs::create_dir_all(path),
         };
@@ -108,15 +108,15 @@ impl OutputDir {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.folder.path
     }
 
-    /// Begins a file of that name, to be handed to [`OutputDir::complete`] once it is written.
+    /// Begins a file of this name, to be passed to [`OutputDir::complete`] once it is written.
     ///
     /// # Errors
-    /// If the folder does not take it, or a folder has that name.
+    /// If the file cannot be created, or a folder has this name.
     pub fn file(&self, name: impl AsRef<Path>) -> Result<StagedFile, OutputError> {
         let path = self.path().join(name);
         match begin(&path) {
@@ -130,20 +130,20 @@ impl OutputDir {
         }
     }
 
-    /// Everything is in the file: [`OutputDir::commit`] gives it its name.
+    /// Marks a file as complete: [`OutputDir::commit`] gives it its name.
     ///
     /// # Errors
-    /// If what was buffered cannot be written; then the file is removed.
+    /// If buffered data cannot be written; then the file is removed.
     pub fn complete(&mut self, mut file: StagedFile) -> Result<(), OutputError> {
         file.flush().map_err(|error| OutputError::write(&file.path, error))?;
         self.complete.push(file);
         Ok(())
     }
 
-    /// Writes and completes a file in one go.
+    /// Writes and completes a file.
     ///
     /// # Errors
-    /// If the folder does not take it, or `content` fails.
+    /// If the file cannot be written, or `content` fails.
     pub fn write(
         &mut self,
         name: &str,
@@ -154,10 +154,10 @@ impl OutputDir {
         self.complete(file)
     }
 
-    /// Gives every file that is complete its name, in the order in which they were completed.
+    /// Gives each complete file its name, in the order of completion.
     ///
     /// # Errors
-    /// If the system does not let it; the files before that one have their names by then.
+    /// If a file cannot be renamed; the files before it keep their names.
     pub fn commit(self) -> Result<(), OutputError> {
         for file in self.complete {
             file.place.publish().map_err(|error| OutputError::write(&file.path, error))?;
@@ -166,7 +166,7 @@ impl OutputDir {
     }
 }
 
-/// One output file, with the folders above it where they are missing.
+/// One output file, with its missing parent folders.
 ///
 /// ```
 /// use std::io::Write;
@@ -188,7 +188,7 @@ impl OutputFile {
     /// Begins the file at `path`; `-` is standard output.
     ///
     /// # Errors
-    /// If the system does not let it, or a folder is there.
+    /// If the file cannot be created, or a folder has this name.
     pub fn create(path: &Path) -> Result<Self, OutputError> {
         let failed = |error| OutputError::write(path, error);
         if is_standard_output(path) {
@@ -213,7 +213,7 @@ impl OutputFile {
     /// Gives the file its name, and returns the path.
     ///
     /// # Errors
-    /// If not everything could be written; then the file is removed.
+    /// If some data could not be written; then the file is removed.
     pub fn commit(self) -> Result<PathBuf, OutputError> {
         let mut file = self.0;
         let mut publish = || {
@@ -224,12 +224,12 @@ impl OutputFile {
         Ok(file.path.clone())
     }
 
-    /// True if what is written goes straight to a device, a pipe or standard output.
+    /// True if data goes directly to a device, a pipe or standard output.
     pub fn is_stream(&self) -> bool {
         matches!(self.0.place, Place::Stream)
     }
 
-    /// Writes the last of it and commits.
+    /// Writes the rest and commits.
     ///
     /// # Errors
     /// As [`OutputFile::commit`].
@@ -249,8 +249,8 @@ impl Write for OutputFile {
     }
 }
 
-/// Opens `path` for something that is worth having unfinished, as a record of a run that was killed:
-/// what is written is there at once. `-` is standard output.
+/// Opens `path` for output that is useful when incomplete, such as the log of a run that was
+/// killed. Data is visible at once. `-` is standard output.
 ///
 /// # Errors
 /// If the system does not let it.
@@ -258,7 +258,7 @@ pub fn stream(path: &Path) -> io::Result<File> {
     if is_standard_output(path) { standard_output() } else { File::create(path) }
 }
 
-/// True if `path` is `-` or a name of the process's standard output.
+/// True if `path` is `-` or another name of standard output.
 pub fn is_standard_output(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
@@ -271,12 +271,12 @@ fn standard_output() -> io::Result<File> {
     copy.map(File::from)
 }
 
-/// Where the bytes of a file go.
+/// Destination of the bytes of a file.
 #[derive(Debug)]
 enum Place {
-    /// To a hidden file, which replaces `target` in the end.
+    /// A hidden file, which replaces `target` at the commit.
     Hidden { hidden: PathBuf, target: PathBuf },
-    /// Straight to a device or a pipe.
+    /// A device or a pipe.
     Stream,
 }
 
@@ -284,7 +284,7 @@ impl Place {
     fn publish(&self) -> io::Result<()> {
         let Place::Hidden { hidden, target } = self else { return Ok(()) };
         match fs::rename(hidden, target) {
-            // A file that is mounted on its own, as containers have it, cannot be replaced.
+            // A file that is a mount point, as in containers, cannot be replaced.
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
                 fs::copy(hidden, target).map(drop)
             }
@@ -293,7 +293,7 @@ impl Place {
     }
 }
 
-/// Opens what `path` names for writing.
+/// Opens the file that `path` names for writing.
 fn begin(path: &Path) -> io::Result<(File, Place)> {
     let target = follow(path)?;
     if is_standard_output(&target) {
@@ -308,25 +308,26 @@ fn begin(path: &Path) -> io::Result<(File, Place)> {
         _ => {}
     }
     if present.is_some() {
-        // What may not be written is not replaced either.
+        // A file without write permission is not replaced.
         OpenOptions::new().write(true).open(&target)?;
     }
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
-    // A name has 255 bytes at most, and this one is longer than the other.
+    // Names have at most 255 bytes, and the hidden one is longer.
     let name: String = name.chars().take(50).collect();
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let hidden = target.with_file_name(format!(".{name}-{number}.{}{PART}", std::process::id()));
     let file = match File::create_new(&hidden) {
-        // Left by a process that had the same number, or laid there by somebody: a link is not followed.
+        // Left by a process with the same number, or planted: a link is not
+        // followed.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(&hidden)?;
             File::create_new(&hidden)?
         }
         other => other?,
     };
-    // Tells others that it is being written, until this process ends in whatever way.
-    // Where there are no locks they go by its number alone.
+    // Marks the file as being written until this process ends.
+    // Without locks, other processes use the process number alone.
     let _ = file.try_lock();
     if let Some(there) = present {
         take_after(&file, &there);
@@ -334,7 +335,7 @@ fn begin(path: &Path) -> io::Result<(File, Place)> {
     Ok((file, Place::Hidden { hidden, target }))
 }
 
-/// Gives `file` the owner and the mode of the one that it replaces, as far as the system lets it.
+/// Gives `file` the owner and the mode of the file that it replaces, as far as possible.
 fn take_after(file: &File, there: &fs::Metadata) {
     #[cfg(unix)]
     {
@@ -346,16 +347,16 @@ fn take_after(file: &File, there: &fs::Metadata) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // Without the bits that lend somebody's rights to who runs it.
+        // Without the set-user-ID and set-group-ID bits.
         let mode = there.permissions().mode() & 0o777;
         let _ = file.set_permissions(fs::Permissions::from_mode(mode));
     }
 }
 
-/// Symbolic links are followed no further than this, as in Linux.
+/// Maximum number of symbolic links that are followed, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// The path behind symbolic links, whether or not something is there.
+/// The path behind symbolic links, which need not exist.
 fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -367,14 +368,14 @@ fn follow(path: &Path) -> io::Result<PathBuf> {
                 let link = fs::read_link(&path)?;
                 path = path.parent().unwrap_or(Path::new("")).join(link);
             }
-            // Nothing is there, or nobody may look: to open it tells.
+            // It does not exist or is not accessible: opening it gives the error.
             _ => return Ok(path),
         }
     }
     Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// True for the names of descriptors that this process holds, which look like links.
+/// True for the names of open descriptors of this process, which look like links.
 fn is_descriptor(path: &Path) -> bool {
     let names: Vec<_> = path.components().filter(|part| *part != Component::CurDir).collect();
     let is = |part: &Component<'_>, name: &str| part.as_os_str() == name;
@@ -385,10 +386,10 @@ fn is_descriptor(path: &Path) -> bool {
     }
 }
 
-/// What the names of hidden files end in, after the number of the process.
+/// Suffix of the names of hidden files, after the process number.
 const PART: &str = ".part";
 
-/// Removes the hidden files of processes that are no more. What cannot be told or removed stays.
+/// Removes the hidden files of processes that have ended. Doubtful files stay.
 fn remove_abandoned(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
@@ -401,15 +402,15 @@ fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// The process that a hidden file is of, `.NAME.PROCESS.part`.
+/// The process that made a hidden file, `.NAME.PROCESS.part`.
 fn writer(name: &str) -> Option<u32> {
     let (name, process) = name.strip_prefix('.')?.strip_suffix(PART)?.rsplit_once('.')?;
     let digits = process.bytes().all(|b| b.is_ascii_digit());
     if name.is_empty() || !digits { None } else { process.parse().ok() }
 }
 
-/// Is there a process of that number, as far as the system tells? The lock says more: a number
-/// means another process in another container.
+/// True if a process of this number exists, as far as the system tells. The lock is more reliable:
+/// a number means another process in another container.
 fn lives(process: u32) -> bool {
     if process == std::process::id() {
         return true;
@@ -418,29 +419,29 @@ fn lives(process: u32) -> bool {
     if !known.exists() {
         return false;
     }
-    // One that has ended and that nobody has asked for its status is still listed: `7 (name) Z ..`.
+    // A zombie is still listed: `7 (name) Z ..`.
     let status = fs::read_to_string(known.join("stat")).unwrap_or_default();
     let state = status.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     !matches!(state, Some('Z' | 'X'))
 }
 
-/// Does somebody hold the lock of the file? If that cannot be told, somebody may.
+/// True if a process holds the lock of the file, or if this is unknown.
 fn is_locked(path: &Path) -> bool {
     File::open(path).and_then(|file| Ok(file.try_lock()?)).is_err()
 }
 
-/// A file being written.
+/// A file that is being written.
 #[derive(Debug)]
 pub struct StagedFile {
     writer: BufWriter<File>,
     place: Place,
     path: PathBuf,
-    /// Dropped last: the file must be gone when the folder is looked at.
+    /// Dropped last: the file must be removed before the folder.
     _folder: Arc<Folder>,
 }
 
 impl StagedFile {
-    /// Where it will be.
+    /// Its final path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -458,14 +459,14 @@ impl Write for StagedFile {
 
 impl Drop for StagedFile {
     fn drop(&mut self) {
-        // Gone already if it has its name.
+        // Fails if the file has its final name.
         if let Place::Hidden { hidden, .. } = &self.place {
             let _ = fs::remove_file(hidden);
         }
     }
 }
 
-/// The folder itself, while someone may still write into it.
+/// The folder, kept while files may still be written into it.
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
@@ -476,7 +477,7 @@ struct Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         for folder in &self.made {
-            // Refused, as it should be, for a folder with files in it.
+            // Fails, as intended, for a folder that is not empty.
             let _ = fs::remove_dir(folder);
         }
     }
@@ -527,7 +528,7 @@ mod tests {
         assert_eq!(fs::read(root.path().join("x")).unwrap(), b"old");
 
         let fresh = root.path().join("fresh/deep");
-        // The file outlives what made its folder, which goes with it all the same.
+        // The file outlives the `OutputDir`; its folder is removed with it.
         let file = OutputDir::create(&fresh).unwrap().file("z").unwrap();
         assert!(fresh.exists());
         drop(file);
@@ -535,13 +536,13 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_processes_left_is_removed_and_nothing_else() {
+    fn files_of_killed_processes_are_removed_and_no_others() {
         // Linux numbers processes up to 2^22.
         const NOBODY: u32 = (1 << 22) + 1;
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str| fs::write(root.path().join(name), "").unwrap();
         write(&format!(".flows.csv.{NOBODY}.part"));
-        // Elsewhere the same number may be somebody's: the lock tells.
+        // In another container the number may be in use: the lock shows it.
         let held = File::create(root.path().join(format!(".held.csv.{NOBODY}.part"))).unwrap();
         held.lock().unwrap();
         let own = format!(".links.csv.{}.part", std::process::id());
@@ -564,13 +565,13 @@ mod tests {
         expected.push(format!(".folder.{NOBODY}.part"));
         expected.sort();
         assert_eq!(entries(root.path()), expected);
-        // Its end is told by the lock too.
+        // The lock also shows that it has ended.
         drop(held);
         drop(OutputDir::create(root.path()).unwrap());
         assert!(!root.path().join(format!(".held.csv.{NOBODY}.part")).exists());
     }
 
-    /// What is written to `path` in the end.
+    /// Writes a file and returns its final path.
     #[cfg(unix)]
     fn write(path: &Path, text: &str) -> Result<PathBuf, OutputError> {
         OutputFile::create(path)?.finish(text.as_bytes())
@@ -596,7 +597,7 @@ mod tests {
         assert_eq!(fs::metadata(at("elsewhere/real")).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(fs::symlink_metadata(at("first")).unwrap().is_symlink());
         assert_eq!(entries(&at("elsewhere")), ["real"]);
-        // A link to nothing: the file that it names is made.
+        // A dangling link: the file that it names is created.
         symlink("elsewhere/fresh", at("dangling")).unwrap();
         write(&at("dangling"), "made").unwrap();
         assert_eq!(fs::read(at("elsewhere/fresh")).unwrap(), b"made");
@@ -668,11 +669,11 @@ mod tests {
     }
 
     #[test]
-    fn names_of_standard_output_are_known_and_hold_no_folder() {
+    fn names_of_standard_output_are_known_and_refused_as_folders() {
         for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
             assert!(is_standard_output(Path::new(name)), "{name}");
             let error = OutputDir::create(Path::new(name)).unwrap_err().to_string();
-            assert!(error.contains("standard output holds no folder"), "{error}");
+            assert!(error.contains("standard output, not a folder"), "{error}");
         }
         assert!(!is_standard_output(Path::new("./-")));
         assert!(is_descriptor(Path::new("/dev/fd/7")) && is_descriptor(Path::new("/proc/9/fd/7")));
@@ -689,7 +690,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_process_that_has_ended_is_none_even_if_nobody_asked() {
+    fn a_zombie_does_not_count_as_a_process() {
         assert!(lives(std::process::id()) && lives(1));
         let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
         assert!(lives(child.id()));

@@ -1,5 +1,5 @@
-//! The outcome of a run as JSON and as tables. Names and units are part of the interface: fields are
-//! added, never renamed. Keys and columns are those of [`Row::shown`].
+//! The outcome of a run as JSON and as tables. Names and units are part of the interface: fields
+//! are added, never renamed. Keys and columns are those of [`Row::shown`].
 
 use std::io::Write;
 
@@ -37,80 +37,84 @@ use crate::table::{Cell, Column, Format, Json, Table, TableWriter};
 #[derive(Debug, Clone)]
 pub struct RunRecord<'a> {
     outcome: &'a Outcome,
-    /// CPU time of the run, seconds; absent unless somebody measured it.
+    /// CPU time of the run, seconds; absent if it was not measured.
     pub cpu_s: Option<f64>,
     /// Two rows per port for outside programs, one for each direction; none in virtual time.
     pub ports: Vec<PortRecord>,
-    /// How well a clock was kept; absent in virtual time.
+    /// Timing quality of a run in real time; absent in virtual time.
     pub emulation: Option<EmulationRecord>,
 }
 
 /// One direction of a port for outside programs, over the time in which programs could use it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PortRecord {
-    /// Name of the flow that is the port.
+    /// Name of the flow of the port.
     pub flow: String,
-    /// The node at which packets came in.
+    /// The node at which packets enter.
     pub from: String,
-    /// The node at which they went out.
+    /// The node at which they leave.
     pub to: String,
-    /// That time, seconds: the run without what went before in virtual time.
+    /// Length of this time, seconds: the run without its beginning in virtual time.
     pub duration_s: f64,
-    /// Packets that came in.
+    /// Packets that entered.
     pub packets_sent: u64,
-    /// Packets that went out.
+    /// Packets that left.
     pub packets_delivered: u64,
-    /// Those, with their IP headers, bits per second of that time.
+    /// Rate of the packets that left, with their IP headers, bits per second of this time.
     pub throughput_bps: f64,
 }
 
-/// How a run on a real clock kept it, over the packets that went out to programs outside.
+/// Timing quality of a run in real time, over the packets that left to outside programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EmulationRecord {
-    /// Says little if not: more than one packet in a hundred was late or early by more than a millisecond, the kernel dropped
-    /// some before they were read, or the programs waited for a CPU more than 5 % of the time.
+    /// False if results are not reliable: more than 1 % of the packets were late or early by more
+    /// than a millisecond, the kernel dropped some before they were read, or the programs waited
+    /// for a CPU more than 5 % of the time.
     pub usable: bool,
-    /// Packets that went out.
+    /// Packets that left.
     pub packets: u64,
-    /// Half of them were no later than this, seconds.
+    /// Median lateness of these packets, seconds.
     pub late_p50_s: f64,
-    /// 99 of a hundred were no later than this, seconds.
+    /// 99th percentile of the lateness, seconds.
     pub late_p99_s: f64,
-    /// The latest, seconds.
+    /// Maximum lateness, seconds.
     pub late_max_s: f64,
-    /// The share that was late by more than a millisecond.
+    /// Share of packets that were late by more than a millisecond.
     pub late_share: f64,
-    /// The most by which a packet was taken for earlier than it had been read, seconds.
+    /// Maximum time by which a packet entered the network earlier than it was read, seconds.
     pub early_max_s: f64,
-    /// The share of packets that came in and were taken for more than a millisecond earlier than they had been read.
+    /// Share of packets that entered the network more than a millisecond earlier than
+    /// they were read.
     pub early_share: f64,
-    /// Did the thread that moved the packets run in real time (SCHED_FIFO)?
+    /// True if the thread that moved the packets had real-time priority (SCHED_FIFO).
     pub real_time: bool,
-    /// How long the programs at the most starved end were ready and had no CPU, the sum over their threads, seconds; absent where
-    /// nobody watched them, or the kernel does not count it.
+    /// Time for which the programs of the end with the longest waits were ready without a CPU,
+    /// summed over threads, seconds; absent if they were not watched, or if the kernel does not
+    /// count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs_waited_s: Option<f64>,
-    /// The same over the time watched, 1 at most.
+    /// The same as a share of the time watched, at most 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs_waited_share: Option<f64>,
-    /// Packets larger than the ports let through.
+    /// Packets larger than the ports accept.
     pub too_big: u64,
-    /// Packets that were none of IP.
+    /// Packets that were not valid IP packets.
     pub malformed: u64,
-    /// Packets that the kernel did not take.
+    /// Packets that the kernel refused.
     pub refused: u64,
     /// Packets that the kernel dropped because they were not read in time.
     pub overflow: u64,
 }
 
 impl EmulationRecord {
-    /// The largest share of packets that may be late or early by more than a millisecond.
+    /// Maximum share of packets that may be late or early by more than a millisecond.
     pub const DISTURBED: f64 = 0.01;
-    /// The largest share of the time for which programs may wait for a CPU. A sender that is kept from running is late with its bursts and
-    /// its acknowledgments for that share of the time; results are held against simulations to 5 % (docs/validation.md).
+    /// Maximum share of the time for which programs may wait for a CPU. A sender that cannot
+    /// run is late with its bursts and its acknowledgments for this share of the time;
+    /// results are compared with simulations to within 5 % (docs/validation.md).
     pub const STARVED: f64 = 0.05;
 
-    /// Each thing that makes it say little, with its number: none of them if it may be used.
+    /// Descriptions of the faults that make the run unusable, with numbers; empty for a usable run.
     pub fn faults(&self) -> Vec<String> {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let mut faults = Vec::new();
@@ -134,7 +138,7 @@ impl EmulationRecord {
     }
 }
 
-/// A row as a JSON object, without what it does not have.
+/// A row as a JSON object, without absent metrics.
 #[derive(Debug)]
 struct Object<'a, T>(&'a T, &'a Outcome);
 
@@ -188,7 +192,7 @@ impl Serialize for RunRecord<'_> {
         map.serialize_entry("windward", env!("CARGO_PKG_VERSION"))?;
         for metric in Outcome::shown() {
             match metric.name {
-                // The rows come before what is measured of the run as a whole.
+                // The rows come before the metrics of the whole run.
                 "jain" => {
                     map.serialize_entry("flows", &Objects(&outcome.flows, outcome))?;
                     if !outcome.transfers.is_empty() {
@@ -222,28 +226,28 @@ impl<'a> RunRecord<'a> {
         RunRecord { outcome, cpu_s: None, ports: Vec::new(), emulation: None }
     }
 
-    /// The same with the CPU time that the run took, seconds.
+    /// The same record with the CPU time of the run, seconds.
     #[must_use]
     pub fn with_cpu_time(self, seconds: f64) -> Self {
         RunRecord { cpu_s: Some(seconds), ..self }
     }
 
-    /// The same, of a run on a real clock.
+    /// The same record, of a run in real time.
     #[must_use]
     pub fn with_emulation(self, emulation: EmulationRecord) -> Self {
         RunRecord { emulation: Some(emulation), ..self }
     }
 
-    /// The same with the directions of its ports.
+    /// The same record with the directions of its ports.
     #[must_use]
     pub fn with_ports(self, ports: Vec<PortRecord>) -> Self {
         RunRecord { ports, ..self }
     }
 
-    /// As indented JSON, without a line break at the end. Numbers that are not finite, such as the mean
-    /// of nothing, are `null`.
+    /// As indented JSON, without a line break at the end. Numbers that are not finite, such as the
+    /// mean of nothing, are `null`.
     pub fn to_json(&self) -> String {
-        // It has neither maps nor foreign implementations that could fail.
+        // No map or foreign implementation in it could fail.
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
@@ -253,8 +257,8 @@ impl<'a> RunRecord<'a> {
     }
 
     /// Writes `run.json`, and `run-flows.csv`, `run-groups.csv` and `run-links.csv` with a row for
-    /// each of its rows, its fields as columns; an absent one is an empty cell. `run-transfers.csv` is
-    /// there if transfers arrived by themselves.
+    /// each of its rows, its fields as columns; an absent one is an empty cell. `run-transfers.csv`
+    /// is there if transfers arrived by themselves.
     ///
     /// # Errors
     /// If the folder does not take them.
@@ -310,7 +314,7 @@ pub fn table<T: Row>(rows: &[T], of: &T::Of) -> Table {
     Table::of_rows(T::shown().map(Metric::column), rows.iter().map(|row| cells(row, of)))
 }
 
-/// Those metrics of rows that flows of a kind have.
+/// The metrics of rows that flows of a kind have.
 pub fn metrics_of<T: Row>(kind: Kinds) -> impl Iterator<Item = &'static Metric<T, T::Of>> + Clone {
     T::shown().filter(move |metric| metric.of.has(kind))
 }

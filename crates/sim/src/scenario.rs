@@ -29,19 +29,19 @@ pub type LinkId = usize;
 /// A complete, checked description of one run.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// How long the run lasts; at most [`MAX_DURATION`].
+    /// Length of the run; at most [`MAX_DURATION`].
     pub duration: Duration,
-    /// Figures of flows, and utilization and mean queues, count only what happens after this.
+    /// Start of the measurement of flows, utilization and mean queues.
     pub warmup: Duration,
-    /// The seed all random streams are derived from.
+    /// Seed of all random streams.
     pub seed: u64,
     /// Width of the bins in which the throughput of a group is kept.
     pub bin: Duration,
-    /// Is the throughput of every flow kept in such bins too?
+    /// True if the throughput of each flow is kept in such bins too.
     pub flow_bins: bool,
-    /// Windows and queues are recorded at every multiple of this; `None` records none.
+    /// Interval at whose multiples windows and queues are recorded; `None` records none.
     pub sample: Option<Duration>,
-    /// A connection that puts nothing on its bottleneck for longer than this is idle.
+    /// Maximum pause of a connection at its bottleneck; a longer one is an idle period.
     pub idle_after: Duration,
     /// Directed links.
     pub links: Vec<LinkConfig>,
@@ -49,22 +49,22 @@ pub struct Scenario {
     pub flows: Vec<FlowConfig>,
     /// Names of the groups that [`FlowConfig::group`] points to.
     pub groups: Vec<String>,
-    /// Settings that are allowed and rarely meant, a sentence each.
+    /// Warnings of settings that are allowed but rarely intended, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// The longest run, 100 days: it leaves room in the 213 days that [`Time`] can count.
+/// Maximum length of a run, 100 days, which leaves room in the 213 days that [`Time`] can count.
 pub const MAX_DURATION: Duration = Duration::from_secs(100 * 86_400);
 
-/// How often rate, delay and outages of a link may change by schedule in a run.
+/// Maximum number of changes of the rate, delay and outages of a link by schedule in a run.
 pub const MAX_CHANGES: u64 = 10_000_000;
 
 /// One direction of one link: a queue, a wire, a channel.
 #[derive(Debug, Clone)]
 pub struct LinkConfig {
-    /// As results name it, `from->to`.
+    /// Its name in results, `from->to`.
     pub name: Name,
-    /// Propagation delay; where it changes, in the long run ([`ChangingDelay::mean`]).
+    /// Propagation delay; if it changes, the long-run mean ([`ChangingDelay::mean`]).
     ///
     /// [`ChangingDelay::mean`]: windward_core::network::ChangingDelay::mean
     pub delay: Duration,
@@ -75,21 +75,21 @@ pub struct LinkConfig {
 /// The settings that many links share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkKind {
-    /// Bits per second of the wire: constant, a trace or a schedule.
+    /// Rate of the wire: constant, a trace or a schedule.
     pub rate: LinkRate,
     /// The queue before the wire and the feedback its router gives.
     pub queue: QueueConfig,
     /// Losses of packets on the wire.
     pub channel: ChannelConfig,
-    /// The notifier at the far end, which tells of corruption.
+    /// The notifier at the far end, which reports corruption.
     pub notifier: NotifierConfig,
     /// Changes of delay, jitter, reordering, outages and retransmission on the link.
     pub impairments: Impairments,
 }
 
 impl LinkKind {
-    /// The fraction of packets of `size` bytes that the wire loses in the long run, retransmission
-    /// included as far as its attempts fail independently.
+    /// Long-run share of packets of `size` bytes that the wire loses, with link-layer
+    /// retransmission as if its attempts failed independently.
     pub fn loss_rate(&self, size: u32) -> f64 {
         self.impairments.residual_loss(self.channel.loss_rate(size))
     }
@@ -98,15 +98,15 @@ impl LinkKind {
 /// One flow: a transport connection or a stream of datagrams.
 #[derive(Debug, Clone)]
 pub struct FlowConfig {
-    /// As results name it: the group and a number.
+    /// Its name in results: the group and a number.
     pub name: Name,
     /// Index in [`Scenario::groups`].
     pub group: usize,
-    /// The links data packets cross, in order; never empty.
+    /// The links that data packets cross, in order; never empty.
     pub forward: Vec<LinkId>,
-    /// The links acknowledgments cross; empty for datagrams.
+    /// The links that acknowledgments cross; empty for datagrams.
     pub reverse: Vec<LinkId>,
-    /// Where the flow's throughput is measured: the slowest link of `forward` unless the
+    /// The link at which its throughput is measured: the slowest link of `forward` unless the
     /// scenario names another.
     pub bottleneck: LinkId,
     /// All other settings, which the flows of a group share.
@@ -118,11 +118,12 @@ pub struct FlowConfig {
 pub struct FlowKind {
     /// The data that a flow sends.
     pub traffic: Traffic,
-    /// It starts at an instant drawn uniformly from this range, ends included.
+    /// Range from which the start is drawn uniformly, ends included.
     pub start: (Time, Time),
-    /// The application stops offering data at this instant.
+    /// Time at which the application stops offering data.
     pub stop: Option<Time>,
-    /// The nodes of a general graph between which its data goes; other topologies have no names.
+    /// The nodes of a general graph from which and to which its data goes; `None` in other
+    /// topologies.
     pub nodes: Option<[String; 2]>,
 }
 
@@ -138,11 +139,11 @@ pub enum Traffic {
         config: Arc<EndpointConfig>,
         /// Packets to transfer, or `None` for bulk: data never runs out.
         packets: Option<u64>,
-        /// If there are any, the flow is no connection but a pair of hosts, between which one
-        /// opens for each transfer; `packets`, and when the flow starts and stops, mean nothing.
+        /// Process of arrivals. With it, the flow is a pair of hosts between which a connection
+        /// opens for each transfer; `packets` and the start and stop of the flow have no effect.
         arrivals: Option<Arc<Arrivals>>,
     },
-    /// A connection of code that is not ours.
+    /// A connection of a stack, which is code of another project.
     Stack {
         /// The maker of its endpoints.
         stack: Arc<dyn Stack>,
@@ -150,25 +151,25 @@ pub enum Traffic {
         config: Arc<StackConfig>,
         /// Bytes that the application transfers, or `None` for bulk: data never runs out.
         bytes: Option<u64>,
-        /// As those of a transport; `bytes` means nothing beside them.
+        /// As in [`Traffic::Transport`]; with it, `bytes` has no effect.
         arrivals: Option<Arc<Arrivals>>,
     },
     /// Datagrams at a constant rate while on.
     Datagrams {
         /// Size of a datagram on the wire, bytes.
         packet_size: u32,
-        /// When it sends.
+        /// The times at which it sends.
         pattern: Pattern,
     },
 }
 
 impl Traffic {
-    /// Is it one connection, neither datagrams nor many that come and go?
+    /// True for a single connection; false for datagrams and for transfers that arrive at random.
     pub fn is_connection(&self) -> bool {
         !matches!(self, Traffic::Datagrams { .. }) && self.arrivals().is_none()
     }
 
-    /// The process by which connections come, if it is one.
+    /// The process of its arrivals, if it has one.
     pub fn arrivals(&self) -> Option<&Arrivals> {
         match self {
             Traffic::Transport { arrivals, .. } | Traffic::Stack { arrivals, .. } => {
@@ -178,7 +179,7 @@ impl Traffic {
         }
     }
 
-    /// The router that it asks for, which is its class where links have queues by class.
+    /// The router that it asks for, which is its class at links with a queue for each class.
     pub fn router(&self) -> RouterKind {
         match self {
             Traffic::Transport { protocol, .. } => protocol.router,
@@ -197,7 +198,7 @@ impl Traffic {
 }
 
 /// Live video at a constant target rate (RFC 8593 section 5, in its steady state). A frame leaves
-/// in packets of the source's size, back to back, and one with the rest.
+/// in packets of the source's size, back to back; the last one has the rest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Media {
     /// The target rate, bits on the wire.
@@ -205,10 +206,10 @@ pub struct Media {
     /// Frames per second, on average; more than 0. A frame has at most [`Media::MAX_PACKETS`]
     /// packets on average.
     pub fps: f64,
-    /// Scale of the Laplacian shares by which sizes of frames and times between them differ from
-    /// their means, 0 to 1 (SCALE_B and SCALE_t, 0.15).
+    /// Scale of the Laplacian shares by which the sizes of frames and the times between them differ
+    /// from their means, 0 to 1 (SCALE_B and SCALE_t, 0.15).
     pub variation: f64,
-    /// How much longer than on idle links a frame may take and be in time.
+    /// Time by which a frame may exceed its time on idle links and still be on time.
     pub deadline: Duration,
     /// Time between two reports of the receiver (RTCP), for the circuit breaker of RFC 8083; more
     /// than 0.
@@ -216,33 +217,36 @@ pub struct Media {
 }
 
 impl Media {
-    /// The most packets of a mean frame.
+    /// Maximum number of packets of a mean frame.
     pub const MAX_PACKETS: f64 = 10_000.0;
 
-    /// Are the values in their ranges, for packets of that size?
+    /// Checks the ranges of the values, for packets of this size.
     ///
     /// # Errors
-    /// The first value out of its range, as a sentence without a capital or a full stop.
+    /// The first value out of range, as a sentence without a capital or a full stop.
     pub fn validate(&self, packet_size: u32) -> Result<(), String> {
         if !(self.fps.is_finite() && self.fps > 0.0) {
-            return Err(format!("{} frames per second", self.fps));
+            return Err(format!(
+                "frames per second must be finite and greater than 0, not {}",
+                self.fps
+            ));
         }
         if !(0.0..=1.0).contains(&self.variation) {
-            return Err(format!("a variation of {} is not from 0 to 1", self.variation));
+            return Err(format!("the variation must be from 0 to 1, not {}", self.variation));
         }
         if self.report_interval.is_zero() {
-            return Err("reports without an interval".to_owned());
+            return Err("the interval between reports must be greater than 0".to_owned());
         }
         let packets = self.rate.bytes_per_s() / self.fps / f64::from(packet_size);
         if packets > Self::MAX_PACKETS {
             let most = Self::MAX_PACKETS;
-            return Err(format!("a frame has {packets:.0} packets, more than {most}"));
+            return Err(format!("a mean frame has {packets:.0} packets, more than {most}"));
         }
         Ok(())
     }
 }
 
-/// When a datagram source sends.
+/// The times at which a datagram source sends.
 #[derive(Debug, Clone)]
 pub enum Pattern {
     /// All the time.

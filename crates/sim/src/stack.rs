@@ -132,7 +132,7 @@ pub struct StackConfig {
 }
 
 impl StackConfig {
-    /// Default size of a packet: what Ethernet carries.
+    /// Default size of a packet: the MTU of Ethernet.
     pub const PACKET_SIZE: u32 = 1500;
 
     /// Maximum payload of a packet, bytes.
@@ -151,9 +151,9 @@ impl Default for StackConfig {
 windward_core::parameters! {
     StackConfig in "quic", "connections of QUIC stacks (docs/stacks.md)";
     segments: ValueKind::Integer { least: 1, most: 64 }, "packets",
-        "the most that leave back to back, as segmentation offload has it";
+        "maximum number of packets that leave back to back, as with segmentation offload";
     streams: ValueKind::Integer { least: 1, most: 1024 }, "",
-        "the most streams that a transfer is spread over";
+        "maximum number of streams that a transfer is spread over";
 }
 
 /// One end of a connection.
@@ -194,7 +194,7 @@ pub enum Codepoint {
     Ce,
 }
 
-/// What links see of a packet that its connection [shows](Connection::show).
+/// Properties of a packet that links see, if its connection [shows](Connection::show) them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Flow and class for queues by flow and by class, in place of the label of the connection.
@@ -208,7 +208,7 @@ pub struct Seen {
 /// Both ends of a connection.
 ///
 /// If a connection panics, the engine gives it up, and the outcome of the flow has the message.
-/// Times never run back. After each call that tells an end something, the engine asks that end for
+/// Times never decrease. After each call that hands an end something, the engine asks that end for
 /// packets until it has none, and then for its timer.
 pub trait Connection: Debug + Send {
     /// Starts the application: the sender connects, and sends its data when it can.
@@ -220,13 +220,14 @@ pub trait Connection: Debug + Send {
     /// Hands a packet to an end: its payload, and the ECN codepoint with which it arrives.
     fn receive(&mut self, now: Time, end: End, payload: &[u8], ecn: Codepoint);
 
-    /// Makes the next packet of an end, if it may send one now, in place of what is in `payload`.
+    /// Makes the next packet of an end, if it may send one now, and replaces the content of
+    /// `payload`.
     fn poll_transmit(&mut self, now: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint>;
 
-    /// Returns what links see of the packet that [`Connection::poll_transmit`] has just made.
-    /// Writes its headers into `packet`, whose kind depends on its end, and its size if not all of
-    /// the payload is on the wire; the engine sets time and codepoint. `None`, the default, stands
-    /// for a packet of the connection without any headers.
+    /// Returns the properties that links see of the packet that [`Connection::poll_transmit`] has
+    /// just made. Writes its headers into `packet`, whose kind depends on its end, and its size if
+    /// not all of the payload is on the wire; the engine sets time and codepoint. `None`, the
+    /// default, stands for a packet of the connection without any headers.
     fn show(&mut self, payload: &[u8], packet: &mut Packet) -> Option<Seen> {
         let _ = (payload, packet);
         None
@@ -246,14 +247,15 @@ pub trait Connection: Debug + Send {
         self.receive(now, end, payload, ecn);
     }
 
-    /// Tells that a packet of an end is lost: a queue has dropped it or a channel destroyed it.
+    /// Reports that a packet of an end is lost: a queue has dropped it or a channel destroyed it.
     /// Meant for connections that keep something for each packet. A real connection would not know,
     /// so its behaviour must not depend on this.
     fn lost(&mut self, now: Time, from: End, payload: &[u8]) {
         let _ = (now, from, payload);
     }
 
-    /// When to call [`Connection::on_timer`] for an end if nothing else comes before, or never.
+    /// Time at which [`Connection::on_timer`] is to be called for an end, unless something happens
+    /// before;
     fn next_timer(&mut self, end: End) -> Time;
 
     /// Handles the expiry of the timer of an end.
@@ -348,7 +350,7 @@ pub enum FrameFacts {
 pub struct StackReport {
     /// Congestion window of the sender, bytes.
     pub cwnd: u64,
-    /// Slow start threshold of the sender, bytes; `None` if there is none yet, or never.
+    /// Slow start threshold of the sender, bytes; `None` without one.
     pub ssthresh: Option<u64>,
     /// Bytes sent that are neither acknowledged nor deemed lost.
     pub in_flight: u64,

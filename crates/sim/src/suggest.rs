@@ -1,17 +1,17 @@
-//! The nearest valid word to a mistyped one, for errors that say what would be right.
+//! The valid word nearest to a mistyped one, for corrections in errors.
 
-/// How much of the words is compared: the comparison takes the product of their lengths.
+/// Number of characters compared: the cost is the product of the lengths of the words.
 const COMPARED: usize = 64;
 
-/// The candidate nearest to `word`, upper or lower case, the first of equals; `None` if there is
-/// no candidate. It may be far: [`near`] leaves those out.
+/// The candidate nearest to `word`, ignoring case; the first in a tie. `None` without candidates.
+/// It may be far from `word`; [`near`] excludes such candidates.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     measured(word, candidates).map(|(_, candidate)| candidate)
 }
 
-/// The candidate nearest to `word`, if it is near enough to be what was meant: but for upper and
-/// lower case the same, or a third of the letters of the longer of both wrong, missing, too many or
-/// swapped with the next. So one letter of `E9` makes another word, and one of `sakc` a typing error.
+/// The candidate nearest to `word`, if it is near enough to be meant: equal except for case, or
+/// with at most a third of the letters of the longer word wrong, missing, added or swapped with the
+/// next. One wrong letter in `E9` thus makes another word; in `sakc`, it is a typing error.
 ///
 /// ```
 /// use windward_sim::suggest::near;
@@ -67,12 +67,12 @@ mod tests {
     #[test]
     fn hints_do_not_mislead() {
         let ids = ["E3", "L1", "L3", "xcp", "copa", "lr2008-fig3"];
-        // But for its case it is one of them, whatever stands before it.
+        // Except for its case it equals a candidate, in any position.
         assert_eq!(near("l3", ids), Some("L3"));
-        // One of two letters, three of four: other words.
+        // One wrong letter of two, or three of four, make other words.
         assert_eq!(near("L9", ids), None);
         assert_eq!(near("nope", ids), None);
-        // One of three and of four letters, two of eleven.
+        // One wrong letter of three or four, or two of eleven, are typing errors.
         assert_eq!(near("xpc", ids), Some("xcp"));
         assert_eq!(near("cpoa", ids), Some("copa"));
         assert_eq!(near("lr2008fgi3", ids), Some("lr2008-fig3"));

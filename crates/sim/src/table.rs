@@ -13,7 +13,7 @@ mod parquet;
 
 pub use columns::{Table, TableColumn, Texts, Values};
 
-/// How a table is written.
+/// The format of a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Text: a header, then a line per row, fields between commas; an empty cell is an empty
@@ -26,7 +26,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// What the names of such files end in, without the dot.
+    /// File name extension, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -41,9 +41,9 @@ impl Format {
 pub struct Column<'a> {
     /// Its header.
     pub name: &'a str,
-    /// What its cells hold.
+    /// The kind of its cells.
     pub kind: Kind,
-    /// May cells be empty?
+    /// True if cells may be empty.
     pub optional: bool,
 }
 
@@ -59,16 +59,16 @@ impl<'a> Column<'a> {
     }
 }
 
-/// What the cells of a column hold.
+/// The kind of values in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Words.
     Text,
     /// Real numbers.
     Real,
-    /// Numbers of things, below 2^63.
+    /// Counts, below 2^63.
     Count,
-    /// Whole numbers that take all of 64 bits, such as seeds.
+    /// Unsigned integers of 64 bits, such as seeds.
     Unsigned,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Cell<'a> {
         value.map_or(Cell::Empty, Cell::Count)
     }
 
-    /// The same cell, empty if it is a number that is not finite.
+    /// The cell, empty if it is a number that is not finite.
     #[must_use]
     pub fn or_empty(self) -> Self {
         if let Cell::Real(x) = self { Cell::finite(Some(x)) } else { self }
@@ -116,7 +116,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The same cell with a text of its own.
+    /// The cell with an owned text.
     pub fn into_owned(self) -> Cell<'static> {
         match self {
             Cell::Text(text) => Cell::Text(text.into_owned().into()),
@@ -155,7 +155,7 @@ impl Serialize for Json<'_> {
     }
 }
 
-/// As the cell stands in a CSV file.
+/// Writes the cell as in a CSV file, without quotes.
 impl fmt::Display for Cell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -198,8 +198,8 @@ impl<'c, W: Write + Send> TableWriter<'c, W> {
     /// Begins a table in `out`. Parquet files carry its `name`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] if two columns have one name, which readers refuse. Any other
-    /// if `out` does not take it.
+    /// [`io::ErrorKind::InvalidInput`] if two columns have the same name, which readers refuse. Any
+    /// other if `out` fails.
     pub fn new(
         out: W,
         format: Format,
@@ -269,7 +269,7 @@ impl<'c, W: Write + Send> TableWriter<'c, W> {
         }
     }
 
-    /// Writes what is left and gives `out` back.
+    /// Writes the rest and returns `out`.
     ///
     /// # Errors
     /// If `out` does not take it.
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn csv_quotes_what_needs_it() {
+    fn csv_quotes_fields_that_need_it() {
         let text = String::from_utf8(written(Vec::new(), Format::Csv)).unwrap();
         assert_eq!(text, "label,seed,x\n\"a, b\",18446744073709551615,\n5 %,,0.1\n");
     }
@@ -334,7 +334,7 @@ mod tests {
             table.row(&[Cell::Count(n)]).unwrap();
         }
         let reader = SerializedFileReader::new(table.finish().unwrap()).unwrap();
-        // 65536 and the 4464 that are left.
+        // 65536 and the remaining 4464.
         let mut groups = Vec::new();
         for group in reader.metadata().row_groups() {
             groups.push(group.num_rows());
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_does_not_suit_is_refused_and_leaves_no_trace() {
+    fn a_row_of_wrong_kinds_is_refused_and_not_written() {
         let mut table = TableWriter::new(Vec::new(), Format::Csv, "t", &COLUMNS[..2]).unwrap();
         for wrong in [
             &[Cell::text("a")][..],

@@ -1,10 +1,10 @@
-//! Texts that people wrote, on their way into terminals, shells and spreadsheets.
+//! Safety of foreign texts in terminals, shells and spreadsheets.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The first character that a terminal would obey instead of showing it; line breaks and tabs are
-/// none.
+/// The first control character, which a terminal interprets instead of showing it; line breaks and
+/// tabs do not count.
 pub fn control(text: &str) -> Option<char> {
     if !may_hold_control(text.as_bytes()) {
         return None;
@@ -17,8 +17,8 @@ pub fn control(text: &str) -> Option<char> {
     text.char_indices().find(|&(at, c)| !harmless(at, c)).map(|(_, c)| c)
 }
 
-/// Could a character of these bytes be one that a terminal obeys? Answers for many bytes at once: most texts
-/// are plain.
+/// True if these bytes may contain a control character. Checks many bytes at once, since
+/// most texts have none.
 fn may_hold_control(bytes: &[u8]) -> bool {
     const BLOCK: usize = 64;
     // The control characters beyond ASCII begin with 0xc2.
@@ -28,7 +28,7 @@ fn may_hold_control(bytes: &[u8]) -> bool {
     bytes.chunks(BLOCK).any(|block| block.iter().fold(false, |any, byte| any | suspect(*byte)))
 }
 
-/// The text with such characters written out, as `\u{1b}`.
+/// The text with control characters escaped, as in `\u{1b}`.
 ///
 /// ```
 /// use windward_sim::text::printable;
@@ -52,7 +52,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A word of a command as a shell takes it: in quotes, where it needs them.
+/// A word of a shell command, quoted if necessary.
 ///
 /// ```
 /// use windward_sim::text::shell_word;
@@ -69,9 +69,9 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
-/// Would a spreadsheet that opens a CSV file compute this instead of showing it? It does with what
-/// begins with `=`, `@`, `+` or `-`; a number with a sign and a unit, as `-3 dB` or `+1e-3%`, does no
-/// harm.
+/// True if a spreadsheet that opens a CSV file would run this text as a formula: if it
+/// begins with `=`, `@`, `+` or `-`. A number with a sign and a unit, such as `-3 dB` or `+1e-3%`,
+/// is harmless.
 pub fn is_formula(text: &str) -> bool {
     if text.starts_with(['=', '@']) {
         return true;
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_obeys_is_found_and_written_out() {
+    fn control_characters_are_found_and_escaped() {
         for (text, first, shown) in [
             ("two\nlines\tand µ", None, "two\nlines\tand µ"),
             ("dos\r\n", None, "dos\r\n"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn formulas_are_told_from_numbers() {
+    fn formulas_are_distinguished_from_numbers() {
         for formula in [
             "=cmd()",
             "@SUM(1)",

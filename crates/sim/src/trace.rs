@@ -1,8 +1,8 @@
 //! Time series of a run: every connection and every link, sampled at a fixed interval.
 //!
-//! A [`Trace`] says when the next sample is due and makes its rows; whoever drives the
-//! simulation decides what becomes of them. [`TraceFiles`] writes them into a folder, as
-//! `windward run --trace` does. Rates are means since the sample before.
+//! A [`Trace`] tells when the next sample is due and makes its rows; the program that drives the
+//! simulation uses them. [`TraceFiles`] writes them into a folder, as
+//! `windward run --trace` does. Rates are means since the previous sample.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -72,12 +72,13 @@ impl Instants {
         Instants { interval, end: Time::NEVER, next: Some(Time::ZERO) }
     }
 
-    /// When the next sample is due; `None` after the last.
+    /// Time of the next sample; `None` after the last.
     pub fn next(&self) -> Option<Time> {
         self.next
     }
 
-    /// The sample that is due has been taken. Returns its instant, which is the end after the last.
+    /// Advances to the next sample. Returns the instant of the one taken, which is the end after
+    /// the last.
     pub fn take(&mut self) -> Time {
         let time = self.next.unwrap_or(self.end);
         self.next = (time < self.end).then(|| (time + self.interval).min(self.end));
@@ -93,7 +94,7 @@ impl Instants {
     }
 }
 
-/// A connection and what it had done at the last sample.
+/// A connection and its counts at the last sample.
 #[derive(Debug, Clone)]
 struct TracedFlow {
     index: usize,
@@ -102,17 +103,17 @@ struct TracedFlow {
     bottleneck_bytes: u64,
 }
 
-/// A link and what it had done at the last sample.
+/// A link and its counts at the last sample.
 #[derive(Debug, Clone)]
 struct TracedLink {
     name: Name,
     sent_bytes: u64,
 }
 
-/// Everything at one instant.
+/// The state of all connections and links at one instant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// The instant. What happened at it is in the sample.
+    /// The instant. The sample includes its events.
     pub time: Time,
     /// One row per connection, in the order of the scenario; datagrams have none.
     pub flows: Vec<FlowRow>,
@@ -179,17 +180,17 @@ rows!(LinkRow, (), {
 });
 
 impl Trace {
-    /// The most samples of a run.
+    /// Maximum number of samples of a run.
     pub const MAX_SAMPLES: u64 = 10_000_000;
-    /// The most rows of a run, each sample's flows and links together: some 12 GB as CSV.
+    /// Maximum number of rows of a run, over flows and links of all samples: about 12 GB as CSV.
     pub const MAX_ROWS: u64 = 200_000_000;
 
-    /// Samples of a run of `scenario`, `interval` apart; to be taken of a
+    /// A sampler of a run of `scenario` with this `interval`, for a
     /// [`Simulation::traced`].
     ///
     /// # Errors
-    /// If the interval is zero, or so short that there were more than [`Trace::MAX_SAMPLES`] or
-    /// rows than [`Trace::MAX_ROWS`].
+    /// If the interval is zero, or so short that the run has more than [`Trace::MAX_SAMPLES`]
+    /// samples or [`Trace::MAX_ROWS`] rows.
     pub fn new(scenario: &Scenario, interval: Duration) -> Result<Self, IntervalError> {
         IntervalError::check(scenario, interval)?;
         let end = Time::ZERO + scenario.duration;
@@ -210,8 +211,8 @@ impl Trace {
         })
     }
 
-    /// The instant to which the simulation is to be advanced before [`Trace::sample`] is called
-    /// next; `None` after the last, which is the end of the run.
+    /// The instant to which the simulation is to be advanced before the next call of
+    /// [`Trace::sample`]; `None` after the last, which is the end of the run.
     pub fn next_sample(&self) -> Option<Time> {
         self.instants.next()
     }
@@ -264,7 +265,7 @@ impl TracedLink {
     }
 }
 
-/// Bits per second from one sample to the next; remembers the new count.
+/// Bits per second since the last sample; stores the new count.
 fn rate_since(last: &mut u64, bytes: u64, seconds: f64) -> f64 {
     let sent = bytes.saturating_sub(*last);
     *last = bytes;
@@ -272,7 +273,7 @@ fn rate_since(last: &mut u64, bytes: u64, seconds: f64) -> f64 {
 }
 
 /// A [`Trace`] written into a folder: `flows.csv` and `links.csv`, or `.parquet`. The files
-/// appear with [`TraceFiles::commit`]; dropped before that, nothing is left of them.
+/// appear with [`TraceFiles::commit`]; if dropped before, they are removed.
 #[derive(Debug)]
 pub struct TraceFiles {
     trace: Trace,
@@ -282,10 +283,10 @@ pub struct TraceFiles {
 }
 
 impl TraceFiles {
-    /// Makes the folder, where it is missing, and begins the files.
+    /// Creates the folder, if it is missing, and begins the files.
     ///
     /// # Errors
-    /// If the interval is impossible ([`Trace::new`]) or the folder does not take the files.
+    /// If the interval is invalid ([`Trace::new`]) or the files cannot be created.
     pub fn create(
         dir: &Path,
         format: Format,
@@ -304,7 +305,7 @@ impl TraceFiles {
         self.trace.next_sample()
     }
 
-    /// As [`Trace::sample`], written to the files.
+    /// Writes the rows of [`Trace::sample`] to the files.
     ///
     /// # Errors
     /// If the folder does not take it.
@@ -319,10 +320,10 @@ impl TraceFiles {
         Ok(())
     }
 
-    /// Gives the files their names; says which, flows first.
+    /// Gives the files their names and returns their paths, flows first.
     ///
     /// # Errors
-    /// If the folder does not take what is left.
+    /// If the rest cannot be written.
     pub fn commit(self) -> Result<[PathBuf; 2], OutputError> {
         let TraceFiles { flows, links, mut dir, .. } = self;
         // Both are complete before either gets its name.
@@ -374,7 +375,7 @@ impl SeriesFile {
         self.table.row(cells).map_err(|error| OutputError::write(&self.path, error))
     }
 
-    /// Writes what is left. The file has its name, which is returned, when the folder is committed.
+    /// Writes the rest and returns the path. The file gets it when the folder is committed.
     ///
     /// # Errors
     /// If the folder does not take it.
@@ -386,24 +387,24 @@ impl SeriesFile {
     }
 }
 
-/// The interval between samples is impossible.
+/// An invalid interval between samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IntervalError {
-    /// No time passes between two samples.
+    /// The interval is zero.
     Zero,
-    /// More samples than anybody can mean.
+    /// The interval is too short.
     TooShort {
-        /// The interval asked for.
+        /// The given interval.
         interval: Duration,
         /// Length of the run.
         duration: Duration,
-        /// How many samples that would be.
+        /// Number of samples that it would give.
         samples: u64,
-        /// Flows and links: rows per sample.
+        /// Number of flows and links, which is the number of rows per sample.
         rows: u64,
-        /// The most samples of so many rows.
+        /// Maximum number of samples with this number of rows.
         most: u64,
-        /// An interval that is long enough.
+        /// The shortest valid interval, rounded up.
         least: Duration,
     },
 }
@@ -426,7 +427,7 @@ impl IntervalError {
     }
 }
 
-/// The next number of two digits and zeros: what people write.
+/// The next number with at most two significant digits.
 fn round_up(number: u64) -> u64 {
     let digits = number.checked_ilog10().unwrap_or(0);
     let unit = 10_u64.pow(digits.saturating_sub(1));
@@ -437,12 +438,12 @@ impl fmt::Display for IntervalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             IntervalError::Zero => {
-                write!(f, "the interval between samples must be longer than no time")
+                write!(f, "the interval between samples must be greater than zero")
             }
             IntervalError::TooShort { interval, duration, samples, rows, most, least } => write!(
                 f,
-                "{duration} every {interval} are {samples} samples of {rows} flows and links, and \
-                 at most {most} are possible; the interval must be at least {least}"
+                "{duration} every {interval} give {samples} samples of {rows} flows and links, \
+                 more than {most}; the interval must be at least {least}"
             ),
         }
     }
@@ -450,10 +451,10 @@ impl fmt::Display for IntervalError {
 
 impl std::error::Error for IntervalError {}
 
-/// A trace could not be begun.
+/// The reason why a trace cannot be begun.
 #[derive(Debug)]
 pub enum TraceError {
-    /// The interval is impossible.
+    /// The interval is invalid.
     Interval(IntervalError),
     /// The files could not be written.
     Output(OutputError),
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_that_nobody_can_mean_are_refused() {
+    fn too_many_samples_are_refused() {
         let scenario = scenario("100s");
         let rows = (scenario.flows.len() + scenario.links.len()) as u64;
         let error = Trace::new(&scenario, Duration::from_ps(1)).unwrap_err();
@@ -522,7 +523,7 @@ mod tests {
         assert_eq!(rows, 52);
         assert_eq!(error, expected);
         assert!(error.to_string().ends_with("must be at least 27us"), "{error}");
-        // What it says is possible is.
+        // The interval that the error proposes is valid.
         assert!(Trace::new(&scenario, Duration::from_micros(27)).is_ok());
         assert!(Trace::new(&scenario, Duration::from_micros(26)).is_err());
         assert_eq!(Trace::new(&scenario, Duration::ZERO).unwrap_err(), IntervalError::Zero);
@@ -574,11 +575,11 @@ mod tests {
                 let sample = trace.sample(&mut sim);
                 for (link, row) in scenario.links.iter().zip(&sample.links) {
                     let share = row.throughput_bps / link.kind.rate.mean().as_bps() as f64;
-                    // A byte is 0.02 % of what 5 Mbit/s carry in 7 ms.
+                    // A byte is 0.02 % of the capacity of 5 Mbit/s in 7 ms.
                     assert!(share < 1.0003, "{queue}: {} at {instant:?}: {share}", link.name);
                     busiest = busiest.max(share);
                 }
-                // Whole packets only: one of 1000 bytes is 23 % of that.
+                // Flows count whole packets: one of 1000 bytes is 23 % of this capacity.
                 let flows: f64 = sample.flows.iter().map(|flow| flow.throughput_bps).sum();
                 assert!(flows < 1.24 * 5e6, "{queue}: {flows} at {instant:?}");
             }

@@ -164,7 +164,7 @@ fn standard_output_is_for_one_output() {
     for option in ["--out", "--trace", "--qlog"] {
         let output = crate::windward(["run", scenario, option, "-"]);
         assert!(!output.status.success());
-        assert!(crate::stderr(&output).contains("holds no folder"), "{}", crate::stderr(&output));
+        assert!(crate::stderr(&output).contains("standard output, not a folder"), "{}", crate::stderr(&output));
     }
     assert_eq!(sandbox.names(), ["scenario.toml"]);
 }

@@ -1,12 +1,12 @@
-//! Prefetching in a large topology, so that state is in the caches when it is needed.
+//! Prefetching for large topologies, so that state is in the caches when it is needed.
 //!
-//! With ten thousand flows or more, each event finds what it touches far out in memory, one after
-//! the other: the link, the packet on its wire, the next links and the endpoint. The next events
-//! are known, however: they lie in the next buckets of the event queue. So each time the queue has
-//! moved on by a block of buckets, this module reads what the events of the next blocks will touch:
-//! of a distant block the packets, of nearer blocks what these packets need. The processor waits
-//! for many places in memory as long as for one. Nothing is changed, and an event that turns out
-//! differently is merely slow.
+//! With ten thousand flows or more, the state that an event touches is not in the caches: one after
+//! the other, the link, the packet on its wire, the next links and the endpoint. The next events
+//! are known, however: they are in the next buckets of the event queue. Each time the queue has
+//! advanced by a block of buckets, this module reads the state that the events of the next blocks
+//! touch: for a distant block the packets, for nearer blocks the state that these packets need. The
+//! processor fetches many places in memory in the time of one. Nothing is changed; an event that
+//! happens differently is only slower.
 
 use std::hint::black_box;
 
@@ -19,13 +19,13 @@ use super::route::Onward;
 use super::schedule::Schedule;
 use super::slab::PacketId;
 
-/// Number of links from which on the state is larger than the inner caches.
+/// Number of links above which the state is larger than the inner caches.
 pub(super) const MANY_LINKS: usize = 4096;
 
-/// Number of steps of a route that are read beyond the next, where they need no event.
+/// Number of further steps of a route that are read, if they need no event.
 const STEPS: u32 = 3;
 
-/// State that the next events will touch.
+/// The state that the next events will touch.
 #[derive(Debug)]
 pub(super) struct Ahead<'a> {
     pub(super) schedule: &'a Schedule,
@@ -45,7 +45,7 @@ impl Ahead<'_> {
         self.schedule.upcoming(1, |id| self.touch_way(id));
     }
 
-    /// The packet whose arrival the event is, if it is one.
+    /// The packet that arrives, if the event is an arrival.
     fn first_on_wire(&self, id: ComponentId) -> Option<PacketId> {
         match Component::from(id) {
             Component::Arrival(link) => self.network.hops[link as usize].wire.first(),
@@ -66,7 +66,7 @@ impl Ahead<'_> {
         black_box(self.flows[slot.flow as usize].bottleneck.bytes);
     }
 
-    /// Reads the links that the packet takes at once, and the endpoint where it comes to one.
+    /// Reads the links that the packet takes without an event, and its endpoint if it reaches it.
     fn touch_way(&self, id: ComponentId) {
         let Some(packet) = self.first_on_wire(id) else { return };
         let Network { slab, routes, hops, .. } = self.network;
@@ -86,7 +86,7 @@ impl Ahead<'_> {
                     sender.loss_rate().sent,
                 ));
             }
-            // The packets that it lets out, or the ACK that it makes.
+            // The packets that it releases, or the ACK that it makes.
             at = route.forward;
         }
         for at in at..at + STEPS {

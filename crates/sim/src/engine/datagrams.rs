@@ -1,4 +1,4 @@
-//! The ends of a flow of datagrams: a source, and counts of what arrives.
+//! The ends of a flow of datagrams: a source, and counts of arrivals.
 
 use windward_core::packet::{Packet, PacketKind};
 use windward_core::units::{Duration, Time};
@@ -14,7 +14,7 @@ pub(super) struct Datagrams {
     arrived: u64,
     /// Datagrams sent and arrived at the end of the warm-up.
     at_warmup: (u64, u64),
-    /// Datagrams lost of those sent after the warm-up.
+    /// Lost datagrams of those sent after the warm-up.
     lost: u64,
     /// Sum of the one-way delays of datagrams that arrived after the warm-up, picoseconds.
     delays: u128,
@@ -27,7 +27,7 @@ impl Datagrams {
         Datagrams { source, arrived: 0, at_warmup: (0, 0), lost: 0, delays: 0, bytes: 0 }
     }
 
-    /// When the next datagram leaves, or never.
+    /// Time at which the next datagram leaves; [`Time::NEVER`] after the last.
     pub(super) fn next(&self) -> Time {
         self.source.next()
     }
@@ -65,8 +65,8 @@ impl Datagrams {
         self.at_warmup = (self.source.sent, self.arrived);
     }
 
-    /// Enters what these ends know into the outcome of their flow, of which `lost` packets were
-    /// lost.
+    /// Enters the measurements of these ends into the outcome of their flow, of which `lost`
+    /// packets were lost.
     pub(super) fn enter(&self, outcome: &mut FlowOutcome, lost: u64, window: Span) {
         let (sent_before, arrived_before) = self.at_warmup;
         let sent = self.source.sent;

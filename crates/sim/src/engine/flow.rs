@@ -1,4 +1,4 @@
-//! The flows: the ends of each, and what it puts through its bottleneck.
+//! The flows: the ends of each, and its traffic through its bottleneck.
 
 use std::collections::VecDeque;
 
@@ -49,13 +49,14 @@ pub(super) enum Ends {
     Datagrams(Box<Datagrams>),
     /// A connection of a [stack](crate::stack): of other code, or a port for outside programs.
     Stack(Box<StackConnection>),
-    /// A pair of hosts between which connections of this protocol open by themselves. They are
-    /// flows of their own.
+    /// A pair of hosts between which connections of this protocol open at random. These are
+    /// separate flows.
     Pair(&'static str, Kinds),
 }
 
 impl Ends {
-    /// The ends of a flow; `passes` tells that it opens by itself and goes when it is completed.
+    /// The ends of a flow; `passes` for a transfer that arrives at random and is freed on
+    /// completion.
     fn new(spec: &FlowConfig, scenario: &Scenario, times: [Time; 2], passes: bool) -> Self {
         let (seed, name) = (scenario.seed, &spec.name);
         match &spec.kind.traffic {
@@ -79,8 +80,8 @@ impl Ends {
     }
 }
 
-/// One-way delay of a packet over the idle forward route of a flow, and how much each further
-/// packet that leaves with it adds.
+/// One-way delay of a packet over the idle forward route of a flow, and the additional delay of
+/// each further packet that leaves with it.
 fn idle_path(spec: &FlowConfig, scenario: &Scenario, size: u32) -> (Duration, Duration) {
     let links = spec.forward.iter().map(|link| &scenario.links[*link]);
     links.fold((Duration::ZERO, Duration::ZERO), |(sum, slowest), link| {
@@ -104,7 +105,7 @@ impl Flow {
             Time::ZERO + stream.between(low, high)
         };
         let stop = stop.unwrap_or(Time::NEVER);
-        // Datagrams pause as their pattern says; that is no idleness.
+        // Datagrams pause according to their pattern, which does not count as idle.
         let idle_after = match traffic {
             Traffic::Transport { .. } | Traffic::Stack { .. } => scenario.idle_after,
             Traffic::Datagrams { .. } => Duration::MAX,
@@ -162,7 +163,8 @@ impl Flow {
         matches!(self.ends, Ends::Transport(_) | Ends::Stack(_))
     }
 
-    /// Counts a packet that came at `arrived` and crosses the bottleneck, which may lie ahead.
+    /// Counts a packet that arrived at `arrived` and crosses the bottleneck, possibly in the
+    /// future.
     #[inline]
     pub(super) fn count(
         &mut self,
@@ -193,7 +195,7 @@ impl Flow {
 
     /// Counts a packet that was dropped or destroyed; `is_back` on the reverse route.
     pub(super) fn lose(&mut self, packet: &Packet, is_back: bool, window: Span) {
-        // A packet that was damaged before and went on to tell of it is lost already.
+        // A packet that was damaged before and continued to report it counts as lost already.
         let counts = !is_back && !packet.flags.contains(Flags::CORRUPTED);
         self.lost += u64::from(counts);
         if let Ends::Datagrams(datagrams) = &mut self.ends {
@@ -231,7 +233,7 @@ impl Flow {
             Ends::Transport(transport) => transport.enter(&mut outcome, lost, window),
             Ends::Datagrams(datagrams) => datagrams.enter(&mut outcome, lost, window),
             Ends::Stack(connection) => connection.enter(&mut outcome, lost, window),
-            // The transfers are added to it.
+            // The transfers are added to it later.
             Ends::Pair(protocol, kind) => {
                 outcome.protocol = (*protocol).into();
                 outcome.metrics = FlowMetrics {
@@ -302,7 +304,7 @@ impl Bottleneck {
     }
 }
 
-/// Details of the way through the bottleneck, which only some runs ask for.
+/// Details of the traffic through the bottleneck, for the runs that ask for them.
 #[derive(Debug, Default)]
 struct Watched {
     bins: Option<Bins>,

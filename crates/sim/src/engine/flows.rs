@@ -1,4 +1,4 @@
-//! All flows of a run: their state, their groups, and what they add up to.
+//! All flows of a run: their state, their groups and their sums.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::scenario::Transfer;
 /// The flows of a run.
 #[derive(Debug)]
 pub(super) struct Flows {
-    /// Those of the scenario, then the connections that open by themselves.
+    /// The flows of the scenario, then the connections that open at random.
     pub(super) all: Vec<Flow>,
     pub(super) transfers: Transfers,
     pub(super) groups: Vec<Group>,
@@ -86,25 +86,25 @@ impl Flows {
     }
 }
 
-/// The connections that open by themselves, in the order of the pairs of hosts between which they
+/// The connections that open at random, in the order of the pairs of hosts between which they
 /// open.
 #[derive(Debug)]
 pub(super) struct Transfers {
     /// Index of the first among all flows.
     pub(super) first: usize,
-    /// The pair of each, and what it transfers.
+    /// The pair and the transfer of each.
     pub(super) drawn: Vec<(usize, Transfer)>,
 }
 
 impl Transfers {
-    /// Indices among all flows of those between a pair of hosts.
+    /// Indices, among all flows, of the connections between a pair of hosts.
     fn of(&self, pair: usize) -> Range<usize> {
         let from = self.drawn.partition_point(|(other, _)| *other < pair);
         let count = self.drawn[from..].partition_point(|(other, _)| *other == pair);
         self.first + from..self.first + from + count
     }
 
-    /// Outcomes of the transfers, which are also added to those of their pairs.
+    /// Outcomes of the transfers; adds them to the outcomes of their pairs.
     fn close(
         self,
         mut connections: impl Iterator<Item = Flow>,

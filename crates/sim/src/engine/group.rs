@@ -32,7 +32,7 @@ impl Bins {
         self.filling += bytes;
     }
 
-    /// Fills the bin of `at` from now on.
+    /// Starts to fill the bin of `at`.
     #[cold]
     fn turn_to(&mut self, at: Time) {
         let width = self.width.as_ps();

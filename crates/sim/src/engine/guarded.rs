@@ -1,4 +1,4 @@
-//! The code of a stack, called so that a panic or an endless loop ends its connection and not the
+//! Calls of the code of a stack, so that a panic or an endless loop ends its connection and not the
 //! run.
 
 use std::any::Any;
@@ -9,7 +9,7 @@ use windward_core::units::Time;
 
 use crate::stack::{Connection, Stack, StackReport, StackSetup, UDP_OVERHEAD};
 
-/// Limit on what an end may do at one instant, packets and timers together; more is an endless
+/// Maximum number of packets and timers of an end at one instant; more is an endless
 /// loop.
 const MOST_AT_ONCE: u32 = 1 << 18;
 
@@ -20,11 +20,11 @@ pub(super) struct Guarded {
     pub(super) setup: StackSetup,
     /// Bytes on the wire before each payload.
     pub(super) overhead: u32,
-    /// The connection, from when it is made to when it goes.
+    /// The connection, from its creation until it is dropped.
     connection: Option<Box<dyn Connection>>,
-    /// State when the sender last did something, or when the connection went.
+    /// State at the last action of the sender, or when the connection was dropped.
     pub(super) last: StackReport,
-    /// The latest instant, and number of things that both ends did at it.
+    /// The latest instant, and the number of actions of both ends at it.
     busy: (Time, u32),
     /// Reason why the engine gave the connection up.
     given_up: Option<Arc<str>>,
@@ -87,15 +87,15 @@ impl Guarded {
     fn panicked(&mut self, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        let text = text.unwrap_or("it did not say why");
+        let text = text.unwrap_or("no message");
         self.given_up = Some(format!("{} panicked: {text}", self.stack.facts().name).into());
         let connection = self.connection.take();
         // The destructor may panic too.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(connection)));
     }
 
-    /// Counts something that an end does at `now`. Returns false if it has done too much, and gives
-    /// the connection up then.
+    /// Counts an action of an end at `now`. Returns false after too many actions, and gives
+    /// up the connection.
     pub(super) fn may_act(&mut self, now: Time) -> bool {
         if self.given_up.is_some() {
             return false;
@@ -106,19 +106,19 @@ impl Guarded {
         self.busy.1 += 1;
         if self.busy.1 > MOST_AT_ONCE {
             self.given_up = Some(
-                "it never had enough at one instant: an endless loop, or a window without bounds"
+                "too many packets or timers at one instant: an endless loop, or an unbounded window"
                     .into(),
             );
         }
         self.given_up.is_none()
     }
 
-    /// True while there is a connection.
+    /// True while the connection exists.
     pub(super) fn is_there(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// Forgets the connection; its last report stays.
+    /// Drops the connection; its last report stays.
     pub(super) fn forget(&mut self) {
         self.connection = None;
     }

@@ -28,8 +28,8 @@ pub(super) struct Hop {
 #[derive(Debug)]
 pub(super) struct QueueEvents {
     alarm: Alarm,
-    /// True if the alarm goes off whenever the link has something to do; else it goes off only when
-    /// that cannot be put off any longer.
+    /// True if the alarm expires whenever the link has something to do; else it expires only when
+    /// the work cannot be postponed further.
     is_prompt: bool,
 }
 
@@ -73,7 +73,7 @@ impl Hop {
         }
         link.count_between(window.from, window.until);
         link.set_notifier(notifier);
-        // A notifier tells senders at the instant of a departure.
+        // A notifier informs senders at the instant of a departure.
         let events = QueueEvents { alarm: Alarm::OFF, is_prompt: is_prompt || notifies };
         let queue = matches!(link, Link::Queued(_)).then(|| Box::new(events));
         Hop { link, wire: OnWire::default(), books: Books::default(), queue }
@@ -97,13 +97,13 @@ impl Hop {
         self.link.keeps_order()
     }
 
-    /// True if packets may be offered before they arrive, as long as all come in order.
+    /// True if packets may be offered before they arrive, as long as all arrive in order.
     pub(super) fn runs_ahead(&self) -> bool {
         self.queue.as_ref().is_none_or(|queue| !queue.is_prompt)
     }
 
-    /// Passes a packet of `size` bytes that comes at `at`, if the link is arithmetic and nothing
-    /// looks at the packet. Else the packet is still to be offered to the link.
+    /// Passes a packet of `size` bytes that arrives at `at`, if the link is pure arithmetic and
+    /// nothing inspects the packet. Otherwise, the packet is still to be offered to the link.
     #[inline]
     pub(super) fn pass(&mut self, at: Time, size: u32) -> Option<Departure> {
         let Link::Fifo(link) = &mut self.link else { return None };
@@ -169,13 +169,13 @@ impl Hop {
 /// through the [`Slab`], since a packet is on one wire at a time.
 #[derive(Debug)]
 pub(super) struct OnWire {
-    /// When the first arrives.
+    /// Time of the first arrival.
     at: Time,
     first: PacketId,
     last: PacketId,
 }
 
-/// Stands for a packet where the wire is empty.
+/// Placeholder for the packet of an empty wire.
 const NOBODY: PacketId = PacketId::MAX;
 
 impl Default for OnWire {
@@ -203,12 +203,12 @@ impl OnWire {
         (self.first != NOBODY).then_some(self.first)
     }
 
-    /// When the first packet arrives, if there is one.
+    /// Time of the first arrival, if there is a packet.
     pub(super) fn next_arrival(&self) -> Option<Time> {
         (self.first != NOBODY).then_some(self.at)
     }
 
-    /// Takes the first packet off. Returns it and when the next one arrives, or never.
+    /// Removes the first packet. Returns it and the time of the next arrival.
     #[inline]
     pub(super) fn pop(&mut self, slab: &Slab) -> (PacketId, Time) {
         let packet = self.first;
@@ -283,11 +283,11 @@ pub(super) struct Books {
     /// Packets that passed by arithmetic alone.
     passed: u64,
     passed_bytes: u64,
-    /// Part of their time on the wire that lies outside the window.
+    /// Part of their time on the wire outside the measured window.
     outside: Duration,
     /// Sum of waiting times; divided by the length of the window, the mean queue (Little's law).
     waited: Duration,
-    /// Packets that passed and are under way when the run ends.
+    /// Packets that passed and are on the wire when the run ends.
     on_wire_at_end: u64,
     /// Counts of the other packets; made with the first of them.
     rest: Option<Box<Rest>>,
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_after_a_later_packet_is_reordered() {
+    fn packets_after_a_later_one_are_reordered() {
         // Packets 0 to 5 arrive as 0, 2, 1, 5, 3, 4: those after 2 and 5 are reordered.
         let reordered = |times: &[u64]| {
             let mut wire = Unordered::default();
@@ -407,7 +407,7 @@ mod tests {
         // 1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11: the three that come after 10.
         let times = [1, 2, 3, 8, 9, 10, 4, 5, 6, 7, 11];
         assert_eq!(reordered(&times).1, 3);
-        // What arrives at one instant is in order.
+        // Packets that arrive at one instant are in order.
         assert_eq!(reordered(&[5, 5, 5]), (vec![0, 1, 2], 0));
     }
 

@@ -6,7 +6,7 @@
 //! zero-mean Laplacian shares of scale `variation` (0.15 in the RFC). A frame leaves as packets
 //! back to back. Deviations:
 //! - The target counts bits on the wire, headers included; the RFC's are those of the encoder.
-//! - A share beyond +-100 % is drawn again, one of 786 at the scale of the RFC, which leaves that
+//! - A share beyond +-100 % is drawn again, one of 786 at the scale of the RFC, which leaves this
 //!   open.
 //! - The reaction to changes of the target, with its latency and its burst (sections 5.1 and 5.2),
 //!   and the range of rates (section 5.4) are left out, as the target of a source that does not
@@ -22,10 +22,10 @@
 //! as it is calculated after the check. Deviations:
 //! - Tf is the nominal time between frames, and Td is Tdr, `report_interval`, without
 //!   randomization.
-//! - Nothing comes back, so that no report is ever lost: an RTT is the mean one-way delay of an
-//!   interval and the same as propagation for the way back, and a report tells of what was sent in
+//! - Reports are not sent, and so are never lost: an RTT is the mean one-way delay of an
+//!   interval plus the propagation delay for the way back, and a report covers the packets sent in
 //!   its interval.
-//! - It stops nothing, and begins anew after each time it would have.
+//! - It does not stop the source, and restarts after each time that it would have tripped.
 //!
 //! The other circuit breakers are not computed: the first detects missing reports, the second
 //! detects that nothing arrives (sections 4.1 and 4.2), and the fourth has no bound in the text
@@ -48,9 +48,10 @@ pub(super) struct Encoder {
     frame: Frame,
     /// Bytes and packets of the latest frames.
     latest: [(u64, u64); 4],
-    /// When the next frame is made.
+    /// Time of the next frame.
     next: Time,
-    /// Minimum one-way delay of a packet, and how much each further packet of a frame adds.
+    /// Minimum one-way delay of a packet, and the additional delay of each further packet of a
+    /// frame.
     least: Duration,
     further: Duration,
     /// Packets that have arrived of incomplete frames.
@@ -106,7 +107,7 @@ impl Encoder {
         }
     }
 
-    /// When the next packet leaves.
+    /// Time at which the next packet leaves.
     pub(super) fn next(&self) -> Time {
         if self.frame.sent < self.frame.packets { self.frame.made } else { self.next }
     }
@@ -146,13 +147,13 @@ impl Encoder {
         self.next = self.frame.made + gap.max(Duration::from_ps(1));
     }
 
-    /// Longest delay of a frame of this many packets that is in time.
+    /// Maximum delay of a frame of this many packets that is on time.
     fn allowed(&self, packets: u64) -> Duration {
         self.least + self.further.saturating_mul(packets.saturating_sub(1)) + self.media.deadline
     }
 
-    /// True if a frame of this many packets that was made at `made` counts: after the warm-up, and
-    /// early enough to be in time before the run ends.
+    /// True if a frame of this many packets that was made at `made` counts: made after the warm-up,
+    /// with a deadline before the end of the run.
     fn counts(&self, made: Time, packets: u64, window: Span) -> bool {
         window.counts(made) && made + self.allowed(packets) <= window.until
     }
@@ -199,7 +200,7 @@ impl Encoder {
         &mut self.reports[interval]
     }
 
-    /// Adds to the metrics of its flow what media alone has.
+    /// Adds the metrics that only media has to those of its flow.
     pub(super) fn measure(&self, metrics: &mut FlowMetrics) {
         let (trips, first) = self.trips();
         metrics.frames = Some(self.frames);
@@ -208,7 +209,7 @@ impl Encoder {
         metrics.circuit_breaker_first = first;
     }
 
-    /// Number of times that the circuit breaker would have tripped, if it began anew after each,
+    /// Number of times that the circuit breaker would have tripped, with a restart after each,
     /// and the first of these times.
     fn trips(&self) -> (u64, Option<Time>) {
         let length = self.media.report_interval;
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn without_variation_frames_are_all_alike() {
+    fn without_variation_all_frames_are_equal() {
         // 5000 bytes each 40 ms: four packets of 1200 and one of 200.
         let mut encoder = encoder(0.0);
         let mut stream = Stream::new(1, "test", "media");
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_vary_as_laplace_says_around_the_target() {
+    fn frames_have_a_laplace_distribution_around_the_target() {
         let mut stream = Stream::new(1, "test", "media");
         let shares: Vec<f64> = (0..100_000).map(|_| varied(&mut stream, 0.15) - 1.0).collect();
         // The mean is zero and the variance 2 scale^2 = 0.045; five standard errors of the mean.
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_in_time_if_its_last_packet_is() {
+    fn a_frame_is_on_time_if_its_last_packet_is() {
         let window = Span { from: Time::ZERO, until: Time::ZERO + Duration::from_secs(10) };
         let mut encoder = encoder(0.0);
         let mut stream = Stream::new(1, "test", "media");
@@ -424,7 +425,7 @@ mod tests {
         // reports is at least 24/256 = 0.094: X = 1000 / (0.4 sqrt(0.0625)) = 10 000 at most, and
         // ten times that is less. More than four reports are there at 5 s, and again at 10 s.
         assert_eq!(tripped(0, 0.1), (2, Some(5.0), 1000.0));
-        // Counted from the first report that tells of anything.
+        // Counted from the first report with any packet.
         assert_eq!(tripped(20, 0.1), (2, Some(25.0), 1000.0));
         // 4 %, 10/256 = 0.039: X = 1000 / (0.4 sqrt(0.026)) = 15 500. The bound lies at 6 %. The
         // full equation would have tripped: 4 x 0.4 x 3 sqrt(0.0146) x 0.039 x 1.05 = 0.0238 more
@@ -443,7 +444,7 @@ mod tests {
             encoder.emit(&mut stream, 1200, &mut packet);
             frames.entry(packet.packet_seq).or_default().push(packet.size);
         }
-        // Frame 20 has only begun; of the rest of it the encoder knows.
+        // Frame 20 has only begun; the encoder knows its remaining packets.
         while encoder.frame.sent < encoder.frame.packets {
             let mut packet = Packet::default();
             encoder.emit(&mut stream, 1200, &mut packet);

@@ -1,15 +1,15 @@
 //! The engine: virtual time, packets and links.
 //!
-//! The life of a packet: an endpoint or a source puts it into the slab and
-//! [`Simulation::forward`]s it. Each link tells when the packet will be at the far end, where the
-//! next link or the endpoint takes it.
+//! An endpoint or a source puts a packet into the slab and [`Simulation::forward`]s it. Each link
+//! returns the time at which the packet is at the far end, where the next link or the endpoint
+//! takes it.
 //!
 //! The engine is fast because it leaves events out. A DropTail or RED queue without router feedback
 //! is arithmetic: the departure of a packet is known when it arrives, so no event serves the queue.
-//! A queue in which packets wait makes up for what was due when it is next needed. A link whose
-//! packets all come over one other link, in order, is passed through at once, and so is a receiver
-//! that acknowledges at once: no event brings packets there. Packets on one wire arrive in order,
-//! so only the first of them is in the event queue; where they may overtake each other, each has an
+//! A queue in which packets wait does its due work when it is next needed. A link whose packets all
+//! arrive over one other link, in order, is passed through at once, and so is a receiver that
+//! acknowledges at once: no event brings packets there. Packets on one wire arrive in order, so
+//! only the first of them is in the event queue; where they may overtake each other, each has an
 //! event. Timers move their deadline without touching the queue unless it becomes earlier.
 
 mod ahead;
@@ -60,7 +60,7 @@ use crate::outcome::{Outcome, Samples};
 use crate::scenario::{FlowConfig, Scenario, arrivals};
 use crate::stack::End;
 
-/// A run that can be advanced in steps and looked at in between.
+/// A run that can be advanced in steps and inspected in between.
 #[derive(Debug)]
 pub struct Simulation {
     now: Time,
@@ -73,23 +73,23 @@ pub struct Simulation {
     sampler: Option<Sampler>,
     observer: Option<Box<dyn Observer>>,
     warmed_up: bool,
-    /// With so many links that it pays to look [`Ahead`]: where in the schedule that was last done.
+    /// Place in the schedule of the last look [`Ahead`]; `None` with too few links for that.
     looked_at: Option<u64>,
     events: u64,
     fingerprint: u64,
 }
 
-/// How much the engine leaves out; the outcome is the same.
+/// The events that the engine leaves out; the outcome is the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// Leaves out every event that the outcome does not need.
     Fast,
-    /// An event for every arrival at every queue, so that snapshots are exact.
+    /// Has an event for every arrival at every queue, so that snapshots are exact.
     Snapshots,
-    /// Packets wait in links until they leave, so that links may change.
+    /// Keeps packets in links until they leave, so that links may change.
     Changes,
-    /// An event for every departure too: the reference for the others, and for observers, which are
-    /// called for everything when it happens.
+    /// Has an event for every departure too: the reference for the others, and for observers, which
+    /// are called for each event at its instant.
     Everything,
 }
 
@@ -198,8 +198,8 @@ impl Simulation {
         self.schedule.next()
     }
 
-    /// Asks an end of a connection of a [stack](crate::stack) for packets, though neither a packet
-    /// nor a timer came to it. Has no effect on other flows.
+    /// Asks an end of a connection of a [stack](crate::stack) for packets, although neither a
+    /// packet nor a timer reached it. Has no effect on other flows.
     pub fn wake(&mut self, flow: usize, end: End) {
         self.transmit_stack(flow as u32, end);
         self.take_on();
@@ -227,7 +227,7 @@ impl Simulation {
 
     fn advance_to(&mut self, until: Time) {
         if !self.warmed_up && until >= self.window.from {
-            // Without a warm-up what happens at instant zero counts.
+            // Without a warm-up, events at instant zero count.
             if self.window.from > Time::ZERO {
                 self.run_until(self.window.from);
             }
@@ -274,9 +274,9 @@ impl Simulation {
     }
 
     /// Changes the link with that index now, after all events of this instant. The packet in
-    /// transmission finishes as it began; the packets that wait or come find the new rate, the new
-    /// delay and the new channel. AQMs, routers and a notifier that knows the channel are told.
-    /// Senders are not.
+    /// transmission finishes as it began; packets that wait or arrive later get the new rate, the
+    /// new delay and the new channel. AQMs, routers and a notifier that knows the channel are
+    /// informed; senders are not.
     ///
     /// # Errors
     /// [`ChangeError`]; nothing is changed then.
@@ -449,7 +449,7 @@ impl Simulation {
         answers
     }
 
-    /// Offers a packet to a link that has to look at it. Returns its arrival at the far end, if it
+    /// Offers a packet to a link that has to inspect it. Returns its arrival at the far end, if it
     /// arrives and that is known.
     fn offer(&mut self, id: PacketId, step: Step, at: Time) -> Option<Time> {
         let link = step.link();
@@ -494,8 +494,8 @@ impl Simulation {
         }
     }
 
-    /// Lets a packet that came at `arrived` leave a link. Returns its arrival at the far end, if it
-    /// arrives.
+    /// Lets a packet that arrived at `arrived` leave a link. Returns its arrival at the far end, if
+    /// it arrives.
     #[inline(always)]
     fn send(
         &mut self,
@@ -534,11 +534,11 @@ impl Simulation {
         }
     }
 
-    /// Lets a link in which packets wait do all that was due by `until`.
+    /// Lets a link in which packets wait do all work that was due by `until`.
     ///
     /// Events inside a link have no effect elsewhere before a packet reaches the far end. So most
-    /// departures and intervals of routers have no event: they are made up for when the next packet
-    /// comes, or when the first is about to arrive.
+    /// departures and intervals of routers have no event: they are done when the next packet
+    /// arrives, or when the first is about to reach the far end.
     fn catch_up(&mut self, link: u32, until: Time) {
         loop {
             let Network { hops, slab, routes, .. } = &mut self.network;
@@ -563,7 +563,7 @@ impl Simulation {
         self.network.hop(link).follow(link, &mut self.schedule);
     }
 
-    /// Takes on the packets that have left queues. They are in a list, since recursion over a long
+    /// Forwards the packets that have left queues. They are in a list, since recursion over a long
     /// route would be deep.
     #[cold]
     fn take_on(&mut self) {
@@ -578,7 +578,7 @@ impl Simulation {
         self.network.slab.give_back(id);
     }
 
-    /// Tells the connection of a stack that a packet of it is lost.
+    /// Reports a lost packet to its connection of a stack.
     fn tell_connection(&mut self, id: PacketId) {
         let slab = &self.network.slab;
         if let Ends::Stack(connection) = &mut self.flows.all[slab[id].flow as usize].ends {
@@ -665,7 +665,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the observer, if there is one, that a packet is on the wire of a link.
+    /// Reports a packet on the wire of a link to the observer, if there is one.
     #[cold]
     fn tell_of_departure(&mut self, id: PacketId, link: u32, departure: &Departure) {
         let Some(observer) = &mut self.observer else { return };
@@ -687,7 +687,7 @@ impl Simulation {
         });
     }
 
-    /// Tells the observer, if there is one, that a link loses a packet.
+    /// Reports the loss of a packet at a link to the observer, if there is one.
     #[cold]
     fn tell_of_loss(&mut self, id: PacketId, link: u32, cause: LossCause) {
         if let Some(observer) = &mut self.observer {
@@ -793,7 +793,7 @@ impl Simulation {
         self.follow_stack_timer(index, end);
     }
 
-    /// Tells an observer, if there is one, the state of the sender of a stack's connection.
+    /// Reports the state of the sender of a stack's connection to the observer, if there is one.
     fn tell_of_report(&mut self, index: u32, end: End) {
         if end == End::Sender
             && let Some(observer) = &mut self.observer
@@ -1004,7 +1004,7 @@ impl Simulation {
     /// outcomes of flows have no meaning. With [`Simulation::changeable`], packets that still wait
     /// do not count; packets on a wire count as delivered.
     pub fn stop(mut self) -> Outcome {
-        // A run without length has no rates either.
+        // A run of length zero has no rates.
         self.window.until = self.now.max(Time::from_ps(1));
         if self.window.from >= self.window.until {
             self.window.from = Time::ZERO;
@@ -1055,8 +1055,8 @@ pub fn run(scenario: &Scenario) -> Outcome {
     Simulation::new(scenario).finish()
 }
 
-/// Hash of a delivery. The fingerprint is their sum, so that it does not depend on what the engine
-/// takes ahead of time.
+/// Hash of a delivery. The fingerprint is the sum of these, so that it does not depend on the
+/// order in which the engine computes them.
 #[inline]
 fn mark(at: Time, slot: &Slot) -> u64 {
     let Slot { flow, packet: Packet { kind, seq, .. }, .. } = slot;

@@ -23,8 +23,8 @@ pub(super) struct Network {
     queued: Vec<u32>,
     /// Packets on the wires of links that may reorder, by link.
     unordered: BTreeMap<u32, Unordered>,
-    /// Packets that have left a queue and have not been taken on: the step they took, and when it
-    /// ends.
+    /// Packets that have left a queue and are not forwarded yet, each with its step and the time at
+    /// which it ends.
     pub(super) departed: VecDeque<(PacketId, Step, Time)>,
     /// True if packets wait in every link until they leave.
     pub(super) holds: bool,

@@ -10,17 +10,17 @@ use crate::stack::{End, PacketFacts, StackReport};
 
 /// Observer of all packets of a [`Simulation::observed`](crate::Simulation::observed), called for
 /// each event at its instant. It cannot change anything. Flows and links are given by their index
-/// in the scenario; connections that open by themselves follow the last flow.
+/// in the scenario; connections that open at random follow the last flow.
 ///
-/// An ACK is followed by the packets that it lets go and by [`Observer::on_settled`]; so is a
+/// An ACK is followed by the packets that it releases and by [`Observer::on_settled`]; so is a
 /// timer.
 pub trait Observer: Debug + Send {
     /// A sender sends a data packet.
     fn on_sent(&mut self, _now: Time, _flow: usize, _packet: &Packet, _sender: &Sender) {}
-    /// An ACK has reached its sender and has been processed: [`Sender::report`] has what the sender
-    /// learned, if anything.
+    /// An ACK has reached its sender and has been processed: [`Sender::report`] tells what the
+    /// sender learned, if anything.
     fn on_ack(&mut self, _now: Time, _flow: usize, _ack: &Packet, _sender: &Sender) {}
-    /// A timer of a sender has expired: that of recovery, or one that only paces.
+    /// A timer of a sender has expired: that of recovery, or that of pacing.
     fn on_timer(&mut self, _now: Time, _flow: usize, _of_recovery: bool, _sender: &Sender) {}
     /// A sender has sent all it may, after an ACK, a timer or new data.
     fn on_settled(&mut self, _now: Time, _flow: usize, _sender: &Sender) {}

@@ -1,5 +1,5 @@
-//! The phases of ESTCP's traffic controllers: what the router and the flows know of them, put
-//! together.
+//! The phases of ESTCP's traffic controllers, from the views of the router and of the
+//! flows.
 
 use windward_core::endpoint::window::PhaseCut;
 use windward_core::network::Link;
@@ -11,7 +11,7 @@ use super::hop::{Hop, Span};
 use super::route::Routes;
 use crate::outcome::PhaseOutcome;
 
-/// The phases of the controller of the link with that index, if it has one and they are any.
+/// The phases of the controller of the link with this index, if there are any.
 pub(super) fn outcome(
     link: u32,
     hop: &Hop,
@@ -116,7 +116,7 @@ mod tests {
             controller.overflow(ms(1000 * second), 100, 0);
             controller.write(ms(1000 * second + 100), &mut Default::default(), 3, 0);
         }
-        // One flow hears of each shift after 20 ms, the other after 50, 60 and 70 ms, and not of
+        // One flow learns of each shift after 20 ms, the other after 50, 60 and 70 ms, and not of
         // the fourth; the second takes g for 0.11 instead of 0.1.
         let cut = |at, g| PhaseCut { at: ms(at), g };
         let near: Vec<_> = [1, 2, 7, 12, 17].map(|s| cut(1000 * s + 20, 0.1)).to_vec();
@@ -127,7 +127,7 @@ mod tests {
         assert!((outcome.cut_spread - 0.05).abs() < 1e-9, "70 - 20 ms");
         assert_eq!((outcome.queue_low, outcome.queue_high), (0.03, 1.0));
         assert!((outcome.heard_g.unwrap() - 0.105).abs() < 1e-6);
-        // Half of what is heard is right, half a tenth too large.
+        // Half of the values of g are exact, the other half 10 % too large.
         assert!((outcome.g_error.unwrap() - 0.05).abs() < 1e-6);
         assert_eq!(outcome.until_converged, Some(1));
         assert_eq!(summary(&controller, &[], ms(20_000)), None);

@@ -3,7 +3,7 @@
 use super::hop::Hop;
 use crate::scenario::{FlowConfig, LinkId};
 
-/// A link of a route in one word, and how packets go on from it.
+/// A link of a route and the way in which packets continue from it, in one word.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step(u32);
 
@@ -39,7 +39,7 @@ impl Step {
         self.0 & LAST != 0
     }
 
-    /// How packets go on at the far end.
+    /// The way in which packets continue at the far end.
     #[inline]
     pub(super) fn onward(self) -> Onward {
         match (self.0 & ONWARD) >> LINK_BITS {
@@ -55,14 +55,14 @@ impl Step {
     }
 }
 
-/// How packets go on at the far end of a link.
+/// The way in which packets continue at the far end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Onward {
     /// An event takes the packet there.
     Event,
-    /// The next link takes it at once: all its packets come over this one, in order.
+    /// The next link takes it at once: all its packets arrive over this one, in order.
     Link,
-    /// The receiver takes it at once: it acts only on packets, which all come over this link, in
+    /// The receiver takes it at once: it acts only on packets, which all arrive over this link, in
     /// order, and no other flow or link feeds the link that its ACKs take.
     Receiver,
     /// An event takes the packet there, and other packets may have overtaken it.
@@ -77,7 +77,7 @@ pub(super) struct Route {
     pub(super) reverse: u32,
 }
 
-/// When the receiver of a flow answers a packet.
+/// The time at which the receiver of a flow answers a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answers {
     /// Never: nothing takes the reverse route.
@@ -95,7 +95,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// The steps of these flows' routes, and where each flow's begin.
+    /// The steps of the routes of these flows, and the beginning of each route.
     pub(super) fn new(flows: &[FlowConfig]) -> (Self, Vec<Route>) {
         let mut steps = Vec::new();
         let mut of_flow: Vec<Route> = Vec::with_capacity(flows.len());
@@ -151,7 +151,7 @@ impl Routes {
         }
     }
 
-    /// Marks a link that may reorder from now on, in a run that passes no link without an event.
+    /// Marks a link that may reorder from now on, in a run with an event at each link.
     pub(super) fn mark_link_unordered(&mut self, link: u32) {
         for step in self.steps.iter_mut().filter(|step| step.link() == link) {
             step.set_onward(Onward::Unordered);
@@ -187,7 +187,8 @@ impl Routes {
         };
         for (index, flow) in flows.iter().enumerate() {
             let ways = lengths(self, *flow).map(|(from, length)| &self.steps[from..from + length]);
-            // Senders act on timers too: what they feed is never taken ahead of time.
+            // Senders act on timers too, so the links that they feed are never passed ahead of
+            // time.
             for (way, first) in ways.into_iter().zip([Feeder::Several, Feeder::Receiver(index)]) {
                 if let Some(step) = way.first() {
                     note(*step, first);

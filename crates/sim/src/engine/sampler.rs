@@ -23,7 +23,7 @@ impl Sampler {
         Sampler { instants: Instants::from_zero(interval), samples }
     }
 
-    /// When the next sample is to be taken.
+    /// Time of the next sample.
     pub(super) fn due(&self) -> Time {
         self.instants.next().unwrap_or(Time::NEVER)
     }

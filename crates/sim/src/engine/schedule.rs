@@ -1,16 +1,15 @@
-//! The event queue: what happens next.
+//! The event queue.
 //!
-//! Near events lie in a wheel of buckets of time, narrower than the mean time between two events,
-//! so that a bucket mostly holds one event or none: to enter one is to write into its bucket, and
-//! to take the next is to look a few buckets ahead, which lie side by side in memory. What lies
-//! beyond the wheel (timers, mostly, which are seldom entered) waits in a heap; the earlier of the
-//! two is next. The wheel measures how dense events are and adapts, which changes nothing but the
-//! speed.
+//! Near events are in a wheel of buckets of time, narrower than the mean time between two events,
+//! so that a bucket mostly holds at most one event. Insertion writes into a bucket, and removal
+//! looks a few buckets ahead, which are adjacent in memory. Events beyond the wheel (mostly timers,
+//! which are seldom entered) wait in a heap; the earlier of the two is next. The wheel measures the
+//! density of events and adapts to it, which only changes the speed.
 //!
 //! The order is total and does not depend on the order of insertion. At one instant the rank of
 //! a component decides, and within a rank a lot drawn from the seed, the instant and the
-//! component: where all links have one rate, packets meet at a queue at exactly the same time
-//! again and again, and any fixed order would hand the last free place to the same flow always.
+//! component. If all links have one rate, packets meet at a queue at exactly the same time
+//! again and again, and any fixed order would always give the last free place to the same flow.
 //! The lot is drawn only where times are equal.
 
 use std::cmp::{Ordering, Reverse};
@@ -42,22 +41,22 @@ const END: u32 = u32::MAX;
 #[derive(Debug, Clone, Copy)]
 struct Block {
     slots: [Slot; BLOCK],
-    /// A bit for each bucket that is not empty; only the slots of these mean anything.
+    /// A bit for each bucket that is not empty; only their slots are valid.
     occupied: u64,
 }
 
 const NO_EVENTS: Block = Block { slots: [Slot { time: 0, id: 0, next: END }; BLOCK], occupied: 0 };
 
-/// Buckets of a block, as many as an integer has bits.
+/// Number of buckets of a block, which is the number of bits of an integer.
 const BLOCK: usize = 64;
-/// The least and the most blocks: 4 KiB and 16 MiB.
+/// Minimum and maximum number of blocks: 4 KiB and 16 MiB.
 const LEAST_BLOCKS: usize = 4;
 const MOST_BLOCKS: usize = 1 << 14;
-/// Buckets that are looked at together, a part of a block.
+/// Number of buckets that are examined together, a part of a block.
 const GROUP: u64 = 16;
-/// Sorted insertion under the cursor stays cheap up to here.
+/// Number of events under the cursor up to which sorted insertion is cheap.
 const MOST_UNDER_CURSOR: usize = 32;
-/// Events between two looks at how dense they are, at least.
+/// Minimum number of events between two measurements of their density.
 const PERIOD: u64 = 512;
 
 /// The events of all components. A component may have several.
@@ -72,20 +71,20 @@ pub(super) struct Schedule {
     in_wheel: usize,
     /// Events in the bucket at the cursor or before it, the earliest last.
     current: Vec<Entry>,
-    /// When the first of the rest is.
+    /// Time of the first of the other events.
     first_far: u64,
-    /// When the latest event taken was.
+    /// Time of the latest event taken.
     now: u64,
     /// A bit for each block that is not empty.
     occupied: Vec<u64>,
     spilled: Spilled,
-    /// The rest, by their whole keys.
+    /// The other events, by their whole keys.
     far: BinaryHeap<Reverse<u128>>,
     density: Density,
     seed: u64,
 }
 
-/// Events that share a bucket with another.
+/// Events that share a bucket with an earlier one.
 #[derive(Debug)]
 struct Spilled {
     slots: Vec<Slot>,
@@ -96,12 +95,12 @@ struct Spilled {
 /// Measurement of the density of events.
 #[derive(Debug)]
 struct Density {
-    /// Events until the next look at it.
+    /// Number of events until the next measurement.
     left: u64,
     /// Factor by which buckets are wider than their density asks for, as a power of two.
     stretch: u32,
-    /// The events of the period, when it began, and how many of those entered in it went into the
-    /// heap.
+    /// Number of events of the period, its start, and the number of events entered in it that went
+    /// into the heap.
     period: u64,
     since: u64,
     entered_far: u64,
@@ -132,7 +131,7 @@ impl Schedule {
         let time = time.as_ps();
         let bucket = time >> self.shift;
         let ahead = bucket.wrapping_sub(self.cursor);
-        // Before the cursor the difference is huge, or it is zero.
+        // Before the cursor, the difference wraps or is zero.
         if ahead.wrapping_sub(1) < self.buckets() - 1 {
             let at = self.block_of(bucket);
             let (block, bit) = (&mut self.wheel[at], bucket as usize % BLOCK);
@@ -157,13 +156,13 @@ impl Schedule {
         (self.wheel.len() * BLOCK) as u64
     }
 
-    /// Where in the wheel the block of a bucket is.
+    /// Index in the wheel of the block of a bucket.
     #[inline]
     fn block_of(&self, bucket: u64) -> usize {
         (bucket as usize / BLOCK) & (self.wheel.len() - 1)
     }
 
-    /// Enters what shares a bucket.
+    /// Enters an event that shares a bucket.
     #[inline(never)]
     fn spill(&mut self, at: usize, bit: usize, Entry { time, id }: Entry) {
         let first = &mut self.wheel[at].slots[bit];
@@ -178,7 +177,7 @@ impl Schedule {
         }
     }
 
-    /// Enters what belongs under the cursor or beyond the wheel.
+    /// Enters an event under the cursor or beyond the wheel.
     #[inline(never)]
     fn push_else(&mut self, bucket: u64, entry: Entry) {
         if bucket <= self.cursor && self.current.len() < MOST_UNDER_CURSOR {
@@ -198,7 +197,7 @@ impl Schedule {
         if self.current.is_empty()
             && let Some(Slot { time, id, next }) = self.advance()
         {
-            // Most often it is the only one of its bucket, and the earliest of all.
+            // Mostly, it is the only one of its bucket and the earliest of all.
             if next == END && time < self.first_far && time <= until.as_ps() {
                 self.count(time);
                 return Some((Time::from_ps(time), id));
@@ -209,7 +208,7 @@ impl Schedule {
         self.pop_current(until)
     }
 
-    /// When the earliest event is.
+    /// Time of the earliest event.
     pub(super) fn next(&mut self) -> Time {
         if self.current.is_empty()
             && let Some(Slot { time, id, next }) = self.advance()
@@ -221,7 +220,7 @@ impl Schedule {
         Time::from_ps(near.min(self.first_far))
     }
 
-    /// Takes the earliest event if it is not after `until` and neither the wheel holds it.
+    /// Takes the earliest event if it is not after `until` and not in the wheel.
     #[inline(never)]
     fn pop_current(&mut self, until: Time) -> Option<(Time, ComponentId)> {
         let Some(&near) = self.current.last().filter(|near| near.time <= self.first_far) else {
@@ -263,7 +262,7 @@ impl Schedule {
         self.cursor / GROUP
     }
 
-    /// Calls `look` for most events of the group of buckets that is so many groups ahead.
+    /// Calls `look` for most events of the group of buckets that is this many groups ahead.
     #[inline]
     pub(super) fn upcoming(&self, groups: u64, look: impl Fn(ComponentId)) {
         let from = (self.group() + groups) * GROUP;
@@ -340,8 +339,8 @@ impl Schedule {
         }
     }
 
-    /// The next block that holds something, as a number of blocks ahead, of the one at `at`, in
-    /// which nothing is left behind the cursor; as many as there are, if it is that one again.
+    /// Distance to the next block with an event, in blocks from the one at `at`, in
+    /// which no event is left behind the cursor; the number of blocks if it is this one again.
     #[inline]
     fn next_block(&self, at: usize) -> usize {
         let blocks = self.wheel.len();
@@ -352,14 +351,14 @@ impl Schedule {
         self.next_far_off(at)
     }
 
-    /// As [`Self::next_block`] for one that is not the next.
+    /// [`Self::next_block`] for a block that is not the next.
     #[cold]
     fn next_far_off(&self, at: usize) -> usize {
         let blocks = self.wheel.len();
         let mut ahead = 2;
         while ahead < blocks {
             let block = (at + ahead) & (blocks - 1);
-            // As many at a time as an integer has bits where nothing is in them.
+            // Skips as many empty blocks at a time as an integer has bits.
             let group = self.occupied[block / 64] >> (block % 64);
             if group & 1 != 0 {
                 return ahead;
@@ -374,12 +373,12 @@ impl Schedule {
     fn adapt(&mut self) {
         let gap = (self.now - self.density.since) / self.density.period;
         let pending = self.current.len() + self.in_wheel + self.far.len();
-        // Where a wheel of many buckets fits into the caches, two events seldom share one.
+        // If a wheel of many buckets fits into the caches, two events seldom share a bucket.
         let spread = if pending < 2048 { 16 } else { 2 };
         let blocks = self.wheel.len();
         let short = self.density.entered_far > self.density.period / 8;
         if blocks == MOST_BLOCKS {
-            // More events a bucket is all that is left, to reach further.
+            // At the maximum size, only wider buckets reach further.
             self.density.stretch = (self.density.stretch + u32::from(short)).min(6);
         }
         let shift = (gap / spread).max(1).ilog2() + self.density.stretch;
@@ -391,7 +390,7 @@ impl Schedule {
             let asked = (pending / BLOCK).next_power_of_two();
             let larger = (blocks * 4).max(asked).min(MOST_BLOCKS);
             let blocks = if more { larger } else { blocks };
-            self.wheel = Vec::new(); // The old one first: both at once may be the peak of memory.
+            self.wheel = Vec::new(); // Freed first, since both at once may be the peak of memory.
             self.wheel = vec![NO_EVENTS; blocks];
             self.occupied = vec![0; blocks.div_ceil(64)];
             self.cursor = self.now >> shift;
@@ -437,21 +436,21 @@ fn is_before(seed: u64, a: Entry, b: Entry) -> bool {
     if a.time == b.time { key(seed, a) < key(seed, b) } else { a.time < b.time }
 }
 
-/// A timer of a component whose deadline moves. Most deadlines are put off long before they
-/// come, so that the queue is not told of it: what is in there is looked after when it comes.
+/// A timer of a component whose deadline moves. Most deadlines are postponed long before they
+/// expire, so the queue is not updated: its event is checked when it is due.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Alarm {
-    /// When it goes off.
+    /// Time at which it expires.
     due: Time,
-    /// Events of it that are in the queue: the earliest, and one that was the earliest before.
+    /// Its events in the queue: the earliest, and the one that was the earliest before.
     entered: [Time; 2],
 }
 
 impl Alarm {
-    /// One that is not set.
+    /// An alarm that is not set.
     pub(super) const OFF: Alarm = Alarm { due: Time::NEVER, entered: [Time::NEVER; 2] };
 
-    /// Makes it go off at `time`, if that is earlier than it would.
+    /// Makes it expire at `time`, unless it expires earlier.
     #[inline]
     pub(super) fn bring_forward(&mut self, schedule: &mut Schedule, id: ComponentId, time: Time) {
         if time < self.due {
@@ -460,12 +459,12 @@ impl Alarm {
         }
     }
 
-    /// An event of the alarm has been taken from the queue. Does the alarm go off? If so it is
-    /// off afterwards.
+    /// Handles an event of the alarm taken from the queue. Returns true if the alarm expires, which
+    /// also switches it off.
     #[inline]
     pub(super) fn goes_off(&mut self, schedule: &mut Schedule, id: ComponentId, now: Time) -> bool {
         if now != self.entered[0] {
-            return false; // One that was forgotten.
+            return false; // An event that was superseded.
         }
         self.entered = [self.entered[1], Time::NEVER];
         if now == self.due {
@@ -476,7 +475,7 @@ impl Alarm {
         false
     }
 
-    /// Sees to it that an event comes when it is due, or before.
+    /// Makes sure that there is an event when it is due, or before.
     #[inline]
     fn enter(&mut self, schedule: &mut Schedule, id: ComponentId) {
         if self.due < self.entered[0] {
@@ -509,8 +508,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any mix of events comes out as a sorted list has it, whatever the scale of time and
-        /// however dense they are. An operation enters some events, each `delay` after the latest
+        /// Any mix of events comes out in sorted order, at any scale of time and
+        /// any density. An operation enters some events, each `delay` after the latest
         /// one taken, and takes others.
         #[test]
         fn comes_out_in_order(
@@ -549,7 +548,7 @@ mod tests {
             }
         }
 
-        /// An alarm goes off at the earliest of the times it was set to since it last did.
+        /// An alarm expires at the earliest of the times to which it was set since it last expired.
         #[test]
         fn an_alarm_goes_off_once(ops in prop::collection::vec((0u64..50, 0usize..3), 1..100)) {
             let mut schedule = Schedule::new(1);
@@ -597,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_favour_nobody() {
+    fn ties_are_fair() {
         let mut schedule = Schedule::new(1);
         let mut wins = [0; 4];
         for time in 1..=10_000 {

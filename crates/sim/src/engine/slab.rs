@@ -28,7 +28,7 @@ pub(super) struct Load {
     pub(super) payload: Vec<u8>,
     /// The end that sent it.
     pub(super) from: End,
-    /// What links see of it, if its connection shows something.
+    /// The properties that links see, if its connection shows them.
     pub(super) seen: Option<Seen>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Slab {
 }
 
 impl Slab {
-    /// A slot for a packet that may be made; it still has its old content. It stays free until
+    /// A slot for a new packet, which still has its old content. It stays free until
     /// [`Slab::claim`].
     #[inline]
     pub(super) fn vacant(&mut self) -> PacketId {
@@ -96,7 +96,7 @@ impl Slab {
         &self.loads[id as usize]
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     #[inline]
     pub(super) fn give_back(&mut self, id: PacketId) {
         self.free.push(id);

@@ -15,12 +15,12 @@ pub(super) struct Source {
     pace: Pace,
     stream: Stream,
     stop: Time,
-    /// When the next datagram leaves.
+    /// Time at which the next datagram leaves.
     next: Time,
     pub(super) sent: u64,
 }
 
-/// When a source sends: its [`Pattern`] with the state of that.
+/// The [`Pattern`] of a source, with its state.
 #[derive(Debug)]
 enum Pace {
     Constant(Rate),
@@ -41,7 +41,7 @@ enum Pace {
 
 impl Source {
     /// A source that sends between two times. `path` is the delay of a packet on the idle path, and
-    /// what each further packet of a frame adds.
+    /// the additional delay of each further packet of a frame.
     pub(super) fn new(
         pattern: &Pattern,
         packet_size: u32,
@@ -69,7 +69,7 @@ impl Source {
         source
     }
 
-    /// When [`Source::emit`] must be called, or never again.
+    /// Time at which [`Source::emit`] must be called; [`Time::NEVER`] after the last datagram.
     pub(super) fn next(&self) -> Time {
         if self.next < self.stop { self.next } else { Time::NEVER }
     }
@@ -79,7 +79,7 @@ impl Source {
         if let Pace::Media(encoder) = &self.pace { Some(encoder) } else { None }
     }
 
-    /// As [`Source::encoder`].
+    /// [`Source::encoder`], mutable.
     pub(super) fn encoder_mut(&mut self) -> Option<&mut Encoder> {
         if let Pace::Media(encoder) = &mut self.pace { Some(encoder) } else { None }
     }

@@ -1,7 +1,7 @@
-//! Connections of stacks: the state that the engine keeps of one, and its counts.
+//! Connections of stacks: the state that the engine keeps of each, and its counts.
 //!
-//! A connection that opens by itself is made when it starts, and its state goes when it is
-//! completed or fails: nobody answers the packets that are still under way then.
+//! A connection that opens at random is made when it starts, and its state is freed when it is
+//! completed or fails: packets that are still under way get no answer.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::stack::{
 #[derive(Debug)]
 pub(super) struct StackConnection {
     code: Guarded,
-    /// True if it opens by itself, and goes.
+    /// True if it opens at random and is freed when it ends.
     passes: bool,
     pub(super) timers: [Alarm; 2],
     /// Packets sent by each end.
@@ -42,7 +42,7 @@ struct Integral {
     /// Bytes times seconds, up to `until`.
     sum: f64,
     until: Time,
-    /// The window since then, bytes.
+    /// The window since `until`, bytes.
     bytes: u64,
 }
 
@@ -165,7 +165,7 @@ impl StackConnection {
         facts.unwrap_or_default()
     }
 
-    /// When the timer of an end is due, `now` or later.
+    /// Time at which the timer of an end is due, `now` or later.
     pub(super) fn next_timer(&mut self, now: Time, end: End) -> Time {
         let due = self.code.call(|connection| connection.next_timer(end));
         due.map_or(Time::NEVER, |due| due.max(now))
@@ -263,8 +263,8 @@ impl StackConnection {
         }
     }
 
-    /// Enters what this connection knows into the outcome of its flow, of which `lost` packets were
-    /// lost.
+    /// Enters the measurements of this connection into the outcome of its flow, of which `lost`
+    /// packets were lost.
     pub(super) fn enter(&mut self, outcome: &mut FlowOutcome, lost: u64, window: Span) {
         self.cwnd.advance(window.until);
         let length = window.seconds();
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codepoints_survive_the_way() {
+    fn codepoints_survive_the_path() {
         for ecn in [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce] {
             assert_eq!(codepoint(flags(ecn)), ecn);
         }

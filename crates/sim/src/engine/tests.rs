@@ -1,8 +1,9 @@
-//! The engine as a whole: shortcuts that change nothing, books that balance, theory that holds.
+//! The engine as a whole: shortcuts do not change outcomes, counts balance, and results match
+//! theory.
 //!
-//! Bounds are the theory's; what a test expects is derived beside it. Only the golden
-//! fingerprints compare the engine with its own past: after a change of behaviour that is
-//! meant, `BLESS=1 cargo test -p windward-sim golden` writes them anew.
+//! Expected values and bounds are derived beside each test. Only the golden
+//! fingerprints compare the engine with its own past: after an intended change of
+//! behaviour, `BLESS=1 cargo test -p windward-sim golden` writes them again.
 
 use windward_core::endpoint::Sender;
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
@@ -137,7 +138,7 @@ fn for_the_whole_table(mut test: impl FnMut(&str, &str, &Scenario)) {
     }
 }
 
-/// An outcome without what depends on how it was computed.
+/// An outcome without the number of events, which depends on the shortcuts.
 fn comparable(mut outcome: Outcome) -> Outcome {
     outcome.events = 0;
     outcome
@@ -157,7 +158,7 @@ fn assert_balanced(what: &str, scenario: &Scenario, outcome: &Outcome) {
         assert!((0.0..=1.0 + 1e-9).contains(&link.utilization), "{what}: {}", link.utilization);
         gone += dropped + corrupted + in_flight;
     }
-    // From end to end: what a source sent is acknowledged, lost or under way, there or back.
+    // From end to end: each packet sent is acknowledged, lost or under way in one direction.
     let arrived_at_end = |route: &[LinkId]| {
         let shared = |link: &LinkId| {
             let crossing = |f: &&FlowConfig| f.forward.contains(link) || f.reverse.contains(link);
@@ -178,7 +179,7 @@ fn assert_balanced(what: &str, scenario: &Scenario, outcome: &Outcome) {
 }
 
 #[test]
-fn shortcuts_change_nothing_and_the_books_balance() {
+fn shortcuts_do_not_change_outcomes_and_counts_balance() {
     let mut lost = 0;
     for_the_whole_table(|name, protocol, scenario| {
         let what = format!("{protocol}, {name}");
@@ -198,7 +199,7 @@ fn shortcuts_change_nothing_and_the_books_balance() {
     assert!(lost > 1000, "the scenarios are meant to lose packets, not {lost}");
 }
 
-/// What an observer heard, counted.
+/// Counts of the events that an observer saw.
 #[derive(Debug, Default)]
 struct Heard {
     latest: Time,
@@ -211,7 +212,7 @@ struct Heard {
     cwnd: f64,
 }
 
-/// Shared with the test, which the simulation does not give its observer back to.
+/// Shared with the test, since the simulation does not return its observer.
 #[derive(Debug, Clone, Default)]
 struct Listener(std::sync::Arc<std::sync::Mutex<Heard>>);
 
@@ -258,7 +259,7 @@ impl Observer for Listener {
 }
 
 #[test]
-fn an_observer_hears_of_every_packet_and_changes_nothing() {
+fn an_observer_sees_every_packet_and_does_not_change_the_outcome() {
     for_the_whole_table(|name, protocol, scenario| {
         let what = format!("{protocol}, {name}");
         let listener = Listener::default();
@@ -284,7 +285,7 @@ fn an_observer_hears_of_every_packet_and_changes_nothing() {
     });
 }
 
-/// What may stand in the tables of links.
+/// Settings of impairments in link tables.
 const IMPAIRMENTS: &[&str] = &[
     // A route that gets shorter and longer, with and without order.
     r#"delay = { schedule = [{ at = "0s", delay = "20ms" }, { at = "400ms", delay = "7ms" },
@@ -322,7 +323,7 @@ const IMPAIRMENTS: &[&str] = &[
 /// Every impairment at every kind of queue, on the bottleneck, on a link that is passed through
 /// without an event, and on the way of acknowledgments.
 #[test]
-fn impairments_are_the_same_by_every_shortcut() {
+fn impairments_do_not_depend_on_shortcuts() {
     let (mut reordered, mut corrupted, mut waited) = (0, 0, 0.0);
     for impairment in IMPAIRMENTS {
         let rate = if impairment.contains("rate =") { "" } else { "rate = '5Mbit', " };
@@ -379,8 +380,8 @@ fn impairments_are_the_same_by_every_shortcut() {
 }
 
 #[test]
-fn queues_make_up_for_what_they_put_off() {
-    // The same at the instant when it is due as when it can no longer be put off.
+fn queues_do_postponed_work_correctly() {
+    // Compares work at the instant when it is due with work at the latest possible instant.
     for (Words { name: aqm, .. }, _) in AqmConfig::forms() {
         for (protocol, classes) in [("cubic", false), ("prague", false), ("xcp", true)] {
             let scenario = five_seconds(
@@ -408,7 +409,7 @@ fn queues_make_up_for_what_they_put_off() {
 }
 
 #[test]
-fn the_seed_and_nothing_else_decides() {
+fn outcomes_depend_only_on_scenario_and_seed() {
     for_the_whole_table(|name, protocol, scenario| {
         let what = format!("{protocol}, {name}");
         let first = run(scenario);
@@ -421,7 +422,7 @@ fn the_seed_and_nothing_else_decides() {
         }
         assert_eq!(comparable(simulation.finish()), comparable(first.clone()), "{what}");
 
-        // Where nothing is drawn at random a seed changes nothing.
+        // Without random draws, the seed has no effect.
         if ["loss", "bursts", "ack-loss", "datagrams"].contains(&name) {
             let seed = scenario.seed + 1;
             let other = run(&Scenario { seed, ..scenario.clone() });
@@ -430,7 +431,7 @@ fn the_seed_and_nothing_else_decides() {
     });
 }
 
-/// A run in which all links change after each second, looked at `steps` times a second.
+/// A run in which all links change after each second, advanced in `steps` steps per second.
 fn with_changes(scenario: &Scenario, detail: Detail, steps: u64) -> Outcome {
     let mut simulation = Simulation::with_detail(scenario, detail);
     let p = |p| Some(ChannelConfig::PacketLoss(Probability::new(p).unwrap()));
@@ -458,7 +459,7 @@ fn with_changes(scenario: &Scenario, detail: Detail, steps: u64) -> Outcome {
 }
 
 #[test]
-fn changes_of_links_find_nothing_settled_ahead() {
+fn changes_of_links_affect_packets_that_have_not_left() {
     for (name, body) in SCENARIOS {
         for protocol in ["newreno", "xcp", "lr-xtcp", "cubic", "bbr"] {
             let scenario = five_seconds(body, protocol);
@@ -488,7 +489,7 @@ fn a_shorter_delay_lets_packets_overtake() {
         simulation.advance(at(100));
         simulation.change_link(0, &change(5)).unwrap();
         simulation.advance(at(1000));
-        // Longer, and longer again: nobody overtakes.
+        // Longer delays, twice: no packet overtakes another.
         simulation.change_link(0, &change(30)).unwrap();
         simulation.advance(at(1010));
         simulation.change_link(0, &change(40)).unwrap();
@@ -498,14 +499,14 @@ fn a_shorter_delay_lets_packets_overtake() {
     }
 }
 
-/// A connection that always has something in the queue of the first link, its bottleneck.
+/// A connection that always has packets in the queue of the first link, its bottleneck.
 const ALWAYS_FULL: &str = r#"
     dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms", queue = "2000p" }
     dumbbell.access = { rate = "100Mbit", delay = "5ms", queue = "2000p" }
     flows = [{ group = "a", protocol = "PROTOCOL", rwnd = 300, initial_window = 200 }]"#;
 
 #[test]
-fn a_link_carries_what_its_rate_at_the_time_allows() {
+fn a_link_uses_its_current_rate() {
     let scenario = build("duration = '30s'", ALWAYS_FULL, "newreno");
     let (flow, link) = (&scenario.flows[0], scenario.flows[0].bottleneck);
     let packet = match &flow.kind.traffic {
@@ -535,9 +536,9 @@ fn a_link_carries_what_its_rate_at_the_time_allows() {
 }
 
 #[test]
-fn routers_know_the_rate_that_a_link_has_now() {
-    // XCP fills half of a link of twice the rate for which it takes it, and keeps a standing queue
-    // before one of half the rate.
+fn routers_know_the_current_rate_of_a_link() {
+    // With an outdated rate, XCP would fill half of a link of twice the rate, and keep a standing
+    // queue at one of half the rate.
     for (protocol, classes) in [("xcp", false), ("xcp", true), ("lr-lmxcp", false)] {
         let body = format!(
             r#"
@@ -559,8 +560,8 @@ fn routers_know_the_rate_that_a_link_has_now() {
                     .change_link(link, &LinkChange { rate, ..LinkChange::default() })
                     .unwrap();
             }
-            // What the old windows have under way may be dropped within the first second, but not
-            // after.
+            // Packets that the old windows have in flight may be dropped within the first second,
+            // but not after.
             simulation.advance(at(10));
             before.1 = simulation.link(link).dropped;
             before.0 = simulation.link(link).sent_bytes;
@@ -580,7 +581,7 @@ fn routers_know_the_rate_that_a_link_has_now() {
 }
 
 #[test]
-fn a_link_loses_as_it_does_now() {
+fn a_link_uses_its_current_loss_rate() {
     let body = r#"
         dumbbell.bottleneck = { rate = "10Mbit", delay = "20ms" }
         dumbbell.access = { rate = "100Mbit", delay = "5ms" }
@@ -604,7 +605,7 @@ fn a_link_loses_as_it_does_now() {
 }
 
 #[test]
-fn links_change_only_where_that_was_said_before() {
+fn links_change_only_in_changeable_simulations() {
     let scenario = five_seconds(SCENARIOS[0].1, "newreno");
     let change = LinkChange { rate: Rate::from_bps(1), ..LinkChange::default() };
     for mut simulation in [Simulation::new(&scenario), Simulation::traced(&scenario)] {
@@ -641,9 +642,9 @@ fn xcp_converges_to_equal_shares_of_a_full_link() {
 /// overflows leaves cwnd >= (75 + 75) / 2: the link never idles. CUBIC keeps more. The odd
 /// timeout is allowed for with 5 %.
 #[test]
-fn half_a_window_keeps_a_link_busy_with_a_queue_of_a_bandwidth_delay_product() {
+fn halving_windows_fill_a_link_with_a_queue_of_a_bandwidth_delay_product() {
     for protocol in PROTOCOLS.iter().filter(|p| p.router != RouterKind::Xcp) {
-        // JTCP at 1/cwnd takes some overflows for corruption and ends them in timeouts: see there.
+        // JTCP at 1/cwnd takes some overflows for corruption, which end in timeouts.
         let halves = !matches!(protocol.discrimination, DiscriminatorConfig::JitterRatio(_));
         if protocol.router == RouterKind::XcpPersistent || !halves {
             continue;
@@ -657,7 +658,7 @@ fn half_a_window_keeps_a_link_busy_with_a_queue_of_a_bandwidth_delay_product() {
 
 /// Mathis et al. 1997: packets/RTT x sqrt(3 / (2 p)). It assumes losses one at a time, regularly,
 /// and no timeout. Random losses lie unevenly, and from about 1 % on a window of some 12 packets
-/// often loses two, which ends Reno in a timeout: so 20 %, and SACK beside it up to 1 %.
+/// often loses two, which leads to a timeout of Reno: hence 20 %, and SACK only up to 1 %.
 #[test]
 fn reno_and_sack_follow_the_inverse_square_root_of_the_loss_rate() {
     for (protocol, p) in [
@@ -728,7 +729,7 @@ fn four_bbr_flows_share_a_bottleneck() {
 }
 
 #[test]
-fn extremes_end_and_balance() {
+fn extreme_scenarios_end_and_balance() {
     let dumbbell = |rate: &str, delay: &str, extra: &str| {
         format!(
             "dumbbell.bottleneck = {{ rate = '{rate}', delay = '{delay}'{extra} }}
@@ -772,7 +773,7 @@ fn extremes_end_and_balance() {
 }
 
 #[test]
-fn a_saturating_stream_of_datagrams_is_arithmetic() {
+fn a_saturating_stream_of_datagrams_matches_arithmetic() {
     let with_rate = |rate: &str| {
         let body = format!(
             "dumbbell.bottleneck = {{ rate = '10Mbit', delay = '10ms', queue = '50p' }}
@@ -795,10 +796,10 @@ fn a_saturating_stream_of_datagrams_is_arithmetic() {
     assert!((flow.goodput_bps - 10e6).abs() <= 800.0, "{flow:?}");
     assert!((flow.throughput_bps - 10e6).abs() <= 800.0, "{flow:?}");
     let refused = link.dropped as f64 / link.arrived as f64;
-    // The first 51 find room for nothing in return.
+    // The first 51 find room in an empty queue.
     assert!((refused - 9.0 / 19.0).abs() < 51.0 / link.arrived as f64 + 1e-4, "{link:?}");
 
-    // 5 Mbit/s: half busy, and nobody waits.
+    // 5 Mbit/s: half utilization, and no packet waits.
     let (flow, link) = with_rate("5Mbit");
     assert!((link.utilization - 0.5).abs() < 1e-4, "{link:?}");
     assert_eq!((link.mean_queue_packets, link.dropped), (0.0, 0));
@@ -845,7 +846,7 @@ fn xcp_leaves_datagrams_their_bandwidth() {
 }
 
 #[test]
-fn sampling_changes_nothing() {
+fn sampling_does_not_change_the_outcome() {
     for_the_whole_table(|name, protocol, scenario| {
         let what = format!("{protocol}, {name}");
         let interval = Duration::from_millis(70);
@@ -891,7 +892,7 @@ fn samples_are_exact_and_include_their_instant() {
 }
 
 #[test]
-fn samples_count_what_has_come_and_what_is_lost() {
+fn samples_count_arrived_and_lost_packets() {
     // The same datagrams, but one may wait. At 4.8 ms one does, until the wire is free at 5.0, and
     // at 7.8, until 8.2: two are dropped.
     let body = r#"
@@ -932,7 +933,7 @@ fn idle_periods_by_hand() {
     // It starts after 4 s and stops at 4.5 s: 4.002 to 4.5.
     let late = idle("duration = '10s'", "start = '4s', stop = '4.5s'");
     assert_eq!(late, (498.0, 498.0, 1));
-    // A start after the end is no idleness; datagrams never idle.
+    // A flow that starts after the end is not idle; datagrams are never idle.
     assert_eq!(idle("duration = '10s'", "start = '11s'"), (0.0, 0.0, 0));
 
     // A transfer is not idle once it is complete.
@@ -949,12 +950,10 @@ fn idle_periods_by_hand() {
     assert_eq!(idle[1], None);
 }
 
-/// One line per protocol and scenario. A change here is a change of behaviour: check that it is
-/// meant before blessing it.
 #[test]
-fn a_router_that_wakes_beside_another_class_has_its_timer() {
+fn a_router_of_a_class_that_wakes_has_its_own_timer() {
     // Intervals of the long flows' class are 300 ms; those of the class that wakes at 1.01 s are
-    // 50 ms until it knows better.
+    // 50 ms until it measures its own.
     let scenario = five_seconds(
         r#"
         dumbbell.bottleneck = { rate = "5Mbit", delay = "140ms", queue = "50p", classes = true }
@@ -966,7 +965,7 @@ fn a_router_that_wakes_beside_another_class_has_its_timer() {
         "",
     );
     let prompt = run_with(&scenario, Detail::Everything);
-    // Put off as long as may be, and made up for every millisecond.
+    // Postponed as long as possible, and caught up every millisecond.
     assert_eq!(run_with(&scenario, Detail::Fast).fingerprint, prompt.fingerprint);
     let mut simulation = Simulation::new(&scenario);
     for ms in 0..5000 {
@@ -979,7 +978,7 @@ fn a_router_that_wakes_beside_another_class_has_its_timer() {
 }
 
 #[test]
-fn a_delayed_acknowledgment_is_of_its_flows_class() {
+fn a_delayed_acknowledgment_has_the_class_of_its_flow() {
     // The data packet takes the first slot of the slab, then a datagram, then the acknowledgment
     // that the timer sends.
     let scenario = five_seconds(
@@ -1004,6 +1003,8 @@ fn a_delayed_acknowledgment_is_of_its_flows_class() {
     assert_eq!(class_at(225), (PacketKind::Ack, RouterKind::Xcp as u8));
 }
 
+/// One line per protocol and scenario. A change here is a change of behaviour: check that it is
+/// intended before blessing it.
 #[test]
 fn golden_fingerprints() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/fingerprints.csv");

@@ -79,14 +79,14 @@ impl Transport {
         }
     }
 
-    /// Lets the application offer all its data from now on, or none.
+    /// Lets the application offer all its data from now on, or stop.
     pub(super) fn offer(&mut self, offers: bool) {
         let until = if offers { self.packets.unwrap_or(u64::MAX) } else { 0 };
         self.sender.offer_until(until);
     }
 
-    /// Hands a data packet to the receiver, at a time that may lie ahead. Returns true if `packet`
-    /// has become an ACK to be sent.
+    /// Hands a data packet to the receiver, at a time that may be in the future. Returns true if
+    /// `packet` has become an ACK to be sent.
     #[inline]
     pub(super) fn receive(&mut self, at: Time, packet: &mut Packet, window: Span) -> bool {
         let acknowledges = self.receiver.on_data(at, packet);
@@ -157,8 +157,8 @@ impl Transport {
         }
     }
 
-    /// Enters what these ends know into the outcome of their flow, of which `lost` packets were
-    /// lost.
+    /// Enters the measurements of these ends into the outcome of their flow, of which `lost`
+    /// packets were lost.
     pub(super) fn enter(&mut self, outcome: &mut FlowOutcome, lost: u64, window: Span) {
         let (before, after) = self.stats(window);
         let unique = self.receiver.stats().unique - self.warmup.unique;
@@ -183,7 +183,7 @@ impl Transport {
 #[derive(Debug)]
 pub(super) struct Notices {
     pub(super) notification: Notification,
-    /// When each link of the forward route last reported its rate out of band.
+    /// Time at which each link of the forward route last reported its rate out of band.
     reported: Vec<Option<Time>>,
 }
 

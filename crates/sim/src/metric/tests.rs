@@ -1,12 +1,12 @@
-//! Names and units agree, and docs/outputs.md has the metrics. `BLESS=1 cargo test -p windward-sim
-//! outputs_guide` writes its tables.
+//! Names and units agree, and docs/outputs.md lists the metrics.
+//! `BLESS=1 cargo test -p windward-sim outputs_guide` writes its tables.
 
 use super::*;
 use crate::Outcome;
 use crate::trace::{FlowRow, LinkRow};
 use crate::{FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, Row, TransferOutcome};
 
-/// Everything that all rows of a kind have in common.
+/// Name, unit and optionality of the metrics of a row.
 fn described<T: Row>() -> Vec<(&'static str, Unit, bool)> {
     T::shown().map(|metric| (metric.name, metric.unit, metric.meaning().is_empty())).collect()
 }
@@ -31,7 +31,7 @@ fn names_end_in_their_units_and_differ() {
                 ("_packets", Unit::Packets),
                 ("_bytes", Unit::Bytes),
             ] {
-                // The sizes of a transfer are called by their unit alone.
+                // The name of the size of a transfer is its unit.
                 let ends = name.ends_with(ending) || *name == &ending[1..];
                 assert_eq!(ends, *unit == of, "{name}");
             }
@@ -40,7 +40,7 @@ fn names_end_in_their_units_and_differ() {
 }
 
 #[test]
-fn groups_sum_up_what_their_flows_have() {
+fn groups_sum_up_the_metrics_of_their_flows() {
     let flow = |name: &str, change: fn(&mut FlowMetrics)| {
         let mut flow = FlowOutcome::new(name.into(), 0, "newreno");
         change(&mut flow.metrics);
@@ -65,7 +65,7 @@ fn groups_sum_up_what_their_flows_have() {
     let none = GroupOutcome::of("none".to_owned(), &flows[2..]);
     assert_eq!((none.timeouts, none.mean_rtt_s), (None, None));
 
-    // Transfers add up to the row of their hosts; means over them say nothing.
+    // Transfers add up to the row of their hosts; means over them are left out.
     let mut sum = FlowMetrics::nothing_yet(Kinds::TRANSPORT);
     assert_eq!((sum.timeouts, sum.mean_cwnd_packets, sum.frames), (Some(0), None, None));
     flows.iter().for_each(|flow| sum.add_transfer(&flow.metrics));
@@ -88,7 +88,7 @@ fn each_kind_of_flow_has_its_metrics_and_no_others() {
     let scenario = crate::scenario::file::ScenarioFile::parse("kinds.toml", text).unwrap();
     let scenario = scenario.build().unwrap();
     let outcome = crate::run(&scenario);
-    // Only of what has happened there is an instant.
+    // Events that did not happen have no time.
     let events = ["completed_s", "circuit_breaker_first_s", "failure"];
     for (flow, spec) in outcome.flows.iter().zip(&scenario.flows) {
         let kind = Kinds::of(&spec.kind.traffic);
@@ -103,7 +103,7 @@ fn each_kind_of_flow_has_its_metrics_and_no_others() {
 fn rows<T: Row>(heading: &str, more: impl Fn(&Metric<T, T::Of>) -> String) -> String {
     let mut text = format!("{heading}\n|---|---|---|---|\n");
     for metric in T::shown() {
-        // What is in an object has the name of both.
+        // A metric in an object has the names of both.
         let (name, unit) = (metric.name.replace('.', "`.`"), metric.unit.symbol());
         text += &format!("| `{name}` | {unit} | {} | {} |\n", more(metric), metric.meaning());
     }

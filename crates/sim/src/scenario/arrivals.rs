@@ -1,10 +1,10 @@
-//! Short transfers that come at random: a Poisson process of connections with sizes from a
+//! Short transfers that arrive at random: a Poisson process of connections with sizes from a
 //! distribution, as RFC 9743 section 5.1.5 asks for (short flows) and draft-irtf-iccrg-tcpeval-01
-//! section 2 has them.
+//! section 2 specifies them.
 //!
-//! Each flow of such a group is a pair of hosts between which the transfers of its own process
-//! run, each a connection of its own. The processes of n pairs together are one process of n times
-//! the rate, so that a group is one process whose transfers choose a pair at random.
+//! Each flow of such a group is a pair of hosts with a process of its own; each of its transfers
+//! is a separate connection. The processes of n pairs together are one process of n times
+//! the rate, so a group is one process whose transfers choose a pair at random.
 
 use std::sync::Arc;
 
@@ -14,29 +14,29 @@ use windward_core::units::{Duration, Time};
 use super::{FlowConfig, FlowKind, Traffic};
 use crate::name::NamesInMaking;
 
-/// The most transfers that a scenario may lead one to expect.
+/// Maximum expected number of transfers of a scenario.
 pub const MAX_TRANSFERS: f64 = 200_000.0;
 
 /// The process by which transfers between one pair of hosts begin, and their sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrivals {
-    /// Transfers per second, on average; more than 0. The times between two are exponential.
+    /// Mean number of transfers per second; more than 0. The times between them are exponential.
     pub rate: f64,
-    /// When the process begins.
+    /// Start of the process.
     pub from: Time,
-    /// No transfer begins at or after this instant.
+    /// End of the process: no transfer begins at or after this instant.
     pub until: Time,
-    /// How much each transfers.
+    /// Sizes of the transfers.
     pub sizes: Sizes,
 }
 
-/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, and has at least one;
-/// that of a stack has these bytes of the application.
+/// Sizes of transfers in bytes. A transfer is rounded up to whole packets, at least one. For a
+/// stack they are bytes of the application.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sizes {
-    /// All alike.
+    /// One size for all.
     Fixed(u64),
-    /// Each of these with the same probability.
+    /// Sizes with equal probability.
     List(Arc<[u64]>),
     /// Exponential.
     Exponential {
@@ -53,49 +53,52 @@ pub enum Sizes {
     /// Pareto, bounded above unless `most` is infinite: the heavy tail of files on the web
     /// (Crovella and Bestavros 1997 find a shape of 1.0 to 1.3).
     Pareto {
-        /// The exponent of the tail: P(X > x) falls as x to minus this.
+        /// Exponent of the tail: P(X > x) falls as x^-shape.
         shape: f64,
-        /// The least size, bytes.
+        /// Minimum size, bytes.
         least: f64,
-        /// The greatest size, bytes.
+        /// Maximum size, bytes.
         most: f64,
     },
-    /// An empirical distribution, as data-centre studies publish it: sizes in bytes with the share
-    /// of transfers that are no larger; straight lines between them.
+    /// Empirical distribution, as data-centre studies publish it: sizes in bytes with the share
+    /// of transfers up to this size, linear between them.
     Empirical(Arc<[(f64, f64)]>),
 }
 
 /// A transfer that was drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
-    /// When it begins.
+    /// Start of the transfer.
     pub start: Time,
-    /// What it transfers, bytes.
+    /// Size, bytes.
     pub bytes: u64,
 }
 
 impl Arrivals {
-    /// What is wrong with the parameters, if something is.
+    /// Checks the parameters.
     ///
     /// # Errors
-    /// A sentence without a capital or a full stop.
+    /// The first invalid parameter, as a sentence without a capital or a full stop.
     pub fn validate(&self) -> Result<(), String> {
         if !(self.rate.is_finite() && self.rate > 0.0) {
-            return Err(format!("{} transfers per second begin", self.rate));
+            return Err(format!(
+                "the rate of arrivals must be finite and greater than 0, not {}",
+                self.rate
+            ));
         }
         if self.until <= self.from {
-            return Err("its transfers end before they begin".to_owned());
+            return Err("its arrivals must end after they begin".to_owned());
         }
         self.sizes.validate()
     }
 
-    /// How many transfers begin before `end`, on average.
+    /// Expected number of transfers that begin before `end`.
     pub fn expected(&self, end: Time) -> f64 {
         self.rate * self.until.min(end).since(self.from).as_secs_f64()
     }
 
-    /// The transfers of the pair of hosts called `name` that begin before `end` in the run with
-    /// this seed. Times and sizes have streams of their own: other sizes come at the same times.
+    /// Draws the transfers of the pair of hosts `name` that begin before `end` in the run with
+    /// this seed. Times and sizes have separate streams, so other sizes arrive at the same times.
     pub fn draw(&self, seed: u64, name: &str, end: Time) -> Vec<Transfer> {
         let mut times = Stream::new(seed, "arrivals", name);
         let mut sizes = Stream::new(seed, "sizes", name);
@@ -131,10 +134,10 @@ impl Sizes {
                     && points.last().is_some_and(|last| last.1 == 1.0)
             }
         };
-        if good { Ok(()) } else { Err(format!("there is no distribution of sizes {self:?}")) }
+        if good { Ok(()) } else { Err(format!("invalid distribution of sizes {self:?}")) }
     }
 
-    /// The mean, bytes; infinite where there is none.
+    /// The mean, bytes; infinite if there is none.
     pub fn mean(&self) -> f64 {
         match self {
             Sizes::Fixed(bytes) => *bytes as f64,
@@ -144,7 +147,7 @@ impl Sizes {
             Sizes::Exponential { mean } | Sizes::Lognormal { mean, .. } => *mean,
             Sizes::Pareto { shape, least, most } => pareto_mean(*shape, *least, *most),
             Sizes::Empirical(points) => {
-                // What lies at the first point, then the middles of the lines.
+                // The share at the first point, then the middles of the lines.
                 let first = points.first().map_or(0.0, |(size, share)| size * share);
                 let line = |pair: &[(f64, f64)]| {
                     (pair[1].1 - pair[0].1) * f64::midpoint(pair[0].0, pair[1].0)
@@ -154,8 +157,8 @@ impl Sizes {
         }
     }
 
-    /// The mean in packets of `packet_size` bytes, rounded up. Half a packet is what rounding adds
-    /// to sizes that vary over many of them.
+    /// Mean number of packets of `packet_size` bytes. Rounding adds half a packet on average
+    /// to sizes that vary over many packets.
     pub fn mean_packets(&self, packet_size: u32) -> f64 {
         let packet = f64::from(packet_size);
         match self {
@@ -168,7 +171,7 @@ impl Sizes {
         }
     }
 
-    /// One size, at least a byte; beyond 2^53 it stays there.
+    /// Draws one size, from 1 byte to 2^53.
     fn draw(&self, stream: &mut Stream) -> u64 {
         let size = match self {
             Sizes::Fixed(bytes) => return *bytes,
@@ -178,7 +181,7 @@ impl Sizes {
             }
             Sizes::Exponential { mean } => -mean * libm::log(1.0 - stream.uniform()),
             Sizes::Lognormal { mean, sigma } => {
-                // Box and Muller; E[X] = exp(mu + sigma^2 / 2).
+                // Box-Muller; E[X] = exp(mu + sigma^2 / 2).
                 let radius = libm::sqrt(-2.0 * libm::log(1.0 - stream.uniform()));
                 let normal = radius * libm::cos(std::f64::consts::TAU * stream.uniform());
                 mean * libm::exp(sigma * normal - sigma * sigma / 2.0)
@@ -218,13 +221,13 @@ fn pareto_mean(shape: f64, least: f64, most: f64) -> f64 {
     shape * least * tail / (1.0 - beyond)
 }
 
-/// The least size of a Pareto distribution of that shape up to `most` with that mean, which must be
-/// below `most`; `None` if it is less than a byte, or if the mean is infinite whatever it is.
+/// Minimum size of the Pareto distribution of this shape up to `most` with this mean, which must be
+/// below `most`; `None` if it is less than a byte, or if every minimum gives an infinite mean.
 pub(super) fn pareto_least(shape: f64, mean: f64, most: f64) -> Option<f64> {
     if most.is_infinite() {
         return (shape > 1.0).then(|| mean * (shape - 1.0) / shape).filter(|least| *least >= 1.0);
     }
-    // The mean rises with the least size.
+    // The mean rises with the minimum size.
     let (mut low, mut high) = (0.0, libm::log(mean));
     if pareto_mean(shape, 1.0, most) > mean {
         return None;
@@ -237,8 +240,8 @@ pub(super) fn pareto_least(shape: f64, mean: f64, most: f64) -> Option<f64> {
     Some(libm::exp(f64::midpoint(low, high)))
 }
 
-/// The connections that the flows of a scenario open in the run with this seed, those of one pair
-/// of hosts after those of another, each with the index of its pair and what was drawn.
+/// The connections that the flows of a scenario open in the run with this seed, grouped by pair
+/// of hosts, each with the index of its pair and its transfer.
 pub(crate) fn connections(
     flows: &[FlowConfig],
     seed: u64,
@@ -249,7 +252,7 @@ pub(crate) fn connections(
     for (pair, flow) in flows.iter().enumerate() {
         let Some(arrivals) = flow.kind.traffic.arrivals() else { continue };
         for (number, transfer) in arrivals.draw(seed, &flow.name, end).into_iter().enumerate() {
-            // No name of a flow has a dot.
+            // Names of flows contain no dot.
             names.push(format_args!("{}.{}", flow.name, number + 1));
             drawn.push((pair, transfer));
         }
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn they_come_as_a_poisson_process_does() {
+    fn arrivals_are_a_poisson_process() {
         let all = arrivals(Sizes::Fixed(5000));
         let drawn = all.draw(1, "web-1", Time::NEVER);
         // 20 per second for 1000 s: 20 000, give or take five times its root, 707.
@@ -315,11 +318,11 @@ mod tests {
         let mean = count / 1000.0;
         let variance = counts.iter().map(|n| (n - mean) * (n - mean)).sum::<f64>() / 999.0;
         assert!((variance / mean - 1.0).abs() < 0.225, "{variance} {mean}");
-        // Another seed, and another pair, draw anew; the same ones the same.
+        // Another seed or another pair gives other draws; the same ones give the same.
         assert_ne!(drawn, all.draw(2, "web-1", Time::NEVER));
         assert_ne!(drawn, all.draw(1, "web-2", Time::NEVER));
         assert_eq!(drawn, all.draw(1, "web-1", Time::NEVER));
-        // Other sizes come at the same times, and an earlier end takes nothing from before it.
+        // Other sizes arrive at the same times, and an earlier end removes nothing before it.
         let others = arrivals(Sizes::Exponential { mean: 1e4 });
         let end = Time::ZERO + Duration::from_secs(10);
         let early = others.draw(1, "web-1", end);
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn means_of_sizes_are_as_their_formulas_say() {
+    fn means_of_sizes_follow_their_formulas() {
         // Bounded Pareto by hand: shape 2 from 1000 to 4000 has the mean
         // 2 L (1 - 1/4) / (1 - 1/16) = 1600; shape 1: L ln 4 / (1 - 1/4) = 1848.39.
         let pareto = |shape, least, most| Sizes::Pareto { shape, least, most };
@@ -350,7 +353,7 @@ mod tests {
             Sizes::Exponential { mean: 20_000.0 },
             Sizes::Lognormal { mean: 20_000.0, sigma: 1.0 },
         ] {
-            // The heaviest of them, of shape 1.2 up to 2000 times the least, has a standard
+            // The heaviest distribution, of shape 1.2 up to 2000 times the minimum, has a standard
             // deviation of some ten times the mean: 2.2 % over 200 000.
             let (drawn, mean) = (mean_of(&sizes), sizes.mean());
             assert!((drawn / mean - 1.0).abs() < 0.1, "{sizes:?}: {drawn} {mean}");
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_size_follows_from_the_mean() {
+    fn the_minimum_size_follows_from_the_mean() {
         for (shape, mean, most) in [(1.2, 50e3, 10e6), (0.9, 50e3, 10e6), (1.0, 3e3, 1e5)] {
             let least = pareto_least(shape, mean, most).unwrap();
             assert!((pareto_mean(shape, least, most) / mean - 1.0).abs() < 1e-9);
@@ -377,7 +380,7 @@ mod tests {
         // Unbounded: mean (a - 1) / a.
         assert!((pareto_least(1.25, 50e3, f64::INFINITY).unwrap() - 10e3).abs() < 1e-6);
         assert_eq!(pareto_least(1.0, 50e3, f64::INFINITY), None);
-        // Of a shape of 0.1 up to 10^12 bytes nothing has so small a mean.
+        // With a shape of 0.1 up to 10^12 bytes no minimum gives so small a mean.
         assert_eq!(pareto_least(0.1, 50e3, 1e12), None);
     }
 }

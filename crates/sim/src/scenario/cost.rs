@@ -6,16 +6,16 @@ use windward_core::units::{Duration, Time};
 use super::{Arrivals, FlowConfig, LinkKind, Media, Pattern, Scenario, Traffic};
 
 impl Scenario {
-    /// About how many packet-hops the run will take, the measure of its cost
-    /// ([`crate::Outcome::packet_hops`]): for putting the most expensive of many runs first, and
-    /// for telling how far they are. At least 1.
+    /// Estimated number of packet-hops of the run, the measure of its cost
+    /// ([`crate::Outcome::packet_hops`]); at least 1. Used to start the most expensive of many runs
+    /// first and to show their progress.
     ///
-    /// Datagrams count as their sources send them, and transfers that arrive at random by their
-    /// expected number, up to the capacity of the links. Other connections are taken to share what
-    /// these leave of each link equally while they are on, up to the receiver window, and no more
-    /// than TCP gets through the corruption on its way if they take it for congestion, which is too
-    /// little for controllers that give way less, as Westwood's. Slow start, queues that overflow,
-    /// and acknowledgments that get lost are left out.
+    /// Datagrams count as their sources send them, and transfers that arrive at random with their
+    /// expected number, up to the capacity of the links. Other connections share the rest of each
+    /// link equally while they are on, up to the receiver window. Connections that take corruption
+    /// for congestion send no more than TCP would, which is too little for controllers that reduce
+    /// less, such as Westwood's. Slow start, queue overflows and lost acknowledgments are left
+    /// out.
     pub fn predicted_packet_hops(&self) -> f64 {
         let end = Time::ZERO + self.duration;
         let mut links: Vec<Load> = self
@@ -54,7 +54,7 @@ impl Scenario {
         packet_hops + connections.map(|flow| self.of_connection(flow, &links, end)).sum::<f64>()
     }
 
-    /// The packet-hops of one connection, with its acknowledgments; 0 for all else.
+    /// The packet-hops of one connection, with its acknowledgments; 0 for other traffic.
     fn of_connection(&self, flow: &FlowConfig, links: &[Load], end: Time) -> f64 {
         let (size, rwnd, packets, least_timeout, yields, acks) = match &flow.kind.traffic {
             Traffic::Transport { config, packets, protocol, arrivals: None } => {
@@ -70,7 +70,7 @@ impl Scenario {
             _ => return 0.0,
         };
         let seconds = seconds_on(flow, end);
-        // A link is not all one flow's if the others come later.
+        // A flow does not have a whole link if the others start later.
         let share = |&link: &usize| {
             let Load { left, users } = links[link];
             left.max(0.0) * seconds / users.max(self.duration.as_secs_f64())
@@ -78,7 +78,7 @@ impl Scenario {
         let bytes = flow.forward.iter().map(share).fold(f64::INFINITY, f64::min);
         let way = flow.forward.iter().chain(&flow.reverse);
         let rtt: f64 = way.map(|&link| self.links[link].delay.as_secs_f64()).sum();
-        // The way may take no time; then there is nothing to divide by.
+        // The RTT may be zero.
         let windows = rwnd as f64 * (seconds / rtt.max(1e-9)).max(1.0);
         let most = packets.map_or(f64::INFINITY, |packets| packets as f64);
         let survives = |&link: &usize| 1.0 - self.links[link].kind.loss_rate(size);
@@ -94,16 +94,17 @@ impl Scenario {
 }
 
 impl LinkKind {
-    /// Bytes that the wire can send in so much time from the start.
+    /// Bytes that the wire can send in the given time from the start.
     fn bytes_until(&self, duration: Duration) -> f64 {
         let silent = self.impairments.outages.as_ref().filter(|o| o.during == During::Hold);
-        // As if outages came at all rates alike.
+        // Assumes that outages do not depend on the rate.
         let up = silent.map_or(1.0, |outages| 1.0 - outages.when.share(duration));
         self.rate.bytes_until(duration) * up
     }
 }
 
-/// The packets of the transfers between a pair of hosts; subtracts their bytes from the links.
+/// Returns the packets of the transfers between a pair of hosts; subtracts their bytes from the
+/// links.
 fn transferred(
     flow: &FlowConfig,
     arrivals: &Arrivals,
@@ -122,29 +123,29 @@ fn transferred(
     bytes / packet
 }
 
-/// Links that a packet and so many acknowledgments of it cross.
+/// Number of links that a packet and its `acks` acknowledgments cross.
 fn hops(flow: &FlowConfig, acks: u32) -> f64 {
     let back = flow.reverse.len() * acks as usize;
     (flow.forward.len() + back) as f64
 }
 
-/// The capacity of a link that is left to connections.
+/// Capacity of a link that remains for connections.
 #[derive(Debug, Clone, Copy)]
 struct Load {
-    /// Bytes that datagrams and transfers leave in the whole run.
+    /// Bytes that datagrams and transfers leave free in the whole run.
     left: f64,
-    /// Sum of the times for which connections want them, seconds.
+    /// Sum of the times for which connections use them, seconds.
     users: f64,
 }
 
-/// Packets per second of TCP that loses a share `p` of them, of 0 to 1, with times in seconds:
+/// Packets per second of a TCP with the loss rate `p`, from 0 to 1, and times in seconds:
 /// Padhye et al. 1998, equation 30, for ACKs of every packet (b = 1).
 fn tcp_rate(p: f64, rtt: f64, rto: f64) -> f64 {
     let timeouts = (3.0 * (3.0 * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
     1.0 / (rtt * (2.0 * p / 3.0).sqrt() + rto * timeouts)
 }
 
-/// How long a flow may send, from the middle of the range in which it starts.
+/// Time for which a flow may send, from the middle of its range of starts, seconds.
 fn seconds_on(flow: &FlowConfig, end: Time) -> f64 {
     let start = f64::midpoint(flow.kind.start.0.as_secs_f64(), flow.kind.start.1.as_secs_f64());
     let stop = flow.kind.stop.map_or(end, |stop| stop.min(end));
@@ -152,7 +153,7 @@ fn seconds_on(flow: &FlowConfig, end: Time) -> f64 {
 }
 
 impl Pattern {
-    /// Bytes on the wire of a source that may send for so many seconds, until `end`.
+    /// Bytes on the wire of a source that may send for `seconds`, until `end`.
     fn bytes(&self, seconds: f64, end: Time) -> f64 {
         match self {
             Pattern::Constant { rate } | Pattern::Media(Media { rate, .. }) => {
@@ -199,7 +200,8 @@ mod tests {
         near(predicted(&[clean, ("duration", "50s")]), 187_501.0);
         // The lossy half transfers 1000 packets each instead of 6250.
         near(predicted(&[clean, ("flows.lossy.size", "1000p")]), 187_500.0 + 30_001.0);
-        // Half of them are on for the second half only: two thirds of the link are the others'.
+        // Half of the flows are on only for the second half: the others have two thirds of the
+        // link.
         let late = ("flows.lossy.start", "50s");
         near(predicted(&[clean, late]), 375_001.0);
         // A window of one packet for each RTT of 120 ms: 833 packets for each flow.
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn corruption_bounds_those_that_take_it_for_congestion() {
+    fn corruption_limits_connections_that_take_it_for_congestion() {
         // p = 0.05, RTT 0.12 s, RTO 0.2 + 0.12 s: sqrt(2p/3) = 0.182574 and
         // min(1, 3 sqrt(3p/8)) p (1 + 32 p^2) = 0.410792 * 0.05 * 1.08 = 0.0221828, hence
         // 1 / (0.12 * 0.182574 + 0.32 * 0.0221828) = 34.4738 packets per second instead of 62.5.
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_come_first_and_have_no_acknowledgments() {
+    fn datagrams_take_precedence_and_have_no_acknowledgments() {
         // 5 sources of 0.8 Mbit/s: 100 packets per second each, three hops; 1 Mbit/s is left.
         let (connections, lossy) = FIRST.split_once("group = \"lossy\"").unwrap();
         let lossy = lossy.replace("protocol = \"newreno\"", "cbr = { rate = \"0.8Mbit\" }");

@@ -5,7 +5,7 @@
 //! `arrivals`, `composition` and `stack`) read the tables; `chain` (dumbbell and parking lot) and
 //! `graph` lay routes over `links`; `build` declares the outermost table, puts a scenario together
 //! and chooses the routers; `set` changes one value; `advice` warns of settings that are allowed
-//! and rarely meant.
+//! but rarely intended.
 
 use std::fs::File;
 use std::hash::{Hash, Hasher};
@@ -64,7 +64,7 @@ pub struct ScenarioFile {
     /// Shared by copies: a sweep reads a trace once.
     traces: Arc<Traces>,
     stacks: Stacks,
-    /// Protocols of the caller beside the rows of the table.
+    /// Protocols of the caller, in addition to the protocol table.
     protocols: Arc<[Protocol]>,
 }
 
@@ -72,7 +72,7 @@ impl ScenarioFile {
     /// Size of the largest file that is read, bytes.
     pub const MAX_SIZE: usize = LARGEST_SETTINGS as usize;
 
-    /// The declarations of the keys of a link, for files of others that have some of them.
+    /// The declarations of the keys of a link, for other files that have some of them.
     pub const LINK: Keys = &[link::LinkKeys::KEYS];
 
     /// The name of standard input in errors.
@@ -118,8 +118,8 @@ impl ScenarioFile {
         }
     }
 
-    /// Parses a text; `name` is the path of the file in errors, and other files that the text
-    /// names are looked for in its folder.
+    /// Parses a text; `name` is the path of the file in errors. Files that the text names are
+    /// relative to its folder.
     ///
     /// # Errors
     /// If it is not TOML.
@@ -142,15 +142,15 @@ impl ScenarioFile {
         Ok(ScenarioFile { document, traces, stacks, protocols })
     }
 
-    /// The same file, which may name these stacks as protocols of flows and no others. Without this
-    /// call it may name none.
+    /// The same file, in which protocols of flows may name these stacks. Without this call, they
+    /// cannot name stacks.
     #[must_use]
     pub fn with_stacks(self, stacks: &Stacks) -> Self {
         ScenarioFile { stacks: stacks.clone(), ..self }
     }
 
-    /// The same file, which may name these protocols beside the rows of the table, and before them:
-    /// compositions with parts of another crate, which no text can express.
+    /// The same file, which may name these protocols as well as rows of the table; they take
+    /// precedence. They are compositions with parts of another crate, which no text can express.
     #[must_use]
     pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
         ScenarioFile { protocols: protocols.into(), ..self }
@@ -178,12 +178,12 @@ impl ScenarioFile {
         set::insert(&mut self.document, key, field.node().clone())
     }
 
-    /// Whether the file, with its changes, has this table or value at its top level, as `dumbbell`.
+    /// Whether the file, with its changes, has this top-level key, such as `dumbbell`.
     pub fn has(&self, key: &str) -> bool {
         self.document.table.get(key).is_some()
     }
 
-    /// Whether the protocol of a flow is named so, in the file or in a change of it.
+    /// Whether the file, with its changes, has a flow with the protocol of this name.
     pub fn has_protocol(&self, name: &str) -> bool {
         let Some(TomlValue::Array(flows)) =
             self.document.table.get("flows").map(|node| &node.value)
@@ -196,7 +196,7 @@ impl ScenarioFile {
         })
     }
 
-    /// The table of another reader in the file, as `experiment`, if there is one.
+    /// The top-level table of another reader, such as `experiment`, if there is one.
     ///
     /// # Errors
     /// If the value is not a table.
@@ -204,14 +204,14 @@ impl ScenarioFile {
         self.document.section().get(key).map(|field| field.section()).transpose()
     }
 
-    /// Do both have the same values, key by key, whatever their origins?
+    /// True if both files have the same values, key by key; origins are not compared.
     pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
         self.document.table == other.document.table
     }
 
     /// Hashes the contents of the trace files that were read to build scenarios of this file, and
-    /// the protocols of [`Self::with_protocols`] with their sources: both may differ between files
-    /// with
+    /// the protocols of [`Self::with_protocols`] with their sources. Both may differ between files
+    /// with [the same values](Self::says_the_same_as).
     /// [the same values](Self::says_the_same_as).
     pub fn hash_traces(&self, state: &mut impl Hasher) {
         self.traces.hash(state);
@@ -223,16 +223,16 @@ impl ScenarioFile {
     /// The scenario the file describes.
     ///
     /// # Errors
-    /// Anything unknown, missing, or impossible.
+    /// The first unknown, missing or invalid setting.
     pub fn build(&self) -> Result<Scenario, ScenarioError> {
         let given =
             Given { traces: &self.traces, stacks: &self.stacks, protocols: &self.protocols };
         build::build(&self.document.root(KEYS)?, given)
     }
 
-    /// A JSON Schema of the format from the declarations of the reader: editors complete and
-    /// explain keys by it and mark unknown ones. Quantities with units are strings in it; only
-    /// [`ScenarioFile::build`] checks that they go together.
+    /// JSON Schema of the format, from the declarations of the reader. Editors use it to complete
+    /// and explain keys and to mark unknown ones. Quantities with units are strings in it; only
+    /// [`ScenarioFile::build`] checks the relations between values.
     pub fn json_schema() -> serde_json::Value {
         json_schema("A scenario of Windward", KEYS)
     }

@@ -1,4 +1,4 @@
-//! Checks of scenarios that a program puts together. Files are checked as they are read.
+//! Checks of scenarios that a program builds. Files are checked when they are read.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::{
     Pattern, Scenario, Traffic,
 };
 
-/// Why a scenario cannot run.
+/// The reason why a scenario is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidScenario {
     /// The invalid object: `scenario`, or a link or flow by its name.
@@ -35,8 +35,8 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
 }
 
 impl Scenario {
-    /// The failure of a part of another crate in runs of this thread since the last call: such a
-    /// run is void. `None` if all parts are Windward's.
+    /// Returns the failure of a part of another crate in runs of this thread since the last call.
+    /// Such a run is invalid. `None` if all parts are Windward's.
     pub fn failure(&self) -> Option<String> {
         let of_flow = |flow: &FlowConfig| match &flow.kind.traffic {
             Traffic::Transport { protocol, .. } => {
@@ -54,8 +54,8 @@ impl Scenario {
         self.flows.iter().find_map(of_flow).or_else(|| self.links.iter().find_map(of_link))
     }
 
-    /// Checks all that the engine relies on: times, parameters of queues, channels, protocols and
-    /// endpoints, and that routes cross existing links, each once.
+    /// Checks everything on which the engine relies: times, parameters of queues, channels,
+    /// protocols and endpoints, and that routes cross existing links, each once.
     ///
     /// # Errors
     /// The first invalid value.
@@ -72,7 +72,7 @@ impl Scenario {
         let arrivals = self.flows.iter().filter_map(|flow| flow.kind.traffic.arrivals());
         let transfers: f64 = arrivals.map(|arrivals| arrivals.expected(end)).sum();
         check(transfers <= MAX_TRANSFERS, || {
-            format!("{transfers:.0} transfers are to be expected, more than {MAX_TRANSFERS}")
+            format!("about {transfers:.0} transfers are expected, more than {MAX_TRANSFERS}")
         })
         .map_err(of("scenario"))?;
         for flow in &self.flows {
@@ -84,13 +84,15 @@ impl Scenario {
     fn times(&self) -> Check {
         let Scenario { duration, warmup, bin, sample, .. } = self;
         check(!duration.is_zero() && *duration <= MAX_DURATION, || {
-            format!("a duration of {duration} is not longer than 0, up to {MAX_DURATION}")
+            format!("the duration must be from above 0 to {MAX_DURATION}, not {duration}")
         })?;
         check(warmup < duration, || {
-            format!("the warm-up of {warmup} is not less than {duration}")
+            format!("the warm-up must be shorter than the duration, {duration}, not {warmup}")
         })?;
-        check(!bin.is_zero(), || "bins have no width".to_owned())?;
-        check(*sample != Some(Duration::ZERO), || "samples have no interval".to_owned())
+        check(!bin.is_zero(), || "the width of bins must be greater than 0".to_owned())?;
+        check(*sample != Some(Duration::ZERO), || {
+            "the interval between samples must be greater than 0".to_owned()
+        })
     }
 
     fn flow(&self, flow: &FlowConfig) -> Check {
@@ -103,8 +105,10 @@ impl Scenario {
         check(forward.contains(bottleneck), || {
             format!("its data does not cross its bottleneck, link {bottleneck}")
         })?;
-        check(start.0 <= start.1, || "it starts in a range that ends before it begins".to_owned())?;
-        check(stop.is_none_or(|stop| stop > start.1), || "it stops before it starts".to_owned())?;
+        check(start.0 <= start.1, || "the range of its start ends before it begins".to_owned())?;
+        check(stop.is_none_or(|stop| stop > start.1), || {
+            "it must stop after it starts".to_owned()
+        })?;
         match traffic {
             Traffic::Transport { protocol, config, arrivals, .. } => {
                 if let Some(arrivals) = arrivals {
@@ -121,12 +125,18 @@ impl Scenario {
                 check(!reverse.is_empty(), || "its acknowledgments cross no link".to_owned())?;
                 let facts = stack.facts();
                 check(facts.packet_sizes.contains(&config.packet_size), || {
-                    format!("{} has no packets of {} bytes", facts.name, config.packet_size)
+                    format!(
+                        "{} does not support packets of {} bytes",
+                        facts.name, config.packet_size
+                    )
                 })
             }
             Traffic::Datagrams { packet_size, pattern } => {
                 check((1..=EndpointConfig::MAX_PACKET_SIZE).contains(packet_size), || {
-                    format!("a datagram of {packet_size} bytes")
+                    format!(
+                        "datagrams must have 1 to {} bytes, not {packet_size}",
+                        EndpointConfig::MAX_PACKET_SIZE
+                    )
                 })?;
                 self::pattern(pattern, *packet_size)
             }
@@ -151,24 +161,26 @@ fn link(link: &LinkConfig, duration: Duration) -> Check {
     impairments.validate()?;
     let changes = rate.changes(duration).saturating_add(impairments.changes(duration));
     check(changes <= MAX_CHANGES, || {
-        format!("it changes {changes} times by schedule, more than {MAX_CHANGES}")
+        format!("its schedules change {changes} times, more than {MAX_CHANGES}")
     })?;
     match link.kind.channel {
-        ChannelConfig::Bursts { length: 0, .. } => Err("a burst of no packets".to_owned()),
+        ChannelConfig::Bursts { length: 0, .. } => {
+            Err("a burst must have at least one packet".to_owned())
+        }
         _ => Ok(()),
     }
 }
 
 fn queue(queue: &QueueConfig) -> Check {
     let holds = !matches!(queue.limit, QueueLimit::Packets(0) | QueueLimit::Bytes(0));
-    check(holds, || "its queue holds nothing".to_owned())?;
+    check(holds, || "the limit of its queue must be greater than 0".to_owned())?;
     queue.aqm.validate()?;
     queue.router.validate()?;
     for class in &queue.classes {
         check(class.weight.is_finite() && class.weight > 0.0, || {
-            format!("a class has the weight {}", class.weight)
+            format!("the weight of a class must be finite and greater than 0, not {}", class.weight)
         })?;
-        check(class.queue.classes.is_empty(), || "a class has classes of its own".to_owned())?;
+        check(class.queue.classes.is_empty(), || "a class cannot have classes itself".to_owned())?;
         self::queue(&class.queue)?;
     }
     Ok(())
@@ -180,13 +192,15 @@ fn pattern(pattern: &Pattern, packet_size: u32) -> Check {
         Pattern::Media(media) => media.validate(packet_size),
         Pattern::Exponential { mean_on, mean_off, .. } => {
             let last = !mean_on.is_zero() && !mean_off.is_zero();
-            check(last, || "on and off times are longer than 0 on average".to_owned())
+            check(last, || "mean on and off times must be greater than 0".to_owned())
         }
         Pattern::Schedule { intervals } => {
             let mut end = Time::ZERO;
             for &(from, until, _) in intervals {
                 check(from >= end && until > from, || {
-                    format!("the interval from {from:?} to {until:?} is out of order")
+                    format!(
+                        "the interval from {from:?} to {until:?} is empty or overlaps the one before"
+                    )
                 })?;
                 end = until;
             }
@@ -219,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_gets_wrong_is_told() {
+    fn invalid_scenarios_of_programs_are_refused_with_a_reason() {
         assert!(wrong(|s| s.warmup = s.duration).contains("the warm-up"));
         assert!(wrong(|s| s.flows[0].group = 7).contains("flow clean-1: there is no group 7"));
         let twice = wrong(|s| {
@@ -231,7 +245,7 @@ mod tests {
         assert!(wrong(|s| s.flows[0].reverse.clear()).contains("acknowledgments cross no link"));
         assert!(
             wrong(|s| Arc::make_mut(&mut s.links[0].kind).queue.limit = QueueLimit::Packets(0))
-                .contains("holds nothing")
+                .contains("limit of its queue")
         );
         let unfit = wrong(|s| {
             let Traffic::Transport { protocol, .. } =

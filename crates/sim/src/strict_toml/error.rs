@@ -1,13 +1,13 @@
-//! Errors in files: the place, the key, the value, and what would be right.
+//! Errors in files: the place, the key, the value and a correction.
 
 use std::fmt;
 
 use crate::suggest::near;
 
-/// An error in a file: the place, what is wrong, and what would be right.
+/// An error in a file: its place, its description and a correction.
 ///
-/// As text it is one line for people, and often a second one with help. Programs that mark the
-/// place or offer the correction take its parts:
+/// [`Display`](fmt::Display) writes one line, and often a second one with help. Programs that mark
+/// the place or offer the correction use its parts:
 ///
 /// ```
 /// use windward_sim::scenario::file::ScenarioFile;
@@ -38,7 +38,7 @@ use crate::suggest::near;
 /// # Ok::<(), windward_sim::strict_toml::FileError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-// Boxed: every reader of a value returns one or a value.
+// Boxed, since every reader returns a value or this.
 pub struct FileError(Box<Parts>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub enum Location {
         /// Character of the line, counted from 1.
         column: usize,
     },
-    /// A change made since the file was read, by `--set` or a sweep's axis.
+    /// A change of the file after it was read, by `--set` or an axis of a sweep.
     Set {
         /// As for [`Location::File`].
         file: String,
@@ -78,7 +78,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// The file, whichever part of it.
+    /// The file.
     pub fn file(&self) -> &str {
         match self {
             Location::File { file } | Location::Line { file, .. } | Location::Set { file, .. } => {
@@ -128,7 +128,7 @@ impl FileError {
         self
     }
 
-    /// The same error with a second line that says what would be right.
+    /// The same error with a second line that tells how to correct it.
     pub fn with_help(mut self, help: impl Into<Help>) -> Self {
         self.0.help = Some(help.into());
         self
@@ -155,7 +155,7 @@ impl FileError {
         }
     }
 
-    /// The key that is wrong, with dots, as `--set` takes it. If a key is missing or several keys
+    /// The dotted key of the error, as `--set` takes it. If a key is missing or several keys
     /// contradict each other, the key of their table; `None` for the file as a whole. Items of
     /// arrays without names are counted, as in `path[0]`. Long keys are shortened.
     pub fn key(&self) -> Option<&str> {
@@ -168,12 +168,12 @@ impl FileError {
         self.0.value.as_deref()
     }
 
-    /// What is wrong, without the place, the key and the value.
+    /// Description of the error, without the place, the key and the value.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What would be right.
+    /// Advice on the correction.
     pub fn help(&self) -> Option<&str> {
         self.0.help.as_ref().map(|help| help.text.as_str())
     }
@@ -216,11 +216,11 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// What would be right.
+/// Advice on the correction of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Help {
     text: String,
-    /// The word that was meant.
+    /// The valid word nearest to the unknown one.
     suggestion: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Tables and values of a file with the keys that lead to them, and typed reading of values, which
-//! fails if a value has another type or is out of range. Errors name place, key and value.
+//! Tables and values of a file with their dotted keys, and typed reading of values, which
+//! fails if a value has the wrong type or is out of range. Errors name the place, key and value.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -70,12 +70,12 @@ impl<'a> Section<'a> {
         Field { source: self.source, path: join(&self.path, key), node }
     }
 
-    /// The keys that are there, in the order of the file.
+    /// The keys of the table, in the order of the file.
     pub fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.table.entries.iter().map(|(key, _)| key.as_str())
     }
 
-    /// The keys and values that are there, in the order of the file.
+    /// The keys and values of the table, in the order of the file.
     pub fn entries(&self) -> impl Iterator<Item = (&'a str, Field<'a>)> {
         self.table.entries.iter().map(|(key, node)| (key.as_str(), self.field(key, node)))
     }
@@ -123,10 +123,10 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Checks that none of `keys` is there.
+    /// Checks that the table has none of `keys`.
     ///
     /// # Errors
-    /// `why`, at the first of the keys that is there.
+    /// `why`, at the first of these keys that the table has.
     pub fn forbid(&self, keys: &[&str], why: &str) -> Result<()> {
         match keys.iter().find_map(|key| self.get(key)) {
             Some(field) => Err(field.error(why)),
@@ -134,7 +134,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Checks that the table has no other keys than these, for tables whose keys depend on a value.
+    /// Checks that the table has only these keys, for tables whose keys depend on a value.
     ///
     /// # Errors
     /// At the first other key; `what` is the kind of table.
@@ -174,7 +174,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The error that the value has another type than the expected one.
+    /// The error that the value has the wrong type; `what` is the right one.
     pub fn expected(&self, what: &str) -> FileError {
         let found = self.node.value.describe();
         self.error(format!("expected {what}, found {found}"))
@@ -184,7 +184,7 @@ impl<'a> Field<'a> {
         self.error(error.reason()).with_help(error.expected())
     }
 
-    /// The folder of the file, in which the paths of its values begin.
+    /// The folder of the file, to which paths in its values are relative.
     pub fn folder(&self) -> &'a Path {
         Path::new(self.source.name).parent().unwrap_or(Path::new(""))
     }
@@ -225,7 +225,8 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The value as `--set` takes it: a string without quotes, all else as the file writes it.
+    /// The value as `--set` takes it: a string without quotes, other values as the file writes
+    /// them.
     pub fn as_setting(&self) -> String {
         self.text().map_or_else(|_| self.as_written(), str::to_owned)
     }
@@ -234,7 +235,8 @@ impl<'a> Field<'a> {
     pub fn is_table(&self) -> bool {
         matches!(self.node.value, TomlValue::Table(_))
     }
-    /// Whether the value is a table in lines of its own, `[a]` or `a.b = 1`, or an array of those.
+    /// Whether the value is a table on lines of its own, `[a]` or `a.b = 1`, or an array of such
+    /// tables.
     pub fn is_block(&self) -> bool {
         match &self.node.value {
             TomlValue::Table(_) => !self.as_written().starts_with('{'),
@@ -290,17 +292,19 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// A name that results, dotted keys and file names can carry.
+    /// A name that can appear in results, dotted keys and file names.
     pub fn name(&self) -> Result<&'a str> {
         let name = self.text()?;
         let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
-            return Err(self.error("a name has 1 to 64 letters from a to z, digits, `-` or `_`"));
+            return Err(
+                self.error("a name has 1 to 64 letters (A to Z, a to z), digits, `-` or `_`")
+            );
         }
         Ok(name)
     }
 
-    /// A name that only results carry: anything printable.
+    /// A name that appears only in results: any printable text without `,` and `"`.
     pub fn label(&self) -> Result<&'a str> {
         let label = self.text()?;
         let good = |c: char| !c.is_control() && c != ',' && c != '"';
@@ -308,7 +312,9 @@ impl<'a> Field<'a> {
             return Err(self.error("a name has 1 to 64 characters, none of them `,` or a quote"));
         }
         if crate::text::is_formula(label) {
-            return Err(self.error("a spreadsheet would compute it: begin it with a letter"));
+            return Err(
+                self.error("a spreadsheet would run it as a formula: begin it with a letter")
+            );
         }
         Ok(label)
     }
@@ -422,7 +428,7 @@ impl<'a> Field<'a> {
     pub fn amount(&self) -> Result<Amount> {
         let TomlValue::Text(text) = &self.node.value else {
             return Err(self
-                .error("packets or bytes?")
+                .error("expected a number of packets or bytes")
                 .with_help("write for instance \"50p\" or \"64kB\""));
         };
         let packets =
@@ -502,7 +508,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The error that no `what` has this name.
+    /// The error that `name` is not a valid `what`, with the nearest of the `valid` words.
     pub fn unknown<'v>(
         &self,
         what: &str,
@@ -525,7 +531,7 @@ pub struct At<T> {
 /// Packets or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// Packets of whatever size.
+    /// Packets of any size.
     Packets(u64),
     /// Bytes.
     Bytes(u64),
@@ -559,7 +565,7 @@ impl Spot {
     }
 }
 
-/// A bound as people write it: `1e-12` rather than its zeros.
+/// A bound in short form: `1e-12` without its zeros.
 fn short(bound: f64) -> String {
     if bound != 0.0 && bound.abs() < 1e-3 { format!("{bound:e}") } else { bound.to_string() }
 }

@@ -1,4 +1,4 @@
-//! A JSON Schema of declared keys, for editors.
+//! JSON Schema from declared keys, for editors.
 
 use serde_json::{Map, Value, json};
 use windward_core::part;

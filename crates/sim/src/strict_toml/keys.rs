@@ -1,4 +1,4 @@
-//! Declarations of keys: what is not declared is an error.
+//! Declarations of keys: a key that is not declared is an error.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct Key {
     pub name: &'static str,
     /// The values it takes.
     pub kind: TomlType,
-    /// The value of a file that does not give one; empty if there is none.
+    /// Default value; empty without one.
     pub default: Cow<'static, str>,
     /// Meaning, unit and range in one line.
     pub meaning: Cow<'static, str>,
@@ -33,7 +33,7 @@ impl Key {
     }
 }
 
-/// Some keys of a table.
+/// A list of keys of a table.
 #[derive(Debug)]
 pub struct KeyList {
     /// The name of the table in a JSON Schema, if these are its first keys.
@@ -50,7 +50,7 @@ pub type Keys = &'static [KeySource];
 pub enum KeySource {
     /// A declaration.
     Declared(fn() -> &'static KeyList),
-    /// A list made while the program runs.
+    /// A list made at run time.
     Made(&'static KeyList),
 }
 
@@ -64,7 +64,7 @@ impl KeySource {
     }
 }
 
-/// The name of a table in an array of tables, by which dotted keys lead to it.
+/// Returns the name of a table in an array of tables, by which dotted keys select it.
 pub type NameOf = fn(&TomlTable) -> Option<String>;
 
 /// The values that a key takes.
@@ -86,11 +86,11 @@ pub enum TomlType {
     List(Box<TomlType>),
     /// One of several kinds.
     OneOf(Vec<TomlType>),
-    /// A table with these keys, or a value that says the same.
+    /// A table with these keys, or a value that stands for such a table.
     Table {
         /// Its keys.
         keys: Keys,
-        /// What such a value stands for.
+        /// The table that such a value stands for.
         shorthand: Shorthand,
         /// The kinds of such values.
         values: Vec<TomlType>,
@@ -104,14 +104,14 @@ pub enum TomlType {
     },
     /// A table whose keys the file chooses.
     Free(Box<TomlType>),
-    /// A table with keys of another program.
+    /// A table with the keys of another reader.
     Foreign,
 }
 
-/// What a value in the place of a table stands for.
+/// The table that a plain value in its place stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shorthand {
-    /// No value may stand in its place.
+    /// No plain value may stand in its place.
     None,
     /// All keys of the table.
     All,
@@ -120,7 +120,7 @@ pub enum Shorthand {
 }
 
 impl TomlType {
-    /// A table that is always written as one.
+    /// A table that no plain value can stand for.
     pub const fn table(keys: Keys) -> Self {
         TomlType::Table { keys, shorthand: Shorthand::None, values: Vec::new() }
     }
@@ -131,7 +131,7 @@ impl TomlType {
 pub struct KeyDoc {
     /// The dotted key, as `--set` takes it.
     pub key: String,
-    /// The value of a file that does not give one; empty if there is none.
+    /// Default value; empty without one.
     pub default: String,
     /// Meaning, unit and range in one line.
     pub meaning: String,
@@ -152,7 +152,7 @@ pub fn names(keys: Keys) -> impl Iterator<Item = &'static str> {
     all(keys).map(|key| key.name)
 }
 
-/// For tables without names.
+/// [`NameOf`] for tables without names.
 pub fn unnamed(_: &TomlTable) -> Option<String> {
     None
 }

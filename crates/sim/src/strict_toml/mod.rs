@@ -1,9 +1,9 @@
 //! TOML files read strictly. [`keys!`](crate::keys) declares the keys of a table once; reading,
 //! checking, documentation and JSON Schema follow from the declaration. A key that is not declared
-//! is an error, and errors name the file, the line, the key, the value, and what would be right.
+//! is an error. Errors name the file, the line, the key, the value and a correction.
 //!
-//! `tree` has the values of a file with their places, `field` reads them with their units,
-//! `readers` tell the values they take, `keys` has the declarations.
+//! In reading order: `tree` holds the values of a file with their places; `field` reads them with
+//! their units; `readers` read, check and describe a value; `keys` declares the keys of tables.
 
 mod error;
 mod field;
@@ -41,7 +41,7 @@ impl Document {
     /// Parses a text; `name` is the path of the file in errors.
     ///
     /// # Errors
-    /// If it is not TOML, or a string in it has a character that terminals obey.
+    /// If it is not TOML, or a string in it contains a control character.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let table = tree::parse(Source { name, text })?;
         Ok(Document { name: name.to_owned(), text: text.into(), table })
@@ -60,7 +60,7 @@ impl Document {
     /// The outermost table.
     ///
     /// # Errors
-    /// If it, or a table in it, has another key than these.
+    /// If it, or a table in it, has a key that `keys` does not declare.
     pub fn root(&self, keys: Keys) -> Result<Section<'_>> {
         let section = self.section();
         check(&section, keys)?;

@@ -1,6 +1,6 @@
 //! The form of a reader.
 
-/// Reads the value of a key, and tells the kind of value that it takes.
+/// Reads the value of a key, and describes the kind of value that it accepts.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<R, K> {
     /// Reads and checks a value.

@@ -1,5 +1,5 @@
-//! Readers of values: each reads the value of a key, checks it, and tells the kind of value that it
-//! takes.
+//! Readers of values: each reads the value of a key, checks it, and describes the kind of value
+//! that it accepts.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -40,18 +40,18 @@ macro_rules! readers {
 readers! {
     /// A string.
     text() -> &'a str { |field| field.text(), TomlType::Text }
-    /// A name that results, dotted keys and file names can carry.
+    /// A name that can appear in results, dotted keys and file names.
     name() -> &'a str { |field| field.name(), TomlType::Text }
-    /// A name that only results carry.
+    /// A name that appears only in results.
     label() -> &'a str { |field| field.label(), TomlType::Text }
-    /// A string of its own.
+    /// An owned string.
     string() -> String { |field| field.text().map(str::to_owned), TomlType::Text }
     /// An array of strings.
     strings() -> Vec<String> {
         |field| field.items()?.iter().map(|item| item.text().map(str::to_owned)).collect(),
         TomlType::List(Box::new(TomlType::Text))
     }
-    /// Strings by keys that the file chooses.
+    /// Strings under keys that the file chooses.
     map_of_strings() -> BTreeMap<String, String> {
         |field| {
             let section = field.section()?;
@@ -135,13 +135,13 @@ readers! {
         |field| field.one_of(meanings),
         TomlType::Words(meanings.iter().map(|(word, _)| *word).collect())
     }
-    /// A value of that kind, read later.
+    /// A value of this kind, read later.
     any(kind: fn() -> TomlType) -> Field<'a> { |field| Ok(field.clone()), kind() }
     /// A table with these keys.
     table(keys: Keys) -> Section<'a> {
         |field| field.section(), TomlType::table(keys)
     }
-    /// A table with these keys, or a value of one of these kinds that says the same, read later.
+    /// A table with these keys, or a value of one of these kinds that stands for it, read later.
     table_or(keys: Keys, shorthand: Shorthand, values: fn() -> Vec<TomlType>) -> Field<'a> {
         |field| Ok(field.clone()),
         TomlType::Table { keys, shorthand, values: values() }
@@ -151,15 +151,15 @@ readers! {
         |field| field.items()?.iter().map(Field::section).collect(),
         TomlType::Tables { keys, name_of }
     }
-    /// A table whose keys the file chooses, with values of that kind.
+    /// A table whose keys the file chooses, with values of this kind.
     free(kind: TomlType) -> Section<'a> {
         |field| field.section(), TomlType::Free(Box::new(kind.clone()))
     }
-    /// An array of values of that kind, read later.
+    /// An array of values of this kind, read later.
     list(kind: TomlType) -> Vec<Field<'a>> {
         |field| field.items(), TomlType::List(Box::new(kind.clone()))
     }
-    /// An array of values of that kind, or one of them alone, read later.
+    /// An array of values of this kind, or one value alone, read later.
     one_or_more(kind: TomlType) -> Vec<Field<'a>> {
         |field| if field.is_array() { field.items() } else { Ok(vec![field.clone()]) },
         TomlType::OneOf(vec![kind.clone(), TomlType::List(Box::new(kind.clone()))])
@@ -174,7 +174,7 @@ readers! {
     }
 }
 
-/// A value of that kind that a function reads.
+/// A value of this kind that a function reads.
 pub fn custom<T, R: Fn(&Field<'_>) -> Result<T>>(
     kind: fn() -> TomlType,
     read: R,

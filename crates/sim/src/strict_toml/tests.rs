@@ -74,7 +74,7 @@ fn places_have_lines_and_columns() {
 }
 
 #[test]
-fn values_are_told_as_the_file_writes_them() {
+fn values_are_shown_as_the_file_writes_them() {
     let text = "a = 1e-3\nb = { c = [0x10, \"d\"] }\ne = 'f'\n[g]\nh.i = 1\n[[j]]\nk = [[1]]";
     let document = Document::parse("a.toml", text).unwrap();
     let root = document.section();

@@ -15,7 +15,7 @@ pub(crate) struct TomlNode {
     pub(crate) value: TomlValue,
 }
 
-/// Where a value came from.
+/// The origin of a value.
 #[derive(Debug, Clone)]
 pub(crate) enum Origin {
     /// The text of the file.
@@ -38,7 +38,7 @@ impl PartialEq for TomlNode {
     }
 }
 
-/// A TOML value; dates and numbers beyond 128 bits are kept as the text they are.
+/// A TOML value; dates and numbers beyond 128 bits are kept as text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TomlValue {
     Text(String),
@@ -80,7 +80,7 @@ impl Origin {
     }
 }
 
-/// A text with the name by which errors call it.
+/// A text and its name in errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
@@ -96,7 +96,7 @@ impl PartialEq for TomlTable {
 }
 
 impl TomlTable {
-    /// The value of a key if that is a string.
+    /// The value of a key if it is a string.
     pub fn text(&self, key: &str) -> Option<&str> {
         match &self.get(key)?.value {
             TomlValue::Text(text) => Some(text),
@@ -147,11 +147,11 @@ pub(crate) fn parse(source: Source<'_>) -> Result<TomlTable, FileError> {
 /// Makes the origin of a value from the start of its key or item and the bytes of the value.
 type MakeOrigin<'a> = &'a dyn Fn(usize, Range<usize>) -> Origin;
 
-/// A value of `set`: TOML if it is TOML, otherwise a string.
+/// Parses a value of `set` as TOML or, if it is not TOML, as a string.
 ///
 /// # Errors
-/// If it begins as a table, an array or a quoted string of TOML and is not valid: what is wrong,
-/// with the number of the character, from 1.
+/// If it begins like a TOML table, array or quoted string and is not valid: the description of the
+/// error with the number of the character, counted from 1.
 pub(crate) fn parse_value(text: &str, origin: &Origin) -> Result<TomlNode, String> {
     match DeValue::parse(text) {
         Ok(value) => Ok(TomlNode {
@@ -169,7 +169,7 @@ pub(crate) fn parse_value(text: &str, origin: &Origin) -> Result<TomlNode, Strin
 }
 
 impl TomlTable {
-    /// Texts reach terminals, which obey some characters.
+    /// Errors if a text in it has a control character, since texts are printed on terminals.
     fn check_texts(&self, source: Source<'_>) -> Result<(), FileError> {
         self.entries.iter().try_for_each(|(key, node)| {
             node.check_text(source, key, key)?;
@@ -191,7 +191,7 @@ impl TomlTable {
 }
 
 impl TomlNode {
-    /// Errors if a text in it has a character that terminals obey; `key` is for the message.
+    /// Errors if a text in it has a control character; `key` is its key in the message.
     pub(crate) fn check_texts(&self, source: Source<'_>, key: &str) -> Result<(), FileError> {
         match &self.value {
             TomlValue::Text(text) => self.check_text(source, key, text),
@@ -208,7 +208,7 @@ impl TomlNode {
         let location = self.origin.location(source.name);
         let message = format!("has the control character U+{:04X}", u32::from(control));
         let error = FileError::new(location, message).with_key(shorten(key));
-        Err(error.with_help("leave it out: a terminal would obey it"))
+        Err(error.with_help("remove it: terminals interpret it as a command"))
     }
 }
 
@@ -250,7 +250,7 @@ impl TomlValue {
     }
 }
 
-/// As in the file; tables and arrays are only hinted at.
+/// Writes it as in the file; tables and arrays without their contents.
 impl fmt::Display for TomlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -270,7 +270,7 @@ impl fmt::Display for TomlValue {
 /// The lines of a text.
 struct Lines<'a> {
     text: &'a str,
-    /// The bytes at which lines begin, but for the first.
+    /// The bytes at which lines begin, except for the first.
     starts: Vec<usize>,
 }
 

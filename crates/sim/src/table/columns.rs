@@ -16,13 +16,13 @@ pub struct Table {
 pub struct TableColumn {
     /// Its header.
     pub name: String,
-    /// Are some of its cells empty, perhaps?
+    /// True if its cells may be empty.
     pub optional: bool,
     /// Its cells.
     pub values: Values,
 }
 
-/// The cells of a column; `None` is an empty one.
+/// The cells of a column; `None` is an empty cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// [`Kind::Text`].
@@ -35,11 +35,11 @@ pub enum Values {
     Unsigned(Vec<Option<u64>>),
 }
 
-/// Texts behind each other in memory.
+/// Texts stored one after the other.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Texts {
     text: String,
-    /// The end of each in `text`, and whether it is there at all.
+    /// The end of each in `text`, and false for an empty cell.
     ends: Vec<(usize, bool)>,
 }
 
@@ -50,7 +50,7 @@ impl Texts {
         self.ends.push((self.text.len(), text.is_some()));
     }
 
-    /// How many cells there are.
+    /// Number of cells.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -92,7 +92,7 @@ impl Values {
         }
     }
 
-    /// What the cells hold.
+    /// The kind of the cells.
     pub fn kind(&self) -> Kind {
         match self {
             Values::Text(_) => Kind::Text,
@@ -102,7 +102,7 @@ impl Values {
         }
     }
 
-    /// How many cells there are.
+    /// Number of cells.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(texts) => texts.len(),
@@ -125,7 +125,7 @@ impl Values {
         }
     }
 
-    /// Adds a cell; one of another kind is an empty one.
+    /// Adds a cell; a cell of another kind becomes an empty one.
     pub fn push(&mut self, cell: &Cell<'_>) {
         match (self, cell) {
             (Values::Text(texts), Cell::Text(text)) => texts.push(Some(text)),
@@ -166,7 +166,7 @@ impl Table {
         Table { columns: columns.collect() }
     }
 
-    /// A table of rows: a cell for each column.
+    /// A table of rows, each with a cell for each column.
     pub fn of_rows<'a, 'c>(
         columns: impl IntoIterator<Item = Column<'a>>,
         rows: impl IntoIterator<Item = impl IntoIterator<Item = Cell<'c>>>,
@@ -185,7 +185,7 @@ impl Table {
         debug_assert!(cells.next().is_none(), "more cells than columns");
     }
 
-    /// Adds a column of texts, none of which is empty.
+    /// Adds a column of texts without empty cells.
     pub fn add_texts<T: AsRef<str>>(
         &mut self,
         name: impl Into<String>,

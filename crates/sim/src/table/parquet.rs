@@ -12,10 +12,10 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::{Cell, Column, Kind, Table, TableColumn, Values};
 
-/// Rows of a group; a group is written when it is full.
+/// Number of rows of a group, which is written when it is full.
 const GROUP: usize = 1 << 16;
 
-/// A Parquet file being written, and the rows that are not in it yet.
+/// A Parquet file that is being written, and the rows that are not in it yet.
 #[derive(Debug)]
 pub(super) struct Rows<W: Write + Send> {
     writer: SerializedFileWriter<W>,
@@ -31,7 +31,7 @@ impl<W: Write + Send> Rows<W> {
         Ok(Rows { writer: writer.map_err(plain)?, waiting: Table::new(columns.iter().copied()) })
     }
 
-    /// The cells suit the columns.
+    /// Adds a row, whose cells must have the kinds of the columns.
     pub(super) fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         for (column, cell) in self.waiting.columns.iter_mut().zip(cells) {
             column.values.push(cell);
@@ -59,7 +59,7 @@ impl<W: Write + Send> Rows<W> {
                 Values::Real(reals) => {
                     write::<DoubleType>(to, reals.iter().copied(), optional)?;
                 }
-                // Parquet keeps an unsigned number as the signed one of its bits.
+                // Parquet stores an unsigned number as the signed one with the same bits.
                 Values::Count(counts) | Values::Unsigned(counts) => {
                     let counts = counts.iter().map(|n| n.map(u64::cast_signed));
                     write::<Int64Type>(to, counts, optional)?;
@@ -106,7 +106,7 @@ fn schema(name: &str, columns: &[Column<'_>]) -> Result<TypePtr> {
     Type::group_type_builder(name).with_fields(fields).build().map(Arc::new)
 }
 
-/// The system's own error where there is one.
+/// The underlying I/O error, if there is one.
 fn plain(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => io::Error::other(inner),

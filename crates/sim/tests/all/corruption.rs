@@ -1,5 +1,5 @@
-//! Explicit transport error notification over whole runs (eten2004): what the four kinds of
-//! notification are worth, and that LEAST finds the losses there were.
+//! Explicit transport error notification over whole runs (eten2004): the gain of the four kinds of
+//! notification, and the accuracy of LEAST.
 
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{FlowOutcome, Outcome, run};
@@ -28,9 +28,9 @@ fn flow(protocol: &str, changes: &[(&str, &str)]) -> FlowOutcome {
 
 #[test]
 fn every_kind_of_notification_works() {
-    // Mathis et al. 1997 give sack sqrt(1.5 / 0.01) = 12 of the 125 packets in flight that the
-    // path holds. Who knows which losses are corruption is far above that, and who knows how many
-    // clearly: how far depends on how well p is known by then.
+    // Mathis et al. 1997 give sack sqrt(1.5 / 0.01) = 12 of the 125 packets in flight that the path
+    // holds. A sender that knows which losses are corruption exceeds this by far, and one that
+    // knows how many exceeds it clearly, depending on the accuracy of p.
     let sack = flow("sack", &[]).goodput_bps;
     assert!(sack < 0.15 * 10e6, "{sack}");
     for (protocol, gain) in [("sack-oracle", 4.0), ("ceten-p", 1.5), ("ceten-a", 1.5)] {
@@ -78,7 +78,7 @@ fn n_and_k_shape_the_response() {
 }
 
 #[test]
-fn what_is_lost_is_counted_and_least_finds_it() {
+fn losses_are_counted_and_least_estimates_them() {
     // A queue of 20 packets overflows, too; acknowledgments and with them DSACKs get through.
     for loss in ["0.003", "0.02", "0.1"] {
         let changes = [("links.wire.loss", loss), ("links.wire.queue", "20p")];
@@ -95,7 +95,8 @@ fn what_is_lost_is_counted_and_least_finds_it() {
 
 #[test]
 fn retransmissions_alone_overestimate() {
-    // After a timeout in a window of losses, SACK sends again what has arrived since; DSACK tells.
+    // After a timeout in a window of losses, SACK repeats packets that have arrived; DSACK reports
+    // it.
     let flow = flow("sack", &[("links.wire.loss", "0.2"), ("duration", "1000s")]);
     let naive = flow.retransmissions.unwrap() as f64 / flow.packets_sent as f64;
     let estimate = flow.loss_estimate.unwrap();

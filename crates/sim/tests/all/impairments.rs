@@ -1,4 +1,4 @@
-//! What links do to packets besides queueing and losing them, over whole runs, by arithmetic.
+//! Impairments of links over whole runs, with expected values by arithmetic.
 
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{LinkOutcome, Outcome, run};
@@ -22,15 +22,15 @@ fn outcome(changes: &[(&str, &str)]) -> Outcome {
     outcome
 }
 
-/// What the link did.
+/// The outcome of the link.
 fn wire(changes: &[(&str, &str)]) -> LinkOutcome {
     outcome(changes).links.into_iter().find(|link| link.name == "wire").unwrap()
 }
 
 #[test]
 fn a_shorter_route_lets_packets_overtake() {
-    // The packet of 100 ms leaves at 100.1 and is there at 105.1 ms; those of 86 to 99 ms come after
-    // it, the one of 85 ms at the same instant.
+    // The packet of 100 ms leaves at 100.1 and is there at 105.1 ms; those of 86 to 99 ms come
+    // after it, the one of 85 ms at the same instant.
     let shorter = "schedule = [{ at = '0s', delay = '20ms' }, { at = '100ms', delay = '5ms' }]";
     let link = wire(&[("links.wire.delay", &format!("{{ {shorter} }}"))]);
     assert_eq!((link.reordered, link.delivered), (14, 1995));
@@ -45,10 +45,10 @@ fn a_shorter_route_lets_packets_overtake() {
 }
 
 #[test]
-fn jitter_reorders_if_it_may() {
+fn jitter_reorders_unless_in_order() {
     // Uniform from 0 to 2 ms: one packet comes after the next if its jitter is more than 1 ms above
     // that of the other, with probability 1/8, and never after the one after that. Five standard
-    // errors of 20 000 packets, whose fates depend on those beside them: 5 sqrt(2 / 8 / 20000).
+    // errors of 20 000 packets, which depend on their neighbours: 5 sqrt(2 / 8 / 20000).
     let long = ("duration", "20s");
     let free = wire(&[long, ("links.wire.jitter", "{ amount = '2ms', in_order = false }")]);
     let share = free.reordered as f64 / free.delivered as f64;
@@ -69,7 +69,7 @@ fn outages_hold_or_drop() {
     assert_eq!((held.dropped, held.corrupted, held.max_queue_packets), (50, 0, 50));
     let all = wire(&[("links.wire.outages", list), ("links.wire.queue", "100p")]);
     assert_eq!((all.dropped, all.corrupted, all.max_queue_packets), (0, 0, 100));
-    // What was not sent in them is no capacity: 2000 x 0.1 ms of 1.9 s.
+    // Outages do not count as capacity: 2000 x 0.1 ms of 1.9 s.
     assert!((all.utilization - 0.2 / 1.9).abs() < 1e-9, "{all:?}");
     let lost = wire(&[("links.wire.outages", list), ("links.wire.outages.during", "drop")]);
     assert_eq!((lost.dropped, lost.corrupted, lost.max_queue_packets), (0, 100, 0));
@@ -88,8 +88,8 @@ fn outages_hold_or_drop() {
 
 #[test]
 fn a_scheduled_rate_carries_what_it_allows() {
-    // 16 Mbit/s offered to 8, 0.8 and 8 Mbit/s for a second each, with 10 packets of queue: 1000, 100
-    // and 1000 packets leave, but for one in transmission.
+    // 16 Mbit/s offered to 8, 0.8 and 8 Mbit/s for a second each, with 10 packets of queue: 1000,
+    // 100 and 1000 packets leave, except for one in transmission.
     let rates = "{ schedule = [{ at = '0s', rate = '8Mbit' }, { at = '1s', rate = '0.8Mbit' },
                                { at = '2s', rate = '8Mbit' }] }";
     let changes = [
@@ -110,7 +110,7 @@ fn a_scheduled_rate_carries_what_it_allows() {
 }
 
 #[test]
-fn what_changes_nothing_changes_nothing() {
+fn impairments_without_effect_change_nothing() {
     let tcp = "[{ group = 'all', protocol = 'cubic', from = 'a', to = 'b', count = 2 },
                 { group = 'xcp', protocol = 'xcp', from = 'a', to = 'b' }]";
     let common = [
@@ -155,7 +155,7 @@ fn late_packets_are_overtaken() {
     let link = wire(&[long, ("links.wire.reorder", "{ share = 0.1, by = '2.5ms' }")]);
     let share = link.reordered as f64 / link.delivered as f64;
     assert!((share - 0.099).abs() < 0.011, "{share}");
-    // All alike overtake nobody.
+    // If all packets are late, none is overtaken.
     assert_eq!(wire(&[("links.wire.reorder", "{ share = 1, by = '2.5ms' }")]).reordered, 0);
     // By packets as many as follow at once: at 80 Mbit/s each takes 0.1 ms, and none comes within
     // 0.35 ms; on a busy wire three overtake, unless they are late too: 1 - 0.001.
@@ -167,7 +167,7 @@ fn late_packets_are_overtaken() {
 }
 
 #[test]
-fn retransmission_leaves_what_fails_every_time() {
+fn packets_that_fail_every_attempt_are_lost() {
     // Half of all attempts fail: with n of them 2^-n is lost. Five standard errors of 20 000.
     let long = ("duration", "20s");
     let loss = ("links.wire.loss", "0.5");
@@ -200,12 +200,12 @@ fn retransmission_leaves_what_fails_every_time() {
     let share = link.reordered as f64 / link.delivered as f64;
     let expected = 0.25 * 0.75 / 0.75;
     assert!((share - expected).abs() < 0.018, "{share}");
-    // All is lost after the last attempt, and each takes its time.
+    // Every packet is lost after the last attempt, and each attempt takes time on the wire.
     let arq = ("links.wire.arq", "{ attempts = 5, delay = '300us' }");
     let link = wire(&[("links.wire.loss", "1"), arq]);
     assert_eq!((link.delivered, link.corrupted), (0, link.arrived - link.in_flight));
     assert!((link.utilization - 0.5).abs() < 0.001, "{}", link.utilization);
-    // More than the wire has: what is sent again comes first, and the queue fills.
+    // Retransmissions exceed the capacity: they come first, and the queue fills.
     let arq = ("links.wire.arq", "{ attempts = 20, delay = '300us' }");
     let link = wire(&[("links.wire.loss", "1"), arq]);
     assert!(link.dropped > 900 && link.utilization > 0.99 && link.utilization < 1.0 + 1e-9);

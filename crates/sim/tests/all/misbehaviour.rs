@@ -1,4 +1,4 @@
-//! Receivers and routers that lie, over whole runs: what it wins them, and that senders bear it.
+//! Misbehaving receivers and routers over whole runs: their gain, and the robustness of senders.
 
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::scenario::file::ScenarioFile;
@@ -39,7 +39,7 @@ const RECEIVERS: [&str; 6] = [
 ];
 
 #[test]
-fn every_sender_bears_every_receiver() {
+fn every_sender_survives_every_receiver() {
     for protocol in PROTOCOLS {
         for receiver in RECEIVERS {
             let text = format!(
@@ -58,7 +58,7 @@ fn every_sender_bears_every_receiver() {
                 let accounted = link.delivered + link.dropped + link.corrupted + link.in_flight;
                 assert_eq!(link.arrived, accounted, "{} {receiver} {}", protocol.name, link.name);
             }
-            // What is said to have arrived is what did: no more than left the link.
+            // Goodput counts real arrivals: no more than left the link.
             let delivered = outcome.flows.iter().map(|f| f.goodput_bps).sum::<f64>();
             assert!(delivered <= 5e6, "{} {receiver}: {delivered}", protocol.name);
             assert!(delivered > 0.0, "{} {receiver}", protocol.name);
@@ -69,22 +69,23 @@ fn every_sender_bears_every_receiver() {
 #[test]
 fn optimism_hides_losses() {
     // Random losses of 2 % keep an honest NewReno at 1.22 / sqrt(0.02) = 8.6 packets, of 40 ms:
-    // 1.7 Mbit/s. Nobody tells the other of any loss before its queue is full, and none then.
+    // 1.7 Mbit/s. The sender with the optimistic receiver learns of no loss.
     let honest = alone("protocol = 'newreno'", "loss = 0.02");
     let liar = alone("protocol = 'newreno', receiver = 'optimistic'", "loss = 0.02");
     assert!(honest.flows[0].goodput_bps < 2.5e6, "{}", honest.flows[0].goodput_bps);
     assert_eq!(liar.flows[0].retransmissions, Some(0));
     let own = &liar.flows[0];
-    // The link is full but for slow start. Of what was sent 2 % and what the queue dropped is gone.
+    // The link is full except for slow start. The losses are 2 % of the packets sent and those that
+    // the queue dropped.
     assert!(own.throughput_bps > 9.5e6, "{}", own.throughput_bps);
     assert!((own.goodput_bps / own.throughput_bps - 0.98).abs() < 0.005);
     assert!(own.true_loss > 0.02);
 }
 
 #[test]
-fn running_ahead_shortens_the_round_trip_that_a_window_goes_by() {
-    // A window of 10 packets for each 40 ms is 2 Mbit/s. What runs ahead by 10 has twice as many
-    // under way.
+fn acknowledging_ahead_shortens_the_round_trip() {
+    // A window of 10 packets for each 40 ms is 2 Mbit/s. Acknowledging 10 packets ahead keeps twice
+    // as many under way.
     let flow = "protocol = 'newreno', rwnd = 10";
     let honest = alone(flow, "").flows[0].throughput_bps;
     let ahead = alone(&format!("{flow}, receiver = {{ kind = 'optimistic', ahead = 10 }}"), "");
@@ -136,40 +137,43 @@ fn hidden_marks_win_a_queue_that_marks() {
         let outcome = outcome(&flows(receiver));
         outcome.flows[0].goodput_bps / (outcome.flows[0].goodput_bps + outcome.flows[1].goodput_bps)
     };
-    // Two alike share the link, if not evenly in so short a time.
+    // Two honest flows share the link, though not evenly in so short a time.
     let honest = share("honest");
     assert!((0.25..0.75).contains(&honest), "{honest}");
-    // The liar has more than twice as much as the other.
+    // The misbehaving flow has more than twice the share of the other.
     let liar = share("hides-marks");
     assert!(liar > 2.0 / 3.0, "{liar}");
 }
 
 #[test]
-fn forged_grants_overrun_a_queue_and_forged_marks_starve() {
-    // Honest XCP loses nothing; granted a megabyte a second in every packet it overruns any queue.
+fn forged_grants_overrun_a_queue_and_forged_marks_starve_a_flow() {
+    // Honest XCP loses no packet. With a megabyte a second granted in every packet, it overruns any
+    // queue.
     let honest = alone("protocol = 'xcp'", "");
     assert_eq!(honest.links.iter().map(|link| link.dropped).sum::<u64>(), 0);
     let granted = alone("protocol = 'xcp'", "router = { kind = 'forged', grant = 1e6 }");
     assert!(granted.flows[0].true_loss > 0.02, "{}", granted.flows[0].true_loss);
-    // Marks on everything hold DCTCP at its least window: two packets of 40 ms, 0.4 Mbit/s, or fewer.
+    // Marks on all packets hold DCTCP at its minimum window: two packets per 40 ms, 0.4 Mbit/s, or
+    // fewer.
     let marked = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'all' }");
     assert!(marked.flows[0].throughput_bps < 0.5e6, "{}", marked.flows[0].throughput_bps);
     let full = alone("protocol = 'dctcp'", "router = { kind = 'forged', marks = 'none' }");
     assert!(full.flows[0].throughput_bps > 8e6, "{}", full.flows[0].throughput_bps);
-    // The same for XTCP's flag, and an honest window under it.
+    // The same for the flag of XTCP.
     let flagged = alone("protocol = 'lr-xtcp'", "router = { kind = 'forged', marks = 'all' }");
     assert!(flagged.flows[0].throughput_bps < 0.5e6, "{}", flagged.flows[0].throughput_bps);
 }
 
 #[test]
-fn a_fixed_window_yields_to_nobody() {
+fn a_fixed_window_does_not_yield() {
     let text = "duration = '30s'\nwarmup = '5s'\n\
          dumbbell.bottleneck = { rate = '10Mbit', delay = '15ms', queue = '20p' }\n\
          dumbbell.access = { rate = '100Mbit', delay = '2500us' }\n\
          flows = [{ group = 'greedy', protocol = { window = 'fixed-window', recovery = 'sack' }, \
          fixed_window = { window = 100 } },\n{ group = 'newreno', protocol = 'newreno' }]";
     let outcome = outcome(text);
-    // A hundred packets do not fit into 50 on the path and 20 in the queue: it keeps the queue full.
+    // A hundred packets exceed the 50 on the path and 20 in the queue: the flow keeps the queue
+    // full.
     assert!(outcome.flows[0].goodput_bps > 8e6, "{}", outcome.flows[0].goodput_bps);
     assert!((outcome.flows[0].mean_cwnd_packets.unwrap() - 100.0).abs() < 1e-9);
 }
@@ -180,7 +184,7 @@ fn impossible_receivers_are_refused() {
         ("receiver = 'optimist'", "unknown word"),
         ("receiver = { ahead = 3 }", "`kind` is missing"),
         ("receiver = { kind = 'divides', pieces = 1 }", "must lie between 2 and 1000"),
-        ("receiver = { kind = 'divides', copies = 3 }", "has no such number"),
+        ("receiver = { kind = 'divides', copies = 3 }", "does not apply to a receiver of kind"),
         ("receiver = 5", "expected a string"),
     ] {
         let error = error(receiver);

@@ -1,4 +1,4 @@
-//! Prague over the queue that was made for it.
+//! Prague over DualPI2, the queue that it is designed for.
 
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{LinkOutcome, Outcome, run};
@@ -24,7 +24,7 @@ fn wire(outcome: &Outcome) -> &LinkOutcome {
 }
 
 #[test]
-fn alone_it_keeps_the_queue_short_and_the_link_busy() {
+fn a_single_flow_keeps_the_queue_short_and_the_link_busy() {
     let outcome = through_dualpi2(&flow("prague"));
     let link = wire(&outcome);
     assert!(link.marked > 0 && link.dropped == 0, "{link:?}");
@@ -36,7 +36,7 @@ fn alone_it_keeps_the_queue_short_and_the_link_busy() {
 /// The coupling makes the windows of both equal where their round trips are (RFC 9332 section 2.1);
 /// rates are then inverse to the round trips, 30 ms and 30 ms + 15 ms of queue: 1.5 to 1.
 #[test]
-fn it_shares_with_cubic_by_the_window() {
+fn windows_of_prague_and_cubic_are_equal() {
     let outcome = through_dualpi2(&[flow("prague"), flow("cubic")].join(", "));
     let [prague, cubic] = &outcome.flows[..] else { panic!("two flows") };
     let windows = prague.mean_cwnd_packets.unwrap() / cubic.mean_cwnd_packets.unwrap();

@@ -89,7 +89,7 @@ fn aqms_that_aim_at_a_short_queue_keep_it_and_the_wire_busy() {
 
 #[test]
 fn flow_queues_protect_the_few_packets_of_a_sparse_flow() {
-    // A packet every 20 ms beside four bulk flows: alone in its queue it waits for one packet at
+    // A packet every 20 ms next to four bulk flows: alone in its queue it waits for one packet at
     // most, so that none is lost; DropTail loses some.
     let lost = |aqm| {
         let changes = [
@@ -108,13 +108,13 @@ fn flow_queues_protect_the_few_packets_of_a_sparse_flow() {
 }
 
 #[test]
-fn tiny_queues_and_empty_times_are_no_harm() {
+fn tiny_queues_and_pauses_do_no_harm() {
     for (Words { name, .. }, _) in kinds() {
         for queue in ["1p", "1500B"] {
             let outcome = run_with(name, &[("links.wire.queue", queue)]);
             assert!(outcome.flows.iter().all(|flow| flow.goodput_bps > 0.0), "{name} {queue}");
         }
-        // Long pauses: what sleeps must wake.
+        // Long pauses: a sleeping AQM must wake.
         let pauses = "[{ group = 'all', on_off = { rate = '20Mbit', mean_on = '50ms',
                          mean_off = '2s', packet_size = 1000 }, from = 'a', to = 'b', count = 2 }]";
         let outcome = run_with(name, &[("flows", pauses)]);
@@ -123,7 +123,7 @@ fn tiny_queues_and_empty_times_are_no_harm() {
 }
 
 #[test]
-fn classes_may_have_any_queue_management() {
+fn classes_may_have_any_aqm() {
     for (Words { name, .. }, _) in kinds() {
         let flows = "[{ group = 'all', protocol = 'sack', from = 'a', to = 'b', count = 2 },
                       { group = 'xcp', protocol = 'xcp', from = 'a', to = 'b', count = 2 }]";
@@ -171,7 +171,7 @@ fn every_parameter_has_its_range() {
     }
 }
 
-/// Drops from the head every tenth packet, and tells of it.
+/// Drops every tenth packet from the head, and reports it.
 #[derive(Debug, Default)]
 struct EveryTenth(u32);
 
@@ -184,7 +184,7 @@ impl Aqm for EveryTenth {
             QueueAction::Pass
         }
     }
-    /// Never moves on, which must not hang anybody.
+    /// Always due, which must not hang the engine.
     fn next_timer(&self) -> Time {
         Time::ZERO
     }
@@ -221,7 +221,7 @@ impl MakeChannel for Outside {
 static OUTSIDE: Outside = Outside;
 
 #[test]
-fn queue_management_and_channels_may_come_from_outside() {
+fn aqms_and_channels_may_come_from_other_crates() {
     // 20 Mbit/s into 10: what is offered twice over fills the queue, from which a tenth is dropped.
     let flows = "[{ group = 'all', cbr = { rate = '20Mbit', packet_size = 1000 }, from = 'a',
                     to = 'b' }]";
@@ -243,7 +243,7 @@ fn queue_management_and_channels_may_come_from_outside() {
     assert!((corrupted - 3750.0).abs() < 10.0, "{corrupted}");
 }
 
-/// Makes what speaks ECN say that it is L4S.
+/// Relabels ECN-capable packets as L4S.
 #[derive(Debug)]
 struct Identify;
 
@@ -264,7 +264,7 @@ impl MakeRouter for Outside {
 
 #[test]
 fn dualpi2_lets_scalable_and_classic_flows_share() {
-    // 40 Mbit/s and 20 ms of RTT. DCTCP's flows are told to be L4S on the way.
+    // 40 Mbit/s and 20 ms of RTT. Packets of the DCTCP flows are relabelled as L4S.
     let base = "
         duration = '60s'
         warmup = '20s'
@@ -286,7 +286,7 @@ fn dualpi2_lets_scalable_and_classic_flows_share() {
     // RFC 9332 section 2.1: about equal rates; DCTCP has the shorter RTT, as it does not queue.
     let ratio = scalable.throughput_bps / classic.throughput_bps;
     assert!((0.5..2.5).contains(&ratio), "{ratio}");
-    // 1 ms or so for the one, and about the target of 15 ms for the other.
+    // About 1 ms for the scalable flows, and about the target of 15 ms for the classic ones.
     let rtt = |group: usize| {
         let own = outcome.flows.iter().filter(|flow| flow.group == group);
         own.map(|flow| flow.mean_rtt_s.unwrap()).sum::<f64>() / 2.0

@@ -1,4 +1,4 @@
-//! The seam for connections of other code, with a connection simple enough to compute by hand.
+//! The interface for connections of other code, with a connection simple enough to compute by hand.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use windward_sim::stack::{
 };
 use windward_sim::{Outcome, Simulation, TransferOutcome};
 
-/// How a connection misbehaves, if it does.
+/// Misbehaviour of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -21,8 +21,8 @@ enum Fault {
     Fails,
 }
 
-/// A window of packets of full size, each acknowledged by itself; what is not acknowledged within a
-/// second is taken for lost and sent again.
+/// A window of full-size packets, each acknowledged separately; a packet that is not acknowledged
+/// within a second counts as lost and is sent again.
 #[derive(Debug)]
 struct Toy {
     facts: Facts,
@@ -32,7 +32,7 @@ struct Toy {
     alive: Arc<Alive>,
 }
 
-/// How many connections there are, and how many there were at most.
+/// Current and maximum number of connections.
 #[derive(Debug, Default)]
 struct Alive(Mutex<(u64, u64)>);
 
@@ -110,7 +110,7 @@ struct Pair {
     seen: Arc<Mutex<Vec<Codepoint>>>,
     open: bool,
     next: u64,
-    /// Number and time of sending of what is not acknowledged.
+    /// Number and time of sending of each packet that is not acknowledged.
     outstanding: Vec<(u64, Time)>,
     acks: Vec<u64>,
     received: Vec<u64>,
@@ -212,7 +212,7 @@ impl Connection for Pair {
             self.outstanding.clear();
             return;
         }
-        // What is lost goes out again under its number: the window stands where it stood.
+        // Lost packets are sent again under their number, so the window does not move.
         let lost = self.outstanding.iter().filter(|(_, sent)| *sent + TIMEOUT <= now).count();
         self.report.lost += lost as u64;
         self.outstanding.retain(|(_, sent)| *sent + TIMEOUT > now);
@@ -258,7 +258,7 @@ fn error(fault: Fault, changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_window_is_worth_its_size_a_round_trip() {
+fn goodput_is_the_window_per_round_trip() {
     let outcome = run(Fault::None, &[]);
     let flow = &outcome.flows[0];
     assert_eq!(flow.protocol, "toy:window");
@@ -308,7 +308,7 @@ fn a_transfer_of_a_size_is_completed() {
 const ARRIVALS: &str = "{ rate = 1, until = '99s', sizes = '7776B' }";
 
 #[test]
-fn transfers_that_come_at_random_are_connections_of_their_own() {
+fn transfers_that_arrive_at_random_are_separate_connections() {
     let (stacks, _, alive) = Toy::counted(Fault::None);
     let mut file = ScenarioFile::parse("toy.toml", SCENARIO).unwrap().with_stacks(&stacks);
     file.set("duration", "101s").unwrap();
@@ -318,7 +318,7 @@ fn transfers_that_come_at_random_are_connections_of_their_own() {
     let scenario = file.build().unwrap();
     assert_eq!(scenario.warnings, Vec::<String>::new());
     let outcome = windward_sim::run(&scenario);
-    // 99 are to be expected, give or take five times their root.
+    // 99 are expected, within five times their root.
     let count = outcome.transfers.len();
     assert!((50..150).contains(&count), "{count}");
     for transfer in &outcome.transfers {
@@ -334,21 +334,21 @@ fn transfers_that_come_at_random_are_connections_of_their_own() {
     let shortest =
         outcome.transfers.iter().filter_map(TransferOutcome::completion_time).min().unwrap();
     assert!((shortest.as_secs_f64() - 2.0 * RTT - 0.003).abs() < 2e-4, "{shortest}");
-    // The pairs of hosts carried what the transfers did, each byte once.
+    // The pairs of hosts carried the bytes of the transfers, each once.
     let carried: f64 = outcome.flows.iter().map(|flow| flow.goodput_bps * 101.0 / 8.0).sum();
     assert!((carried - 7776.0 * count as f64).abs() < 1.0, "{carried} in {count}");
     for flow in &outcome.flows {
         assert_eq!((flow.protocol.as_ref(), flow.failure.as_deref()), ("toy:window", None));
         assert!((flow.mean_rtt_s.unwrap() - RTT - 0.0015).abs() < 0.004, "{:?}", flow.mean_rtt_s);
     }
-    // Each goes when it is completed: few of them overlap, and in the end there is none.
+    // Each is freed when it is completed: few of them overlap, and none is left.
     let (left, most) = *alive.0.lock().unwrap();
     assert_eq!(left, 0);
     assert!((1..=6).contains(&most), "{most} of {count} at once");
 }
 
 #[test]
-fn transfers_of_stacks_come_when_ours_do() {
+fn transfers_of_stacks_arrive_when_those_of_windward_do() {
     let transfers = |protocol: &str| {
         let sizes = "{ rate = 2, sizes = { distribution = 'pareto', shape = 1.2, mean = '20kB', most = '1MB' } }";
         let changes = [
@@ -375,7 +375,7 @@ fn many_connections_do_the_same_the_plain_way() {
 }
 
 #[test]
-fn a_transfer_that_fails_is_told_of_and_goes() {
+fn a_transfer_that_fails_is_reported_and_freed() {
     let (stacks, _, alive) = Toy::counted(Fault::Fails);
     let mut file = ScenarioFile::parse("toy.toml", SCENARIO).unwrap().with_stacks(&stacks);
     file.set("duration", "101s").unwrap();
@@ -392,7 +392,7 @@ fn a_transfer_that_fails_is_told_of_and_goes() {
 }
 
 #[test]
-fn it_starts_and_stops_as_it_is_told() {
+fn a_connection_starts_and_stops_as_the_scenario_says() {
     let outcome =
         run(Fault::None, &[("flows.toy.start", "3s"), ("flows.toy.stop", "4s"), ("warmup", "0s")]);
     let sent = outcome.flows[0].packets_sent as f64;
@@ -403,7 +403,7 @@ fn it_starts_and_stops_as_it_is_told() {
 }
 
 #[test]
-fn codepoints_come_as_the_network_leaves_them() {
+fn codepoints_arrive_as_the_network_marked_them() {
     let seen = |changes: &[(&str, &str)]| {
         let (stacks, seen) = Toy::stacks(Fault::None);
         let mut file = ScenarioFile::parse("toy.toml", SCENARIO).unwrap().with_stacks(&stacks);
@@ -425,7 +425,7 @@ fn codepoints_come_as_the_network_leaves_them() {
 }
 
 #[test]
-fn a_snapshot_shows_where_it_stands() {
+fn a_snapshot_shows_the_state_of_a_connection() {
     let scenario = file(Fault::None, &[]).build().unwrap();
     let mut sim = Simulation::traced(&scenario);
     sim.advance(Time::ZERO + Duration::from_secs(5));
@@ -436,7 +436,7 @@ fn a_snapshot_shows_where_it_stands() {
 }
 
 #[test]
-fn what_fails_says_why_and_the_run_goes_on() {
+fn failures_are_reported_and_the_run_continues() {
     let lossy = [("flows.toy.last_hop.loss", "0.5"), ("warmup", "0s")];
     let failed = run(Fault::Fails, &lossy);
     assert_eq!(failed.flows[0].failure.as_deref(), Some("the peer is gone"));
@@ -449,7 +449,7 @@ fn what_fails_says_why_and_the_run_goes_on() {
 }
 
 #[test]
-fn names_and_sizes_that_cannot_be_are_refused() {
+fn invalid_names_and_sizes_are_refused() {
     let unknown = error(Fault::None, &[("flows.toy.protocol", "toy:windw")]);
     assert!(unknown.contains("unknown stack"), "{unknown}");
     assert!(unknown.contains("did you mean `toy:window`?"), "{unknown}");
@@ -457,18 +457,18 @@ fn names_and_sizes_that_cannot_be_are_refused() {
     assert!(other.contains("toy:window"), "{other}");
     let size = error(Fault::None, &[("flows.toy.packet_size", "99")]);
     assert!(size.contains("toy:window has packets of 100 to 2000 bytes, not of 99"), "{size}");
-    // What others have is of no concern.
+    // The sizes of other connections do not matter.
     file(Fault::None, &[("endpoint.packet_size", "3000")]).build().unwrap();
     let huge = error(Fault::None, &[("flows.toy.size", "9007199254740993B")]);
     assert!(huge.contains("at most 9007199254740992 bytes"), "{huge}");
     let segments = error(Fault::None, &[("flows.toy.quic.segments", "0")]);
     assert!(segments.contains("must lie between 1 and 64"), "{segments}");
     let none = ScenarioFile::parse("toy.toml", SCENARIO).unwrap().build().unwrap_err().to_string();
-    assert!(none.contains("there are none here"), "{none}");
+    assert!(none.contains("this program has no stacks"), "{none}");
 }
 
 #[test]
-fn keys_without_effect_are_told() {
+fn keys_without_effect_are_warned_of() {
     let warnings = |changes| file(Fault::None, changes).build().unwrap().warnings;
     assert_eq!(warnings(&[]), Vec::<String>::new());
     let keys = warnings(&[

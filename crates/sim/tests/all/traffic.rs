@@ -1,5 +1,5 @@
-//! Traffic beside bulk transfers, over whole runs: transfers that come at random, and the delays of
-//! datagrams.
+//! Traffic other than bulk transfers, over whole runs: transfers that arrive at random, and delays
+//! of datagrams.
 
 use windward_core::units::Time;
 use windward_sim::scenario::file::ScenarioFile;
@@ -40,8 +40,8 @@ fn completion_times(outcome: &Outcome) -> Vec<f64> {
 
 #[test]
 fn a_packet_alone_takes_a_round_trip() {
-    // There: 30 ms, and 1000 bytes at 100, 10 and 100 Mbit/s, 0.08 + 0.8 + 0.08 ms. Back: 30 ms, and
-    // 40 bytes, 3.2 + 32 + 3.2 us: 60.9984 ms. Two a second seldom meet, and wait 0.8 ms then.
+    // There: 30 ms, and 1000 bytes at 100, 10 and 100 Mbit/s, 0.08 + 0.8 + 0.08 ms. Back: 30 ms,
+    // and 40 bytes, 3.2 + 32 + 3.2 us: 60.9984 ms. Two a second seldom meet, and wait 0.8 ms then.
     let scenario = web("60s", "", "rate = 2, until = '50s', sizes = '1p'");
     let outcome = run(&scenario);
     let times = completion_times(&outcome);
@@ -52,7 +52,7 @@ fn a_packet_alone_takes_a_round_trip() {
 }
 
 #[test]
-fn they_are_connections_like_any() {
+fn transfers_are_connections_like_others() {
     let graph = r#"
         duration = "30s"
         [[links]]
@@ -84,7 +84,7 @@ fn they_are_connections_like_any() {
         assert_eq!(flow.completed, transfer.completed, "{transfer:?}");
         assert_eq!(flow.packets_sent, transfer.packets_sent);
     }
-    // The row of the pair is their sum.
+    // The row of the pair is the sum of its transfers.
     let sum = |read: fn(&windward_sim::FlowOutcome) -> f64| {
         one_by_one.flows.iter().map(read).sum::<f64>()
     };
@@ -113,7 +113,7 @@ fn load_is_a_share_of_the_bottleneck() {
     let outcome = run(&scenario);
     let count = outcome.transfers.len() as f64;
     assert!((count - 625.0).abs() < 5.0 * 25.0, "{count}");
-    // All are done, and what they carried is what the link carried.
+    // All transfers are complete, and the link carried their sum.
     let carried = count * 100.0 * 8000.0 / 110.0;
     assert!((outcome.groups[0].goodput_bps / carried - 1.0).abs() < 1e-9);
     let predicted = scenario.predicted_packet_hops();
@@ -127,19 +127,25 @@ fn impossible_arrivals_are_refused_with_a_reason() {
         ("arrivals = { rate = nan, sizes = '1kB' }", "must lie between 0 and 1000000000"),
         ("arrivals = { load = 5, sizes = '1kB' }", "must lie between 0 and 2"),
         ("arrivals = { rate = 1, load = 0.5, sizes = '1kB' }", "already have `rate`"),
-        ("arrivals = { sizes = '1kB' }", "neither `rate` nor `load`"),
+        ("arrivals = { sizes = '1kB' }", "`rate` or `load` is missing"),
         ("arrivals = { rate = 1 }", "`sizes` is missing"),
         ("arrivals = { rate = 1, sizes = '0kB' }", "must be more than zero"),
-        ("arrivals = { rate = 1, sizes = [] }", "there is no size"),
+        ("arrivals = { rate = 1, sizes = [] }", "must have at least one size"),
         (
             "arrivals = { rate = 1, sizes = '1kB', from = '5s', until = '5s' }",
-            "end before they begin",
+            "must be later than `from`, 5s",
         ),
         ("arrivals = { rate = 1, sizes = '1kB', from = '10s' }", "before the run ends"),
         ("arrivals = { rate = 1e9, sizes = '1kB' }", "about 10000000000 transfers"),
-        ("arrivals = { load = 2, sizes = '1B' }, packet_size = 1", "transfers are to be expected"),
-        ("arrivals = { rate = 1, sizes = '1kB' }, size = '1MB'", "how much the flows transfer"),
-        ("arrivals = { rate = 1, sizes = '1kB' }, start = '1s'", "how much the flows transfer"),
+        ("arrivals = { load = 2, sizes = '1B' }, packet_size = 1", "transfers are expected"),
+        (
+            "arrivals = { rate = 1, sizes = '1kB' }, size = '1MB'",
+            "cannot be combined with `arrivals`",
+        ),
+        (
+            "arrivals = { rate = 1, sizes = '1kB' }, start = '1s'",
+            "cannot be combined with `arrivals`",
+        ),
         (
             "arrivals = { rate = 1, sizes = { distribution = 'pareto', shape = 1, mean = '1kB' } }",
             "have no mean",
@@ -147,7 +153,7 @@ fn impossible_arrivals_are_refused_with_a_reason() {
         (
             "arrivals = { rate = 1, sizes = { distribution = 'pareto', shape = 1.2, mean = '2kB', \
              most = '1kB' } }",
-            "a mean of 2000 bytes is not below `most`, 1000 bytes",
+            "`mean`, 2000 bytes, must be less than `most`, 1000 bytes",
         ),
         (
             "arrivals = { rate = 1, sizes = { distribution = 'pareto', shape = 0.1, mean = '2kB', \
@@ -157,7 +163,7 @@ fn impossible_arrivals_are_refused_with_a_reason() {
         (
             "arrivals = { rate = 1, sizes = { distribution = 'exponential', mean = '1kB', most = \
              '2kB' } }",
-            "means nothing for these sizes: they take `mean`",
+            "does not apply to this distribution, which takes `mean`",
         ),
         (
             "arrivals = { rate = 1, sizes = { distribution = 'lognormal', mean = '1kB', sigma = nan } }",
@@ -166,7 +172,7 @@ fn impossible_arrivals_are_refused_with_a_reason() {
         (
             "arrivals = { rate = 1, sizes = { distribution = 'cdf', points = [['1kB', 0.5], ['900B', \
              1]] } }",
-            "rise from point to point",
+            "must not decrease from point to point",
         ),
         (
             "arrivals = { rate = 1, sizes = { distribution = 'cdf', points = [['1kB', 0.5]] } }",
@@ -182,11 +188,11 @@ fn impossible_arrivals_are_refused_with_a_reason() {
          arrivals = {{ rate = 1, sizes = '1kB' }} }}]"
     );
     let file = ScenarioFile::parse("test.toml", &datagrams).unwrap();
-    assert!(file.build().unwrap_err().to_string().contains("datagrams make no transfers"));
+    assert!(file.build().unwrap_err().to_string().contains("does not apply to datagrams"));
 }
 
 #[test]
-fn datagrams_that_wait_for_nothing_take_the_path() {
+fn datagrams_without_queueing_have_the_delay_of_the_path() {
     // 200 bytes: 30 ms, and 16 + 160 + 16 us.
     let scenario = build(&format!(
         "duration = '10s'\nwarmup = '1s'\n{PATH}\nflows = [{{ group = 'voice', count = 2, cbr = {{ \
@@ -195,10 +201,10 @@ fn datagrams_that_wait_for_nothing_take_the_path() {
     let outcome = run(&scenario);
     let delays = outcome.groups[0].delays.as_deref().unwrap();
     assert_eq!(delays.least().unwrap().as_ps(), 30_192_000_000);
-    // Two streams of 40 a second meet or do not: then one waits for at most 160 us.
+    // Two streams of 40 a second may collide: then one waits for at most 160 us.
     assert!(delays.greatest().unwrap().as_ps() <= 30_352_000_000);
     assert_eq!(outcome.groups[0].datagrams_lost, Some(0));
-    // What arrives in 9 s at 40 a second each.
+    // Arrivals of 9 s at 40 a second each.
     assert!((delays.count() as f64 - 720.0).abs() <= 2.0, "{}", delays.count());
     let mean = delays.mean().unwrap();
     let own = outcome.flows.iter().map(|f| f.mean_delay_s.unwrap());
@@ -230,7 +236,7 @@ fn datagrams_in_excess_wait_for_a_full_queue_or_are_lost() {
 }
 
 #[test]
-fn media_on_an_idle_path_is_in_time_and_in_a_full_queue_late() {
+fn media_is_on_time_on_an_idle_path_and_late_in_a_full_queue() {
     let call = |others: &str, queue: &str| {
         let scenario = build(&format!(
             "duration = '40s'\nwarmup = '10s'\n\
@@ -255,9 +261,10 @@ fn media_on_an_idle_path_is_in_time_and_in_a_full_queue_late() {
     let media = beside.flows[0].metrics;
     assert!(media.late_frames.unwrap() as f64 > 0.9 * media.frames.unwrap() as f64, "{media:?}");
 
-    // A flood of 20 Mbit/s leaves it half of what it sends, behind a queue of 0.4 s. TCP would have 1000 / (0.46
-    // sqrt(1/3)) = 3.8 kB/s with packets of 1000 bytes (RFC 8083 section 4.3), not a tenth of 125. RTTs from
-    // 0.06 to 0.46 s are 3 to 5 reports: more than those are there after 4 to 6 s, again and again.
+    // A flood of 20 Mbit/s leaves the call half of its packets, behind a queue of 0.4 s. TCP would
+    // have 1000 / (0.46 sqrt(1/3)) = 3.8 kB/s with packets of 1000 bytes (RFC 8083 section 4.3),
+    // less than a tenth of 125. RTTs from 0.06 to 0.46 s make intervals of 3 to 5 reports: the
+    // breaker trips after 4 to 6 s, repeatedly.
     let flooded = call("{ group = 'flood', cbr = { rate = '20Mbit' } }", "500p");
     let media = flooded.flows[0].metrics;
     let trips = media.circuit_breaker_trips.unwrap();

@@ -1,5 +1,5 @@
-//! Upwind among receivers and routers that lie, in crowds, behind links that held packets for minutes, and
-//! beside packets of other sizes: what it takes and what it leaves is bounded.
+//! Upwind with misbehaving receivers and routers, in crowds, behind links that held packets for
+//! minutes, and with packets of other sizes: bounds on its share and on the share of others.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +14,9 @@ fn build(text: &str) -> Scenario {
     file.build().unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A liar and an honest flow over 20 Mbit/s, an RTT of 40 ms and a queue of a bandwidth-delay product:
-/// what the honest one has of the link, and the share of packets dropped.
+/// Runs a flow with a misbehaving receiver and an honest flow over 20 Mbit/s, with an RTT of 40 ms
+/// and a queue of a bandwidth-delay product. Returns the honest flow's share of the link, and the
+/// share of packets dropped.
 fn beside_a_liar(protocols: (&str, &str), receiver: &str, link: &str) -> (f64, f64) {
     let (liar, honest) = protocols;
     let outcome = run(&build(&format!(
@@ -31,8 +32,9 @@ fn beside_a_liar(protocols: (&str, &str), receiver: &str, link: &str) -> (f64, f
 
 const PLAIN: &str = "queue = '100p'";
 
-/// Deliveries are counted, not acknowledgments: pieces and copies win nothing, half of the link stays half.
-/// A NewReno that counts acknowledgments grows by four in each round trip where the honest one grows by one.
+/// Upwind counts deliveries, not acknowledgments, so divided and duplicate ACKs gain nothing: the
+/// honest flow keeps half of the link. A NewReno that counts acknowledgments grows by four in each
+/// round trip where the honest one grows by one.
 #[test]
 fn division_and_duplicates_win_nothing() {
     for receiver in ["'divides'", "'duplicates'", "{ kind = 'divides', pieces = 50 }"] {
@@ -45,10 +47,10 @@ fn division_and_duplicates_win_nothing() {
     assert!(honest < 0.4, "{honest}");
 }
 
-/// Who is told of no loss sends 1000 packets, the receiver window, per round trip of 40 to 80 ms into a link
-/// of 2500 a second: four of five are dropped, and nobody else gets through. Upwind goes by the delay
-/// too: the same lie leaves to the honest one ten times what it leaves beside the standards, at least,
-/// and half of the link where it is upwind as well.
+/// A standard sender that learns of no loss sends 1000 packets, the receiver window, per round trip
+/// of 40 to 80 ms into a link of 2500 a second: four of five are dropped, and no other flow gets
+/// through. Upwind responds to delay too: the honest flow keeps at least ten times its share beside
+/// a standard sender, and half of the link if it is upwind as well.
 #[test]
 fn optimism_is_bounded_by_the_delay() {
     for standard in ["newreno", "cubic"] {
@@ -59,7 +61,8 @@ fn optimism_is_bounded_by_the_delay() {
     assert!(honest > 0.1 && dropped < 0.15, "{honest} {dropped}");
     let (honest, dropped) = beside_a_liar(("upwind", "upwind"), "'optimistic'", PLAIN);
     assert!(honest > 0.4 && dropped < 0.01, "{honest} {dropped}");
-    // To run ahead is to claim a floor that is no path's: all the rest is a queue, and the liar has the least.
+    // Acknowledging ahead gives too low a minimum RTT: the difference looks like a queue, and the
+    // misbehaving flow gets the least.
     let ahead = "{ kind = 'optimistic', ahead = 100 }";
     for honest in ["upwind", "newreno"] {
         let (honest, dropped) = beside_a_liar(("upwind", honest), ahead, PLAIN);
@@ -67,7 +70,8 @@ fn optimism_is_bounded_by_the_delay() {
     }
 }
 
-/// A standard that hears of no mark fills what does not drop, and its neighbour answers every mark.
+/// A standard sender without marks fills a queue that does not drop, while the other flow answers
+/// every mark.
 #[test]
 fn hidden_marks_leave_more_than_beside_the_standards() {
     let codel = "queue = '400p', aqm = { kind = 'codel', ecn = true }";
@@ -76,14 +80,16 @@ fn hidden_marks_leave_more_than_beside_the_standards() {
     assert!(standards < 0.05, "{standards}");
     let beside = left(("upwind", "newreno"));
     assert!(beside > 3.0 * standards, "{beside} for {standards}");
-    // Two that go by delay may keep the queue so short that there is nothing to hide, as CoDel marks from 5 ms on. In
-    // half of the runs they do, and half of the link is left; in the other half the liar takes the queue for a rival's.
+    // Two flows that respond to delay may keep the queue below 5 ms, where CoDel does not mark. In
+    // half of the runs they do, and the honest flow has half of the link. In the other half, the
+    // misbehaving flow takes the queue for that of a competitor.
     let beside = left(("upwind", "upwind"));
     assert!(beside > 3.0 * standards, "{beside} for {standards}");
 }
 
-/// Marks on everything leave two to four packets in a round trip of 41 ms, 0.39 to 0.8 Mbit/s of 20, as
-/// they leave to NewReno. Marks that are erased leave losses, and the neighbour has its share.
+/// With marks on all packets, two to four packets per round trip of 41 ms remain, 0.39 to 0.8
+/// Mbit/s of 20, as for NewReno. With erased marks, losses remain, and the other flow keeps its
+/// share.
 #[test]
 fn a_router_that_forges_marks_slows_it_down_and_no_more() {
     let forged =
@@ -94,8 +100,8 @@ fn a_router_that_forges_marks_slows_it_down_and_no_more() {
     assert!(honest > 0.4 && dropped < 0.01, "{honest} {dropped}");
 }
 
-/// Windows count packets: both have as many, and three times the size is three times the rate, as with
-/// NewReno, whose losses are those of more packets besides.
+/// Windows count packets: both flows have the same number, so three times the size gives three
+/// times the rate. With NewReno the ratio is larger, since small packets also have more losses.
 #[test]
 fn packets_of_two_sizes_share_by_the_packet() {
     let ratio = |protocol: &str| {
@@ -112,9 +118,10 @@ fn packets_of_two_sizes_share_by_the_packet() {
     assert!((1.0..5.0).contains(&own) && own < newreno, "{own} {newreno}");
 }
 
-/// The link held what came within 600 s: a hundred packets, RTTs of up to ten minutes. The timer doubles from
-/// 0.1 s up to 60 s, 9 or 10 times in 51 to 102 s, and expires 8 or 9 times more: two probes each. Once
-/// the link is back it empties its queue, and the pace is no lower than what it delivers then.
+/// The link held the packets of 600 s: a hundred, with RTTs of up to ten minutes. The timer
+/// doubles from 0.1 s up to 60 s, 9 or 10 times in 51 to 102 s, and expires 8 or 9 times more: two
+/// probes each. Once the link is back, it empties its queue, and the pace is not lower than its
+/// delivery rate.
 #[test]
 fn a_link_that_held_packets_for_ten_minutes_is_used_at_once() {
     let held = "outages = { schedule = [{ at = '20s', length = '600s' }], during = 'hold' }";
@@ -143,7 +150,8 @@ fn a_link_that_held_packets_for_ten_minutes_is_used_at_once() {
     assert!(delivered as f64 > 0.9 * 12.5e6, "{delivered}");
 }
 
-/// So many over 1 Gbit/s, an RTT of 40 ms and a queue of as much: 10 000 packets in all.
+/// This number of flows over 1 Gbit/s, with an RTT of 40 ms and a queue of the bandwidth-delay
+/// product: room for 10 000 packets in all.
 fn crowd(protocol: &str, flows: u32) -> (f64, f64) {
     let outcome: Outcome = run(&build(&format!(
         "duration = '4s'\nwarmup = '2s'\n\
@@ -155,9 +163,9 @@ fn crowd(protocol: &str, flows: u32) -> (f64, f64) {
     (group.goodput_bps / 1e9, group.retransmissions.unwrap() as f64 / group.packets_sent as f64)
 }
 
-/// Five packets of room for each. What arrives is not lost to the collapse of RFC 2914, goodput is the
-/// whole link; but start-up goes on through a flood for as long as it brings more, so that more than
-/// NewReno's 5 % is sent again: an open defect, bounded here by half of what is sent.
+/// The link has room for five packets per flow. There is no congestion collapse (RFC 2914): goodput
+/// is the whole link. But start-up continues in overload as long as the delivery rate grows, so
+/// more than NewReno's 5 % is sent again: an open defect, bounded here by half of the packets sent.
 #[test]
 fn a_crowd_uses_the_link_though_it_repeats_too_much() {
     let (goodput, again) = crowd("upwind", 2000);
@@ -166,8 +174,9 @@ fn a_crowd_uses_the_link_though_it_repeats_too_much() {
     assert!(goodput > 0.9 && again < 0.1, "{goodput} {again}");
 }
 
-/// The ten that docs/upwind/worst.py found are scenarios: each is its protocol's, has the group that a standard
-/// is put in for, and puts packets on its bottleneck.
+/// The ten worst cases that docs/upwind/worst.py found are valid scenarios: each names its
+/// protocol, has the group whose protocol is replaced by a standard one, and puts packets on its
+/// bottleneck.
 #[test]
 fn the_worst_that_were_found_run() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/upwind/worst");

@@ -95,7 +95,7 @@ fn windows_that_are_none_are_bounded_and_counted() {
         // Where that is a million packets too, it is no hang, and said.
         let endless = run(host, name, &HUGE, &[]);
         let failure = endless.flows[0].failure.as_deref().unwrap();
-        assert!(failure.contains("a window without bounds"), "{name}: {failure}");
+        assert!(failure.contains("an unbounded window"), "{name}: {failure}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Warnings of settings that are allowed and rarely meant.
+//! Warnings of settings that are allowed but rarely intended.
 
 use windward_core::endpoint::feedback::Granularity;
 use windward_core::endpoint::window::ControllerConfig;
@@ -14,8 +14,8 @@ use super::{endpoint, stack};
 use crate::scenario::{FlowConfig, LinkConfig, Media, Pattern, Traffic};
 use crate::stack::Facts;
 
-/// One sentence per thing, each naming the flows and what to do. `loss_free` says of which links
-/// the file says nothing about losses.
+/// One sentence per warning, each with the flows and a correction. `loss_free` is true for the
+/// links whose losses the file does not give.
 pub(super) fn warnings(
     groups: &[Group<'_>],
     flows: &[FlowConfig],
@@ -25,7 +25,7 @@ pub(super) fn warnings(
 ) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, group) in groups.iter().enumerate() {
-        // The flows of a group have like routes.
+        // The flows of a group have equivalent routes.
         let Some(flow) = flows.iter().find(|flow| flow.group == index) else { continue };
         warnings.extend(without_effect(group));
         warnings.extend(cut_short(group, end));
@@ -47,20 +47,20 @@ pub(super) fn warnings(
     warnings
 }
 
-/// Transfers that begin so late that they cannot end.
+/// Warns of transfers that begin too late to end before the run does.
 fn cut_short(group: &Group<'_>, end: Duration) -> Option<String> {
     let goes_on = group.arrivals.as_ref().is_some_and(|plan| plan.go_on_until(end));
     goes_on.then(|| {
         format!(
-            "flows `{}`: transfers begin until the run ends, so that the last of them do not end \
-             and completion times have no mean; give `arrivals` an earlier `until`",
+            "flows `{}`: transfers begin until the run ends, so the last ones do not complete and \
+             completion times have no mean; give `arrivals` an earlier `until`",
             group.name
         )
     })
 }
 
-/// Parameters of a group that its protocol does not have. Those of `[endpoint]` apply to the
-/// protocols that have them.
+/// Warns of parameters of a group that its protocol does not have. Those of `[endpoint]` apply to
+/// the protocols that have them.
 fn without_effect(group: &Group<'_>) -> Option<String> {
     let (name, idle): (_, &dyn Fn(&str) -> bool) = match &group.traffic {
         Traffic::Transport { protocol, .. } => {
@@ -95,22 +95,22 @@ fn without_effect(group: &Group<'_>) -> Option<String> {
     };
     (!ignored.is_empty()).then(|| {
         format!(
-            "flows `{}`: {} {verb} no effect on {name}; leave {it} out, or see {which} that apply",
+            "flows `{}`: {} {verb} no effect on {name}; remove {it}, or see {which} that apply",
             group.name,
             ignored.join(", "),
         )
     })
 }
 
-/// Runs that may differ though the seed is the same.
+/// Warns of runs that may differ with the same seed.
 fn unrepeatable(group: &Group<'_>) -> Option<String> {
     let Traffic::Stack { stack, .. } = &group.traffic else { return None };
     let Facts { name, unrepeatable, .. } = stack.facts();
     unrepeatable.map(|why| format!("flows `{}`: runs of {name} may differ: {why}", group.name))
 }
 
-/// Connections of ours and of a stack side by side, with packets of different sizes because the
-/// file gives none.
+/// Warns of Windward's connections beside those of a stack, with different packet sizes because the
+/// file does not give them.
 fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
     let Traffic::Stack { stack, config, .. } = &group.traffic else { return None };
     let other = groups.iter().find(|other| {
@@ -118,8 +118,8 @@ fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
             if own.packet_size != config.packet_size)
     })?;
     Some(format!(
-        "flows `{}` of {} have packets of {} bytes and flows `{}` of {}: compare them with \
-         `endpoint.packet_size` alike",
+        "flows `{}` of {} have packets of {} bytes and flows `{}` of {}: set one \
+         `endpoint.packet_size` for a comparison",
         group.name,
         stack.facts().name,
         config.packet_size,
@@ -128,7 +128,7 @@ fn other_sizes(groups: &[Group<'_>], group: &Group<'_>) -> Option<String> {
     ))
 }
 
-/// ECN that no queue answers is a plain TCP.
+/// Warns of flows with ECN without a queue that marks: they behave like a plain TCP.
 fn ecn_without_marks(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     let marks = |link: &&LinkConfig| {
@@ -139,27 +139,28 @@ fn ecn_without_marks(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) ->
     if !always && !config.ecn || forward.iter().any(marks) {
         return None;
     }
-    let what = if always { "go by ECN marks" } else { "negotiate ECN" };
+    let what = if always { "respond to ECN marks" } else { "negotiate ECN" };
     Some(format!(
-        "flows `{group}` {what} and no queue on their way marks packets: losses alone tell them \
-         of congestion; give a link `router = \"ecn-threshold\"` or \
+        "flows `{group}` {what} and no queue on their route marks packets: they learn of \
+         congestion by losses alone; give a link `router = \"ecn-threshold\"` or \
          `aqm = {{ kind = \"red\", ecn = true }}`"
     ))
 }
 
-/// BBR's draft leaves the response to marks open.
+/// Warns of BBR with ECN: its draft does not specify a response to marks.
 fn ecn_of_rate_based(group: &str, flow: &FlowConfig) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
     (config.ecn && protocol.window.paces() && !protocol.window.answers_ecn()).then(|| {
         format!(
-            "flows `{group}` of `{}` do not negotiate ECN, whatever `ecn` says: the protocol \
+            "flows `{group}` of `{}` do not negotiate ECN even with `ecn = true`: the protocol \
              specifies no response to marks",
             protocol.name
         )
     })
 }
 
-/// RFC 8257 section 4.1: K > C RTT / 7 keeps the wire busy.
+/// Warns of a low marking threshold: RFC 8257 section 4.1 asks for K > C RTT / 7 for full
+/// utilization.
 fn low_threshold<'a>(
     group: &str,
     flow: &FlowConfig,
@@ -182,8 +183,8 @@ fn low_threshold<'a>(
     };
     forward.iter().find(too_low).map(|link| {
         format!(
-            "flows `{group}`: link `{}` marks before a seventh of the {pipe:.0} packets that fill \
-             the path wait, so that it may idle (RFC 8257 section 4.1); give it \
+            "flows `{group}`: the threshold of link `{}` is at most a seventh of the {pipe:.0} \
+             packets that fill the path, so the link may idle (RFC 8257 section 4.1); give it \
              `router = {{ kind = \"ecn-threshold\", threshold = {:.0} }}` or more",
             link.name,
             (pipe / 7.0).floor() + 1.0
@@ -191,7 +192,7 @@ fn low_threshold<'a>(
     })
 }
 
-/// The router that a class of packets meets in a queue.
+/// The router of a queue for a class of packets.
 fn router_of(queue: &QueueConfig, kind: RouterKind) -> &RouterConfig {
     let class = queue.classes.iter().find(|class| class.kind == kind);
     class.map_or(&queue.router, |class| &class.queue.router)
@@ -204,7 +205,7 @@ fn controller(link: &LinkConfig) -> Option<&EstcpRouterConfig> {
     }
 }
 
-/// Protocols that live without their router are not what their name says.
+/// Warns of protocols without the router that they need, where they fall back to other behaviour.
 fn no_router(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) -> Option<String> {
     let Traffic::Transport { protocol, .. } = &flow.kind.traffic else { return None };
     let (kind, consequence) = (protocol.router, protocol.without_router()?);
@@ -215,29 +216,31 @@ fn no_router(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) -> Option<
     (!forward.iter().any(serves)).then(|| {
         let (kind, name) = (kind.name(), protocol.name);
         format!(
-            "no queue on the way of flows `{group}` has the router `{kind}`: unless one gives \
-             {name} the feedback, {consequence}; give the bottleneck `router = \"{kind}\"`"
+            "no queue on the route of flows `{group}` has the router `{kind}`: without its \
+             feedback to {name}, {consequence}; give the bottleneck `router = \"{kind}\"`"
         )
     })
 }
 
-/// What happens to flows that ask for a router where others fill the same queue, if anything does:
-/// XTCP and TCP New Jersey keep their share.
+/// Harm to flows that ask for a router, where other flows fill the same queue. `None` for XTCP and
+/// TCP New Jersey, which keep their share.
 fn without_class(kind: RouterKind) -> Option<&'static str> {
     match kind {
         RouterKind::Xcp | RouterKind::XcpPersistent => {
-            Some("their routers hand out what is left, which is next to nothing")
+            Some("their routers distribute the remaining capacity, which is close to zero")
         }
-        RouterKind::EcnThreshold => Some("above the threshold they alone yield"),
-        RouterKind::Estcp => Some("the traffic controller takes the others' queue for its flows'"),
+        RouterKind::EcnThreshold => Some("above the threshold only they reduce their rate"),
+        RouterKind::Estcp => {
+            Some("the traffic controller attributes the queue of the others to its own flows")
+        }
         RouterKind::Any | RouterKind::Xtcp | RouterKind::CongestionWarning => None,
     }
 }
 
-/// Datagrams that leave less than a tenth of a link starve flows that yield.
+/// Share of a link from which on datagrams starve flows that yield.
 const FLOOD: f64 = 0.9;
 
-/// Flows that need a queue of their own, in one with others that fill it.
+/// Warns of flows that need a separate queue and share one with flows that fill it.
 fn crowded_out(
     groups: &[Group<'_>],
     index: usize,
@@ -257,7 +260,7 @@ fn crowded_out(
             return None;
         }
         let marks = queue.aqm.marks() || queue.router.marks();
-        // What goes by losses alone is a plain TCP.
+        // Without marks, the flows respond to losses alone, like a plain TCP.
         let needs = without_class(kind).filter(|_| kind != RouterKind::EcnThreshold || marks);
         let rate = link.kind.rate.mean();
         let others = groups.iter().enumerate().filter(|(other, _)| *other != index);
@@ -287,8 +290,8 @@ fn crowded_out(
     })
 }
 
-/// Does a plain connection send until the queue overflows? Not if it goes by delays, answers the
-/// marks of this queue, or has no window for more than the path holds.
+/// True if a plain connection sends until the queue overflows. False if it responds to delays or to
+/// the marks of this queue, or if its window is not larger than the path.
 fn fills_queues(flow: &FlowConfig, links: &[LinkConfig], marks: bool) -> bool {
     if let Traffic::Stack { config, bytes, arrivals, .. } = &flow.kind.traffic {
         return bytes.is_none() && arrivals.is_none() && !(marks && config.ecn);
@@ -330,7 +333,8 @@ fn offered_bps(group: &Group<'_>) -> f64 {
     rate * group.count as f64
 }
 
-/// estcp2010: D is much longer than any RTT, or a phase ends before its cut has shown.
+/// Warns of short phases (estcp2010): D must be much longer than any RTT, or a phase ends before
+/// the effect of its cut shows.
 fn short_phases(
     group: &str,
     flows: &[FlowConfig],
@@ -349,9 +353,8 @@ fn short_phases(
     (target.as_secs_f64() < 10.0 * longest).then(|| {
         let rtt = Duration::from_secs_f64(longest);
         format!(
-            "the phases of {target} that flows `{group}` are to keep are shorter than ten times \
-             their RTT of {rtt}: a cut must have shown before a tenth of a phase is over; raise \
-             `target`"
+            "the phases of flows `{group}`, {target}, are shorter than ten times their RTT of \
+             {rtt}: the effect of a cut must show within a tenth of a phase; raise `target`"
         )
     })
 }
@@ -386,7 +389,7 @@ fn unstable_controllers(flows: &[FlowConfig], links: &[LinkConfig]) -> Vec<Strin
     links.iter().zip(crossing).filter_map(warning).collect()
 }
 
-/// Parameters of AQMs and routers outside the bounds that their parts give.
+/// Warns of parameters of AQMs and routers outside the bounds that their parts recommend.
 fn hardly_meant(link: &LinkConfig) -> Vec<String> {
     let classes = link.kind.queue.classes.iter().map(|class| &class.queue);
     let queues = classes.chain([&link.kind.queue]);
@@ -421,8 +424,9 @@ fn hardly_meant(link: &LinkConfig) -> Vec<String> {
     warnings
 }
 
-/// Notices that nobody gives: the flows are plain SACK. Nobody is told who says that no link
-/// loses anything, as a sweep of loss rates does.
+/// Warns of flows that ask for notices of corruption on a path without a notifier: they behave like
+/// plain SACK. There is no warning if the file sets all losses to zero, as a sweep of loss rates
+/// does.
 fn notices_without_notifier(
     group: &str,
     flow: &FlowConfig,
@@ -439,15 +443,15 @@ fn notices_without_notifier(
     let lossy = |link: &&&LinkConfig| link.kind.channel != ChannelConfig::Clean;
     let Some(first) = forward.iter().find(lossy) else {
         return silent.then(|| format!(
-            "flows `{group}` ask {asked}, and no link on their way corrupts any: {name} is plain \
-             sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
+            "flows `{group}` ask {asked}, and no link on their route corrupts any: {name} behaves \
+             like sack here; give a link a channel, as in `loss = 0.01` or `ber = 1e-6`"
         ));
     };
     let told = |link: &&LinkConfig| link.kind.notifier != NotifierConfig::Off;
     (!forward.iter().filter(|link| lossy(link)).any(told)).then(|| {
         format!(
-            "flows `{group}` ask {asked}, and no lossy link on their way has a notifier: {name} is \
-             plain sack here; give link `{}` `notifier = \"configured\"`",
+            "flows `{group}` ask {asked}, and no lossy link on their route has a notifier: {name} \
+             behaves like sack here; give link `{}` `notifier = \"configured\"`",
             first.name
         )
     })

@@ -1,4 +1,4 @@
-//! `arrivals` of a `[[flows]]` table: transfers that come at random.
+//! `arrivals` of a `[[flows]]` table: transfers that arrive at random.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ keys! {
         rate: Option<f64> = readers::above_zero(1e9), absent,
             "transfers per second of the whole group, on average; above 0, up to 10^9";
         load: Option<f64> = readers::above_zero(2.0), absent,
-            "instead of rate: what they carry of the bottleneck's rate; above 0, up to 2";
+            "instead of rate: offered load as a share of the bottleneck's rate; above 0, up to 2";
         from: Duration = readers::time(INSTANTS), or Duration::ZERO,
-            "when the first may begin";
+            "earliest start of a transfer";
         until: Option<Duration> = readers::time(INSTANTS), absent "end of the run",
-            "none begins from here on; after from";
+            "no transfer starts at or after this instant; after from";
         sizes: Field<'a> = readers::any(sizes_kind), needed "sizes = \"50kB\"",
-            "a size, several, or a distribution";
+            "a size, a list of sizes, or a distribution";
     }
 }
 
@@ -44,15 +44,15 @@ keys! {
             "lognormal: standard deviation of the logarithm, 0 to 10";
         shape: Option<f64> = readers::above_zero(100.0), absent,
             "pareto: exponent of the tail, above 0, up to 100; above 1 without most";
-        least: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "what gives the mean",
-            "pareto: instead of mean, the least size";
+        least: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "follows from mean",
+            "pareto: instead of mean, the minimum size";
         most: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "no bound",
-            "pareto: the greatest size";
+            "pareto: the maximum size";
         values: Option<Field<'a>> =
             readers::any(|| TomlType::List(Box::new(TomlType::Text))), absent,
-            "list: sizes of the same probability";
+            "list: sizes with equal probability";
         points: Option<Field<'a>> = readers::any(points_kind), absent,
-            "cdf: [[\"1kB\", 0.5], [\"1MB\", 1]]: sizes, and the share no larger";
+            "cdf: sizes, each with the share of transfers up to it: [[\"1kB\", 0.5], [\"1MB\", 1]]";
     }
 }
 
@@ -117,15 +117,15 @@ impl Plan {
         };
         let (from, until) = (keys.from, keys.until);
         if until.is_some_and(|until| until <= from) {
-            let message = format!("the arrivals end before they begin, at {from}");
+            let message = format!("must be later than `from`, {from}");
             return Err(section.error_at("until", message));
         }
         let sizes = sizes(&keys.sizes, packet_size)?;
         Ok(Plan { spot: field.spot(), intensity, from, until, sizes })
     }
 
-    /// The process between each of `pairs` pairs of hosts, and how many transfers of all of them
-    /// are to be expected.
+    /// The process between each of `pairs` pairs of hosts, and the expected number of transfers of
+    /// all pairs.
     pub(super) fn resolve(
         &self,
         pairs: usize,
@@ -156,14 +156,14 @@ impl Plan {
             return Err(self
                 .spot
                 .error(format!(
-                    "about {expected:.0} transfers are to be expected, more than {MAX_TRANSFERS}"
+                    "about {expected:.0} transfers are expected, more than {MAX_TRANSFERS}"
                 ))
-                .with_help("lower `rate` or `load`, end them earlier, or make them larger"));
+                .with_help("lower `rate` or `load`, set an earlier `until`, or raise `sizes`"));
         }
         Ok((Arc::new(arrivals), expected))
     }
 
-    /// Do they go on to the end of the run, so that the last of them cannot end in time?
+    /// True if transfers start until the end of the run, so that the last cannot complete.
     pub(super) fn go_on_until(&self, end: Duration) -> bool {
         self.until.is_none_or(|until| until >= end)
     }
@@ -173,7 +173,7 @@ impl Plan {
     }
 }
 
-/// Bytes; packets have that size.
+/// An amount in bytes; packets count as `packet_size` each.
 fn bytes(field: &Field<'_>, packet_size: u32) -> Result<u64> {
     let bytes = match field.amount()? {
         Amount::Bytes(bytes) => bytes,
@@ -199,7 +199,7 @@ fn sizes(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
         match other.and_then(|key| section.get(key)) {
             None => Ok(()),
             Some(field) => Err(field.error(format!(
-                "has no meaning for these sizes: they take {}",
+                "does not apply to this distribution, which takes {}",
                 keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
             ))),
         }
@@ -242,7 +242,7 @@ fn sizes(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
 fn list(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
     let items = field.items()?;
     if items.is_empty() {
-        return Err(field.error("there is no size"));
+        return Err(field.error("must have at least one size"));
     }
     let list: Vec<u64> = items.iter().map(|f| bytes(f, packet_size)).collect::<Result<_>>()?;
     Ok(Sizes::List(list.into()))
@@ -262,20 +262,20 @@ fn pareto(section: &Section<'_>, keys: &SizeKeys<'_>, packet_size: u32) -> Resul
             .with_help("bound them, as in `most = \"10MB\"`, or give a shape above 1"));
     }
     let beyond = |what: &str, size: f64| {
-        section.error(format!("{what} of {size} bytes is not below `most`, {most} bytes"))
+        section.error(format!("`{what}`, {size} bytes, must be less than `most`, {most} bytes"))
     };
     let least = match (mean, least) {
-        (Some(mean), None) if mean >= most => return Err(beyond("a mean", mean)),
+        (Some(mean), None) if mean >= most => return Err(beyond("mean", mean)),
         (Some(mean), None) => arrivals::pareto_least(shape, mean, most).ok_or_else(|| {
             section
                 .error("sizes with this mean would begin below one byte")
                 .with_help("raise `shape` or `mean`, or lower `most`")
         })?,
-        (None, Some(least)) if least >= most => return Err(beyond("a least size", least)),
+        (None, Some(least)) if least >= most => return Err(beyond("least", least)),
         (None, Some(least)) => least,
         (None, None) => return Err(section.missing("mean", "mean = \"50kB\"")),
         (Some(_), Some(_)) => {
-            return Err(section.error("`mean` and `least` say the same: give one of them"));
+            return Err(section.error("`mean` and `least` exclude each other: give one of them"));
         }
     };
     Ok(Sizes::Pareto { shape, least, most })
@@ -285,12 +285,12 @@ fn cdf(field: &Field<'_>, packet_size: u32) -> Result<Sizes> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for item in field.items()? {
         let [size, share] = &item.items()?[..] else {
-            return Err(item.error("a point is a size and a share, as [\"10kB\", 0.5]"));
+            return Err(item.error("expected a size and a share, as in [\"10kB\", 0.5]"));
         };
         let size = bytes(size, packet_size)? as f64;
         let share = share.float(0.0..=1.0)?;
         if points.last().is_some_and(|last| size < last.0 || share < last.1) {
-            return Err(item.error("sizes and shares of a distribution rise from point to point"));
+            return Err(item.error("sizes and shares must not decrease from point to point"));
         }
         points.push((size, share));
     }

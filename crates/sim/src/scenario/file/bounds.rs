@@ -1,4 +1,4 @@
-//! Bounds and kinds of values that several tables of scenario files share.
+//! Bounds and kinds of values that several tables share.
 
 use std::ops::RangeInclusive;
 
@@ -15,13 +15,13 @@ pub(super) const DAY: Duration = Duration::from_secs(86_400);
 /// Delays of links.
 pub(super) const DELAYS: RangeInclusive<Duration> = Duration::ZERO..=DAY;
 
-/// Instants of a run, or after it.
+/// Range of instants, which may be after the end of a run.
 pub(super) const INSTANTS: RangeInclusive<Duration> = Duration::ZERO..=MAX_DURATION;
 
 /// The largest packet: an IPv6 jumbogram of 1 MiB.
 pub(super) const MAX_PACKET_SIZE: u32 = EndpointConfig::MAX_PACKET_SIZE;
 
-/// The most packets or bytes of a transfer.
+/// Maximum number of packets or bytes of a transfer.
 pub(super) const MAX_SIZE: u64 = 1 << 53;
 
 /// A delay.

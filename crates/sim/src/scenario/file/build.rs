@@ -25,7 +25,7 @@ use crate::strict_toml::{
     Field, FileError, Result, Section, TomlTable, TomlType, readers, suggest,
 };
 
-/// Bounds on the memory that a file can ask for.
+/// Maximum number of groups, which bounds the memory that a file can ask for.
 const MAX_GROUPS: usize = 10_000;
 const MAX_HOPS: usize = 40_000_000;
 const MAX_BINS: u64 = 1_000_000;
@@ -37,18 +37,18 @@ keys! {
     /// Keys of the file.
     pub(super) struct FileKeys<'a> in "file" {
         duration: Duration = readers::positive(MAX_DURATION), needed "duration = \"100s\"",
-            "how long the run lasts, up to 2400h";
+            "length of the run, up to 2400h";
         warmup: Duration = readers::time(INSTANTS), or Duration::ZERO,
-            "results count from here; less than duration";
+            "start of the measurement; less than duration";
         seed: u64 = readers::integer(0..=u64::MAX), or 1,
-            "all random streams derive from it; 0 to 2^64 - 1";
+            "seed of all random streams; 0 to 2^64 - 1";
         bin: Duration = readers::positive(MAX_DURATION), or Duration::from_secs(1),
             "width of throughput bins; duration / bin at most 1000000";
         flow_bins: bool = readers::flag(), or false, "keep throughput bins of every flow too";
         sample: Option<Duration> = readers::positive(MAX_DURATION), absent,
-            "record windows and queues at the multiples of this";
+            "interval at which windows and queues are recorded";
         idle_after: Duration = readers::positive(MAX_DURATION), or Duration::from_millis(200),
-            "a connection silent for longer at its bottleneck is idle";
+            "a longer pause of a connection at its bottleneck is an idle period";
         dumbbell: Option<Field<'a>> =
             readers::any(|| TomlType::table(&[DumbbellKeys::KEYS])), absent,
             "one bottleneck shared by all flows";
@@ -62,7 +62,7 @@ keys! {
         endpoint: Option<Section<'a>> = readers::table(&[endpoint::KEYS]), absent,
             "defaults of every flow";
         flows: Option<Field<'a>> = readers::any(groups_of_flows), absent,
-            "groups of flows that have all in common";
+            "groups of flows with the same settings";
         #[expect(dead_code, reason = "the table of another reader")]
         experiment: Option<Field<'a>> = readers::any(|| TomlType::Foreign), absent,
             "reserved for sweeps, plots and claims";
@@ -70,7 +70,7 @@ keys! {
 }
 
 fn graph_links() -> TomlType {
-    /// A link is called after its ends unless it has a name of its own.
+    /// The name of a link, by default that of its ends.
     fn name(table: &TomlTable) -> Option<String> {
         let ends = || Some(format!("{}->{}", table.text("from")?, table.text("to")?));
         table.text("name").map(str::to_owned).or_else(ends)
@@ -85,7 +85,7 @@ fn groups_of_flows() -> TomlType {
     }
 }
 
-/// The scenario that a file with known keys describes.
+/// The scenario of a file whose keys were checked.
 pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
     let keys = FileKeys::read(root)?;
     let FileKeys { duration, warmup, .. } = keys;
@@ -112,7 +112,7 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
             Some(field) => measured_at(field, route, &links),
             None => Ok(route.bottleneck),
         };
-        // Only nodes of a graph have names: a parking lot counts its bottlenecks.
+        // Only nodes of a graph have names; a parking lot numbers its bottlenecks.
         let node = |key| group.section.value(key, &readers::name());
         let nodes = match keys.links {
             Some(_) => node("from")?.zip(node("to")?).map(|(from, to)| [from.into(), to.into()]),
@@ -127,7 +127,7 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
             transfers += expected;
             if transfers > MAX_TRANSFERS {
                 return Err(plan.error(format!(
-                    "more than {MAX_TRANSFERS} transfers are to be expected up to this group"
+                    "more than {MAX_TRANSFERS} transfers are expected up to this group"
                 )));
             }
             kind.start = (of_each.from, of_each.from);
@@ -167,7 +167,7 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
     })
 }
 
-/// The names of all flows: the group's and a number.
+/// The names of all flows: the name of the group and a number.
 fn flow_names(groups: &[Group<'_>], routes: &[Vec<Route>]) -> Names {
     let mut names = NamesInMaking::default();
     for (group, routes) in groups.iter().zip(routes) {
@@ -215,7 +215,7 @@ fn groups<'a>(root: &Section<'a>, keys: &FileKeys<'a>, given: Given<'_>) -> Resu
     Ok(groups)
 }
 
-/// `series` is the number of groups, and of flows if they have bins of their own.
+/// Checks the number of bins. `series` is the number of groups, and of flows if each has bins.
 fn check_bin(root: &Section<'_>, keys: &FileKeys<'_>, series: u64) -> Result<()> {
     let FileKeys { duration, bin, .. } = keys;
     let bins = duration.as_ps().div_ceil(bin.as_ps());
@@ -224,11 +224,11 @@ fn check_bin(root: &Section<'_>, keys: &FileKeys<'_>, series: u64) -> Result<()>
     }
     let most = MAX_BINS.min(MAX_BINS_OF_ALL_GROUPS / series.max(1));
     let least = Duration::from_ps(duration.as_ps().div_ceil(most.max(1)));
-    let message = format!("{duration} in bins of {bin} are more than {most} bins per group");
+    let message = format!("{duration} in bins of {bin} give more than {most} bins per group");
     Err(root.error_at("bin", message).with_help(format!("bin must be at least \"{least}\"")))
 }
 
-/// `series` is the number of flows and links.
+/// Checks the number of samples. `series` is the number of flows and links.
 fn check_sample(root: &Section<'_>, keys: &FileKeys<'_>, series: u64) -> Result<()> {
     let FileKeys { duration, sample: Some(interval), .. } = keys else { return Ok(()) };
     let most = MAX_SAMPLES.min(MAX_VALUES_OF_ALL_SAMPLES / series.max(1)).max(2);
@@ -238,13 +238,13 @@ fn check_sample(root: &Section<'_>, keys: &FileKeys<'_>, series: u64) -> Result<
     }
     let least = Duration::from_ps(duration.as_ps().div_ceil(most - 1));
     let message = format!(
-        "{duration} every {interval} are more than {most} samples of {series} flows and links"
+        "{duration} every {interval} give more than {most} samples of {series} flows and links"
     );
     let help = format!("sample must be at least \"{least}\"");
     Err(root.error_at("sample", message).with_help(help))
 }
 
-/// The routes of every group, one per flow.
+/// The routes of each group, one per flow.
 fn routes<'a>(
     root: &Section<'a>,
     keys: &FileKeys<'a>,
@@ -286,7 +286,7 @@ fn routes<'a>(
         if hops <= MAX_HOPS {
             return Ok(());
         }
-        let message = format!("the routes of all flows have more than {MAX_HOPS} links");
+        let message = format!("the routes of all flows have more than {MAX_HOPS} links in total");
         Err(group.section.error(message))
     };
     let mut routes = Vec::with_capacity(groups.len());
@@ -327,6 +327,6 @@ fn not_on_route(field: &Field<'_>, name: &str, route: &Route, links: &Links) -> 
     let names = route.forward.iter().map(|&link| links.name(link));
     let aliases = route.aliases().map(|(alias, _)| alias);
     field
-        .error("no link of that name on the way of the data")
+        .error("no link of this name is on the route of the data")
         .with_help(suggest(name, names.chain(aliases)))
 }

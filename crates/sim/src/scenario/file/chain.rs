@@ -1,10 +1,10 @@
 //! The shorthands: a dumbbell, and a parking lot, which is a row of bottlenecks.
 //!
-//! Every flow has a first hop, crosses bottlenecks in a row, and has a last hop. Links are
+//! Each flow has a first hop, crosses consecutive bottlenecks, and has a last hop. Links are
 //! called `bottleneck` (`bottleneck-0` and so on in a parking lot), `GROUP-N-first-hop` and
 //! `GROUP-N-last-hop`, without N if the group shares the hop; links that carry
-//! acknowledgments have `-reverse` after that. The data of an upload takes the bottlenecks' ways
-//! back, and its acknowledgments the ways there.
+//! acknowledgments end in `-reverse`. The data of an upload takes the reverse bottlenecks, and its
+//! acknowledgments the forward ones.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -43,9 +43,9 @@ keys! {
         hops: Option<u64> = readers::integer(1..=MAX_BOTTLENECKS),
             absent "the number of bottlenecks", "number of bottlenecks, 1 to 1000";
         bottleneck: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]), absent,
-            "what every bottleneck is like";
+            "settings of every bottleneck";
         bottlenecks: Option<Vec<Section<'a>>> = readers::tables(&[LinkKeys::KEYS], unnamed),
-            absent, "one table a bottleneck, over `bottleneck`";
+            absent, "one table per bottleneck, which overrides `bottleneck`";
         reverse_bottleneck: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]),
             absent "mirror without loss", "every bottleneck in the direction of acknowledgments";
         access: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]), absent,
@@ -53,7 +53,7 @@ keys! {
     }
 }
 
-/// A row of bottlenecks and what leads to and from it.
+/// A row of bottlenecks, with the first and last hops.
 #[derive(Debug)]
 pub(super) struct Chain<'a> {
     section: Section<'a>,
@@ -117,12 +117,12 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// Links of the longest route, there and back.
+    /// Number of links of the longest route, in both directions.
     pub(super) fn longest_route(&self) -> usize {
         2 * (self.bottlenecks.len() + 2)
     }
 
-    /// A route for each flow of a group, with the links that are its own.
+    /// A route for each flow of a group; adds the links of its hops.
     pub(super) fn routes(&self, group: &Group<'_>, links: &mut Links) -> Result<Vec<Route>> {
         let keys = RouteKeys::read(&group.section)?;
         let hops = self.hops(&group.section, &keys)?;
@@ -183,7 +183,7 @@ impl<'a> Chain<'a> {
                 section.forbid(&["delay_to"], "a shared hop has one delay")?;
             }
             if there.delay_changes() {
-                section.forbid(&["delay_to"], "a delay that changes by itself is not spread")?;
+                section.forbid(&["delay_to"], "a delay that changes by itself cannot be spread")?;
             }
         }
         Ok(Hop {
@@ -198,9 +198,12 @@ impl<'a> Chain<'a> {
 
     /// The bottlenecks that a group crosses.
     fn hops(&self, section: &Section<'_>, keys: &RouteKeys<'_>) -> Result<RangeInclusive<usize>> {
-        section.forbid(GRAPH_KEYS, "only a general graph (`links`) has paths to choose")?;
+        section.forbid(GRAPH_KEYS, "applies only to a general graph (`links`)")?;
         if !self.parking_lot {
-            section.forbid(&["from", "to", "hops"], "a dumbbell has one route for all")?;
+            section.forbid(
+                &["from", "to", "hops"],
+                "does not apply to a dumbbell, which has one route",
+            )?;
         }
         let last = self.bottlenecks.len() - 1;
         let number = |field: &Field<'_>| Ok(field.integer(0..=last as u64)? as usize);
@@ -209,7 +212,9 @@ impl<'a> Chain<'a> {
         let Some(field) = &keys.hops else {
             let (from, to) = (from.unwrap_or(0), to.unwrap_or(last));
             if from > to {
-                return Err(section.error(format!("from ({from}) lies behind to ({to})")));
+                return Err(
+                    section.error(format!("`from` ({from}) must not be greater than `to` ({to})"))
+                );
             }
             return Ok(from..=to);
         };
@@ -225,7 +230,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// The settings in a table, if there is one.
+/// Reads the settings of a table, if there is one.
 fn read(section: Option<&Section<'_>>, traces: &Traces) -> Result<Option<LinkFields>> {
     section.map(|section| LinkFields::read(section, traces)).transpose()
 }
@@ -251,13 +256,13 @@ struct Hop {
     there: Rc<LinkPlan>,
     back: Rc<LinkPlan>,
     shared: bool,
-    /// The delay of the last flow's link, if they are spread.
+    /// The delay of the last flow's link, if delays are spread.
     delay_to: Option<Duration>,
     count: usize,
 }
 
 impl Hop {
-    /// The delays of flow `number`, there and back.
+    /// The delays of flow `number`, forward and back.
     fn delays(&self, number: usize) -> (Duration, Duration) {
         let (there, back) = (self.there.delay, self.back.delay);
         let Some(to) = self.delay_to else { return (there, back) };
@@ -266,12 +271,12 @@ impl Hop {
         let share =
             if self.count > 1 { (number - 1) as f64 / (self.count - 1) as f64 } else { 0.5 };
         let delay = Duration::from_secs_f64(from + (to.as_secs_f64() - from) * share);
-        // A way back with a delay of its own keeps it.
+        // A reverse link with another delay keeps it.
         (delay, if back == there { delay } else { back })
     }
 }
 
-/// Makes the links of a hop: one pair a flow, or one pair for all.
+/// Makes the links of a hop: one pair per flow, or one pair for all flows.
 #[derive(Debug)]
 struct HopLinks {
     hop: Hop,
@@ -283,7 +288,7 @@ impl HopLinks {
         HopLinks { hop, made: None }
     }
 
-    /// The link of flow `number` and, if it is `acknowledged`, the link back.
+    /// The link of flow `number` and, if it is `acknowledged`, its reverse link.
     fn links(
         &mut self,
         group: &str,

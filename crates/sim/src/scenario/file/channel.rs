@@ -1,4 +1,4 @@
-//! Losses on a link: the channel, and the notifier that tells of corruption.
+//! Losses on a link: the channel, and the notifier that reports corruption.
 
 use windward_core::network::{ChainClock, ChannelConfig, NotifierConfig};
 use windward_core::units::{Duration, Probability};
@@ -10,9 +10,10 @@ use crate::strict_toml::{Field, Result, Section, Shorthand, TomlType, readers};
 /// The notifier at the far end of a wire.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NotifierChoice {
-    /// One that knows the channel's rate, where the link loses packets of flows that ask for it.
+    /// A notifier with the channel's loss rate, on links that lose packets of flows that ask for
+    /// it.
     Auto,
-    /// This one.
+    /// This notifier.
     Fixed(NotifierConfig),
 }
 
@@ -22,7 +23,7 @@ keys! {
         event: Option<Probability> = readers::probability(), absent,
             "probability that a packet begins a burst";
         rate: Option<Probability> = readers::probability(), absent,
-            "the same as event times length";
+            "loss rate: event times length";
         length: u32 = readers::small(1..=1_000_000), needed "length = 4",
             "packets lost by one event, 1 to 1000000";
         per_flow: bool = readers::flag(), or true,
@@ -112,7 +113,7 @@ pub(super) fn channel<'a>(
         _ => gilbert_elliott(&field.section()?)?,
     };
     Ok(Some(match spec {
-        // No losses need no random numbers.
+        // A channel without losses draws no random numbers.
         ChannelConfig::PacketLoss(p) | ChannelConfig::BitErrors(p) if p == Probability::ZERO => {
             ChannelConfig::Clean
         }
@@ -126,7 +127,7 @@ fn burst(section: &Section<'_>) -> Result<ChannelConfig> {
         (Some(event), None) => event,
         (None, Some(rate)) => Probability::new(rate.get() / f64::from(length)).unwrap_or(rate),
         (Some(_), Some(_)) => {
-            return Err(section.error("`event` and `rate` say the same: give one of them"));
+            return Err(section.error("`event` and `rate` exclude each other: give one of them"));
         }
         (None, None) => return Err(section.missing("event", "event = 0.01")),
     };

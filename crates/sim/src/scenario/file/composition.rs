@@ -1,4 +1,4 @@
-//! `protocol`: a row of the protocol table by its name, or parts by theirs.
+//! `protocol`: the name of a row of the protocol table, or a table of the names of parts.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -19,28 +19,28 @@ keys! {
     /// Keys of `protocol` as a table.
     struct CompositionKeys<'a> in "protocol" {
         base: Option<Field<'a>> = readers::any(|| TomlType::Words(rows())), absent,
-            "a row of the protocol table, whose parts are those not named here";
+            "a row of the protocol table, from which the parts come that are not named here";
         window: Option<Field<'a>> = readers::any(|| names(ControllerConfig::forms())),
             absent "that of base", "congestion controller, by its name in `windward list --parts`";
         recovery: Option<Field<'a>> = readers::any(|| names(RecoveryConfig::forms())),
             absent "that of base, sack", "recovery scheme";
         discrimination: Option<Field<'a>> = readers::any(|| names(DiscriminatorConfig::forms())),
-            absent "that of base, always", "what judges losses";
+            absent "that of base, always", "discriminator, which judges losses";
         feedback: Option<Field<'a>> = readers::any(|| names(FeedbackConfig::forms())),
-            absent "that of base, none", "what packets carry and ACKs echo";
+            absent "that of base, none", "feedback that packets carry and ACKs echo";
         router: Option<RouterKind> = readers::one_of(ROUTERS),
-            absent "what the feedback asks for", "what the routers on the path must do";
-        name: Option<&'a str> = readers::label(), absent "base and what differs",
+            absent "that of the feedback", "kind of the routers on the path";
+        name: Option<&'a str> = readers::label(), absent "base and the parts that differ",
             "the name in results";
     }
 }
 
-/// The name of a protocol or a stack, or parts by their names.
+/// The kind of values: the name of a protocol or a stack, or a table of the names of parts.
 pub(super) fn kind() -> TomlType {
     TomlType::Table {
         keys: &[CompositionKeys::KEYS],
         shorthand: Shorthand::Key("base"),
-        // The program decides which stacks there are.
+        // The program determines which stacks exist.
         values: vec![TomlType::Words(rows()), TomlType::Pattern("^[a-z0-9-]+:[a-z0-9+-]+$")],
     }
 }
@@ -65,11 +65,11 @@ const ROUTERS: &[(&str, RouterKind)] = &{
     routers
 };
 
-/// The protocol that a value names or composes of parts. The parts are checked against each other
-/// once their parameters are known. `own` are protocols that the file may name beside the rows of
-/// the table.
+/// The protocol that a value names or composes from parts. Whether the parts fit together is
+/// checked once their parameters are known. `own` are protocols that the file may name in addition
+/// to the rows of the table.
 ///
-/// A `preset` changes it, but for a recovery that the value names.
+/// A `preset` changes it, except for a recovery that the value names.
 pub(super) fn read(
     field: &Field<'_>,
     preset: Option<Preset>,
@@ -143,7 +143,7 @@ fn row(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
     found.copied().ok_or_else(|| field.unknown("protocol", name, all()))
 }
 
-/// Replaces the part of an axis by the one that `field` names.
+/// Replaces the part of an axis with the one that `field` names.
 fn take<T: Copy + PartialEq>(
     field: Option<Field<'_>>,
     axis: &str,

@@ -1,5 +1,5 @@
 //! Parameters of endpoints and of the parts of protocols: `[endpoint]`, and the same keys in
-//! `[[flows]]`. The parts tell what keys there are.
+//! `[[flows]]`. The parts declare the keys.
 
 use std::sync::OnceLock;
 
@@ -40,7 +40,7 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     parameter::read(config, "", section)
 }
 
-/// Checks the values of all parameters of parts that are there, whatever the protocol.
+/// Checks the values of all given parameters of parts, independently of the protocol.
 fn check(section: &Section<'_>) -> Result<()> {
     for table in protocols::tables() {
         let Some(place) = table_of(section, table.name)? else { continue };
@@ -50,11 +50,11 @@ fn check(section: &Section<'_>) -> Result<()> {
             }
         }
     }
-    // What does not go together is wrong even where no flow has the part.
+    // Contradictory values are an error even if no flow has the part.
     PROTOCOLS.iter().try_for_each(|protocol| configure(&mut protocol.clone(), section))
 }
 
-/// The table of that name, if it is there; the section itself for the empty name.
+/// The table of this name, if there is one; the section itself for the empty name.
 fn table_of<'a>(section: &Section<'a>, name: &str) -> Result<Option<Section<'a>>> {
     if name.is_empty() {
         return Ok(Some(section.clone()));
@@ -71,12 +71,12 @@ pub(super) fn configure(protocol: &mut Protocol, section: &Section<'_>) -> Resul
             protocol.set(setting.table, setting.doc.key, value)
         })?;
     }
-    protocol.validate().map_err(|((_, part), wrong)| {
-        section.error(format!("{part} cannot be configured so: {wrong}"))
-    })
+    protocol
+        .validate()
+        .map_err(|((_, part), wrong)| section.error(format!("invalid settings of {part}: {wrong}")))
 }
 
-/// The keys of `[endpoint]`: those of all endpoints, and those of the parts.
+/// The keys of `[endpoint]`: those of endpoints, and those of the parts.
 pub(super) const KEYS: KeySource = KeySource::Declared(keys);
 
 /// The list of [`KEYS`].
@@ -88,8 +88,9 @@ pub(super) fn keys() -> &'static KeyList {
             name: "preset",
             kind: TomlType::Words(PRESETS.to_vec()),
             default: "none".into(),
-            meaning: "linux: what is Linux's about endpoints and plain TCPs; keys beside it win"
-                .into(),
+            meaning:
+                "linux: the settings of Linux for endpoints and plain TCPs; other keys override it"
+                    .into(),
         }];
         keys.extend(own.iter().map(Key::of));
         let mut tables: Vec<(&'static str, &'static str, Vec<Setting>)> = Vec::new();
@@ -116,7 +117,7 @@ pub(super) fn keys() -> &'static KeyList {
     })
 }
 
-/// A table of parameters. It stays for as long as the program runs.
+/// A table of parameters, kept until the program ends.
 fn table(name: &'static str, about: &'static str, keys: Vec<Key>) -> Key {
     let list: &'static KeyList = Box::leak(Box::new(KeyList { name, keys }));
     let sources: &'static [KeySource] = Box::leak(Box::new([KeySource::Made(list)]));

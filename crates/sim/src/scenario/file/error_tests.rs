@@ -42,12 +42,12 @@ fn a_change_is_a_place_of_its_own() {
 }
 
 #[test]
-fn a_word_that_is_near_to_none_gets_all_of_them() {
+fn an_unknown_word_without_a_near_one_gets_the_list_of_valid_ones() {
     let error = after("flows.lossy.protocol", "nope");
     assert_eq!(error.suggestion(), None);
     let help = error.help().unwrap();
     assert!(help.starts_with("valid: reno, newreno, sack, cubic"), "{help}");
-    // However many there are: 60 words of 100.
+    // At most 60 words of 100.
     let words: Vec<String> = (100..200).map(|n| format!("group-{n}")).collect();
     let help = FileError::new("f", "m").with_help(suggest("xyz", words.iter().map(String::as_str)));
     let help = help.help().unwrap();
@@ -55,7 +55,7 @@ fn a_word_that_is_near_to_none_gets_all_of_them() {
 }
 
 #[test]
-fn where_no_key_is_to_blame_none_is_named() {
+fn errors_of_whole_files_have_no_key() {
     let error = ScenarioFile::parse("b.toml", "a = [").unwrap_err();
     assert_eq!((error.line(), error.key()), (Some(1), None));
     let error = ScenarioFile::parse("b.toml", "").unwrap_err();

@@ -1,4 +1,4 @@
-//! What a scenario file is read with beside its text.
+//! The context in which a scenario file is read.
 
 use windward_core::protocols::Protocol;
 
@@ -12,6 +12,6 @@ pub(super) struct Given<'a> {
     pub(super) traces: &'a Traces,
     /// The stacks that the file may name.
     pub(super) stacks: &'a Stacks,
-    /// Protocols that the file may name beside the rows of the table.
+    /// Protocols that the file may name in addition to the rows of the table.
     pub(super) protocols: &'a [Protocol],
 }

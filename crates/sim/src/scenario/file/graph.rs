@@ -1,6 +1,6 @@
-//! The general graph: nodes, links between them, and routes that are found or given.
+//! The general graph: nodes, links between them, and computed or given routes.
 //!
-//! A link is called `FROM->TO` unless it has a name; the link back of a named link is called
+//! A link is called `FROM->TO` unless it has a name. The reverse link of a named link is called
 //! `NAME-reverse`.
 
 use std::collections::{HashMap, HashSet};
@@ -19,16 +19,16 @@ const CHAIN_KEYS: &[&str] =
     &["first_hop", "last_hop", "first_hop_reverse", "last_hop_reverse", "hops", "upload"];
 
 keys! {
-    /// Keys of a link of a graph, but for those of every link.
+    /// Keys of a link of a graph, in addition to those of every link.
     pub(super) struct GraphLinkKeys<'a> in "graph_link" {
         name: Option<&'a str> = readers::name(), absent "FROM->TO", "name of the link in results";
         from: Field<'a> = readers::any(|| TomlType::Text), needed "from = \"a\"",
             "node the link leaves";
         to: Field<'a> = readers::any(|| TomlType::Text), needed "to = \"b\"",
             "node the link reaches";
-        both_ways: bool = readers::flag(), or true, "is there a link back?";
+        both_ways: bool = readers::flag(), or true, "whether there is a reverse link";
         reverse: Option<Section<'a>> = readers::table(&[LinkKeys::KEYS]),
-            absent "mirror without loss", "the link back";
+            absent "mirror without loss", "the reverse link";
     }
 }
 
@@ -38,7 +38,7 @@ type NodeId = usize;
 #[derive(Debug, Default)]
 pub(super) struct Graph<'a> {
     names: Vec<&'a str>,
-    /// For look-up only, never iterated: its order is random.
+    /// For look-up only; it is never iterated, since its order is random.
     nodes: HashMap<&'a str, NodeId>,
     /// Neighbours in the order of the file.
     leaving: Vec<Vec<(NodeId, LinkId)>>,
@@ -57,13 +57,13 @@ impl<'a> Graph<'a> {
         for item in nodes.unwrap_or_default() {
             let name = item.name()?;
             if graph.nodes.contains_key(name) {
-                return Err(item.error("the node is already there"));
+                return Err(item.error("this node appears twice"));
             }
             graph.add_node(name);
         }
         let items = links.items()?;
         if items.is_empty() {
-            return Err(links.error("a graph has at least one link"));
+            return Err(links.error("a graph must have at least one link"));
         }
         for item in items {
             graph.add_link(item.section()?, nodes.is_some(), traces, made)?;
@@ -100,7 +100,7 @@ impl<'a> Graph<'a> {
         let name = own_name.map_or_else(|| format!("{from_name}->{to_name}"), str::to_owned);
         let section = section.named(format!("links.{name}"));
         if from == to {
-            return Err(section.error("the link leads back to where it begins"));
+            return Err(section.error("`from` and `to` are the same node"));
         }
         let there = LinkFields::read(&section, traces)?;
         let reverse = keys.reverse.map(|table| table.named(format!("links.{name}.reverse")));
@@ -115,7 +115,7 @@ impl<'a> Graph<'a> {
             self.connect(&section, from, to, links.add(&name, &there)?)?;
             self.connect(&section, to, from, links.add(&back_name, &back)?)
         } else {
-            section.forbid(&["reverse"], "`both_ways = false` leaves no link back")?;
+            section.forbid(&["reverse"], "there is no reverse link with `both_ways = false`")?;
             self.connect(&section, from, to, links.add(&name, &there.finish()?)?)
         }
     }
@@ -130,7 +130,7 @@ impl<'a> Graph<'a> {
         if self.between.insert((from, to), link).is_some() {
             let (from, to) = (self.names[from], self.names[to]);
             return Err(section
-                .error(format!("there already is a link from `{from}` to `{to}`"))
+                .error(format!("there is already a link from `{from}` to `{to}`"))
                 .with_help(
                     "links go both ways unless `both_ways = false`; `reverse = {..}` describes \
                      the way back",
@@ -140,10 +140,10 @@ impl<'a> Graph<'a> {
         Ok(())
     }
 
-    /// The route of the flows of a group: all take the same.
+    /// The route of the flows of a group, which all share it.
     pub(super) fn route(&self, group: &Group<'_>, links: &Links) -> Result<Route> {
         let section = &group.section;
-        section.forbid(CHAIN_KEYS, "only a dumbbell or a parking lot has hops")?;
+        section.forbid(CHAIN_KEYS, "applies only to a dumbbell or a parking lot")?;
         let keys = RouteKeys::read(section)?;
         let node = |field: &Option<Field<'_>>, key, example| match field {
             Some(field) => self.node(field),
@@ -152,7 +152,7 @@ impl<'a> Graph<'a> {
         let from = node(&keys.from, "from", "from = \"a\"")?;
         let to = node(&keys.to, "to", "to = \"b\"")?;
         if from == to {
-            return Err(section.error("the flows end where they begin"));
+            return Err(section.error("`from` and `to` of the flows are the same node"));
         }
         let path = match &keys.path {
             Some(field) => self.given(field, from, to)?,
@@ -177,8 +177,8 @@ impl<'a> Graph<'a> {
         Ok(Route { bottleneck: links.slowest(&forward), has_hops: false, forward, reverse })
     }
 
-    /// The path with the fewest links and, among those, the least delay; the file's order
-    /// decides between equals.
+    /// The path with the fewest links and, among those, the least delay. The order of the file
+    /// decides ties.
     fn shortest(&self, from: NodeId, to: NodeId, links: &Links) -> Option<Vec<NodeId>> {
         // Breadth first: the delay of a node is final once the layer before it is done.
         let mut reached: Vec<Option<(usize, u64, NodeId)>> = vec![None; self.names.len()];
@@ -211,7 +211,7 @@ impl<'a> Graph<'a> {
         Some(path)
     }
 
-    /// A path that the file spells out, from `from` to `to`.
+    /// A path that the file gives, from `from` to `to`.
     fn given(&self, field: &Field<'_>, from: NodeId, to: NodeId) -> Result<Vec<NodeId>> {
         let items = field.items()?;
         let path = items.iter().map(|item| self.node(item)).collect::<Result<Vec<_>>>()?;
@@ -225,7 +225,7 @@ impl<'a> Graph<'a> {
                 let (a, b) = (self.names[pair[0]], self.names[pair[1]]);
                 return Err(item
                     .error(format!("the path crosses the link from `{a}` to `{b}` twice"))
-                    .with_help("a route crosses each link once at most"));
+                    .with_help("a route crosses each link at most once"));
             }
             if !self.between.contains_key(&(pair[0], pair[1])) {
                 let to = self.names[pair[1]];
@@ -258,7 +258,7 @@ impl<'a> Graph<'a> {
         let help = if self.leaving[self.nodes[from]].is_empty() {
             format!("no link leaves `{from}`")
         } else {
-            "add a link, or leave out `both_ways = false`".to_owned()
+            "add a link, or remove `both_ways = false`".to_owned()
         };
         section.error(format!("no route leads from `{from}` to `{to}`")).with_help(help)
     }

@@ -1,4 +1,4 @@
-//! A `[[flows]]` table: flows that have all in common but their links and start times.
+//! A `[[flows]]` table: flows that differ only in their links and start times.
 
 use std::sync::Arc;
 
@@ -16,17 +16,18 @@ use crate::keys;
 use crate::scenario::{MAX_DURATION, Media, Pattern, Traffic};
 use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, TomlType, readers, unnamed};
 
-/// The most flows of all groups together. Four links for each reach the bound on links.
+/// Maximum number of flows of all groups together. With four links each, they reach the limit on
+/// links.
 pub(super) const MAX_FLOWS: usize = 500_000;
 
 /// Behaviours of receivers.
 const RECEIVERS: &[&str] = &["honest", "optimistic", "divides", "duplicates", "hides-marks"];
 
-/// The keys that make a group one of datagrams.
+/// The keys of groups of datagrams.
 pub(super) const DATAGRAMS: [&str; 4] = ["cbr", "on_off", "media", "schedule"];
 
 keys! {
-    /// Keys of `[[flows]]`, but for those of routes and endpoints.
+    /// Keys of `[[flows]]`, except for those of routes and endpoints.
     pub(super) struct GroupKeys<'a> in "group" {
         group: &'a str = readers::name(), needed "group = \"bulk\"", "unique name of the group";
         count: u64 = readers::integer(1..=MAX_FLOWS as u64), or 1,
@@ -42,16 +43,16 @@ keys! {
         schedule: Option<Field<'a>> = readers::any(intervals), absent,
             "datagrams during given intervals";
         size: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "no end of data",
-            "what to transfer, bytes (10MB) or packets (1000p)";
+            "amount to transfer, in bytes (10MB) or packets (1000p)";
         arrivals: Option<Field<'a>> =
             readers::any(|| TomlType::table(&[ArrivalKeys::KEYS])), absent,
-            "transfers that come at random between `count` pairs of hosts, each a connection";
+            "transfers that arrive at random between `count` pairs of hosts, each a connection";
         receiver: Option<Conduct> = readers::custom(receiver_kind, receiver), absent "honest",
-            "how the receivers behave: a kind, or a table";
+            "behaviour of the receivers: a kind, or a table";
         start: Option<(Time, Time)> = readers::custom(start_kind, start), absent "0s",
-            "an instant, or a range [\"0s\", \"1s\"] drawn from per flow";
+            "an instant, or a range [\"0s\", \"1s\"] from which each flow draws one";
         stop: Option<Duration> = readers::time(INSTANTS), absent "never",
-            "no more data from here on; after start";
+            "end of the data; after start";
         bottleneck: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "slowest link",
             "link at which throughput is measured";
     }
@@ -115,7 +116,7 @@ keys! {
         packet_size: Option<u32> = readers::small(1..=MAX_PACKET_SIZE),
             absent "that of the flow", "bytes on the wire";
         deadline: Duration = readers::time(Duration::ZERO..=HOUR), or Duration::from_millis(100),
-            "a frame that takes so much longer than on idle links is late, 0 to 1h";
+            "a frame is late if it takes longer than on idle links by more than this, 0 to 1h";
         report_interval: Duration = readers::time(Duration::from_millis(10)..=HOUR),
             or Duration::from_secs(1),
             "time between reports, for the circuit breaker; 10ms to 1h";
@@ -130,7 +131,7 @@ keys! {
     /// Keys of an interval of `schedule`.
     struct IntervalKeys in "interval" {
         from: Duration = readers::time(INSTANTS), needed "from = \"5s\"",
-            "begin of the interval";
+            "start of the interval";
         until: Duration = readers::time(INSTANTS), needed "until = \"30s\"",
             "end of the interval";
         rate: Rate = readers::rate(), needed "rate = \"1Mbit\"",
@@ -150,14 +151,15 @@ pub(super) struct Group<'a> {
     pub(super) traffic: Traffic,
     pub(super) start: (Time, Time),
     pub(super) stop: Option<Time>,
-    /// The process by which its connections come, if they do by themselves.
+    /// The process of its arrivals, if its connections arrive at random.
     pub(super) arrivals: Option<Plan>,
     /// The link at which throughput is measured, if the file names one.
     pub(super) bottleneck: Option<Field<'a>>,
 }
 
 impl<'a> Group<'a> {
-    /// `defaults` are those of `[endpoint]`, and `common` is that table, if there is one.
+    /// Reads a group. `defaults` are those of `[endpoint]`, and `common` is that table, if there is
+    /// one.
     pub(super) fn read(
         section: &Section<'a>,
         defaults: &EndpointConfig,
@@ -189,9 +191,10 @@ impl<'a> Group<'a> {
         }
         let arrivals = keys.arrivals.map(|field| {
             if !traffic.is_connection() {
-                return Err(field.error("datagrams make no transfers: give `protocol`"));
+                return Err(field.error("does not apply to datagrams: give the flows a `protocol`"));
             }
-            let why = "`arrivals` says how much the flows transfer, and when";
+            let why =
+                "cannot be combined with `arrivals`, which has the sizes and times of transfers";
             section.forbid(&["size", "start", "stop"], why)?;
             Plan::read(&field, packet_size(&traffic))
         });
@@ -205,7 +208,7 @@ impl<'a> Group<'a> {
         self.traffic.router()
     }
 
-    /// Do they ask for notices of corruption?
+    /// True if the flows ask for notices of corruption.
     pub(super) fn asks_for_notices(&self) -> bool {
         match &self.traffic {
             Traffic::Transport { protocol, .. } => protocol.feedback.notification().is_some(),
@@ -218,16 +221,16 @@ impl<'a> Group<'a> {
         packet_size(&self.traffic)
     }
 
-    /// May its packets be of other classes than the group?
+    /// True if its packets may be of several classes.
     pub(super) fn has_classes(&self) -> bool {
         matches!(&self.traffic, Traffic::Stack { stack, .. } if stack.has_classes())
     }
 
-    /// Size of the largest packets that go back, if there are any.
+    /// Size of the largest packets on the reverse route, bytes; `None` without any.
     pub(super) fn ack_size(&self) -> Option<u32> {
         match &self.traffic {
             Traffic::Transport { config, .. } => Some(config.ack_size),
-            // A handshake has large ones.
+            // A handshake has large packets in both directions.
             Traffic::Stack { config, .. } => Some(config.packet_size),
             Traffic::Datagrams { .. } => None,
         }
@@ -242,7 +245,7 @@ fn packet_size(traffic: &Traffic) -> u32 {
     }
 }
 
-/// An instant, or the range it is drawn from.
+/// An instant, or the range from which it is drawn.
 fn start(field: &Field<'_>) -> Result<(Time, Time)> {
     if !field.is_array() {
         let start = Time::ZERO + field.duration(INSTANTS)?;
@@ -251,7 +254,7 @@ fn start(field: &Field<'_>) -> Result<(Time, Time)> {
     let bounds = field.items()?;
     let [from, to] = bounds.as_slice() else {
         return Err(field
-            .error("a range has two ends")
+            .error("expected a range of two instants")
             .with_help("write for instance [\"0s\", \"1s\"]"));
     };
     let (from, to) = (from.duration(INSTANTS)?, to.duration(INSTANTS)?);
@@ -306,7 +309,7 @@ fn traffic(
         let (protocol, config) = (Arc::new(protocol), Arc::new(config));
         return Ok(Traffic::Transport { protocol, config, packets, arrivals: None });
     }
-    section.forbid(&["size"], "datagrams have no size: give `stop`")?;
+    section.forbid(&["size"], "does not apply to datagrams: give `stop`")?;
     datagrams(kind, field, config.packet_size)
 }
 
@@ -328,12 +331,12 @@ fn receiver(field: &Field<'_>) -> Result<Conduct> {
     if let Some(section) = section {
         let others: Vec<&str> =
             ["ahead", "pieces", "copies"].into_iter().filter(|key| *key != own).collect();
-        section.forbid(&others, &format!("a receiver that is `{kind}` has no such number"))?;
+        section.forbid(&others, &format!("does not apply to a receiver of kind `{kind}`"))?;
     }
     Ok(conduct)
 }
 
-/// A size in packets, rounded up.
+/// A size, rounded up to packets.
 fn size(field: &Field<'_>, packet_size: u32) -> Result<u64> {
     let packets = match field.amount()? {
         Amount::Packets(packets) => packets,
@@ -373,7 +376,7 @@ fn datagrams(kind: &str, field: &Field<'_>, default_size: u32) -> Result<Traffic
 fn schedule(field: &Field<'_>) -> Result<Vec<(Time, Time, Rate)>> {
     let items = field.items()?;
     if items.is_empty() {
-        return Err(field.error("a schedule has at least one interval"));
+        return Err(field.error("a schedule must have at least one interval"));
     }
     let mut intervals = Vec::new();
     let mut end = Time::ZERO;
@@ -382,10 +385,10 @@ fn schedule(field: &Field<'_>) -> Result<Vec<(Time, Time, Rate)>> {
         let IntervalKeys { from, until, rate } = IntervalKeys::read(&section)?;
         let (from, until) = (Time::ZERO + from, Time::ZERO + until);
         if until <= from {
-            return Err(section.error("the interval ends before it begins"));
+            return Err(section.error("the interval must end after it starts"));
         }
         if from < end {
-            return Err(section.error("the interval begins before the one before it ends"));
+            return Err(section.error("the interval starts before the previous one ends"));
         }
         end = until;
         intervals.push((from, until, rate));

@@ -1,4 +1,4 @@
-//! What changes about a link and what happens to packets on it: schedules, traces, jitter,
+//! Changes of a link and impairments of its packets: schedules, traces, jitter,
 //! reordering, outages, link-layer retransmission.
 
 use std::sync::Arc;
@@ -21,30 +21,30 @@ keys! {
         share: Probability = readers::probability(), needed "share = 0.01",
             "probability that a packet is late";
         by: Lateness = readers::custom(|| TomlType::Text, lateness), needed "by = \"10ms\"",
-            "how late: a time, or packets (3p) that overtake it on a busy wire, 1 to 1000000";
+            "lateness: a time, or the number of packets (3p) that overtake it on a busy wire, 1 to 1000000";
     }
 
     /// Keys of `arq`.
     pub(super) struct ArqKeys in "arq" {
         attempts: u32 = readers::small(1..=ArqConfig::MOST_ATTEMPTS), needed "attempts = 4",
-            "how often a frame is sent at most, 1 to 100";
+            "maximum number of transmissions of a frame, 1 to 100";
         delay: Duration = readers::time(Duration::ZERO..=ArqConfig::LONGEST_DELAY),
             needed "delay = \"5ms\"", "time from the end of an attempt to the next, 0 to 10s";
         in_order: bool = readers::flag(), or true,
-            "does the far end hold back what comes after a missing frame?";
-        air_time: bool = readers::flag(), or true, "do retransmissions take time on the wire?";
+            "whether the far end holds back packets behind a missing frame";
+        air_time: bool = readers::flag(), or true, "whether retransmissions take time on the wire";
     }
 
     /// Keys of `delay` as a table.
     pub(super) struct ChangingDelayKeys<'a> in "delay" {
         schedule: Option<Field<'a>> = readers::any(delay_steps), absent,
-            "delays, each from an instant on";
+            "delays, each from an instant";
         repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
-            "schedule: time after which it starts over, after the last entry";
+            "schedule: time after which it repeats, later than the last entry";
         trace: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
-            "file with a time and a delay a line, both in ms; the last time is the period";
+            "file with a time and a delay per line, both in ms; the last time is the period";
         in_order: bool = readers::flag(), or false,
-            "does what takes a shorter route wait for what left before?";
+            "whether packets on a shorter route wait for those sent before";
     }
 }
 
@@ -73,18 +73,18 @@ keys! {
         distribution: &'a str = readers::word(&["uniform", "normal", "exponential", "pareto"]),
             or "uniform", "uniform, normal, exponential or pareto";
         amount: Option<Duration> = readers::positive(DAY), absent,
-            "uniform: the most, beginning at 0";
+            "uniform: the maximum; the minimum is 0";
         mean: Option<Duration> = readers::positive(DAY), absent, "all others: the mean";
         deviation: Option<Duration> = readers::time(DELAYS), absent "mean / 4",
-            "normal: standard deviation; below 0 is 0";
+            "normal: standard deviation; negative draws count as 0";
         shape: f64 = readers::custom(any_number, shape), or 3.0,
             "pareto: exponent of the tail, above 1, up to 100";
         correlation: f64 = readers::custom(any_number, correlation), or 0.0,
-            "of a draw with the one before, 0 to less than 1";
+            "correlation of a draw with the one before, 0 to less than 1";
         interval: Duration = readers::time(DELAYS), or Duration::ZERO,
-            "how long a draw holds; 0s draws for each packet";
+            "time for which a draw holds; 0s draws for each packet";
         in_order: bool = readers::flag(), or true,
-            "does a packet wait for the one before it to arrive?";
+            "whether a packet waits for the one before it to arrive";
     }
 }
 
@@ -92,7 +92,7 @@ fn any_number() -> TomlType {
     (readers::number().kind)()
 }
 
-/// Above 1: below it there is no mean.
+/// A shape above 1, since others have no mean.
 fn shape(field: &Field<'_>) -> Result<f64> {
     match field.float(1.0..=100.0)? {
         shape if shape > 1.0 => Ok(shape),
@@ -113,9 +113,9 @@ keys! {
         schedule: Field<'a> = readers::any(outage_list),
             needed "schedule = [{ at = \"20s\", length = \"1s\" }]", "outages, in order";
         repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
-            "time after which they start over, not before the last has ended";
+            "time after which they repeat, not before the last has ended";
         during: Option<During> = readers::one_of(DURING), absent "hold",
-            "hold: nothing is sent; drop: what is sent is destroyed";
+            "hold: nothing is sent; drop: sent packets are destroyed";
     }
 }
 
@@ -133,7 +133,7 @@ keys! {
         at: Duration = readers::time(INSTANTS), needed "at = \"20s\"",
             "instant at which it begins";
         length: Duration = readers::positive(MAX_DURATION), needed "length = \"1s\"",
-            "how long it lasts";
+            "its length";
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) enum Delay {
 }
 
 impl Delay {
-    /// The mean in the long run.
+    /// The long-run mean.
     pub(super) fn mean(&self) -> Duration {
         match self {
             Delay::Constant(delay) => *delay,
@@ -163,7 +163,8 @@ pub(super) fn delay(field: &Field<'_>, traces: &Traces) -> Result<Delay> {
     let keys = ChangingDelayKeys::read(&section)?;
     let steps = match (keys.trace, keys.schedule) {
         (Some(field), None) => {
-            section.forbid(&["repeat"], "a trace starts over at its last line")?;
+            section
+                .forbid(&["repeat"], "does not apply to a trace, which repeats at its last line")?;
             traces.delay(&field)?
         }
         (None, Some(field)) => {
@@ -183,7 +184,7 @@ pub(super) fn delay(field: &Field<'_>, traces: &Traces) -> Result<Delay> {
     Ok(Delay::Changing(ChangingDelay { steps, in_order: keys.in_order }))
 }
 
-/// A rate by schedule.
+/// A rate that follows a schedule.
 pub(super) fn scheduled_rate(
     section: &Section<'_>,
     field: &Field<'_>,
@@ -196,7 +197,7 @@ pub(super) fn scheduled_rate(
     Ok(steps(section, field, repeat, step)?.into())
 }
 
-/// The steps of a schedule; `step` reads one.
+/// Reads the steps of a schedule; `step` reads one.
 fn steps<T: Copy>(
     section: &Section<'_>,
     field: &Field<'_>,
@@ -208,7 +209,7 @@ fn steps<T: Copy>(
     Steps::new(list, repeat).map_err(|error| wrong(section, field, &items, &error))
 }
 
-/// An error in a list, at the item where it is, or at `repeat`.
+/// An error in a list, at the item concerned, or at `repeat`.
 fn wrong(
     section: &Section<'_>,
     field: &Field<'_>,
@@ -223,7 +224,7 @@ fn wrong(
     }
 }
 
-/// The keys that say more about each distribution of jitter.
+/// The keys of each distribution of jitter.
 const DISTRIBUTIONS: [(&str, &[&str]); 4] = [
     ("uniform", &["amount"]),
     ("normal", &["mean", "deviation"]),
@@ -231,7 +232,7 @@ const DISTRIBUTIONS: [(&str, &[&str]); 4] = [
     ("pareto", &["mean", "shape"]),
 ];
 
-/// Jitter, or none of it.
+/// Jitter; `None` if the value turns it off.
 pub(super) fn jitter(field: &Field<'_>) -> Result<Option<JitterConfig>> {
     if !field.is_table() {
         let amount = field.duration(DELAYS)?;
@@ -268,7 +269,7 @@ pub(super) fn jitter(field: &Field<'_>) -> Result<Option<JitterConfig>> {
     }))
 }
 
-/// Reordering, or none of it.
+/// Reordering; `None` if the value turns it off.
 pub(super) fn reorder(field: &Field<'_>) -> Result<Option<ReorderConfig>> {
     let ReorderKeys { share, by } = ReorderKeys::read(&field.section()?)?;
     Ok((share != Probability::ZERO).then_some(ReorderConfig { share, by }))
@@ -285,7 +286,7 @@ fn lateness(field: &Field<'_>) -> Result<Lateness> {
     field.positive(DAY).map(Lateness::Time)
 }
 
-/// Link-layer retransmission, or none of it.
+/// Link-layer retransmission; `None` if the value turns it off.
 pub(super) fn arq(field: &Field<'_>) -> Result<Option<ArqConfig>> {
     let ArqKeys { attempts, delay, in_order, air_time } = ArqKeys::read(&field.section()?)?;
     Ok((attempts > 1).then_some(ArqConfig { attempts, delay, in_order, air_time }))

@@ -1,4 +1,4 @@
-//! Links: the keys of a link table, their precedence, and the link that results.
+//! Links: the keys of a link table, their precedence, and the resulting link.
 
 use std::rc::Rc;
 
@@ -28,14 +28,14 @@ keys! {
         delay: Option<Field<'a>> = readers::any(changing_delay_kind), absent,
             "propagation delay, 0 to 24h, or a schedule or a trace";
         queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, queue::limit),
-            absent "50p", "what may wait, in packets (50p) or bytes (64kB)";
+            absent "50p", "limit of the queue, in packets (50p) or bytes (64kB)";
         aqm: Option<AqmConfig> = readers::custom(queue::aqm_kind, queue::aqm),
             absent "droptail", "AQM: a kind, or a table";
         router: Option<RouterChoice> = readers::custom(queue::router_kind, queue::router),
-            absent "auto", "auto (what the protocols ask for), a kind, or a table";
+            absent "auto", "auto (the kind that the protocols ask for), a kind, or a table";
         classes: Option<Classes> = readers::custom(queue::classes_kind, queue::classes),
             absent "false",
-            "true or a table: a queue for each class of protocols, by the router that they ask for";
+            "true or a table: a queue for each class of protocols, defined by the router that they ask for";
         loss: Option<Field<'a>> = readers::any(|| TomlType::Probability), absent "0",
             "probability that a packet is lost";
         ber: Option<Field<'a>> = readers::any(|| TomlType::Probability), absent "0",
@@ -47,30 +47,30 @@ keys! {
             "a good and a bad state, by packet (p, r) or by time (mean_good, mean_bad)";
         notifier: Option<NotifierChoice> =
             readers::custom(channel::notifier_kind, channel::notifier), absent "auto",
-            "what knows of corruption: auto (where asked for), off, configured or measured";
+            "notifier of corruption: auto (where flows ask for it), off, configured or measured";
         jitter: Option<Option<JitterConfig>> = readers::custom(jitter_kind, impairment::jitter),
             absent "0s",
-            "delay at random beyond `delay`: the most that it is, or a distribution";
+            "random delay in addition to `delay`: its maximum, or a distribution";
         reorder: Option<Option<ReorderConfig>> =
             readers::custom(|| TomlType::table(&[ReorderKeys::KEYS]), impairment::reorder),
-            absent, "a share of the packets is late";
+            absent, "reordering: a share of the packets is late";
         outages: Option<Option<OutageConfig>> = readers::custom(outages_kind, impairment::outages),
             absent "[]", "times without a signal: a list, or a table with one";
         arq: Option<Option<ArqConfig>> =
             readers::custom(|| TomlType::table(&[ArqKeys::KEYS]), impairment::arq), absent,
-            "link-layer retransmission of what is corrupted";
+            "link-layer retransmission of corrupted packets";
     }
 
     /// Keys of `rate` as a table.
     struct RateKeys<'a> in "rate" {
         trace: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
-            "file with a millisecond a line, each good for 1500 bytes (mahimahi)";
+            "file with a millisecond per line, each an opportunity for 1500 bytes (mahimahi)";
         opportunities: Option<Field<'a>> = readers::any(milliseconds), absent,
             "the same milliseconds as an array";
         schedule: Option<Field<'a>> = readers::any(rate_steps), absent,
-            "rates, each from an instant on";
+            "rates, each from an instant";
         repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
-            "schedule: time after which it starts over, after the last entry";
+            "schedule: time after which it repeats, later than the last entry";
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) struct LinkFields {
     classes: Option<Classes>,
     channel: Option<ChannelConfig>,
     notifier: Option<NotifierChoice>,
-    /// A table may also say that there is none.
+    /// The inner `None` is jitter that a table turns off.
     jitter: Option<Option<JitterConfig>>,
     reorder: Option<Option<ReorderConfig>>,
     outages: Option<Option<OutageConfig>>,
@@ -122,18 +122,18 @@ pub(super) struct LinkFields {
     spot: Spot,
 }
 
-/// A link with all settings but the routers that flows ask for.
+/// A link with all settings except for the routers that flows ask for.
 #[derive(Debug, Clone)]
 pub(super) struct LinkPlan {
     pub(super) rate: LinkRate,
-    /// In the long run, if it changes.
+    /// Its long-run mean, if it changes.
     pub(super) delay: Duration,
     pub(super) limit: QueueLimit,
     pub(super) aqm: AqmConfig,
     pub(super) router: RouterChoice,
     pub(super) classes: Classes,
     pub(super) channel: ChannelConfig,
-    /// Does the file give the losses of this link, even if they are zero?
+    /// True if the file gives the losses of this link, even if they are zero.
     pub(super) speaks_of_losses: bool,
     pub(super) notifier: NotifierChoice,
     pub(super) impairments: Impairments,
@@ -184,7 +184,7 @@ impl LinkFields {
         })
     }
 
-    /// These fields, overridden by those of `over`.
+    /// The fields of `self`, overridden by those of `over`.
     pub(super) fn with(&self, over: Option<&Self>) -> Self {
         let Some(over) = over.cloned() else {
             return self.clone();
@@ -207,8 +207,8 @@ impl LinkFields {
         }
     }
 
-    /// The way back: the same wire and queue, at the same times, without losses, jitter, reordering
-    /// and classes and with the router it needs.
+    /// The reverse link: the same wire, queue and schedules, without losses, jitter, reordering
+    /// and classes, and with the router that its flows need.
     pub(super) fn mirrored(&self) -> Self {
         LinkFields {
             router: None,
@@ -222,7 +222,7 @@ impl LinkFields {
         }
     }
 
-    /// Does the delay change by itself?
+    /// True if the delay changes by itself.
     pub(super) fn delay_changes(&self) -> bool {
         matches!(self.delay, Some(Delay::Changing(_)))
     }
@@ -239,15 +239,16 @@ impl LinkFields {
         if let (LinkRate::Trace(_), Some(OutageConfig { during: During::Hold, .. })) =
             (&rate, &outages)
         {
-            let message = "a rate that is a trace has its own times without opportunities";
+            let message = "a rate trace cannot be combined with `outages` that hold packets";
             return Err(self.spot.error(message).with_help(
-                "leave the opportunities out of the trace, or destroy what is sent: \
+                "remove the opportunities from the trace, or destroy the packets sent: \
                  `outages.during = \"drop\"`",
             ));
         }
         let arq = self.arq.flatten();
         if let (LinkRate::Trace(_), Some(ArqConfig { air_time: true, .. })) = (&rate, &arq) {
-            let message = "the opportunities of a trace cannot be set aside for retransmissions";
+            let message =
+                "a rate trace cannot be combined with retransmissions that take time on the wire";
             return Err(self.spot.error(message).with_help("write `arq.air_time = false`"));
         }
         Ok(Rc::new(LinkPlan {
@@ -286,18 +287,21 @@ fn rate(field: &Field<'_>, traces: &Traces) -> Result<LinkRate> {
         section.forbid(&["trace", "opportunities"], "the rate already has a `schedule`")?;
         return impairment::scheduled_rate(&section, &field, keys.repeat);
     }
-    section.forbid(&["repeat"], "a trace starts over after its last opportunity")?;
+    section.forbid(
+        &["repeat"],
+        "does not apply to a trace, which repeats after its last opportunity",
+    )?;
     match (keys.trace, keys.opportunities) {
         (Some(field), None) => traces.rate(&field),
         (None, Some(field)) => Ok(opportunities(&field)?.into()),
         (Some(_), Some(_)) => {
-            Err(section.error("`trace` and `opportunities` say the same: give one of them"))
+            Err(section.error("`trace` and `opportunities` exclude each other: give one of them"))
         }
         (None, None) => Err(section.missing("trace", "rate = { trace = \"cellular.trace\" }")),
     }
 }
 
-/// A trace in the scenario itself.
+/// A rate trace given in the scenario file.
 fn opportunities(field: &Field<'_>) -> Result<RateTrace> {
     let items = field.items()?;
     let stamps: Result<_> =

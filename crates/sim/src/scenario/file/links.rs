@@ -1,4 +1,4 @@
-//! The links of a scenario: their names, and the queues and routers that suit the flows that cross.
+//! The links of a scenario: their names, queues and routers, which depend on the flows that cross.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -26,9 +26,9 @@ pub(super) struct Route {
     pub(super) forward: Vec<LinkId>,
     /// Empty for datagrams.
     pub(super) reverse: Vec<LinkId>,
-    /// Where throughput is measured unless the file says otherwise.
+    /// The link at which throughput is measured unless the file names another.
     pub(super) bottleneck: LinkId,
-    /// Do `first_hop` and `last_hop` name the first and the last link of `forward`?
+    /// True if `first_hop` and `last_hop` name the first and the last link of `forward`.
     pub(super) has_hops: bool,
 }
 
@@ -46,9 +46,9 @@ impl Route {
 pub(super) struct Links {
     names: NamesInMaking,
     plans: Vec<Rc<LinkPlan>>,
-    /// The delays, which may differ where plans do not.
+    /// The delays, which may differ between links with one plan.
     delays: Vec<Duration>,
-    /// The link of each name, by a hash of the name, or by the next number that was free.
+    /// The link of each name, by a hash of the name or, after a collision, the next free number.
     by_hash: HashMap<u32, u32>,
     hasher: RandomState,
 }
@@ -58,7 +58,7 @@ impl Links {
         self.add_with_delay(name, wire, wire.delay)
     }
 
-    /// As [`Links::add`], with another delay than the plan's.
+    /// [`Links::add`] with a delay that replaces the plan's.
     pub(super) fn add_with_delay(
         &mut self,
         name: &str,
@@ -86,7 +86,7 @@ impl Links {
         Ok(link)
     }
 
-    /// Frees the index of names: no links follow.
+    /// Frees the index of names, since no links follow.
     pub(super) fn close(&mut self) {
         self.by_hash = HashMap::new();
     }
@@ -99,13 +99,13 @@ impl Links {
         &self.plans[link]
     }
 
-    /// The slowest of some links, the first of equals.
+    /// The slowest of some links; the first in a tie.
     pub(super) fn slowest(&self, of: &[LinkId]) -> LinkId {
         let slowest = of.iter().copied().min_by_key(|&link| self.wire(link).rate.mean());
         slowest.unwrap_or(0)
     }
 
-    /// Checks that no schedule changes more often in a run of that length than [`MAX_CHANGES`].
+    /// Checks that no schedule changes more often than [`MAX_CHANGES`] in a run of this length.
     pub(super) fn check_changes(&self, duration: Duration) -> Result<()> {
         for (link, plan) in self.plans.iter().enumerate() {
             let changes =
@@ -116,14 +116,14 @@ impl Links {
                      than {MAX_CHANGES}",
                     self.name(link)
                 );
-                return Err(plan.spot.error(message).with_help("let it `repeat` after longer"));
+                return Err(plan.spot.error(message).with_help("raise `repeat`"));
             }
         }
         Ok(())
     }
 
-    /// Every link but for its name and its delay, and a check that queues and routers suit the
-    /// flows. Most links equal one a little before.
+    /// Makes the kinds of all links, and checks that queues and routers suit the flows. Most links
+    /// equal one shortly before them.
     pub(super) fn kinds(
         &self,
         groups: &[Group<'_>],
@@ -192,7 +192,7 @@ impl Links {
         crossing
     }
 
-    /// For each link: does the file leave out its losses?
+    /// For each link, true if the file does not give its losses.
     pub(super) fn without_losses_given(&self) -> Vec<bool> {
         self.plans.iter().map(|plan| !plan.speaks_of_losses).collect()
     }
@@ -211,15 +211,15 @@ impl Links {
 struct Crossing {
     /// The first group whose data asks for the router of each [`RouterKind`].
     group_of_kind: [Option<GroupId>; RouterKind::ALL.len()],
-    /// The largest packet, bytes, and the group it is from.
+    /// Size of the largest packet, bytes, and its group.
     largest: (u32, GroupId),
     /// The first group whose packets may be of any class.
     any_class: Option<GroupId>,
-    /// Do flows that ask for notices of corruption send data over the link?
+    /// True if flows that ask for notices of corruption send data over the link.
     asks_for_notices: bool,
 }
 
-/// Index of a group; [`MAX_GROUPS`] leaves room.
+/// Index of a group; `MAX_GROUPS` fits into it.
 type GroupId = u16;
 
 impl Crossing {
@@ -229,7 +229,7 @@ impl Crossing {
         }
     }
 
-    /// The kinds of router asked for, each with a group that does.
+    /// The kinds of router that flows ask for, each with one group that does.
     fn wanted(&self) -> impl Iterator<Item = (RouterKind, GroupId)> {
         let kinds = RouterKind::ALL.into_iter();
         kinds
@@ -267,7 +267,7 @@ impl Crossing {
         let mut classes = Vec::new();
         for kind in RouterKind::ALL {
             let said = own.iter().find(|(of, _)| *of == kind).map(|(_, class)| class.clone());
-            // Of packets that may be of any class, those that are named have a queue.
+            // If packets may be of any class, each class that the file names has a queue.
             let named = said.as_ref().and(self.any_class);
             let Some(group) = self.group_of_kind[kind as usize].or(named) else { continue };
             let class = said.unwrap_or_default();
@@ -280,14 +280,14 @@ impl Crossing {
             };
             classes.push(ClassConfig { kind, weight: class.weight, queue });
         }
-        // One class alone is a plain queue; a link that only acknowledgments cross has none.
+        // A single class is a plain queue; a link that only acknowledgments cross has no class.
         if classes.len() > 1 {
             return Ok(QueueConfig { classes, ..plain(RouterConfig::default()) });
         }
         Ok(classes.pop().map_or_else(|| plain(RouterConfig::default()), |class| class.queue))
     }
 
-    /// The router of a class: its own, that of the link if it is of this kind, or the standard one.
+    /// The router of a class: its own, that of the link if it is of this kind, or the default.
     fn router_of_class(
         &self,
         kind: RouterKind,
@@ -316,7 +316,7 @@ impl Crossing {
     fn router(&self, link: &str, wire: &LinkPlan, groups: &[Group<'_>]) -> Result<RouterConfig> {
         match &wire.router {
             RouterChoice::Auto => {
-                // A queue that marks by itself serves what asks for marks.
+                // An AQM that marks serves the flows that ask for marks.
                 let marks = wire.aqm.marks();
                 let wanted = self.wanted();
                 let mut wanted =
@@ -361,5 +361,5 @@ fn not_understood(spot: &Spot, link: &str, kind: RouterKind, group: &str) -> Fil
          for `{}`",
         kind.name()
     ))
-    .with_help("leave `router` out to have the one that the flows ask for")
+    .with_help("remove `router` to get the one that the flows ask for")
 }

@@ -1,4 +1,4 @@
-//! Parameters of parts, which the parts declare.
+//! Parameters of parts. The parts declare them.
 
 use windward_core::part::{self, Parameters, Setting, Value, ValueKind, Words};
 
@@ -16,8 +16,8 @@ pub(super) fn read<C: Parameters>(mut config: C, table: &str, section: &Section<
     Ok(config)
 }
 
-/// Reads the value of a parameter, which `set` puts into a configuration; it returns whether the
-/// value was taken.
+/// Reads the value of a parameter. `set` puts it into a configuration, and returns whether the
+/// value was valid.
 pub(super) fn set(
     field: &Field<'_>,
     kind: ValueKind,

@@ -14,7 +14,7 @@ use crate::strict_toml::{
 /// The router before a wire.
 #[derive(Debug, Clone)]
 pub(super) enum RouterChoice {
-    /// The router that the protocols of the flows that cross ask for.
+    /// The router that the protocols of the crossing flows ask for.
     Auto,
     /// This router.
     Fixed(RouterConfig, Spot),
@@ -23,10 +23,10 @@ pub(super) enum RouterChoice {
 /// Queues by class of protocols.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Classes {
-    /// One queue for all.
+    /// One queue for all packets.
     #[default]
     None,
-    /// A queue for every class that crosses, with the settings that the file gives for some.
+    /// A queue for each class that crosses, with the settings that the file gives for some.
     Each(Vec<(RouterKind, Class)>),
 }
 
@@ -49,17 +49,17 @@ keys! {
     /// Keys of a class of a link.
     struct ClassKeys in "class" {
         weight: f64 = readers::number_in(1e-3..=1e3), or 1.0,
-            "share of the wire beside those of other classes, 0.001 to 1000";
+            "share of the wire, relative to other classes, 0.001 to 1000";
         queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, limit),
-            absent "that of the link", "what may wait of this class";
+            absent "that of the link", "limit of the queue of this class";
         aqm: Option<AqmConfig> = readers::custom(aqm_kind, aqm), absent "that of the link",
             "its AQM";
         router: Option<RouterChoice> = readers::custom(router_kind, router),
-            absent "what the class asks for", "its router";
+            absent "that of the class", "its router";
     }
 }
 
-/// The keys of `classes`: the kinds of routers.
+/// The keys of `classes`, which are the kinds of routers.
 fn class_keys() -> &'static KeyList {
     static KEYS: OnceLock<KeyList> = OnceLock::new();
     KEYS.get_or_init(|| {
@@ -166,7 +166,7 @@ pub(super) fn router(field: &Field<'_>) -> Result<RouterChoice> {
     Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, field.spot())))
 }
 
-/// The kind of a part, given as a word or as a table, which may have parameters.
+/// Reads the kind of a part, given as a word or as a table, which may have parameters.
 fn kind<'a>(
     field: &Field<'a>,
     kinds: &[&str],
@@ -180,7 +180,7 @@ fn kind<'a>(
     Ok((kind.word(kinds)?, Some(section)))
 }
 
-/// Reads the parameters of a part of that kind from a table that may have those of others.
+/// Reads the parameters of a part of this kind from a table, and refuses those of other kinds.
 /// `settings` gives the parameters of a part, and `set` changes one.
 fn parameters<S>(
     what: &str,
@@ -205,14 +205,14 @@ fn parameters<S>(
     };
     let keys: Vec<&str> = settings.iter().map(|setting| setting.doc.key).collect();
     let help = if keys.is_empty() {
-        "it has none".to_owned()
+        "it has no parameters".to_owned()
     } else {
-        format!("with the other values it has {}", part::alternatives(&keys))
+        format!("with the other values given, it has {}", part::alternatives(&keys))
     };
     Err(field.error(format!("the {what} `{kind}` has no such parameter")).with_help(help))
 }
 
-/// `true`, or a table of classes, each with its own settings.
+/// Reads `true`, `false`, or a table of classes, each with its settings.
 pub(super) fn classes(field: &Field<'_>) -> Result<Classes> {
     if field.is_bool() {
         return Ok(if field.bool()? { Classes::Each(Vec::new()) } else { Classes::None });

@@ -23,7 +23,7 @@ keys! {
         to: Option<Field<'a>> = readers::any(|| TomlType::Any),
             absent "the last in a parking lot", "graph: node; parking lot: last bottleneck";
         upload: bool = readers::flag(), or false,
-            "dumbbell, parking lot: data takes the ways back";
+            "dumbbell, parking lot: data takes the reverse bottlenecks";
         hops: Option<Field<'a>> = readers::any(|| TomlType::List(Box::new(TomlType::Any))),
             absent "all", "parking lot: bottlenecks crossed, consecutive, from 0";
         path: Option<Field<'a>> = readers::any(|| TomlType::List(Box::new(TomlType::Text))),
@@ -37,10 +37,10 @@ keys! {
 const HOP: &[KeySource] = &[HopKeys::KEYS, LinkKeys::KEYS];
 
 keys! {
-    /// Keys of a hop beside those of its link.
+    /// Keys of a hop, in addition to those of its link.
     pub(super) struct HopKeys in "hop" {
         shared: bool = readers::flag(), or false,
-            "do all flows of the group cross one common link here?";
+            "whether all flows of the group cross one common link here";
         delay_to: Option<Duration> = readers::time(DELAYS), absent "delay",
             "spread the delays of the flows evenly from `delay` to this";
     }

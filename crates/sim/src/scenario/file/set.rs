@@ -1,4 +1,4 @@
-//! Changing one value by its dotted key.
+//! Changes of one value by its dotted key.
 
 use std::fmt::Display;
 
@@ -28,7 +28,7 @@ pub(super) fn set(document: &mut Document, key: &str, value: &str) -> Result<()>
 pub(super) fn insert(document: &mut Document, key: &str, value: TomlNode) -> Result<()> {
     let (location, origin) = (value.origin.location(document.name()), value.origin.clone());
     let change = Change { location, value, origin, key };
-    // All or nothing: a wildcard may fail at its second match.
+    // Changes a copy, since a wildcard may fail at its second match.
     let mut changed = document.table.clone();
     change.in_table(&mut changed, &[FileKeys::KEYS], key)?;
     document.table = changed;
@@ -51,7 +51,7 @@ impl Change<'_> {
                 .with_help(suggest(name, names(keys)))
         })?;
         if matches!(key.kind, TomlType::Foreign) {
-            return Err(self.error(format!("`{name}` is not part of the scenario")));
+            return Err(self.error(format!("`{name}` belongs to another reader and cannot be set")));
         }
         let Some(rest) = rest else {
             *table.entry(name, || self.value.clone()) = self.value.clone();
@@ -75,7 +75,7 @@ impl Change<'_> {
         }
     }
 
-    /// Replaces a value that stands for a table by that table: `"red"` by `{ kind = "red" }`.
+    /// Replaces a value that stands for a table with this table: `"red"` with `{ kind = "red" }`.
     fn expand(&self, node: &mut TomlNode, shorthand: Shorthand) {
         match (shorthand, &node.value) {
             (_, TomlValue::Table(_)) => {}
@@ -97,8 +97,8 @@ impl Change<'_> {
         }
     }
 
-    /// In the items that the next part of the key selects: `*`, a name, or a number from 0; `+`
-    /// appends an item.
+    /// Sets the value in the items that the next part of the key selects: `*` for all, a name, or a
+    /// number, counted from 0; `+` appends an item.
     fn in_items(
         &self,
         items: &mut Vec<TomlNode>,
@@ -119,7 +119,7 @@ impl Change<'_> {
         }
         let (wanted, Some(rest)) = split(rest) else {
             return Err(self
-                .error(format!("which key of `{array}`?"))
+                .error(format!("`{array}` is an array of tables: the key of an element is missing"))
                 .with_help(format!("write {array}.NAME.KEY, or {array}.*.KEY for all")));
         };
         let name = |node: &TomlNode| match &node.value {
@@ -173,8 +173,8 @@ impl Change<'_> {
     }
 }
 
-/// Does a key under `*` concern this item? Keys of connections skip groups of datagrams; no other
-/// array has these keys.
+/// True if a key under `*` concerns this item. Keys of connections skip groups of datagrams; no
+/// other array has these keys.
 fn concerns(item: &TomlNode, rest: &str) -> bool {
     let TomlValue::Table(table) = &item.value else { return true };
     let datagrams = DATAGRAMS.iter().any(|kind| table.get(kind).is_some());

@@ -1,4 +1,4 @@
-//! `protocol = "quinn:cubic"`: connections of code that is not ours.
+//! `protocol = "quinn:cubic"`: connections of stacks, which are code of other projects.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::scenario::Traffic;
 use crate::stack::{Stack, StackConfig, Stacks};
 use crate::strict_toml::{Amount, Field, Result, Section, readers};
 
-/// Between the name of a stack and that of its controller. No row of the protocol table has one.
+/// Separator of the names of a stack and its controller. No name in the protocol table contains it.
 const SEPARATOR: char = ':';
 
-/// The keys of `[endpoint]` that connections of stacks heed; the others are those of transports of
-/// our own.
+/// The keys of `[endpoint]` that connections of stacks use; the others are for Windward's own
+/// transports.
 pub(super) const KEYS: [&str; 4] = ["packet_size", "rwnd", "ecn", "quic"];
 
-/// The stack that a value names, if it does not name a protocol of ours.
+/// The stack that a value names; `None` if it names one of Windward's protocols.
 pub(super) fn named<'a>(
     field: &Field<'_>,
     stacks: &'a Stacks,
@@ -30,7 +30,7 @@ pub(super) fn named<'a>(
     if let Some(why) = stacks.refused(name) {
         return Err(field
             .error(format!("{name} is not available: {why}"))
-            .with_help("`windward list --stacks` lists the stacks that are"));
+            .with_help("`windward list --stacks` lists the available stacks"));
     }
     let all: Vec<&str> = stacks.iter().map(|stack| stack.facts().name).collect();
     if all.is_empty() {
@@ -89,7 +89,7 @@ fn packet_size(stack: &dyn Stack, field: &Field<'_>, protocol: &Field<'_>) -> Re
     Err(protocol
         .error(format!("{} has packets of {least} to {most} bytes, not of {size}", facts.name))
         .with_help(format!(
-            "give the flows a `packet_size` of their own, of {} bytes as on Ethernet for instance",
+            "give these flows a `packet_size`, for instance {} as on Ethernet",
             StackConfig::PACKET_SIZE
         )))
 }

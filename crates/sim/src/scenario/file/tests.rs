@@ -1,4 +1,4 @@
-//! What files mean, what errors say, and that no text panics.
+//! Meaning of scenario files, texts of errors, and no panic for any text.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,14 +92,18 @@ fn ecn_without_a_marking_queue_is_warned_of() {
     let plain = with(FIRST, &[]);
     assert_eq!(plain.warnings, Vec::<String>::new());
     let useless = with(FIRST, &[("flows.*.ecn", "true"), ("flows.*.protocol", "reno")]);
-    assert!(useless.warnings[0].contains("no queue on their way marks"), "{:?}", useless.warnings);
+    assert!(
+        useless.warnings[0].contains("no queue on their route marks"),
+        "{:?}",
+        useless.warnings
+    );
     let marking = "{ kind = \"red\", ecn = true }";
     let useful = with(FIRST, &[("flows.*.ecn", "true"), ("dumbbell.bottleneck.aqm", marking)]);
     assert_eq!(useful.warnings, Vec::<String>::new());
 }
 
 #[test]
-fn the_first_example_says_what_it_seems_to() {
+fn the_first_example_is_read_as_written() {
     let s = build(FIRST);
     assert_eq!(s.duration, Duration::from_secs(100));
     assert_eq!(s.warmup, Duration::from_secs(20));
@@ -174,13 +178,13 @@ fn a_graph_finds_the_shortest_route() {
     let ber = ChannelConfig::BitErrors(Probability::new(1e-6).unwrap());
     assert_eq!(link(&s, "radio-reverse").kind.channel, ber);
     assert_eq!(link(&s, "radio-reverse").kind.rate.mean(), Rate::from_bps(2_000_000).unwrap());
-    // XCP where its data crosses and nowhere else.
+    // The XCP router is only at links that its data crosses.
     assert_eq!(link(&s, "radio").kind.queue.router, RouterConfig::Xcp(XcpRouterConfig::default()));
     assert_eq!(link(&s, "radio-reverse").kind.queue.router, RouterConfig::default());
     // Ten megabytes in packets of 1000 bytes.
     let upload = &flow(&s, "upload-1").kind.traffic;
     assert!(matches!(upload, Traffic::Transport { packets: Some(10_000), .. }));
-    // The one with less delay among equally many links.
+    // Among routes of equal length, the one with less delay.
     let s = with(GRAPH, &[("links.b->d.delay", "1h")]);
     assert_eq!(names(&s, &flow(&s, "download-1").forward), ["a->c", "c->d", "radio"]);
 }
@@ -188,7 +192,7 @@ fn a_graph_finds_the_shortest_route() {
 #[test]
 fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
     let s = build(SATELLITE);
-    // The bottleneck, the shared hop, five first hops; and back.
+    // The bottleneck, the shared hop and five first hops, in both directions.
     assert_eq!(s.links.len(), 14);
     assert_eq!(s.links[flow(&s, "down-5").bottleneck].name, "down-last-hop");
     let ChannelConfig::GilbertElliott { clock, loss_good, loss_bad } =
@@ -209,7 +213,7 @@ fn a_shared_hop_is_one_link_and_channels_have_their_parameters() {
         panic!("datagrams");
     };
     assert_eq!((config.rwnd, config.delayed_acks), (2000, Some(Duration::from_millis(200))));
-    // A burst by the loss rate the paper plots.
+    // A burst given by the loss rate, which the paper plots.
     let burst = "{ rate = 0.04, length = 4 }";
     let s = with(FIRST, &[("dumbbell.bottleneck.burst", burst)]);
     let event = Probability::new(0.01).unwrap();
@@ -244,7 +248,7 @@ fn set_adds_one_more() {
     assert_eq!(scenario.flows[before].kind.traffic.protocol_name(), "newreno");
     let error = file.set("flows.+", "cubic").unwrap_err().to_string();
     assert!(error.contains("an element of `flows` must be a table"), "{error}");
-    // What is unknown in it is found when the scenario is built.
+    // Unknown keys in it are found when the scenario is built.
     file.set("flows.+", "{ group = 'other', protcol = 'cubic' }").unwrap();
     assert!(file.build().unwrap_err().to_string().contains("protcol"));
 }
@@ -271,7 +275,7 @@ fn set_changes_adds_and_selects() {
     let bottleneck = link(&s, "bottleneck");
     assert_eq!(bottleneck.kind.rate.mean().to_string(), "1Gbit");
     assert!(matches!(&bottleneck.kind.queue.aqm, AqmConfig::Red(red) if red.ecn));
-    // TCP and XTCP share a queue; the counter is for XTCP.
+    // TCP and XTCP share a queue, which gets the router of XTCP.
     assert_eq!(bottleneck.kind.queue.router, RouterKind::Xtcp.spec());
     assert_eq!(link(&s, "lossy-1-last-hop").kind.channel, ChannelConfig::Clean);
     let Traffic::Transport { config, protocol, .. } = &s.flows[0].kind.traffic else {
@@ -282,7 +286,7 @@ fn set_changes_adds_and_selects() {
 
 #[test]
 fn keys_of_connections_for_all_flows_pass_over_datagrams() {
-    // A connection beside voice, web and burst, which send datagrams.
+    // One connection; voice, web and burst send datagrams.
     let changes = [
         ("flows.*.protocol", "tcpw-br"),
         ("flows.*.protocol.recovery", "sack"),
@@ -308,11 +312,11 @@ fn keys_of_connections_for_all_flows_pass_over_datagrams() {
         let traffic = |s| format!("{:?}", flow(s, name).kind.traffic);
         assert_eq!(traffic(&s), traffic(&plain), "{name}");
     }
-    // By name it is an error, as it was.
+    // By name, it stays an error.
     let mut file = ScenarioFile::parse("s.toml", DATAGRAMS).unwrap();
     file.set("flows.voice.protocol", "reno").unwrap();
     assert!(file.build().unwrap_err().to_string().contains("the flows already have `protocol`"));
-    // Where there is no connection, the key would be lost without a word.
+    // Without a connection, the key would have no effect: an error.
     let udp = DATAGRAMS.replacen("protocol = \"cubic\"", "cbr = { rate = \"1Mbit\" }", 1);
     let mut file = ScenarioFile::parse("s.toml", &udp).unwrap();
     let none = file.set("flows.*.protocol", "reno").unwrap_err().to_string();
@@ -329,7 +333,7 @@ fn a_failed_set_changes_nothing() {
 }
 
 #[test]
-fn errors_name_line_key_value_and_what_would_be_right() {
+fn errors_have_line_key_value_and_a_correction() {
     let change = |from: &str, to: &str| error(&FIRST.replacen(from, to, 1));
     assert_eq!(
         change("loss = 0.05", "loss = 1.5"),
@@ -369,7 +373,7 @@ fn errors_name_line_key_value_and_what_would_be_right() {
         ),
         ("count = 5", "count = 1000000000", "must lie between 1 and 500000"),
         ("50p", "0p", "must be more than zero"),
-        ("\"50p\"", "50", "packets or bytes?"),
+        ("\"50p\"", "50", "expected a number of packets or bytes"),
         ("50p", "999B", "holds 999 bytes"),
         ("warmup = \"20s\"", "warmup = \"100s\"", "less than the duration, 100s"),
         ("duration = \"100s\"", "", "`duration` is missing"),
@@ -384,7 +388,7 @@ fn errors_name_line_key_value_and_what_would_be_right() {
         ("\"lossy\"", "\"clean\"", "two groups have this name"),
         ("\"lossy\"", "\"los sy\"", "a name has 1 to 64"),
         ("last_hop = {", "last_hop = { ber = 1e-6,", "already has a channel"),
-        ("last_hop = {", "path = ['a']\nlast_hop = {", "only a general graph"),
+        ("last_hop = {", "path = ['a']\nlast_hop = {", "only to a general graph"),
         ("last_hop = {", "rto_ceiling = '100ms'\nlast_hop = {", "less than rto_floor"),
         ("last_hop = {", "start = ['2s', '1s']\nlast_hop = {", "before it begins"),
         ("last_hop = {", "stop = '0s'\nlast_hop = {", "stop before"),
@@ -439,7 +443,7 @@ fn notifiers_and_ceten_are_checked() {
 }
 
 #[test]
-fn notifiers_are_where_they_are_asked_for() {
+fn links_have_notifiers_where_flows_ask_for_them() {
     let notifier = |changes: &[(&str, &str)], name: &str| {
         let scenario = with(FIRST, changes);
         (link(&scenario, name).kind.notifier, scenario.warnings)
@@ -459,17 +463,17 @@ fn notifiers_are_where_they_are_asked_for() {
     assert_eq!(notifier(&[ceten, measured], &lossy), (own, vec![]));
     let (spec, warnings) = notifier(&[ceten, off], &lossy);
     assert_eq!(spec, NotifierConfig::Off);
-    assert!(warnings[0].contains("no lossy link on their way has a notifier"), "{warnings:?}");
-    assert!(warnings[0].contains("ceten-a is plain sack here"), "{warnings:?}");
+    assert!(warnings[0].contains("no lossy link on their route has a notifier"), "{warnings:?}");
+    assert!(warnings[0].contains("ceten-a behaves like sack here"), "{warnings:?}");
     let (_, warnings) = notifier(&[("flows.clean.protocol", "sack-oracle")], &lossy);
-    assert!(warnings[0].contains("no link on their way corrupts any"), "{warnings:?}");
+    assert!(warnings[0].contains("no link on their route corrupts any"), "{warnings:?}");
 }
 
 #[test]
 fn a_link_has_one_router() {
     let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
     file.set("flows.clean.protocol", "xcp").unwrap();
-    // XCP beside TCP is the user's business.
+    // XCP and TCP may share a queue.
     file.build().unwrap();
     file.set("flows.lossy.protocol", "lr-xtcp").unwrap();
     let message = file.build().unwrap_err().to_string();
@@ -498,12 +502,12 @@ fn a_link_has_one_router() {
     assert!(message.contains("they ask for `xcp`"), "{message}");
 }
 
-/// A folder with `s.toml`, whose bottleneck has that `rate`, and files beside it.
+/// Builds `s.toml` with this `rate` of the bottleneck from a folder that also has `files`.
 fn with_files(test: &str, rate: &str, files: &[(&str, &[u8])]) -> Result<Scenario, ScenarioError> {
     beside_files(test, "rate = \"5Mbit\"", &format!("rate = {rate}"), files)
 }
 
-/// A folder with `s.toml`, where `old` is `new` once, and files beside it.
+/// Builds `s.toml` with `old` replaced by `new` once, from a folder that also has `files`.
 fn beside_files(
     test: &str,
     old: &str,
@@ -534,7 +538,7 @@ fn a_trace_is_found_beside_the_scenario() {
     assert_eq!(bottleneck.kind.rate, link(&inline, "bottleneck").kind.rate);
     // 3 x 12 000 bits in 10 ms.
     assert_eq!(bottleneck.kind.rate.mean(), Rate::from_bps(3_600_000).unwrap());
-    // The way back mirrors it, and 3.6 Mbit/s are less than the access links have.
+    // The reverse link mirrors it; 3.6 Mbit/s are less than the rate of the access links.
     assert_eq!(link(&scenario, "bottleneck-reverse").kind.rate, bottleneck.kind.rate);
     assert_eq!(scenario.links[scenario.flows[0].bottleneck].name, "bottleneck");
 }
@@ -554,7 +558,7 @@ fn copies_of_a_file_share_a_trace() {
 }
 
 #[test]
-fn what_a_trace_holds_can_be_told_from_another() {
+fn the_hash_distinguishes_traces_by_content() {
     let hash = |test: &str, files: &[(&str, &[u8])], rates: [&str; 2]| {
         let dir = std::env::temp_dir().join(format!("windward-hash-{}-{test}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
@@ -564,7 +568,7 @@ fn what_a_trace_holds_can_be_told_from_another() {
         let name = dir.join("scenario.toml").display().to_string();
         let file = ScenarioFile::parse(&name, FIRST).unwrap();
         for rate in rates {
-            // Copies share what was read.
+            // Copies share the traces that were read.
             let mut copy = file.clone();
             copy.set("dumbbell.bottleneck.rate", &format!("{{ trace = \"{rate}\" }}")).unwrap();
             copy.build().unwrap();
@@ -576,9 +580,9 @@ fn what_a_trace_holds_can_be_told_from_another() {
     };
     let one: &[(&str, &[u8])] = &[("a", b"3\n10\n"), ("b", b"5\n10\n")];
     let other: &[(&str, &[u8])] = &[("a", b"3\n10\n"), ("b", b"6\n10\n")];
-    // In whatever order they were read.
+    // The order of reading does not matter.
     assert_eq!(hash("1", one, ["a", "b"]), hash("1", one, ["b", "a"]));
-    // Also where numbers are as many and the period as long.
+    // Traces of equal length and period differ too.
     assert_ne!(hash("1", one, ["a", "b"]), hash("1", other, ["a", "b"]));
 }
 
@@ -597,7 +601,7 @@ fn a_trace_can_be_set_over_a_rate_and_back() {
 }
 
 #[test]
-fn what_is_no_trace_says_where() {
+fn invalid_traces_are_refused_with_the_line() {
     let of_file = |test: &str, bytes: &[u8]| {
         let rate = r#"{ trace = "cell.trace" }"#;
         with_files(test, rate, &[("cell.trace", bytes)]).unwrap_err().to_string()
@@ -633,7 +637,7 @@ fn what_is_no_trace_says_where() {
         ("{ opportunities = [1.5] }", "opportunities[0] = 1.5: must be a whole number"),
         ("{ opportunities = [-1] }", "must lie between 0 and 8640000000"),
         ("{ opportunities = 5 }", "expected an array, found a number"),
-        ("{ opportunities = [1], trace = 'x' }", "say the same: give one of them"),
+        ("{ opportunities = [1], trace = 'x' }", "exclude each other: give one of them"),
         ("{ trace = 5 }", "expected a string, found a number"),
         ("{}", "`trace` is missing"),
         ("{ tracee = 'x' }", "did you mean `trace`?"),
@@ -644,7 +648,7 @@ fn what_is_no_trace_says_where() {
 }
 
 #[test]
-fn what_changes_by_itself_is_read() {
+fn schedules_and_impairments_are_read() {
     let ms = Duration::from_millis;
     let text = FIRST.replacen(
         "delay = \"20ms\"",
@@ -665,7 +669,7 @@ fn what_changes_by_itself_is_read() {
     assert!(jitter.in_order && jitter.correlation == 0.3 && jitter.interval.is_zero());
     let outages = there.kind.impairments.outages.as_ref().unwrap();
     assert_eq!(outages.during, During::Hold);
-    // The way back has them at the same times, and no jitter.
+    // The reverse link has the same schedules, and no jitter.
     let back = &link(&scenario, "bottleneck-reverse").kind.impairments;
     assert_eq!((&back.delay, &back.outages), (&Some(changing.clone()), &Some(outages.clone())));
     assert_eq!(back.jitter, None);
@@ -688,7 +692,7 @@ fn what_changes_by_itself_is_read() {
 }
 
 #[test]
-fn what_is_no_schedule_says_where() {
+fn invalid_schedules_are_refused_with_the_place() {
     for (key, value, expected) in [
         ("delay", "{ schedule = [] }", "delay.schedule = []: there is no entry at all"),
         ("delay", "{}", "`schedule` is missing"),
@@ -702,7 +706,7 @@ fn what_is_no_schedule_says_where() {
         ("delay", "{ schedule = 5 }", "expected an array"),
         ("delay", "{ schedule = [{ at = '0s', delay = '1ms' }], trace = 'x' }", "give one of"),
         ("delay", "{ trace = 'none.txt' }", "no such file"),
-        ("delay", "{ trace = 'x', repeat = '1s' }", "starts over at its last line"),
+        ("delay", "{ trace = 'x', repeat = '1s' }", "repeats at its last line"),
         (
             "delay",
             "{ schedule = [{ at = '0s', delay = '1ms' }, { at = '5s', delay = '2ms' },
@@ -723,7 +727,7 @@ fn what_is_no_schedule_says_where() {
         ("rate", "{ schedule = [{ at = '0s', rate = '0bit' }] }", "schedule[0].rate = \"0bit\""),
         ("rate", "{ schedule = [{ at = '0s', rate = 5 }] }", "a rate needs a unit"),
         ("rate", "{ schedule = [{ at = '0s', rate = '1Mbit' }], repeat = 0 }", "rate.repeat = 0"),
-        ("rate", "{ opportunities = [1], repeat = '5s' }", "starts over after its last"),
+        ("rate", "{ opportunities = [1], repeat = '5s' }", "repeats after its last"),
         (
             "rate",
             "{ opportunities = [1], schedule = [{ at = '0s', rate = '1Mbit' }] }",
@@ -791,7 +795,7 @@ fn what_is_no_schedule_says_where() {
         1,
     );
     assert!(
-        error(&silent).contains("a rate that is a trace has its own times"),
+        error(&silent).contains("a rate trace cannot be combined with `outages`"),
         "{}",
         error(&silent)
     );
@@ -846,7 +850,7 @@ const ESTCP: &str = r#"
 fn a_traffic_controller_has_parameters_and_bounds() {
     let router = |value: &str| {
         let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
-        // A plain flow that fills the same queue would be warned of.
+        // A plain flow that fills the same queue would cause another warning.
         file.set("flows.b.protocol", "vegas").unwrap();
         file.set("dumbbell.bottleneck.router", value).unwrap();
         file.build()
@@ -901,7 +905,7 @@ fn delays_of_a_group_are_spread_evenly() {
 }
 
 #[test]
-fn who_needs_a_class_of_its_own_is_told_where_others_fill_its_queue() {
+fn flows_that_need_their_own_class_are_warned_of_flows_that_fill_their_queue() {
     let warnings = |changes: &[(&str, &str)]| with(FIRST, changes).warnings;
     let crowded = |changes: &[(&str, &str)]| {
         let warnings = warnings(changes);
@@ -910,8 +914,8 @@ fn who_needs_a_class_of_its_own_is_told_where_others_fill_its_queue() {
         assert_eq!(own.len(), 1, "{changes:?}: {warnings:?}");
         own[0].clone()
     };
-    // Beside a NewReno flow the first has 0.13, the second 0.02 of its throughput
-    // (matrix-beside-newreno); of the third estcp2010 says so.
+    // Beside a NewReno flow, the first has 0.13 and the second 0.02 of its throughput
+    // (matrix-beside-newreno); for the third, estcp2010 states it.
     for protocol in ["xcp", "dctcp", "estcp"] {
         let said = crowded(&[("flows.clean.protocol", protocol)]);
         let who =
@@ -963,7 +967,7 @@ fn the_data_of_an_upload_takes_the_way_back() {
         ["up-1-last-hop-reverse", "bottleneck", "up-1-first-hop-reverse"]
     );
     assert_eq!(scenario.links[up.bottleneck].name, "bottleneck-reverse");
-    // Its router is chosen for the data that crosses it.
+    // A link gets the router that the data crossing it asks for.
     file.set("flows.up.protocol", "xcp").unwrap();
     let scenario = file.build().unwrap();
     let router = |name: &str| &link(&scenario, name).kind.queue.router;
@@ -984,11 +988,11 @@ fn the_data_of_an_upload_takes_the_way_back() {
     let mut file = ScenarioFile::parse("g.toml", GRAPH).unwrap();
     file.set("flows.*.upload", "true").unwrap();
     let message = file.build().unwrap_err().to_string();
-    assert!(message.contains("only a dumbbell or a parking lot"), "{message}");
+    assert!(message.contains("only to a dumbbell or a parking lot"), "{message}");
 }
 
 #[test]
-fn protocols_that_need_one_router_say_what_they_are_without() {
+fn protocols_without_their_router_are_warned_of() {
     let without = |protocol: &str| {
         let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
         file.set("flows.*.protocol", protocol).unwrap();
@@ -1003,7 +1007,7 @@ fn protocols_that_need_one_router_say_what_they_are_without() {
     let jersey = without("new-jersey");
     assert!(jersey[0].contains("takes every loss for corruption"), "{jersey:?}");
     assert!(jersey[0].contains("answers no congestion at all"), "{jersey:?}");
-    // Those that need one at every queue are refused.
+    // Protocols that need a router at every queue are refused.
     for protocol in ["lr-xcp", "lr-xtcp"] {
         let mut file = ScenarioFile::parse("s.toml", ESTCP).unwrap();
         file.set("flows.*.protocol", protocol).unwrap();
@@ -1129,12 +1133,12 @@ fn parameters_of_protocols_are_read_and_refused() {
 }
 
 #[test]
-fn parameters_that_do_nothing_are_warned_of() {
+fn parameters_without_effect_are_warned_of() {
     let warnings = |key, value| with(FIRST, &[(key, value)]).warnings;
     let ceten = warnings("flows.clean.ceten.n", "2");
     assert_eq!(ceten.len(), 1, "{ceten:?}");
     assert!(ceten[0].contains("flows `clean`: `ceten` has no effect on newreno"), "{ceten:?}");
-    // A default of all flows is for those whom it concerns.
+    // A default of all flows applies only to protocols that have the parameter.
     assert_eq!(warnings("endpoint.ceten.n", "2"), Vec::<String>::new());
     assert_eq!(warnings("flows.*.rto_floor", "1s"), Vec::<String>::new());
 
@@ -1149,7 +1153,7 @@ fn parameters_that_do_nothing_are_warned_of() {
 }
 
 #[test]
-fn a_preset_gives_way_to_keys_beside_it() {
+fn keys_override_a_preset() {
     let changes = [("endpoint.preset", "linux"), ("endpoint.rto_floor", "300ms")];
     let of = |scenario: &Scenario, name| match &flow(scenario, name).kind.traffic {
         Traffic::Transport { config, protocol, .. } => (**config, **protocol),
@@ -1160,7 +1164,7 @@ fn a_preset_gives_way_to_keys_beside_it() {
     assert_eq!((config.initial_window, config.quick_acks), (10.0, 16));
     assert_eq!(config.rto_floor, Duration::from_millis(300));
     assert_eq!((protocol.name, protocol.recovery.words().name), ("newreno", "rack"));
-    // One group alone; a recovery that is named; CUBIC's alpha.
+    // A preset for one group; a named recovery; CUBIC's alpha.
     let flows = [
         ("flows.clean.preset", "linux"),
         ("flows.clean.protocol", r#"{ base = "cubic", recovery = "sack", name = "c" }"#),
@@ -1221,20 +1225,20 @@ fn marks_above_a_threshold_are_asked_for_and_not_required() {
     let kind = ("dumbbell.bottleneck.router", "ecn-threshold");
     let low = with(FIRST, &[dctcp, kind, ("dumbbell.bottleneck.router.threshold", "3")]);
     assert_eq!(k(&low), Some(3));
-    assert!(
-        low.warnings[0].contains("marks before a seventh of the 75 packets"),
-        "{:?}",
-        low.warnings
-    );
-    // Without marks it goes by losses.
+    assert!(low.warnings[0].contains("at most a seventh of the 75 packets"), "{:?}", low.warnings);
+    // Without marks, it responds to losses.
     let none = with(FIRST, &[dctcp, ("dumbbell.bottleneck.router", "none")]);
     assert_eq!(k(&none), None);
-    // Other links on the way of the data mark.
+    // Other links on the route of the data mark.
     assert_eq!(none.warnings, Vec::<String>::new());
     let nowhere = [("dumbbell.bottleneck.router", "none"), ("dumbbell.access.router", "none")];
     let nowhere = with(FIRST, &[dctcp, nowhere[0], nowhere[1]]);
-    assert!(nowhere.warnings[0].contains("go by ECN marks and no queue"), "{:?}", nowhere.warnings);
-    // A queue that marks by itself needs no second one.
+    assert!(
+        nowhere.warnings[0].contains("respond to ECN marks and no queue"),
+        "{:?}",
+        nowhere.warnings
+    );
+    // With an AQM that marks, no router is needed.
     let red = "{ kind = \"red\", ecn = true }";
     assert_eq!(k(&with(FIRST, &[dctcp, ("dumbbell.bottleneck.aqm", red)])), None);
 
@@ -1249,7 +1253,7 @@ fn marks_above_a_threshold_are_asked_for_and_not_required() {
 }
 
 #[test]
-fn pacing_is_a_yes_or_a_no_and_bbr_has_no_ecn() {
+fn pacing_is_a_boolean_and_bbr_has_no_ecn() {
     let paced = with(FIRST, &[("flows.*.pacing", "true")]);
     assert!(matches!(
         &flow(&paced, "clean-1").kind.traffic,
@@ -1275,7 +1279,7 @@ fn every_xcp_needs_an_xcp_router() {
             let message = file.build().unwrap_err().to_string();
             assert!(message.contains(&format!("dumbbell.bottleneck.router = \"{router}\"")));
             assert!(message.contains("no feedback that flows `clean` understand"), "{message}");
-            assert!(message.contains("leave `router` out"), "{message}");
+            assert!(message.contains("remove `router`"), "{message}");
         }
         file.set("dumbbell.bottleneck.router", "xcp").unwrap();
         file.build().unwrap();
@@ -1326,7 +1330,7 @@ fn a_route_to_nowhere_names_the_nearest_node() {
 }
 
 #[test]
-fn extreme_values_are_scenarios() {
+fn extreme_values_are_accepted() {
     for (key, value) in [
         ("dumbbell.bottleneck.rate", "1bit"),
         ("dumbbell.bottleneck.rate", "1Tbit"),
@@ -1342,7 +1346,7 @@ fn extreme_values_are_scenarios() {
 
 #[test]
 fn a_quarter_of_a_million_flows_may_have_links_of_their_own() {
-    // Two each way for each flow, and the bottleneck. FIRST has two groups of five flows.
+    // Four links for each flow, and the bottleneck. FIRST has two groups of five flows.
     let scenario = with(FIRST, &[("flows.clean.count", "249995")]);
     assert_eq!((scenario.flows.len(), scenario.links.len()), (250_000, 1_000_002));
 }
@@ -1359,7 +1363,7 @@ fn too_much_is_refused_before_it_costs_memory() {
 }
 
 #[test]
-fn what_is_no_scenario_file_says_so() {
+fn files_that_are_not_scenarios_are_refused_with_a_reason() {
     let read = |path: &Path| ScenarioFile::read(path).unwrap_err().to_string();
     let folder = std::env::temp_dir().join(format!("windward-scenario-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -1432,7 +1436,7 @@ fn parameters_of_westwood_reach_the_endpoints() {
     );
     let lossy = settings(lossy);
     for own in [
-        "westwood.estimator = ere", // What [endpoint] says stays.
+        "westwood.estimator = ere", // The value of [endpoint] stays.
         "westwood.counting = acked-count",
         "bulk_repeat.maximum = 3",
         "bulk_repeat.repeat = ack",
@@ -1458,7 +1462,7 @@ fn protocols_are_put_together_by_the_names_of_parts() {
     let all = r#"{ window = "cubic", recovery = "packet-number", discrimination = "backlog", feedback = "none" }"#;
     assert_eq!(parts(all), ["cubic", "packet-number", "backlog", "none"]);
     assert_eq!(composed(all).name, "cubic+packet-number+backlog+none");
-    // What is left out is that of the base, or of sack.
+    // A missing part is that of the base, or of sack.
     assert_eq!(parts(r#"{ window = "cubic" }"#), ["cubic", "sack", "always", "none"]);
     let based = composed(r#"{ base = "veno", recovery = "sack", name = "mine" }"#);
     assert_eq!(based.parts().map(|(_, words)| words.name), ["veno", "sack", "backlog", "none"]);

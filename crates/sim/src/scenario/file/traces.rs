@@ -11,7 +11,7 @@ use windward_core::network::{DelaySteps, LinkRate, RateTrace, TraceError};
 use crate::input::read_text;
 use crate::strict_toml::{Field, FileError, Location, Result};
 
-/// The trace files read so far, by path.
+/// The trace files that were read so far, by path.
 #[derive(Debug, Default)]
 pub(super) struct Traces {
     rates: Mutex<BTreeMap<PathBuf, LinkRate>>,
@@ -19,7 +19,7 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Paths and contents, in the order of the paths.
+    /// Hashes paths and contents, in the order of the paths.
     pub(super) fn hash(&self, state: &mut impl Hasher) {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
         self.delays.lock().unwrap_or_else(PoisonError::into_inner).hash(state);
@@ -28,20 +28,21 @@ impl Traces {
     /// The trace of opportunities in the file that `field` names.
     pub(super) fn rate(&self, field: &Field<'_>) -> Result<LinkRate> {
         const HELP: &str = "a trace has one time stamp in whole milliseconds a line, in order, \
-                            each good for 1500 bytes";
+                            each an opportunity for 1500 bytes";
         once(&self.rates, field, HELP, |text| RateTrace::parse(text).map(LinkRate::from))
     }
 
     /// The trace of delays in the file that `field` names.
     pub(super) fn delay(&self, field: &Field<'_>) -> Result<Arc<DelaySteps>> {
-        const HELP: &str = "a trace of delays has a time and a delay a line, both in milliseconds, \
-                            the times in order from 0 on; it starts over at the time of the last \
+        const HELP: &str = "a trace of delays has a time and a delay per line, both in milliseconds, \
+                            with times in order from 0; it repeats at the time of the last \
                             line";
         once(&self.delays, field, HELP, |text| DelaySteps::parse(text).map(Arc::new))
     }
 }
 
-/// The contents of the file that `field` names, relative to the scenario's folder: read once.
+/// The contents of the file that `field` names, relative to the scenario's folder. A file is read
+/// once.
 fn once<T: Clone>(
     known: &Mutex<BTreeMap<PathBuf, T>>,
     field: &Field<'_>,
@@ -49,7 +50,7 @@ fn once<T: Clone>(
     parse: impl Fn(&str) -> std::result::Result<T, TraceError>,
 ) -> Result<T> {
     let path = field.folder().join(field.text()?);
-    // A thread that panicked left complete entries: the map is only added to.
+    // The map is only added to, so that a thread that panicked left complete entries.
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(trace) = known.get(&path) {
         return Ok(trace.clone());
