@@ -367,7 +367,7 @@ step_quick() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format house prose clippy docs portability build guide compile clocked reproduce tests python site readme
+all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide python site readme
     fuzz types instructions validation browser)
 # These keep one core busy.
 narrow=" format house prose types instructions validation browser "

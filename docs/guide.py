@@ -2,6 +2,7 @@
 """Carries out what CONTRIBUTING.md says about additions: applies docs/guide/*.patch in a scratch copy, and uses them.
 
     docs/guide.py             applies the patches, compiles the program, and checks what each of them adds
+    docs/guide.py --tests     runs all tests of the patches, and not only those of windward-core
     docs/guide.py --check     applies the patches and checks that CONTRIBUTING.md names the files that they touch
 
 The scratch copy is target/guide. It has the files that git tracks, as they are in the working tree. Each patch belongs
@@ -70,6 +71,10 @@ def check(what, holds, found=""):
     return bool(holds)
 
 
+def text_of(name):
+    return (ROOT / "docs" / "guide" / f"{name}.patch").read_text()
+
+
 def touched(patch):
     """The files that a patch changes, and the folders of those that it adds."""
     pairs = re.findall(r"^--- (\S+)\n\+\+\+ b/(\S+)$", patch, re.MULTILINE)
@@ -81,7 +86,7 @@ def check_names():
     for name, heading in SECTIONS.items():
         _, found, section = guide.partition(f"\n## {heading}\n")
         section = section.partition("\n## ")[0]
-        paths = touched((ROOT / "docs" / "guide" / f"{name}.patch").read_text())
+        paths = touched(text_of(name))
         missing = [path for path in paths if f"`{path}`" not in section]
         check(f"CONTRIBUTING.md, {heading!r}, names each file that {name}.patch touches", found and paths and not missing,
               ", ".join(missing) or "no such section, or an empty patch")
@@ -116,10 +121,24 @@ def bring(new, old):
             shutil.copyfile(new / path, old / path)
 
 
-def cargo(*words):
+def cargo(command, *words, **how):
     env = dict(os.environ, CARGO_TARGET_DIR=str(OUT), CARGO_BUILD_BUILD_DIR=str(ROOT / "target"))
-    words = [*words, "--release", "--locked", *(word for option in FAST for word in ("--config", option))]
-    return subprocess.run(["cargo", *words], cwd=COPY, env=env).returncode == 0
+    options = ["--release", "--locked", *(word for option in FAST for word in ("--config", option))]
+    return subprocess.run(["cargo", command, *options, *words], cwd=COPY, env=env, **how)
+
+
+def run_tests(crates):
+    """Runs the tests that the patches add to these crates."""
+    names = []
+    for name in SECTIONS:
+        for file in re.split(r"^diff --git ", text_of(name), flags=re.MULTILINE):
+            if file.startswith(tuple(f"a/crates/{crate}/" for crate in crates)):
+                names += re.findall(r"^\+\s*#\[test\]\n\+\s*fn (\w+)", file, re.MULTILINE)
+    # With the program among the packages, dependencies have the features that they have for it.
+    packages = [word for crate in ["windward", *(f"windward-{crate}" for crate in crates)] for word in ("-p", crate)]
+    done = cargo("test", *packages, "--lib", "--", *names, stdout=subprocess.PIPE, text=True)
+    for name in names:
+        check(f"the test {name} passes", re.search(rf"^test \S*\b{name} \.\.\. ok$", done.stdout, re.MULTILINE), done.stdout)
 
 
 def windward(*words):
@@ -165,7 +184,7 @@ def use(scratch):
     sweep(scratch, "the longest stall is in expressions", str(scratch / "stall.toml"), "STALL")
 
     sweep(scratch, "the experiment's claim holds", "experiments/field/initial-window.toml", "INITIAL-WINDOW")
-    status, said, error = windward("reproduce", "--list")
+    status, said, error = windward("reproduce", "field", "--list")
     check("`windward reproduce` has the experiment", "initial-window" in said, error)
 
     out = scratch / "suite"
@@ -187,7 +206,8 @@ def texts(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compile and run nothing")
-    quick = parser.parse_args().check
+    parser.add_argument("--tests", action="store_true", help="run the tests of all patches")
+    options = parser.parse_args()
     COPY.mkdir(parents=True, exist_ok=True)
     check_names()
     with tempfile.TemporaryDirectory() as folder:
@@ -195,10 +215,11 @@ def main():
         fresh.mkdir()
         scratch.mkdir()
         applies = apply_in(fresh)
-        if applies and not quick:
+        if applies and not options.check:
             bring(fresh, COPY)
-            if check("the program compiles", cargo("build", "-p", "windward")):
+            if check("the program compiles", cargo("build", "-p", "windward").returncode == 0):
                 use(scratch)
+                run_tests(["core", "sim"] if options.tests else ["core"])
     print(f"guide: {passed} passed, {failed} failed")
     return failed > 0
 
