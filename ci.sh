@@ -193,6 +193,20 @@ step_build() {
     check build cargo build --release --locked
 }
 
+# The additions that CONTRIBUTING.md describes, carried out in a copy.
+step_guide() {
+    local log=$scratch/guide.log ran broken
+    if ! command -v python3 >/dev/null; then
+        echo "skipped: the guide is carried out by a Python script, and there is no python3"
+        return
+    fi
+    python3 docs/guide.py 2>&1 | tee "$log"
+    ran=$(sed -n 's/^guide: \([0-9]*\) passed, .*/\1/p' "$log")
+    broken=$(sed -n 's/^guide: .* passed, \([0-9]*\) failed$/\1/p' "$log")
+    pass "${ran:-0}"
+    for ((; ${broken:-1} > 0; broken = ${broken:-1} - 1)); do fail "guide: see above"; done
+}
+
 # The first command of README.md, exactly as printed, and what it leaves.
 step_reproduce() {
     rm -rf report
@@ -353,13 +367,13 @@ step_quick() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format house prose clippy docs portability build compile clocked reproduce tests python site readme
+all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide python site readme
     fuzz types instructions validation browser)
 # These keep one core busy.
 narrow=" format house prose types instructions validation browser "
 # What a step needs of others, if they run too.
 declare -A after=(
-    [docs]=clippy [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
+    [docs]=clippy [guide]=build [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
     [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce
 )
 

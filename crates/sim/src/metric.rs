@@ -488,6 +488,17 @@ impl Measured for Duration {
     fn of_kept(kept: u64) -> Self {
         Duration::from_ps(kept)
     }
+
+    fn add_to(self, sum: &mut Self, rule: Rule) -> bool {
+        *sum = if rule == Rule::Greatest { self.max(*sum) } else { *sum + self };
+        rule != Rule::MeanOfMeasured || !self.is_zero()
+    }
+
+    fn finish(&mut self, rule: Rule, count: u32) {
+        if matches!(rule, Rule::Mean | Rule::MeanOfMeasured) {
+            *self = Duration::from_ps(self.as_ps() / u64::from(count.max(1)));
+        }
+    }
 }
 
 impl<M: Measured + Default> Measured for Option<M> {

@@ -74,6 +74,19 @@ fn groups_sum_up_the_metrics_of_their_flows() {
 }
 
 #[test]
+fn durations_sum_up_by_every_rule() {
+    let combined = |rule| {
+        let mut sum = None;
+        let values = [0, 2, 4].map(|seconds| Some(Duration::from_secs(seconds)));
+        let count = values.map(|value| u32::from(value.add_to(&mut sum, rule))).iter().sum();
+        sum.finish(rule, count);
+        sum.map(Duration::as_secs_f64)
+    };
+    let rules = [Rule::Sum, Rule::Greatest, Rule::Mean, Rule::MeanOfMeasured];
+    assert_eq!(rules.map(combined), [6.0, 4.0, 2.0, 3.0].map(Some));
+}
+
+#[test]
 fn each_kind_of_flow_has_its_metrics_and_no_others() {
     let text = r#"
         duration = "8s"

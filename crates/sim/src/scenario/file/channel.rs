@@ -94,8 +94,8 @@ pub(super) fn notifier(field: &Field<'_>) -> Result<NotifierChoice> {
 }
 
 /// The channel of a link table, if the table gives one of the keys of `channels`.
-pub(super) fn channel<'a>(
-    channels: [(&str, Option<Field<'a>>); 4],
+pub(super) fn channel<'a, const N: usize>(
+    channels: [(&str, Option<Field<'a>>); N],
 ) -> Result<Option<ChannelConfig>> {
     let mut given = channels.into_iter().filter_map(|(key, field)| Some((key, field?)));
     let Some((first, field)) = given.next() else {
