@@ -126,7 +126,7 @@ impl Part for QueueLevel {
     const FORMS: &'static [Form<QueueLevelConfig>] = &[Form {
         words: Words {
             name: "queue-level",
-            what: "the more likely congestion the more the loss rate exceeds that of shorter queues",
+            what: "the more the loss rate exceeds that of shorter queues, the likelier congestion",
             source: "Windward; eten2004 section 5 for e and p",
         },
         config: QueueLevelConfig::DEFAULT,
