@@ -1,5 +1,5 @@
-//! The two that look at nothing: every loss is congestion (RFC 5681 section 2), or none is,
-//! because congestion is signalled explicitly (lr2008 sections 2.3 and 4.4).
+//! Constant verdicts: every loss is congestion (RFC 5681 section 2), or no loss is, because
+//! congestion is signalled explicitly (lr2008 sections 2.3 and 4.4).
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::LossEvent;
@@ -48,7 +48,7 @@ impl Part for Never {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "never",
-            what: "no loss means congestion: the routers say so explicitly",
+            what: "no loss means congestion: routers signal it explicitly",
             source: "lr2008 section 4.4",
         },
         config: Plain,

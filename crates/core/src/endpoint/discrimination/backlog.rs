@@ -8,13 +8,13 @@
 //! N >= threshold:  it is congestion,   ssthresh = 1/2 cwnd
 //! ```
 //!
-//! The verdict is a probability and Reno's decrease is 1 - p/2, so that a random loss, of which
-//! Veno keeps 0.8, has p = 0.4: Veno is not sure enough to let a loss pass.
+//! The verdict is a probability p, and Reno's decrease leaves 1 - p/2 of the window. A random loss,
+//! after which Veno keeps 0.8, has p = 0.4: every loss costs something.
 //!
-//! Fu and Liew take the smoothed RTT; Linux (tcp_veno.c) the smallest of those since the last
-//! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
-//! from exact samples) is the default. BaseRTT is the smallest RTT of the connection, or since the
-//! last loss: see `estimator::backlog`.
+//! Fu and Liew use the smoothed RTT; Linux (tcp_veno.c) uses the smallest one since the last
+//! acknowledgment, which is the latest sample. `veno.rtt` selects; the default is the smoothed RTT
+//! (gain 1/8, RFC 6298, from exact samples). BaseRTT is the smallest RTT of the connection, or
+//! since the last loss: see `estimator::backlog`.
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::estimator::{BacklogConfig, BacklogMeter};
@@ -22,7 +22,7 @@ use crate::endpoint::event::{AckEvent, LossEvent};
 use crate::part::{Form, Part, Words};
 use crate::units::Probability;
 
-/// Veno's judgement of losses.
+/// Veno's discrimination of losses.
 #[derive(Debug, Clone)]
 pub struct Backlog {
     meter: BacklogMeter,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_least_rtt_may_be_forgotten_at_a_loss() {
-        // 80 ms, a loss, then 100 and 110 ms, of which the latest counts. Of the connection: N = 20
+        // 80 ms, a loss, then 100 and 110 ms; the latest counts. BaseRTT of the connection: N = 20
         // x 30/110 = 5.5. Since the loss: 20 x 10/110 = 1.8.
         let latest = BacklogConfig { rtt: VenoRtt::Latest, ..BacklogConfig::DEFAULT };
         for (base_rtt, expected) in [(BaseRtt::Connection, 1.0), (BaseRtt::Loss, 0.4)] {

@@ -1,9 +1,9 @@
 //! CETEN: the share e/p of the losses that corruption causes (eten2004 section 4.3).
 //!
-//! The network tells e, the fraction of packets it corrupts: one minus the survival probability
-//! of the path. LEAST tells p, the fraction lost for any reason. CETEN_P flips a coin of weight
-//! e/p for each loss: corruption leaves the congestion state as it is, anything else gets the
-//! standard answer. CETEN_A answers each loss with a multiplicative decrease factor:
+//! The network reports e, the fraction of packets it corrupts: one minus the survival probability
+//! of the path. LEAST estimates p, the fraction lost for any reason. CETEN_P takes each loss for
+//! corruption with probability e/p: corruption does not change the congestion state, and any other
+//! loss gets the standard response. CETEN_A applies a multiplicative decrease factor to each loss:
 //!
 //! ```text
 //! MDF  =  (1 + (e / (n p))^k) / 2       n >= 1, k > 0, p > 0                            (1)
@@ -12,22 +12,25 @@
 //! The verdict here is 1 - (e/(np))^k, the probability of congestion; the congestion controller
 //! keeps 1 - verdict/2 of its window, which is (1).
 //!
-//! Choices where the paper is silent. e and p are estimates: e/p above 1 counts as 1. The loss that
-//! is being judged counts as lost already, so that p > 0. Without any notice e is 0 and both
-//! variants are plain SACK, which restarts after a timeout. CETEN_P flips for every lost segment of
-//! a window until one reduces it ("a particular loss", "the lost segment"); then, as in SACK, that
-//! was the one reduction of the window. Without `per_segment` one flip decides for all losses of a
-//! window, and CETEN_P comes as near to CETEN_A as no figure of the paper shows it. CETEN_A reduces
-//! once per window.
+//! Choices where the paper is silent:
+//! - e and p are estimates: e/p above 1 counts as 1.
+//! - The loss being judged counts as lost already, so that p > 0.
+//! - Without any notice e is 0, and both variants are plain SACK, which restarts after a timeout.
+//! - CETEN_P draws for every lost segment of a window until one reduces it ("a particular loss",
+//!   "the lost segment"); this is the only reduction of the window, as in SACK. Without
+//!   `per_segment` it draws once for all losses of a window; CETEN_P is then closer to CETEN_A than
+//!   in any figure of the paper.
+//! - CETEN_A reduces once per window.
 //!
 //! A timeout is one of the losses to decide on ("duplicate acknowledgments, SACKs and/or
-//! retransmission timeouts", section 4.3.1), and what is decided is the same: nothing or "reducing
-//! the congestion window by half", or equation (1), which "reacts to each loss"; a timeout after a
-//! fast retransmit is "a second cwnd reduction" (section 4.4). No word of the paper restarts from
-//! one packet, so that no reading but this is by the letter. The others of [`TimeoutResponse`] are
-//! TCP's own restart with more or less of the verdict in it. Those that begin with one packet
-//! after any timeout come nowhere near the paper's Fig. 8 at 20 %: retransmissions are lost in
-//! every window there, and slow start from one packet is all that is ever seen.
+//! retransmission timeouts", section 4.3.1). The possible responses are the same: nothing or
+//! "reducing the congestion window by half", or equation (1), which "reacts to each loss"; a
+//! timeout after a fast retransmit is "a second cwnd reduction" (section 4.4). The paper never
+//! restarts from one packet, so this reading is the literal one. The other readings of
+//! [`TimeoutResponse`] are TCP's own restart, which uses the verdict to a different degree. Those
+//! that begin with one packet after any timeout do not reproduce the paper's Fig. 8 at 20 %:
+//! retransmissions are lost there in every window, so the sender stays in slow start from one
+//! packet.
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, AfterTimeout, LossEvent};
@@ -40,16 +43,16 @@ use crate::units::{Probability, Time};
 /// Parameters of CETEN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ErrorShareConfig {
-    /// Scale the decrease by the share (CETEN_A) instead of flipping a coin of its weight
-    /// (CETEN_P)?
+    /// True to scale the decrease by the share (CETEN_A), false to draw with its probability
+    /// (CETEN_P).
     pub adaptive: bool,
-    /// n of equation (1), at least 1: bounds the part that corruption is believed to have.
+    /// n of equation (1), at least 1: bounds the share attributed to corruption.
     pub n: f64,
-    /// k of equation (1), more than 0: above 1 more cautious, below 1 more aggressive.
+    /// k of equation (1), greater than 0: above 1 more cautious, below 1 more aggressive.
     pub k: f64,
     /// The response to a retransmission timeout.
     pub timeouts: TimeoutResponse,
-    /// CETEN_P flips for each lost segment, and not once for each window with losses.
+    /// True if CETEN_P draws for each lost segment, and not once for each window with losses.
     pub per_segment: bool,
 }
 
@@ -77,23 +80,25 @@ crate::parameters! {
         "ceten-a: exponent of the share of corruption", when = |config| config.adaptive;
     timeouts: ValueKind::Word(TimeoutResponse::WORDS), "", "after a timeout";
     per_segment: ValueKind::Bool, "",
-        "ceten-p: a coin for each lost segment, not for each \
+        "ceten-p: one draw for each lost segment, not for each \
          window", when = |config| !config.adaptive;
 }
 
-/// Readings of what CETEN does about a retransmission timeout.
+/// Readings of CETEN's response to a retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutResponse {
-    /// That of TCP (RFC 5681): ssthresh is half of the packets in flight, cwnd one packet.
+    /// TCP's response (RFC 5681): ssthresh is half of the packets in flight, cwnd is one packet.
     Standard,
-    /// cwnd one packet; ssthresh by the verdict, so that slow start leads back to where cwnd was.
+    /// cwnd is one packet; ssthresh depends on the verdict, so that slow start leads back to the
+    /// old cwnd.
     Threshold,
-    /// cwnd and ssthresh by the verdict: corruption leaves the congestion state as it is,
-    /// congestion gets the standard answer, and between them cwnd lies as far above one packet as
-    /// corruption is likely. What is outstanding may go out again in one burst.
+    /// cwnd and ssthresh depend on the verdict: corruption does not change the congestion state,
+    /// congestion gets the standard response, and in between cwnd rises above one packet in
+    /// proportion to the probability of corruption. All outstanding packets may be sent again in
+    /// one burst.
     Window,
-    /// The decrease of any other loss: equation (1) of cwnd and of what is in flight, or, for
-    /// CETEN_P, one half or nothing (sections 4.3.1 and 4.3.2, by the letter).
+    /// The decrease of any other loss: equation (1) of cwnd and of the packets in flight, or, for
+    /// CETEN_P, one half or nothing (sections 4.3.1 and 4.3.2, literally).
     Decrease,
 }
 
@@ -102,16 +107,16 @@ pub enum TimeoutResponse {
 pub struct ErrorShare {
     config: ErrorShareConfig,
     stream: Stream,
-    /// As the last acknowledgment echoed it.
+    /// The survival probability echoed by the last acknowledgment.
     survival: f64,
-    /// The news that links sent out of band.
+    /// The reports that links sent out of band.
     links: Vec<Link>,
     unjudged_from: Option<u64>,
-    /// Was any corruption known of at the latest timeout?
+    /// True if any corruption was known at the latest timeout.
     told: bool,
 }
 
-/// A link's survival probability in force, and reports that are still to come, in order.
+/// A link's present survival probability, and the reports still under way, in order.
 #[derive(Debug, Clone)]
 struct Link {
     link: u32,
@@ -120,7 +125,7 @@ struct Link {
 }
 
 impl Link {
-    /// Puts the latest report that has come into force.
+    /// Applies the latest report that has arrived.
     fn settle(&mut self, now: Time) {
         let arrived = self.coming.partition_point(|(at, _)| *at <= now);
         if let Some((_, latest)) = self.coming.drain(..arrived).next_back() {
@@ -153,7 +158,7 @@ impl Part for ErrorShare {
     ];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::Survival],
-        why: "nobody tells how much is corrupted and every loss is congestion",
+        why: "nothing reports corruption, and every loss counts as congestion",
     }];
     fn form(config: &ErrorShareConfig) -> &'static Form<ErrorShareConfig> {
         &Self::FORMS[usize::from(config.adaptive)]
@@ -231,7 +236,7 @@ impl Discriminator for ErrorShare {
         verdict
     }
 
-    /// For the coin its weight, which is what it says on average.
+    /// The probability of a draw, which is the average verdict.
     fn opinion(&self, loss: &LossEvent) -> Probability {
         let ErrorShareConfig { adaptive, n, k, .. } = self.config;
         let share = self.share(loss);
@@ -293,7 +298,7 @@ mod tests {
         LossEvent { path: Path::default(), seq: 5, sign, rate }
     }
 
-    /// The MDF that a verdict makes of a window: RFC 5681 halves it for a certain congestion.
+    /// The MDF that follows from a verdict: RFC 5681 halves the window for certain congestion.
     fn mdf(share: &mut ErrorShare, lost: u64) -> f64 {
         1.0 - share.judge(&loss(lost, LossSign::Acknowledgments)).get() / 2.0
     }
@@ -303,7 +308,7 @@ mod tests {
         let standard = ErrorShareConfig::DEFAULT;
         // e = 1 %, p = 4 %: (1 + 1/4) / 2 = 0.625.
         assert!((mdf(&mut share(true, standard, 0.99), 400) - 0.625).abs() < 1e-12);
-        // All loss is congestion: one half. All is corruption: no reduction, nor if e > p.
+        // All losses by congestion: one half. All by corruption, or e > p: no reduction.
         assert_eq!(mdf(&mut share(true, standard, 1.0), 400), 0.5);
         assert!((mdf(&mut share(true, standard, 0.96), 400) - 1.0).abs() < 1e-12);
         assert_eq!(mdf(&mut share(true, standard, 0.90), 400), 1.0);

@@ -1,24 +1,24 @@
-//! The RTT of a full queue (h2o/quicly#687, the design note of August 2026): a loss at a shorter
-//! RTT than a full queue has is no overflow.
+//! The RTT of a full queue (h2o/quicly#687, the design note of August 2026): a loss at an RTT
+//! shorter than that of a full queue is not an overflow.
 //!
-//! What the RTT is while the queue overflows is learned from congestion itself: one sample for each
-//! episode of losses, the least RTT with which they were found. A loss is congestion if
+//! The RTT during an overflow is learned from congestion itself: one sample for each episode of
+//! losses, the smallest RTT with which they were found. A loss is congestion if
 //!
 //! ```text
-//! no sample is there yet, or
+//! there is no sample yet, or
 //! it is the second of a round trip, or
 //! latestRTT >= min(sfqRTT - fqRTTvar, minRTT + 5 ms)
 //! ```
 //!
-//! and otherwise random: it costs nothing. A sample is taken at the end of an episode if there was
-//! none before, or if more than one packet was lost. The 5 ms are for queues that drop early, such
-//! as CoDel's.
+//! A random loss does not reduce the window. The first episode gives a sample, and later ones do if
+//! more than one packet was lost. The 5 ms are for queues that drop early, such as CoDel's.
 //!
 //! Readings:
 //! - sfqRTT and fqRTTvar are smoothed as srtt and rttvar (RFC 9002 section 5.3).
-//! - An episode, "one round trip", lasts until all is acknowledged that was sent before its first
-//!   loss was found. Losses within it that recovery finds later count when they are sent again.
-//! - latestRTT is the latest sample; TCP takes none from duplicates.
+//! - An episode, "one round trip", lasts until everything sent before its first loss was found is
+//!   acknowledged. Losses that recovery finds later in the episode count when they are
+//!   retransmitted.
+//! - latestRTT is the latest sample; TCP takes no samples from duplicate ACKs.
 //! - A timeout is congestion.
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
@@ -29,20 +29,20 @@ use crate::units::{Duration, Probability};
 /// Parameters of the RTT of a full queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FullQueueConfig {
-    /// From this much above the smallest RTT a loss is congestion, whatever a full queue has; 5 ms
+    /// The rise above the smallest RTT from which a loss is congestion in any case; 5 ms
     /// (h2o/quicly#687).
     pub guard: Duration,
 }
 
 impl FullQueueConfig {
-    /// As the design note has it.
+    /// The value of the design note.
     pub const DEFAULT: FullQueueConfig = FullQueueConfig { guard: Duration::from_millis(5) };
 }
 
 crate::parameters! {
     FullQueueConfig in "full_queue", "parameters of full-queue-rtt";
     guard: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
-        "this much above the least RTT a loss is congestion, whatever a full queue has";
+        "rise above the smallest RTT from which a loss is congestion in any case";
 }
 
 /// An estimate of the RTT of a full queue.
@@ -60,10 +60,10 @@ pub struct FullQueue {
 /// The losses of one round trip.
 #[derive(Debug, Clone)]
 struct Episode {
-    /// It ends when this is acknowledged.
+    /// The packet whose acknowledgment ends it.
     until: u64,
     losses: u64,
-    /// The least RTT with which they were found.
+    /// The smallest RTT with which they were found.
     rtt: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Part for FullQueue {
     const FORMS: &'static [Form<FullQueueConfig>] = &[Form {
         words: Words {
             name: "full-queue-rtt",
-            what: "a single loss at a shorter RTT than overflows of the queue had is random",
+            what: "a single loss at a shorter RTT than at overflows of the queue is random",
             source: "h2o/quicly#687",
         },
         config: FullQueueConfig::DEFAULT,
@@ -90,7 +90,7 @@ impl FullQueue {
         FullQueue { config, full: None, episode: None, high: 0, unjudged_from: None }
     }
 
-    /// A sample of the RTT of a full queue.
+    /// Adds a sample of the RTT of a full queue.
     fn learn(&mut self, rtt: Duration) {
         let ps = Duration::from_ps;
         self.full = Some(match self.full {
@@ -102,7 +102,7 @@ impl FullQueue {
         });
     }
 
-    /// Is the RTT that of a full queue, as far as is known?
+    /// True if the RTT is that of a full queue, or if no sample is known.
     fn is_full(&self, path: &Path) -> bool {
         let Some((smoothed, var)) = self.full else { return true };
         path.rtt >= (smoothed - var).min(path.min_rtt + self.config.guard)
@@ -146,7 +146,7 @@ impl Discriminator for FullQueue {
         self.unjudged_from
     }
 
-    /// The second of its round trip.
+    /// The second loss of its round trip, hence congestion.
     fn judge_repair(&mut self, _: &LossEvent) -> Probability {
         self.unjudged_from = None;
         Probability::ONE
@@ -175,12 +175,12 @@ mod tests {
         LossEvent { path: path(rtt), seq, sign, rate: LossRate::default() }
     }
 
-    /// All before `una` is acknowledged, and `high` was sent.
+    /// An acknowledgment of everything before `una`, when everything below `high` was sent.
     fn ack(judge: &mut FullQueue, una: u64, high: u64) {
         judge.on_ack(&AckEvent { una, high, ..AckEvent::default() });
     }
 
-    /// An episode of that many losses found at once; the verdict on it.
+    /// The verdict on an episode of `lost` losses found at once.
     fn episode(judge: &mut FullQueue, rtt: u64, lost: u64) -> f64 {
         let una = judge.high;
         ack(judge, una, una + 50);
@@ -194,7 +194,8 @@ mod tests {
     fn a_loss_below_the_rtt_of_a_full_queue_is_random() {
         let mut judge = FullQueue::of(FullQueueConfig { guard: MS(1000) });
         assert_eq!(episode(&mut judge, 180, 1), 1.0, "nothing is known yet");
-        // sfqRTT 180, fqRTTvar 90: from 90 ms on. One more overflow at 180 ms: var 67.5; 112.5 ms.
+        // sfqRTT 180, fqRTTvar 90: congestion from 90 ms. One more overflow at 180 ms: var 67.5,
+        // congestion from 112.5 ms.
         assert_eq!(judge.full, Some((MS(180), MS(90))));
         assert_eq!(episode(&mut judge, 180, 5), 1.0);
         assert_eq!(episode(&mut judge, 112, 1), 0.0);

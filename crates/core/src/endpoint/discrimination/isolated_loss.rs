@@ -1,10 +1,11 @@
-//! Isolated losses are random: one lost packet tells less of congestion than several do.
+//! Isolated losses are random: one lost packet is weaker evidence of congestion than several.
 //!
 //! Two rules:
-//! - `count` (h2o/quicly#445): only the second loss of a recovery episode is congestion, which
+//! - `count` (h2o/quicly#445): only the second loss of a recovery episode is congestion. An episode
 //!   begins with a loss and ends a round trip later.
-//! - `rate` (private-octopus/picoquic#1222, the loss filter of its BBR): only where the smoothed
-//!   share of lost packets is above 0.15, that is from the third of three close losses on:
+//! - `rate` (private-octopus/picoquic#1222, the loss filter of its BBR): a loss is congestion only
+//!   if the smoothed share of lost packets is above 0.15, that is from the third of three close
+//!   losses on:
 //!
 //! ```text
 //! at the loss of packet n, the one before being m:
@@ -12,12 +13,11 @@
 //! ```
 //!
 //! Readings and deviations:
-//! - An episode lasts until all is acknowledged that was sent before its first loss was found.
-//!   Losses within it that recovery finds later count when they are sent again.
-//! - #445 lets the window grow during an episode that has had one loss; here loss recovery does not
-//!   let it.
-//! - The rate is that of data, whose numbers stand for those of packets, and it hears of no more
-//!   losses of a window once one of them was congestion.
+//! - An episode lasts until everything sent before its first loss was found is acknowledged. Losses
+//!   that recovery finds later in the episode count when they are retransmitted.
+//! - In #445 the window grows during an episode with one loss; here loss recovery prevents that.
+//! - The rate counts data segments, and ignores further losses of a window once one of them was
+//!   congestion.
 //! - A timeout is congestion.
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
@@ -41,12 +41,13 @@ pub enum IsolatedRule {
 
 crate::words!(IsolatedRule { Count = "count", Rate = "rate" });
 
-/// Parameters of filters of isolated losses.
+/// Parameters of the filters of isolated losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IsolatedLossConfig {
     /// The rule.
     pub rule: IsolatedRule,
-    /// The losses of an episode that are congestion, at least 1, which is all; 2 (h2o/quicly#445).
+    /// The number of losses in an episode from which they are congestion, at least 1, which is
+    /// every loss; 2 (h2o/quicly#445).
     pub count: u64,
     /// The smoothed share of lost packets above which a loss is congestion, 0 to 1; 0.15
     /// (picoquic).
@@ -65,24 +66,24 @@ impl IsolatedLossConfig {
 crate::parameters! {
     IsolatedLossConfig in "isolated_loss", "parameters of isolated-loss and loss-filter";
     rule: ValueKind::Word(IsolatedRule::WORDS), "",
-        "what makes losses congestion: several in a round trip, or their smoothed share";
+        "criterion of congestion: the losses of a round trip, or their smoothed share";
     count: ValueKind::Integer { least: 1, most: 1000 }, "packets",
-        "losses of one round trip that are congestion",
+        "losses in one round trip from which they are congestion",
         when = |config| config.rule == IsolatedRule::Count;
     threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
         "smoothed share of losses above which one is congestion",
         when = |config| config.rule == IsolatedRule::Rate;
 }
 
-/// The losses of late.
+/// The recent losses.
 #[derive(Debug, Clone)]
 pub struct IsolatedLoss {
     config: IsolatedLossConfig,
-    /// How many the episode has had, and the packet whose acknowledgment ends it.
+    /// The number of losses of the episode, and the packet whose acknowledgment ends it.
     episode: Option<(u64, u64)>,
     /// One past the highest packet ever sent.
     high: u64,
-    /// The smoothed share, and the loss that it was last renewed for.
+    /// The smoothed share, and the loss that last updated it.
     rate: f64,
     last: u64,
     unjudged_from: Option<u64>,
@@ -131,7 +132,7 @@ impl IsolatedLoss {
         faded + (1.0 - faded) * FACTOR
     }
 
-    /// Remembers the loss of `seq`, and that those after it are still to be judged if it is random.
+    /// Judges and remembers a loss. After a random one, later losses are still to be judged.
     fn verdict(&mut self, loss: &LossEvent) -> Probability {
         let verdict = self.opinion(loss);
         self.rate = self.rate_with(loss.seq);
@@ -161,7 +162,7 @@ impl Discriminator for IsolatedLoss {
     fn opinion(&self, loss: &LossEvent) -> Probability {
         let congestion = match self.config.rule {
             IsolatedRule::Count => {
-                // One that nobody told of counts itself.
+                // A loss outside any episode counts as the first.
                 self.episode.map_or(1, |(losses, _)| losses.max(1)) >= self.config.count
             }
             IsolatedRule::Rate => self.rate_with(loss.seq) > self.config.threshold,
@@ -208,7 +209,7 @@ mod tests {
         judge.on_lost(&Path::default(), 1);
         assert_eq!(judge.judge_repair(&loss(30)), Probability::ONE);
         assert_eq!(judge.unjudged_from(), None);
-        // All that was in flight is acknowledged: another round trip.
+        // Everything in flight is acknowledged: another round trip.
         ack(&mut judge, 60, 100);
         judge.on_lost(&Path::default(), 1);
         assert_eq!(judge.judge(&loss(60)), Probability::ZERO);
@@ -224,8 +225,8 @@ mod tests {
         assert_eq!(IsolatedLoss::of(config).judge(&loss(5)), Probability::ONE);
     }
 
-    /// 1/16 = 0.0625; x 15/16 + its share: 0.1174, 0.1656 for losses one after the other; after 32
-    /// or more packets (15/16)^32 = 0.1268 is left of it.
+    /// 1/16 = 0.0625, times 15/16 plus the new share: 0.1174 and 0.1656 for consecutive losses;
+    /// after 32 or more packets (15/16)^32 = 0.1268 of the share remains.
     #[test]
     fn the_third_of_three_close_losses_is_above_the_filters_threshold() {
         let mut judge = IsolatedLoss::of(IsolatedLossConfig::RATE);

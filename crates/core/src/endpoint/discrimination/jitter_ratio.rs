@@ -1,4 +1,4 @@
-//! The jitter ratio as the sign of congestion: JTCP (Wu and Chen, IEEE JSAC 22(4), 2004; estcp2010,
+//! The jitter ratio as a signal of congestion: JTCP (Wu and Chen, IEEE JSAC 22(4), 2004; estcp2010,
 //! "JTCP").
 //!
 //! A growing queue delays each packet more than the one before it. Acknowledgments carry the
@@ -11,26 +11,26 @@
 //! Jr < k / cwnd, k = 1:  corruption, cwnd is kept;  else congestion, as TCP
 //! ```
 //!
-//! TCP adds a packet to its window each RTT, which makes one |D| of one packet time in a window of
-//! packets: 1/cwnd. So the threshold is a tie by its nature. The packet that the queue drops makes
-//! a second |D| where its neighbours leave the queue closer than they were sent; where it is the
-//! very packet that was added, there is none at all, and an overflow is taken for corruption.
-//! A packet lost after the queue makes none.
+//! TCP adds a packet to its window each RTT, which causes one |D| of one packet time in a window of
+//! packets: a ratio of 1/cwnd, exactly the threshold. A packet that the queue drops causes a second
+//! |D| if its neighbours leave the queue closer together than they were sent. If the dropped packet
+//! is the added one there is no |D| at all, and the overflow counts as corruption. A packet lost
+//! after the queue causes none.
 //!
-//! estcp2010 gives the threshold and RTP's definition and not the sum. Two readings: the sum of
-//! absolute values, as RFC 3550 averages them (default), and the sum with signs, which is the
-//! growth of the queueing delay alone (`jtcp.jitter = "signed"`). They err alike on a DropTail
-//! queue at k = 1; at k = 1/2 neither does.
+//! estcp2010 gives the threshold and RTP's definition, but not the sum. There are two readings: the
+//! sum of absolute values, as RFC 3550 averages them (default), and the sum with signs, which is
+//! the growth of the queueing delay alone (`jtcp.jitter = "signed"`). Both misjudge overflows of a
+//! DropTail queue at k = 1; at k = 1/2 neither does.
 //!
-//! The sum covers the last one to two RTTs, kept by two reference points and no list of packets
-//! (default), or the last cwnd packets (`jtcp.span = "window"`). With signs and such a window Jr is
-//! the growth of the delay over a window in the time that it took to arrive.
+//! The sum covers the last one to two RTTs, between two reference points without a list of packets
+//! (default), or the last cwnd packets (`jtcp.span = "window"`). With signs over a window Jr is the
+//! growth of the delay over that window, divided by the time in which it arrived.
 //!
-//! Timeouts are TCP's (default), or a low jitter ratio makes a timeout halve cwnd, as congestion
-//! without one does (`jtcp.timeouts = "judged"`).
+//! Timeouts are TCP's (default), or a timeout at a low jitter ratio halves cwnd, as congestion
+//! without a timeout does (`jtcp.timeouts = "judged"`).
 //!
-//! The signed sum over a window and the judged timeouts are what is said of Wu and Chen's paper. It
-//! was not at hand, and estcp2010, which was, says neither.
+//! The signed sum over a window and the judged timeouts follow descriptions of Wu and Chen's paper
+//! by others. The paper itself was not available, and estcp2010 has neither.
 
 use std::collections::VecDeque;
 
@@ -40,12 +40,12 @@ use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::{Probability, Time};
 
-/// How jitter adds up.
+/// The sum of jitter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Jitter {
     /// The sum of |D| (RFC 3550).
     Absolute,
-    /// The sum of D: how much the delay has grown.
+    /// The sum of D, which is the growth of the delay.
     Signed,
 }
 
@@ -54,29 +54,29 @@ pub enum Jitter {
 pub enum JitterSpan {
     /// One to two RTTs.
     Rtt,
-    /// The latest packets, as many as cwnd has.
+    /// The latest cwnd packets.
     Window,
 }
 
 /// The response of JTCP to a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JitterTimeouts {
-    /// That of TCP.
+    /// TCP's response.
     Standard,
-    /// With a low jitter ratio it halves cwnd; else what TCP does.
+    /// At a low jitter ratio cwnd is halved; otherwise TCP's response.
     Judged,
 }
 
 /// The parameters of JTCP.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JitterRatioConfig {
-    /// k: jitter ratios below k / cwnd mean corruption; 1 in estcp2010, any number from 0.
+    /// k: jitter ratios below k / cwnd mean corruption; 1 in estcp2010, at least 0.
     pub threshold: f64,
-    /// How jitter adds up.
+    /// The sum of jitter.
     pub jitter: Jitter,
-    /// Over what.
+    /// The span of the sum.
     pub span: JitterSpan,
-    /// Are timeouts judged?
+    /// The response to timeouts.
     pub timeouts: JitterTimeouts,
 }
 
@@ -85,7 +85,7 @@ crate::words!(JitterSpan { Rtt = "rtt", Window = "window" });
 crate::words!(JitterTimeouts { Standard = "standard", Judged = "judged" });
 
 impl JitterRatioConfig {
-    /// As estcp2010 and RFC 3550 have it.
+    /// The readings of estcp2010 and RFC 3550.
     pub const DEFAULT: JitterRatioConfig = JitterRatioConfig {
         threshold: 1.0,
         jitter: Jitter::Absolute,
@@ -97,36 +97,36 @@ crate::parameters! {
     JitterRatioConfig in "jtcp", "parameters of jtcp";
     threshold: ValueKind::Number { least: 0.0, most: 1000.0 }, "",
         "jitter ratio times cwnd from which a loss is congestion";
-    jitter: ValueKind::Word(Jitter::WORDS), "", "what is added up: |D| or D";
+    jitter: ValueKind::Word(Jitter::WORDS), "", "summand: |D| or D";
     span: ValueKind::Word(JitterSpan::WORDS), "", "over one to two RTTs, or the last cwnd packets";
     timeouts: ValueKind::Word(JitterTimeouts::WORDS), "",
-        "a timeout is TCP's, or halves cwnd where the jitter ratio is low";
+        "TCP's response to a timeout, or half of cwnd at a low jitter ratio";
 }
 
-/// A point that the sum begins at.
+/// A point from which the sum begins.
 #[derive(Debug, Clone, Copy)]
 struct Reference {
-    /// When its acknowledgment came.
+    /// The time of its acknowledgment.
     at: Time,
-    /// When its packet reached the receiver.
+    /// The time at which its packet reached the receiver.
     received: Time,
     /// The sum of jitter up to it, seconds.
     sum: f64,
 }
 
-/// JTCP's judgement of losses.
+/// JTCP's discrimination of losses.
 #[derive(Debug, Clone)]
 pub struct JitterRatio {
     config: JitterRatioConfig,
     /// Sending and arrival time of the latest packet.
     latest: Option<(Time, Time)>,
     sum: f64,
-    /// Between one and two RTTs ago, and less than one.
+    /// Reference points between one and two RTTs ago, and less than one RTT ago.
     older: Option<Reference>,
     newer: Option<Reference>,
-    /// With [`JitterSpan::Window`]: the packets before the latest, in order, no more than cwnd.
+    /// With [`JitterSpan::Window`]: the packets before the latest, in order, at most cwnd.
     window: VecDeque<Reference>,
-    /// Did the latest timeout come with a low jitter ratio?
+    /// True if the latest timeout came at a low jitter ratio.
     spared: bool,
 }
 
@@ -142,7 +142,7 @@ impl Part for JitterRatio {
     }];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::ArrivalTimes],
-        why: "there is no jitter to see and every loss is taken for corruption",
+        why: "jitter cannot be measured, and every loss counts as corruption",
     }];
 }
 
@@ -182,9 +182,9 @@ impl Discriminator for JitterRatio {
         let CongestionHeader::Timestamps { received } = ack.header else { return };
         if let Some((sent, before)) = self.latest {
             if received < before {
-                return; // An acknowledgment that another has overtaken.
+                return; // An acknowledgment that a later one has overtaken.
             }
-            // Signed: a retransmission may be acknowledged after what was sent later.
+            // Signed: a retransmission may be acknowledged after packets sent later.
             let between = |later: Time, earlier: Time| {
                 later.since(earlier).as_secs_f64() - earlier.since(later).as_secs_f64()
             };
@@ -197,7 +197,7 @@ impl Discriminator for JitterRatio {
         self.latest = Some((ack.sent, received));
         let now = ack.path.now;
         if self.config.span == JitterSpan::Window {
-            // The oldest is where the sum begins: cwnd packets after it.
+            // The sum begins at the oldest, and covers the cwnd packets after it.
             self.window.push_back(Reference { at: now, received, sum: self.sum });
             let most = ack.path.cwnd as usize + 1;
             self.window.drain(..self.window.len().saturating_sub(most));
@@ -274,7 +274,7 @@ mod tests {
         (ratio, LossEvent { path, seq: 0, sign, rate: LossRate::default() })
     }
 
-    /// Ten milliseconds a packet; number `lost` is missing behind the queue.
+    /// Ten milliseconds a packet; packet `lost` is lost after the queue.
     fn steady(lost: u64) -> impl Iterator<Item = (u64, u64)> {
         (0..30).filter(move |i| *i != lost).map(|i| (10 * i, 10 * i + 50))
     }
@@ -288,9 +288,8 @@ mod tests {
     #[test]
     fn a_drop_by_the_queue_closes_the_gap_of_its_neighbours() {
         // Two packets at once (20 and 21 at 200 ms), the second delayed by 10 ms; then the queue
-        // drops 25, and 26 follows 24 after 10 ms where 20 were between them at the sender. Two
-        // |D| of 10 ms in the 10 to 20 packets of 10 ms since the reference: between 1/10 and
-        // 2/10.
+        // drops 25, and 26 follows 24 after 10 ms, but was sent 20 ms after it. Two |D| of 10 ms
+        // in the 10 to 20 packets of 10 ms since the reference: between 1/10 and 2/10.
         let packets = (0..30).filter(|i| *i != 25).map(|i| {
             let sent = if i <= 20 { 10 * i } else { 10 * (i - 1) };
             let leaves = if i < 25 { 10 * i } else { 10 * (i - 1) };
@@ -312,10 +311,10 @@ mod tests {
 
     #[test]
     fn over_a_window_the_sum_covers_cwnd_packets() {
-        // Every 10 ms, but packet 19 waits 10 ms longer and all after it too. Ten packets up to the
-        // 29th begin at the 19th's arrival, where the sum has that step already; up to the 28th at
-        // the 18th's, 110 ms before, of which 10 are jitter: 1/11 < 1/10. With a step of 20 ms:
-        // 20/120 = 1/6.
+        // A packet every 10 ms; packet 19 and all later ones wait 10 ms longer. The ten packets up
+        // to the 29th begin at the arrival of the 19th, when the sum already includes that step;
+        // those up to the 28th begin at the arrival of the 18th, 110 ms before, with 10 ms of
+        // jitter: 1/11 < 1/10. With a step of 20 ms: 20/120 = 1/6.
         for (packets, step, expected) in [(30, 20, 0.0), (29, 10, 0.0), (29, 20, 1.0)] {
             for jitter in [Jitter::Absolute, Jitter::Signed] {
                 let config = JitterRatioConfig {

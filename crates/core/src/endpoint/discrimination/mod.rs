@@ -1,8 +1,8 @@
-//! Axis 3: does a loss mean congestion?
+//! Axis 3: discrimination of losses by congestion from other losses.
 //!
-//! The verdict is a probability of congestion and not a yes or no: CETEN scales its decrease by it,
-//! where others answer 0 or 1. A discriminator of this crate is a [`DiscriminatorPart`] in the list
-//! below, one of another crate comes in by a [`MakeDiscriminator`].
+//! The verdict on a loss is a probability of congestion: CETEN scales its decrease by it, and other
+//! discriminators return 0 or 1. A discriminator of this crate is a [`DiscriminatorPart`] in the
+//! list below; other crates provide a [`MakeDiscriminator`].
 
 mod always;
 mod backlog;
@@ -36,48 +36,49 @@ use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
 behaviour! {
-    /// A discriminator at work: it judges the losses of a connection.
+    /// The discriminator of one connection, which judges its losses.
     pub trait Discriminator: Debug + Send + Sync {
-        /// An acknowledgment arrived; called before losses that it tells of are judged, for those
-        /// with [`DiscriminatorPart::HEARS_ACKS`] and those of other crates.
+        /// Handles an acknowledgment, before the losses that it reports are judged. Called only for
+        /// discriminators with [`DiscriminatorPart::HEARS_ACKS`] and those of other crates.
         @forward(inline) @boxed(inline(never))
         fn on_ack(&mut self, ack: &AckEvent) = ();
-        /// A notifier tells of corruption out of band.
+        /// Handles a notice of corruption that a notifier sent out of band.
         fn on_notice(&mut self, now: Time, notice: &Notice) = ();
-        /// Recovery found `lost` packets lost, by an acknowledgment or a timer of its own; called
-        /// before any of them is judged.
+        /// Counts `lost` packets that recovery found lost, by an acknowledgment or a timer of its
+        /// own. Called before any of them is judged.
         fn on_lost(&mut self, path: &Path, lost: u64) = ();
 
-        /// The probability that a loss was due to congestion. Asked once for each loss that
-        /// recovery finds in a window without one: some flip a coin, or remember the verdict.
+        /// Returns the probability that a loss was due to congestion. Called once for each loss
+        /// that recovery finds in a window without an earlier one: some discriminators draw a
+        /// random number or remember the verdict.
         fn judge(&mut self, loss: &LossEvent) -> Probability;
-        /// The probability that a loss at this moment would be due to congestion, for recovery that
-        /// needs it before there is one to judge. Flips no coin and remembers nothing.
+        /// Returns the probability that a loss at this moment would be due to congestion, for
+        /// recovery that needs it before a loss is found. Draws and remembers nothing.
         fn opinion(&self, loss: &LossEvent) -> Probability;
 
-        /// Where a loss was judged not to be congestion and those after it in its window are still
-        /// to be judged one by one: the first of these. Ends with a verdict that reduces cwnd.
+        /// The first loss of this window that is still to be judged by itself, after a loss that
+        /// was judged not to be congestion. `None` after a verdict that reduces cwnd.
         @forward(inline)
         fn unjudged_from(&self) -> Option<u64> = None;
-        /// As [`Discriminator::judge`] for a further lost segment of a window, at or after
-        /// [`Discriminator::unjudged_from`], when it is sent again.
+        /// [`Discriminator::judge`] for a further lost segment of a window, at or after
+        /// [`Discriminator::unjudged_from`], when it is retransmitted.
         fn judge_repair(&mut self, loss: &LossEvent) -> Probability = self.judge(loss);
-        /// As [`Discriminator::judge`] for a timeout that resets the connection, once for
-        /// each: congestion, unless a discriminator's paper says otherwise.
+        /// [`Discriminator::judge`] for a timeout that resets the connection. Congestion, unless
+        /// the discriminator's paper says otherwise.
         fn judge_timeout(&mut self, loss: &LossEvent) -> Probability = Probability::ONE;
-        /// The window that the timeout judged last leaves: one packet, unless a discriminator's
-        /// paper says otherwise.
+        /// The window after the timeout judged last: one packet, unless the discriminator's paper
+        /// says otherwise.
         fn after_timeout(&self) -> AfterTimeout = AfterTimeout::Restart;
     }
     impl for DiscriminatorState, by each;
 }
 
-/// The arguments from which a discriminator is made.
+/// Arguments for the construction of a discriminator.
 #[derive(Debug)]
 pub struct DiscriminatorSetup<'a> {
     /// The parameters of the two ends.
     pub endpoint: &'a EndpointConfig,
-    /// Random numbers for discriminators that draw.
+    /// Random numbers.
     pub stream: Stream,
 }
 
@@ -86,13 +87,13 @@ pub trait DiscriminatorPart: Part + Discriminator + Sized {
     /// True if every verdict is certain congestion. Only this goes with controllers that
     /// [do not heed verdicts](super::window::ControllerPart::HEEDS_VERDICTS).
     const NEVER_DOUBTS: bool = false;
-    /// True if it is told of acknowledgments ([`Discriminator::on_ack`]).
+    /// True if it needs acknowledgments ([`Discriminator::on_ack`]).
     const HEARS_ACKS: bool = true;
     /// The state at the start of a connection.
     fn new(config: &Self::Config, setup: DiscriminatorSetup<'_>) -> Self;
 }
 
-/// Makes the states of a discriminator that another crate gives.
+/// Constructor of a discriminator that another crate provides.
 pub trait MakeDiscriminator: CustomPart {
     /// The state at the start of a connection.
     fn make(&self, setup: DiscriminatorSetup<'_>) -> Box<dyn Discriminator>;
@@ -125,7 +126,7 @@ impl DiscriminatorConfig {
     pub fn never_doubts(&self) -> bool {
         each_kind!(self, J(_) => <J as DiscriminatorPart>::NEVER_DOUBTS, custom(_judge) => false)
     }
-    /// True if it is told of acknowledgments.
+    /// True if it needs acknowledgments.
     pub fn hears_acks(&self) -> bool {
         each_kind!(self, J(_) => <J as DiscriminatorPart>::HEARS_ACKS, custom(_judge) => true)
     }

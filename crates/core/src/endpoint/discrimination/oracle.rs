@@ -1,16 +1,16 @@
 //! The Oracle (eten2004 section 2.1): the sender is told which of its packets were corrupted.
 //!
-//! Notices go into a table. At a fast retransmit the table is asked for the segment: if it was
-//! corrupted, cwnd is kept and a flag says that this window of data has had no reduction yet.
-//! While the flag is set, each further lost segment of the window is asked for when it is sent
-//! again: the first without a notice is congestion, reduces cwnd and clears the flag, so that a
-//! window is answered by one reduction at most. A retransmission timeout is not affected; the
-//! table is emptied with it, since all that was outstanding is sent again and the notices of the
-//! first transmissions say nothing of the second.
+//! Notices go into a table. At a fast retransmit the sender looks up the segment: if it was
+//! corrupted, cwnd is kept and a flag is set, which means that this window of data has had no
+//! reduction yet. While the flag is set, each further lost segment of the window is looked up when
+//! it is retransmitted: the first without a notice is congestion, reduces cwnd and clears the flag,
+//! so that each window has at most one reduction. A retransmission timeout is not affected. It
+//! empties the table, since everything outstanding is sent again and the notices apply only to the
+//! first transmissions.
 //!
-//! The table is the same whether notices come straight from the link (the paper's Oracle) or in
-//! acknowledgments by way of the receiver (forward PETEN, section 3.3.5). A notice has a time,
-//! and does not exist for the sender before it.
+//! The table is the same whether notices come directly from the link (the paper's Oracle) or in
+//! acknowledgments from the receiver (forward PETEN, section 3.3.5). A notice takes effect at its
+//! time of arrival.
 
 use std::collections::VecDeque;
 
@@ -24,10 +24,10 @@ use crate::units::{Probability, Time};
 /// The table of notices and the flag.
 #[derive(Debug, Clone, Default)]
 pub struct Oracle {
-    /// Data not yet acknowledged that was corrupted: from when on this is known, and which.
+    /// Corrupted segments not yet acknowledged: the time at which this is known, and the segment.
     notices: VecDeque<(Time, u64)>,
-    /// The flag: a loss of this window was found to be corruption and nothing has reduced cwnd
-    /// since; lost segments from this one on have not been asked for.
+    /// The flag: a loss of this window was corruption and nothing has reduced cwnd since. Lost
+    /// segments from this one on have not been looked up.
     unreduced_from: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Part for Oracle {
     }];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::CorruptedPackets],
-        why: "nobody tells of corruption and every loss is congestion",
+        why: "nothing reports corruption, and every loss counts as congestion",
     }];
 }
 

@@ -1,36 +1,39 @@
-//! The level of the queue: a loss is congestion as far as more is lost at such a level of the queue
-//! than at lower ones.
+//! The level of the queue: the probability of congestion follows from how much the loss rate at
+//! this queue level exceeds that at lower levels.
 //!
-//! A queue that overflows drops while it is full, a link that corrupts does so at any length of the
-//! queue. So the loss rate of shorter queues is an estimate of what corruption takes, and what is
-//! lost beyond it at longer ones is congestion: the e and p of CETEN (eten2004, section 5), learned
-//! by the sender alone. Tests of the queue by a threshold are Veno's (Fu and Liew 2003), Spike's
-//! (Cen et al. 2003) and h2o/quicly#687's.
+//! A queue that overflows drops packets only while it is full; a link corrupts packets at any queue
+//! level. So the loss rate at shorter queues estimates corruption, and the excess at longer queues
+//! is congestion. These are e and p of CETEN (eten2004, section 5), learned by the sender alone.
+//! Veno (Fu and Liew 2003), Spike (Cen et al. 2003) and h2o/quicly#687 compare the queue with a
+//! threshold.
 //!
 //! ```text
-//! d        = RTT - RTTmin                  of the packet behind the loss, the first of the three that tell of it
-//! bins     : d up to RTTmin / 100, and each from there on a tenth longer than the one below; each counts packets n and losses
-//! e        = losses / n of the bins but one below together; what links tell, if that is more (CETEN), up to
-//!            losses / n of all bins
-//! p        = (losses + 50 e) / (n + 50) - doubt sqrt(e / n)   of the bin, the one below and the one above
-//! P(congestion) = max(0, 1 - e / p) for each loss;  1 - product of (1 - P) for those of a window
+//! d    = RTT - RTTmin    of the packet after the loss, the first of the three that reveal it
+//! bins : d up to RTTmin / 100, and each further bin a tenth longer than the one below;
+//!        each bin counts packets n and losses
+//! e    = losses / n of all bins below, except the next lower one; or the rate that links report
+//!        (CETEN), if that is larger, up to losses / n of all bins
+//! p    = (losses + 50 e) / (n + 50) - doubt sqrt(e / n)
+//!        of the bin, the one below and the one above
+//! P(congestion) = max(0, 1 - e / p) for one loss;  1 - product of (1 - P) for those of a window
 //! ```
 //!
-//! - In the two lowest bins P is 0: there is nothing to compare with.
-//! - Below the greatest RTT a full queue is no explanation. There P is 0 unless n >= 200 and losses
-//!   / n - e is more than four standard deviations of chance.
-//! - Counts fade with the packets counted, by 1/e every 500 of them, or every cwnd^2, if that is
-//!   more: the order of what a Reno sends from one cut to the next. The fewest packets that e is
-//!   taken of count as 100: without knowledge a loss in a full queue is congestion. So it is where
-//!   the queue is never shorter.
-//! - Bins are of delays and not of shares of the longest: where the rate has become ten times what
-//!   it was, a queue that is full now was hardly one before.
-//! - RTTmin is that of 60 s, RTTmax that of 30 s, both of 100 round trips at least.
-//! - What counts as a packet is an acknowledgment. Where one covers several, e and p are too
-//!   large by the same factor, which their quotient does not notice.
-//! - The losses of a window are judged one by one, the first as it is found and the others as they
-//!   are sent again. Each verdict is the part that is missing so that all cuts together, by half of
-//!   the probability each, are what the window asks for.
+//! - In the two lowest bins P is 0, since there is nothing to compare with.
+//! - Below the largest RTT the queue is not full. There P is 0 unless n >= 200 and losses / n - e is
+//!   more than four standard deviations of chance.
+//! - Counts fade by 1/e every 500 packets, or every cwnd^2, if that is more: the number of packets
+//!   that Reno sends from one cut to the next has this order. If e rests on fewer than 100 packets,
+//!   they count as 100: a loss in a full queue is congestion as long as nothing else is known,
+//!   and if the queue is never shorter.
+//! - Bins are delays, not shares of the longest delay: if the rate has risen tenfold, a queue that
+//!   is full now was hardly a queue before.
+//! - RTTmin is that of the last 60 s, RTTmax that of the last 30 s, both of at least 100 round
+//!   trips.
+//! - Each acknowledgment counts as one packet. If one covers several packets, e and p are too large
+//!   by the same factor, which cancels in their quotient.
+//! - The losses of a window are judged one by one, the first when it is found and the others when
+//!   they are retransmitted. Each verdict adds what is missing, so that the cuts of all verdicts
+//!   together (half of the probability each) equal the cut for the probability of the window.
 //! - A timeout is congestion.
 
 use core::ops::Range;
@@ -42,54 +45,53 @@ use crate::packet::CongestionHeader;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Probability};
 
-/// The lowest bin is of delays up to that share of RTTmin, each other begins at so many times where
-/// the one below does, and the highest takes what is more than a hundred times RTTmin.
+/// The lowest bin holds delays up to this share of RTTmin; each further bin begins at this multiple
+/// of the one below; and the highest also holds delays of more than a hundred times RTTmin.
 const LOWEST: f64 = 0.01;
 const STEP: f64 = 1.1;
 const BINS: usize = 98;
-/// Delays that many bins apart are as good as the same.
+/// The largest difference, in bins, of delays that count as equal.
 const ALIKE: usize = 1;
-/// Fewer packets than that in the bins below count as so many.
+/// The least number of packets in the bins below; fewer packets count as this many.
 const PRIOR: f64 = 100.0;
-/// Counts are made smaller before they are too large.
+/// The weight from which all counts are scaled down.
 const HEAVY: f64 = 1e100;
-/// So many packets more are taken to be lost as at shorter queues.
+/// Additional packets in p that are assumed to be lost at the rate of shorter queues.
 const DOUBTED: f64 = 50.0;
-/// The fewest packets by which a bin below the highest says something.
+/// The fewest packets from which a bin below the highest gives a verdict.
 const FEWEST: f64 = 200.0;
-/// Standard deviations that are no chance.
+/// Standard deviations above which a difference is significant.
 const DEVIATIONS: f64 = 4.0;
-/// How long RTTmin and RTTmax are remembered, and no less than [`ROUNDS`].
+/// The time for which RTTmin and RTTmax are remembered, at least [`ROUNDS`] round trips.
 const LEAST_SPAN: Duration = Duration::from_secs(60);
 const GREATEST_SPAN: Duration = Duration::from_secs(30);
-/// Above this a window is congested, and no further loss of it matters.
+/// The probability above which a window is congested, and its further losses do not matter.
 const CERTAIN: f64 = 0.99;
-/// Round trips that RTTmin and RTTmax are taken over at least.
+/// The fewest round trips over which RTTmin and RTTmax are taken.
 const ROUNDS: u64 = 100;
 
 /// Parameters of the level of the queue.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueLevelConfig {
-    /// Packets after which what was counted has faded to 1/e, if cwnd^2 is not more; 100 to 10^9,
-    /// 500.
+    /// Packets after which a count has faded to 1/e, if cwnd^2 is not more; 100 to 10^9, 500.
     pub memory: f64,
-    /// By so many standard deviations of chance p is taken to be less than what is seen; 0 to 10,
-    /// 0. More of it takes more from others where the path corrupts a little, and errs less where
-    /// nobody is there.
+    /// Standard deviations of chance that are subtracted from p; 0 to 10, 0. A larger value takes
+    /// more bandwidth from other flows if the path corrupts a little, and makes fewer errors if
+    /// there are no other flows.
     pub doubt: f64,
 }
 
 impl QueueLevelConfig {
-    /// As it is usually.
+    /// The default parameters.
     pub const DEFAULT: QueueLevelConfig = QueueLevelConfig { memory: 500.0, doubt: 0.0 };
 }
 
 crate::parameters! {
     QueueLevelConfig in "queue_level", "parameters of queue-level";
     memory: ValueKind::Number { least: 100.0, most: 1e9 }, "packets",
-        "after so many a count has faded to 1/e, or after cwnd^2";
+        "packets after which a count has faded to 1/e; cwnd^2 if that is more";
     doubt: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations",
-        "what of a loss rate may be chance";
+        "part of a loss rate that counts as chance";
 }
 
 /// The packets counted at one delay.
@@ -99,20 +101,20 @@ struct Bin {
     lost: f64,
 }
 
-/// Losses by the level of the queue.
+/// Losses counted by the level of the queue.
 #[derive(Debug, Clone)]
 pub struct QueueLevel {
     config: QueueLevelConfig,
     bins: Box<[Bin; BINS]>,
     least: Least<Duration>,
     greatest: Greatest<Duration>,
-    /// RTTmin as the bins have it, seconds; zero before the first RTT.
+    /// RTTmin of the bins, seconds; zero before the first RTT.
     base: f64,
-    /// The weight of a packet now: it grows, so that earlier packets count less.
+    /// The present weight of a packet, which grows so that earlier packets count less.
     weight: f64,
     /// The RTTs of the last three packets, the latest first.
     rtts: [Duration; 3],
-    /// The share of packets that links say they corrupt.
+    /// The share of corrupted packets that links report.
     told: f64,
     /// The probability that the losses of this window judged so far were all corruption.
     spared: f64,
@@ -124,7 +126,7 @@ impl Part for QueueLevel {
     const FORMS: &'static [Form<QueueLevelConfig>] = &[Form {
         words: Words {
             name: "queue-level",
-            what: "congestion as far as the loss rate is above that of shorter queues",
+            what: "the more the loss rate exceeds that of shorter queues, the likelier congestion",
             source: "Windward; eten2004 section 5 for e and p",
         },
         config: QueueLevelConfig::DEFAULT,
@@ -166,7 +168,7 @@ impl QueueLevel {
         (1 + (libm::log(waited) / libm::log(STEP)) as usize).min(BINS - 1)
     }
 
-    /// RTTmin is another: what was counted stays at the RTTs that it was counted at.
+    /// Moves the counts to the bins of a new RTTmin; each keeps its RTT.
     fn rebase(&mut self) {
         let base = self.least.get().map_or(0.0, Duration::as_secs_f64);
         if (base - self.base).abs() <= LOWEST * self.base {
@@ -175,7 +177,7 @@ impl QueueLevel {
         let before = core::mem::replace(&mut self.base, base);
         let bins = core::mem::replace(&mut *self.bins, [Bin::default(); BINS]);
         for (bin, counted) in bins.into_iter().enumerate() {
-            // The middle of what it stands for.
+            // The middle of the bin.
             let waited = if bin == 0 { 0.0 } else { libm::pow(STEP, bin as f64 - 0.5) };
             let to = &mut self.bins[self.bin_of(before * (1.0 + LOWEST * waited))];
             to.packets += counted.packets;
@@ -183,13 +185,13 @@ impl QueueLevel {
         }
     }
 
-    /// The bin of a loss: three packets tell of it, and the first is the one behind.
+    /// The bin of a loss: that of the first of the three packets that reveal it, which followed it.
     fn bin_of_loss(&self, path: &Path) -> usize {
         let [.., first] = self.rtts;
         self.bin(if first.is_zero() { path.rtt } else { first })
     }
 
-    /// Counts packets that arrived, or were lost. What was counted before fades.
+    /// Counts packets that arrived or were lost. Earlier counts fade.
     fn count(&mut self, bin: usize, packets: f64, lost: f64, cwnd: f64) {
         self.weight *= libm::exp(packets / self.config.memory.max(cwnd * cwnd));
         if self.weight > HEAVY {
@@ -204,7 +206,7 @@ impl QueueLevel {
         bin.lost += lost * self.weight;
     }
 
-    /// The counts of some bins together.
+    /// The sum of the counts of several bins.
     fn counts(&self, bins: Range<usize>) -> Bin {
         let bins = &self.bins[bins];
         let sum = |count: fn(&Bin) -> f64| bins.iter().map(count).sum::<f64>() / self.weight;
@@ -235,7 +237,7 @@ impl QueueLevel {
         if p > e { 1.0 - e / p } else { 0.0 }
     }
 
-    /// The part that a loss adds to those of its window.
+    /// The part that a loss adds to the verdicts on its window.
     fn verdict(&mut self, loss: &LossEvent) -> Probability {
         let congestion = self.congestion(self.bin_of_loss(&loss.path));
         let kept = |spared: f64| 1.0 - (1.0 - spared) / 2.0;
@@ -306,7 +308,7 @@ mod tests {
         LossEvent { path: path(rtt), seq: 7, sign, rate }
     }
 
-    /// Of each `period` packets at that RTT one is lost.
+    /// Counts packets at this RTT, one in `period` of them lost.
     fn seen(judge: &mut QueueLevel, rtt: u64, packets: u64, period: u64) {
         for n in 0..packets {
             if n % period == period - 1 {
@@ -326,7 +328,7 @@ mod tests {
         judge
     }
 
-    /// P where e and p are lost of n.
+    /// P at a long queue with `lost` of `n`, and e.
     fn expected((lost, n): (f64, f64), e: f64) -> f64 {
         1.0 - e / ((lost + 50.0 * e) / (n + 50.0))
     }
@@ -341,7 +343,7 @@ mod tests {
         let verdict = judge.judge(&loss(200)).get();
         assert!((verdict - 0.7407).abs() < 1e-4, "{verdict}");
         assert!((verdict - expected((40.0, 1001.0), 10.0 / 1001.0)).abs() < 1e-5);
-        // What is left of the window is 1 - P/2; a second loss makes 1 - (1 - (1 - P)^2) / 2 of it.
+        // 1 - P/2 of the window is left; after a second loss 1 - (1 - (1 - P)^2) / 2.
         let second = judge.judge_repair(&loss(200)).get();
         let kept = (1.0 - verdict / 2.0) * (1.0 - second / 2.0);
         assert!((kept - (1.0 + (1.0 - verdict) * (1.0 - verdict)) / 2.0).abs() < 1e-9, "{second}");
@@ -353,7 +355,7 @@ mod tests {
         judge.config.doubt = 0.0;
         judge.judge(&loss(200));
         judge.judge_repair(&loss(200));
-        // After four 0.26^4 = 0.005 is left, and no other matters.
+        // After four losses 0.26^4 = 0.005 is left, and further losses do not matter.
         judge.judge_repair(&loss(200));
         judge.judge_repair(&loss(200));
         assert_eq!(judge.unjudged_from(), None);
@@ -379,7 +381,7 @@ mod tests {
         let mut judge = judge();
         judge.on_lost(&path(200), 1);
         assert_eq!(judge.judge(&loss(200)), Probability::ONE);
-        // And in a short one never: 0.9 ms are less than 1.1 % of 100.
+        // Never congestion in a short queue: 0.9 ms are less than 1.1 % of 100 ms.
         let mut judge = self::judge();
         judge.rtts = [Duration::from_micros(100_900); 3];
         judge.on_lost(&path(100), 1);
@@ -405,31 +407,31 @@ mod tests {
 
     #[test]
     fn a_longer_queue_of_before_hides_none_of_now() {
-        // The link was ten times slower, with 1000 ms of queue, and nothing was lost.
+        // The link was ten times slower, with a queue of 1000 ms and no losses.
         let mut judge = judge();
         seen(&mut judge, 1100, 1000, u64::MAX);
         seen(&mut judge, 110, 1000, u64::MAX);
-        // Now it overflows at 100 ms: 20 of 400, where 0 of 1001 are chance up to sqrt(0.001 / 400)
-        // x 4 = 0.006.
+        // Now it overflows at 100 ms: 20 of 400 are lost. After 0 of 1001, up to 4 sqrt(0.001 /
+        // 400) = 0.006 would be chance.
         seen(&mut judge, 200, 400, 20);
         assert_eq!(judge.judge(&loss(200)), Probability::ONE);
     }
 
     #[test]
     fn what_was_seen_of_a_full_queue_is_of_it_when_a_shorter_one_is_seen() {
-        // Born in a queue of 150 to 200 ms, of which the full one drops half.
+        // A connection that begins with RTTs of 150 to 200 ms; the full queue drops half.
         let mut judge =
             QueueLevel::of(QueueLevelConfig { memory: 1e9, ..QueueLevelConfig::DEFAULT });
         seen(&mut judge, 150, 1, u64::MAX);
         seen(&mut judge, 200, 200, 2);
-        // That is a third more than the least RTT, as 133 ms are now. All but the first are of 200
-        // ms still, which was found when only the packet at 150 ms had arrived: e is 1/100.
+        // That is a third above the smallest RTT, as 133 ms are now. All but the first still count
+        // at 200 ms, which was seen when only the packet at 150 ms had arrived: e is 1/100.
         seen(&mut judge, 100, 1, u64::MAX);
         let full = judge.bin(Duration::from_millis(200));
         let lost = judge.counts(full - ALIKE..full + ALIKE + 1).lost;
         assert!((98.9..99.1).contains(&lost), "{lost}");
         assert!(judge.judge(&loss(200)).get() > 0.97);
-        // A least RTT that is hardly another moves nothing.
+        // A smallest RTT that hardly changes moves no counts.
         let path = Path { rtt: Duration::from_micros(99_500), ..path(0) };
         judge.on_ack(&AckEvent { path, ..AckEvent::default() });
         assert_eq!(judge.base, 0.1);
@@ -444,7 +446,7 @@ mod tests {
             seen(&mut judge, 200, packets, 5);
             judge.judge(&loss(200)).get()
         };
-        // A fifth is lost anywhere, which is corruption until the queue was full for 5000 packets.
+        // A fifth is lost at any level: corruption until the queue was full for 5000 packets.
         assert!(verdict(500) < 0.001);
         assert!(verdict(5000) > 0.99);
     }
@@ -462,7 +464,7 @@ mod tests {
 
     #[test]
     fn what_links_tell_is_taken_up_to_what_is_lost_in_all() {
-        // 1 % at short queues and 5 % at full ones, of 2000: 3 % in all.
+        // 1 % at short queues and 5 % at full ones, of 2000 packets: 3 % in total.
         let verdict = |survival: f64| {
             let mut judge = judge();
             seen(&mut judge, 110, 990, u64::MAX);
@@ -479,7 +481,7 @@ mod tests {
             let (verdict, expected) = (verdict(survival), expected((50.0, 1001.0), e));
             assert!((verdict - expected).abs() < 1e-5, "{survival}: {verdict} for {expected}");
         }
-        // What is no probability says nothing.
+        // An invalid probability is ignored.
         for survival in [f64::NAN, -7.0, 1.5] {
             assert_eq!(verdict(survival), verdict(1.0), "{survival}");
         }

@@ -1,22 +1,22 @@
-//! The Rate Gap Threshold, RGT (tcpwbr2003 section IV): a sender that achieves about the rate it
-//! expects, cwnd/RTTmin, sends no more than the network can carry, and its losses are errors.
+//! The Rate Gap Threshold, RGT (tcpwbr2003 section IV): a sender that achieves about the expected
+//! rate, cwnd/RTTmin, sends no more than the network can carry, so its losses are errors.
 //!
 //! ```text
 //! text:     error if  ERE >= RGT-thresh * cwnd/RTTmin
 //! printed:  error if  ERE <  RGT-thresh * cwnd/RTTmin
 //! ```
 //!
-//! The paper's text says that a large gap means congestion; its algorithm prints the opposite.
-//! The text's is the default: as printed, full queues count as errors, and a flow alone on a link
-//! without errors keeps a third of it (tcpwbr2003-readings).
+//! The paper's text says that a large gap means congestion; its printed algorithm has the opposite.
+//! The reading of the text is the default: as printed, full queues count as errors, and a flow
+//! alone on a link without errors gets a third of it (tcpwbr2003-readings).
 //!
-//! The threshold has no value in the paper. A drop-tail queue of one pipe overflows at a cwnd of
-//! two pipes, where ERE is half the expected rate: up to one half a sender does not see its own
-//! congestion (7.4 of 11 Mbit/s at 0.5), and far above one Spike stands alone (0.48 instead of
-//! 0.9 Mbit/s at 30 % errors). From 0.55 to 0.7 both ends are right for a flow alone
-//! (tcpwbr2003-rate-gap), with 0.7 down to queues of three sevenths of a pipe. Beside NewReno that
-//! is not enough: at half a pipe, without errors, such a flow takes 4 to 29 times NewReno's share
-//! (runs of 220 s).
+//! The paper gives no value for the threshold. A drop-tail queue of one pipe overflows at a cwnd of
+//! two pipes, where ERE is half the expected rate. Up to a threshold of one half a sender does not
+//! detect its own congestion (7.4 of 11 Mbit/s at 0.5); far above one only Spike has an effect
+//! (0.48 instead of 0.9 Mbit/s at 30 % errors). From 0.55 to 0.7 both cases are right for a single
+//! flow (tcpwbr2003-rate-gap), with 0.7 down to queues of three sevenths of a pipe. In competition
+//! with NewReno that is not enough: at half a pipe, without errors, such a flow takes 4 to 29 times
+//! NewReno's share (runs of 220 s).
 
 use crate::endpoint::event::Path;
 
@@ -25,29 +25,29 @@ use crate::endpoint::event::Path;
 pub struct RateGapConfig {
     /// RGT-thresh, the share of the expected rate; above zero.
     pub threshold: f64,
-    /// The side of it that means error.
+    /// The side of the threshold that means error.
     pub reading: RateGapReading,
 }
 
 /// The side of the threshold that means error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RateGapReading {
-    /// The text's: a rate near the expected one.
+    /// The paper's text: a rate near the expected one.
     #[default]
     Text,
-    /// The printed algorithm's: a rate far below the expected one.
+    /// The printed algorithm: a rate far below the expected one.
     Printed,
 }
 
 crate::words!(RateGapReading { Text = "text", Printed = "printed" });
 
 impl RateGapConfig {
-    /// The text's reading, with a threshold of our own.
+    /// The reading of the text, with a threshold chosen here.
     pub const DEFAULT: RateGapConfig =
         RateGapConfig { threshold: 0.7, reading: RateGapReading::Text };
 }
 
-/// Are losses on this path errors? Not before the first RTT, of which there is no expectation.
+/// True if losses on this path are errors. False before the first RTT, without an expected rate.
 pub(super) fn says_error(config: &RateGapConfig, path: &Path) -> bool {
     if path.min_rtt.is_zero() {
         return false;

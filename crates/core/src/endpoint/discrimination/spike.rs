@@ -7,9 +7,9 @@
 //! ```
 //!
 //! with a = 0.4 and b = 0.05, "a typical setting". Choices: a connection starts in error mode,
-//! and RTTs are those of acknowledgments of new data, as for srtt. On a path without a queue the
-//! range is that of the sender's own bursts, and Spike takes half of its errors for congestion;
-//! the clock of a TCP does not see bursts shorter than its tick (`tick`).
+//! and RTT samples come from acknowledgments of new data, as for srtt. On a path without a queue
+//! the sender's own bursts determine the range, and Spike takes half of the errors for congestion.
+//! A TCP's clock does not resolve bursts shorter than its tick (`tick`).
 
 use crate::units::Duration;
 
@@ -20,7 +20,7 @@ pub struct SpikeConfig {
     pub a: f64,
     /// Share of the range of RTTs below which it ends.
     pub b: f64,
-    /// RTTs are rounded to whole ticks of this length; zero takes them as they are.
+    /// The tick to whose multiples RTTs are rounded; zero for exact RTTs.
     pub tick: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Spike {
         Spike { config, min_rtt: Duration::MAX, max_rtt: Duration::ZERO, congestion: false }
     }
 
-    /// A new RTT sample.
+    /// Adds an RTT sample.
     pub(super) fn on_rtt(&mut self, rtt: Duration) {
         let rtt = self.in_ticks(rtt);
         self.min_rtt = self.min_rtt.min(rtt);
@@ -57,7 +57,7 @@ impl Spike {
         }
     }
 
-    /// The nearest whole number of ticks, at least one.
+    /// The RTT rounded to a whole number of ticks, at least one.
     fn in_ticks(&self, rtt: Duration) -> Duration {
         let tick = self.config.tick;
         if tick.is_zero() {

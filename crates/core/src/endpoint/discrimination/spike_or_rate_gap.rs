@@ -1,8 +1,8 @@
-//! The loss discrimination of tcpwbr2003 section IV: a loss is an error if either the Rate Gap
-//! Threshold or Spike takes it for one, and congestion if both do not. The paper found the first
-//! right at low error rates and the second at high ones.
+//! The loss discrimination of tcpwbr2003 section IV: a loss is an error if the Rate Gap Threshold
+//! or Spike takes it for one, and congestion otherwise. The paper found the former right at low
+//! error rates and the latter at high ones.
 //!
-//! A rate gap threshold far above 1, in the text's reading, leaves Spike alone.
+//! With a rate gap threshold far above 1, in the reading of the text, only Spike has an effect.
 
 use super::rate_gap::{self, RateGapConfig, RateGapReading};
 use super::spike::{Spike, SpikeConfig};
@@ -34,7 +34,7 @@ const TICK: ValueKind =
 impl Parameters for SpikeOrRateGapConfig {
     const TABLES: &'static [(&'static str, &'static str)] = &[
         ("spike", "of tcpw-br: long RTTs mean congestion"),
-        ("rate_gap", "of tcpw-br: a rate too low means congestion"),
+        ("rate_gap", "of tcpw-br: a low rate means congestion"),
     ];
     const KEYS: &'static [Parameter<Self>] = &[
         parameter!(
@@ -59,7 +59,7 @@ impl Parameters for SpikeOrRateGapConfig {
             spike.tick,
             TICK,
             "",
-            "RTTs are rounded to whole ticks; 0 is exact"
+            "length of the ticks to which RTTs are rounded; 0 for exact RTTs"
         ),
         parameter!(
             "rate_gap",
@@ -67,7 +67,7 @@ impl Parameters for SpikeOrRateGapConfig {
             rate_gap.threshold,
             ValueKind::Positive { most: 1e6 },
             "",
-            "share of the rate expected, cwnd/RTTmin"
+            "share of the expected rate, cwnd/RTTmin"
         ),
         parameter!(
             "rate_gap",
@@ -101,14 +101,14 @@ impl Part for SpikeOrRateGap {
     const FORMS: &'static [Form<SpikeOrRateGapConfig>] = &[Form {
         words: Words {
             name: "spike-or-rgt",
-            what: "an error if RTTs are short or the rate is near cwnd/RTTmin; else congestion",
+            what: "an error if RTTs are short or the rate is near cwnd/RTTmin, else congestion",
             source: "tcpwbr2003 section IV",
         },
         config: SpikeOrRateGapConfig::DEFAULT,
     }];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::Bandwidth],
-        why: "there is no rate to compare with the one expected",
+        why: "there is no rate to compare with the expected one",
     }];
 }
 

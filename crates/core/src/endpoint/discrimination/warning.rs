@@ -1,9 +1,9 @@
-//! The routers' word: TCP New Jersey (Xu, Tian and Ansari, Computer Networks 47(2), 2005, and IEEE
-//! JSAC 22(4), 2004; estcp2010, "TCP New Jersey").
+//! The congestion warning of routers: TCP New Jersey (Xu, Tian and Ansari, Computer Networks 47(2),
+//! 2005, and IEEE JSAC 22(4), 2004; estcp2010, "TCP New Jersey").
 //!
-//! A router whose average queue is long marks every packet. A loss that marked acknowledgments
-//! tell of is congestion; one that unmarked ones tell of is corruption, and only the packet is
-//! sent again.
+//! A router whose average queue is long marks every packet. A loss reported by marked
+//! acknowledgments is congestion. A loss reported by unmarked ones is corruption: the packet is
+//! retransmitted, and the window does not change.
 
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent};
@@ -11,7 +11,7 @@ use crate::packet::Flags;
 use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::units::Probability;
 
-/// Was the latest acknowledgment marked?
+/// Discriminator by the mark of the latest acknowledgment.
 #[derive(Debug, Clone, Default)]
 pub struct Warning {
     marked: bool,
@@ -22,13 +22,13 @@ impl Part for Warning {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "warning",
-            what: "a loss that an unmarked ACK tells of is corruption",
+            what: "a loss reported by an unmarked ACK is corruption",
             source: "Xu, Tian and Ansari 2005",
         },
         config: Plain,
     }];
     const NEEDS: &'static [Need] =
-        &[Need { any_of: &[Ability::Warning], why: "every loss is taken for corruption" }];
+        &[Need { any_of: &[Ability::Warning], why: "every loss counts as corruption" }];
 }
 
 impl DiscriminatorPart for Warning {

@@ -5,18 +5,18 @@
 //! N = (Expected - Actual) BaseRTT = cwnd (RTT - BaseRTT) / RTT
 //! ```
 //!
-//! Fu and Liew take the smoothed RTT; Linux (tcp_veno.c) the smallest of those since the last
-//! acknowledgment, which is the latest. `veno.rtt` chooses; the smoothed one (gain 1/8, RFC 6298,
-//! from exact samples) is the default.
+//! Fu and Liew use the smoothed RTT; Linux (tcp_veno.c) uses the smallest one since the last
+//! acknowledgment, which is the latest sample. `veno.rtt` selects; the default is the smoothed RTT
+//! (gain 1/8, RFC 6298, from exact samples).
 //!
 //! BaseRTT is the smallest RTT of the connection, as in Linux, or since the last loss:
-//! `veno.base_rtt` chooses. That Fu and Liew reset it at every loss is said of their paper, which
-//! was not at hand.
+//! `veno.base_rtt` selects. According to others Fu and Liew reset it at every loss; their paper was
+//! not available.
 
 use crate::endpoint::event::{AckEvent, Path};
 use crate::part::ValueKind;
 
-/// Which RTT the backlog is computed from.
+/// The RTT from which the backlog is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VenoRtt {
     /// The smoothed one (Fu and Liew 2003).
@@ -25,7 +25,7 @@ pub enum VenoRtt {
     Latest,
 }
 
-/// Since when BaseRTT is the smallest RTT.
+/// The event since which BaseRTT is the smallest RTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BaseRtt {
     /// The start of the connection (Linux).
@@ -50,17 +50,17 @@ crate::words!(VenoRtt { Smoothed = "smoothed", Latest = "latest" });
 crate::words!(BaseRtt { Connection = "connection", Loss = "loss" });
 
 impl BacklogConfig {
-    /// As the paper has it, BaseRTT as Linux.
+    /// The values of the paper, with BaseRTT as in Linux.
     pub const DEFAULT: BacklogConfig =
         BacklogConfig { threshold: 3.0, rtt: VenoRtt::Smoothed, base_rtt: BaseRtt::Connection };
 }
 crate::parameters! {
     BacklogConfig in "veno", "parameters of veno";
     threshold: ValueKind::Number { least: 0.0, most: 1e6 }, "packets",
-        "backlog from which a loss is congestion and growth is halved";
+        "backlog from which a loss is congestion, and growth is halved";
     rtt: ValueKind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
     base_rtt: ValueKind::Word(BaseRtt::WORDS), "",
-        "BaseRTT is the least RTT of the connection (Linux), or since the last loss";
+        "BaseRTT: smallest RTT of the connection (Linux), or since the last loss";
 }
 
 /// Veno's estimate of the backlog, for its decrease and its increase.
@@ -69,9 +69,9 @@ pub struct BacklogMeter {
     config: BacklogConfig,
     /// Seconds; zero before the first sample.
     rtt: f64,
-    /// The least sample since the last loss, seconds.
+    /// The smallest sample since the last loss, seconds.
     since_loss: f64,
-    /// Is the next sample the first since a loss?
+    /// True if the next sample is the first since a loss.
     lost: bool,
 }
 
@@ -81,7 +81,7 @@ impl BacklogMeter {
         BacklogMeter { config, rtt: 0.0, since_loss: f64::INFINITY, lost: false }
     }
 
-    /// An acknowledgment arrived.
+    /// Handles an acknowledgment.
     pub fn on_ack(&mut self, ack: &AckEvent) {
         if ack.newly_acked == 0 {
             return; // No sample.
@@ -93,12 +93,12 @@ impl BacklogMeter {
         self.lost = false;
     }
 
-    /// A loss was noticed, and judged.
+    /// Handles a loss, after it was judged.
     pub fn on_loss(&mut self) {
         self.lost = true;
     }
 
-    /// Is N at or above the threshold?
+    /// True if N is at or above the threshold.
     pub fn congested(&self, path: &Path) -> bool {
         let base = match self.config.base_rtt {
             BaseRtt::Connection => path.min_rtt.as_secs_f64(),

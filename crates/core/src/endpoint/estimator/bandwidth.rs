@@ -36,7 +36,7 @@ pub enum Bandwidth {
 }
 
 impl Bandwidth {
-    /// An estimator that has seen nothing.
+    /// An estimator without samples.
     pub fn new(kind: BandwidthKind) -> Self {
         match kind {
             BandwidthKind::Be => Bandwidth::Be(Be::default()),
@@ -45,7 +45,7 @@ impl Bandwidth {
         }
     }
 
-    /// An acknowledgment arrived.
+    /// Handles an acknowledgment.
     pub fn on_ack(&mut self, sample: &BandwidthSample) {
         match self {
             Bandwidth::Be(estimator) => estimator.on_ack(sample),
@@ -54,7 +54,7 @@ impl Bandwidth {
         }
     }
 
-    /// No acknowledgment came since the latest, and now a timer has expired.
+    /// Handles the expiry of a timer without an acknowledgment since the latest.
     pub fn on_silence(&mut self, now: Time) {
         match self {
             Bandwidth::Be(estimator) => estimator.on_silence(now),

@@ -1,11 +1,11 @@
 //! Delivery-rate samples (draft-ietf-ccwg-bbr-06, section "Delivery Rate Samples"; before it
 //! draft-cheng-iccrg-delivery-rate-estimation).
 //!
-//! Each transmission remembers how much had been delivered when it was sent, and when that was.
-//! When it is acknowledged, what was delivered since over the time that took is a sample of the
-//! rate of the path. The time is the longer of the two between which the data was sent and
-//! between which it was acknowledged, so that neither bursts of data nor compressed
-//! acknowledgments raise the rate beyond what the path can do:
+//! Each transmission stores the number of packets delivered before it was sent, and the time. When
+//! it is acknowledged, the packets delivered since divided by the elapsed time are a sample of the
+//! rate of the path. The elapsed time is the longer of the interval in which the data was sent and
+//! that in which it was acknowledged, so that neither bursts of data nor compressed acknowledgments
+//! raise the rate beyond that of the path:
 //!
 //! ```text
 //! send_elapsed = P.send_time - P.first_send_time
@@ -13,15 +13,15 @@
 //! rate         = (C.delivered - P.delivered) / max(send_elapsed, ack_elapsed)
 //! ```
 //!
-//! A sample counts as limited by the application if the sender had run out of data, with room
-//! in its window, when the packet was sent or before and that gap is not acknowledged yet.
+//! A sample counts as limited by the application if the sender had run out of data, with room in
+//! its window, when the packet was sent, or earlier and that gap is not acknowledged yet.
 //!
 //! The draft discards samples over less than the smallest round-trip time, which a spurious
-//! retransmission could give. Here a sample's packet is known to be the one acknowledged, so that
-//! ack_elapsed is never less than its round-trip time.
+//! retransmission could cause. Here the acknowledged transmission is known, so that ack_elapsed is
+//! never less than its round-trip time.
 //!
-//! Deviation: a transmission whose data turns out to have arrived by an earlier one counts as
-//! delivered once and gives no sample; the draft would count it again.
+//! Deviation: if the data of a transmission turns out to have arrived by an earlier one, it counts
+//! as delivered once and gives no sample; the draft would count it again.
 
 use std::collections::VecDeque;
 
@@ -47,14 +47,14 @@ pub struct DeliveryRate {
     delivered: u64,
     lost: u64,
     delivered_time: Time,
-    /// C.first_send_time: when the packet delivered last was sent.
+    /// C.first_send_time: the time at which the packet delivered last was sent.
     first_sent: Time,
-    /// C.app_limited: `delivered` at which the gap will have passed; 0 outside such a phase.
+    /// C.app_limited: the value of `delivered` that ends the phase; 0 outside such a phase.
     app_limited: u64,
-    /// Transmissions by number, the first of which is `base`.
+    /// Transmissions by number, beginning with `base`.
     sent: VecDeque<Sent>,
     base: u64,
-    /// The sample in the making: the newest packet delivered by the acknowledgment at hand.
+    /// The newest packet delivered by the present acknowledgment, which gives the sample.
     newest: Option<u64>,
     newly_acked: u64,
     newly_lost: u64,
@@ -63,11 +63,11 @@ pub struct DeliveryRate {
 /// A delivery-rate sample from one acknowledgment (the draft's RS). Volumes in packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RateSample {
-    /// When it arrived.
+    /// The time of its arrival.
     pub now: Time,
-    /// Packets it shows to have been delivered; at least 1.
+    /// Packets that it reports as delivered; at least 1.
     pub newly_acked: u64,
-    /// Packets it shows to be lost.
+    /// Packets found lost by it.
     pub newly_lost: u64,
     /// C.delivered: packets delivered since the start.
     pub total_delivered: u64,
@@ -75,11 +75,11 @@ pub struct RateSample {
     pub prior_delivered: u64,
     /// Packets delivered since that packet was sent.
     pub delivered: u64,
-    /// The delivery rate, packets per second; 0 where no time passed.
+    /// The delivery rate, packets per second; 0 if no time passed.
     pub rate: f64,
-    /// Did the application limit it?
+    /// True if the application limited the rate.
     pub is_app_limited: bool,
-    /// Packets in flight when the newest packet had been sent, itself included.
+    /// Packets in flight after the newest packet was sent, including itself.
     pub tx_in_flight: u64,
     /// Packets found lost since the newest packet was sent.
     pub lost: u64,
@@ -89,7 +89,7 @@ pub struct RateSample {
     pub in_flight: u64,
     /// Packets that were in flight before the acknowledgment.
     pub prior_in_flight: u64,
-    /// Is a loss of the last round trip being repaired?
+    /// True while a loss of the last round trip is being repaired.
     pub in_recovery: bool,
 }
 
@@ -98,28 +98,28 @@ pub struct RateSample {
 pub struct LostPacket {
     /// Its number.
     pub number: u64,
-    /// Packets delivered in all when it was found lost.
+    /// Total packets delivered when it was found lost.
     pub total_delivered: u64,
-    /// Packets in flight when it had been sent, itself included.
+    /// Packets in flight after it was sent, including itself.
     pub tx_in_flight: u64,
-    /// Packets found lost since it was sent, itself included.
+    /// Packets found lost since it was sent, including itself.
     pub lost: u64,
-    /// Had the application run out of data when it was sent?
+    /// True if the application had run out of data when it was sent.
     pub is_app_limited: bool,
 }
 
 impl DeliveryRate {
-    /// Is the connection limited by its application (C.app_limited)?
+    /// True if the application limits the connection (C.app_limited).
     pub fn is_app_limited(&self) -> bool {
         self.app_limited > 0
     }
 
-    /// The application has no more data although the window has room.
+    /// Begins a phase in which the application has no more data although the window has room.
     pub fn mark_app_limited(&mut self, in_flight: u64) {
         self.app_limited = (self.delivered + in_flight).max(1);
     }
 
-    /// Transmission `number` leaves when `in_flight` packets are on their way.
+    /// Records transmission `number`, sent with `in_flight` packets in flight.
     pub fn on_sent(&mut self, now: Time, number: u64, in_flight: u64) {
         if in_flight == 0 {
             self.first_sent = now;
@@ -146,7 +146,7 @@ impl DeliveryRate {
         self.sent.get(at as usize)
     }
 
-    /// Transmission `number` was delivered.
+    /// Records the delivery of transmission `number`.
     pub fn on_delivered(&mut self, now: Time, number: u64) {
         self.on_unattributed_delivery(now);
         let Some(at) = self.packet(number).map(|packet| packet.at) else { return };
@@ -156,14 +156,14 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet was delivered, nobody can say by which of its transmissions.
+    /// Records the delivery of a packet by an unknown transmission.
     pub fn on_unattributed_delivery(&mut self, now: Time) {
         self.delivered += 1;
         self.delivered_time = now;
         self.newly_acked += 1;
     }
 
-    /// Transmission `number` is lost.
+    /// Records the loss of transmission `number`.
     pub fn on_lost(&mut self, number: u64) -> Option<LostPacket> {
         self.lost += 1;
         self.newly_lost += 1;
@@ -177,8 +177,8 @@ impl DeliveryRate {
         })
     }
 
-    /// Ends an acknowledgment, or a timer: the sample, if a packet was delivered that gives one.
-    /// `oldest` is the first transmission still under way, and `in_flight` how many are.
+    /// Ends the handling of an acknowledgment or a timer. Returns the sample, if there is one.
+    /// `oldest` is the first transmission in flight, and `in_flight` their number.
     pub fn finish(
         &mut self,
         now: Time,
@@ -266,9 +266,9 @@ mod tests {
 
     #[test]
     fn compressed_acknowledgments_do_not_raise_the_rate() {
-        // Ten packets, 10 ms apart: 100 a second. Their acknowledgments come all at 200 ms but
-        // for the first, at 100 ms. Packets 2 to 10 were sent over 90 ms and acknowledged over
-        // 200 ms since 0: 10 / 0.2 = 50 a second at most, and never 9 in no time.
+        // Ten packets, 10 ms apart: 100 a second. The first acknowledgment arrives at 100 ms, all
+        // others at 200 ms. Packets 2 to 10 were sent over 90 ms and acknowledged over 200 ms since
+        // 0: at most 10 / 0.2 = 50 a second, and never 9 in zero time.
         let mut rate = DeliveryRate::default();
         for i in 0..10 {
             rate.on_sent(ms(10 * i), 1 + i, i);
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(rate.on_lost(2).map(|p| (p.tx_in_flight, p.lost)), Some((2, 2)));
         let sample = rate.finish(ms(100), 3, 3, true).expect("a sample");
         assert_eq!((sample.lost, sample.newly_lost, sample.prior_in_flight), (2, 2, 6));
-        // Sent after those were found lost: nothing is lost since.
+        // Sent after those were found lost: no losses since.
         rate.on_sent(ms(100), 7, 3);
         rate.on_delivered(ms(200), 7);
         assert_eq!(rate.finish(ms(200), 8, 2, true).expect("a sample").lost, 0);

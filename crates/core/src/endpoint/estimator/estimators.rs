@@ -1,4 +1,4 @@
-//! All estimators of one sender: those that every protocol has, and those that some ask for.
+//! All estimators of one sender: those of every protocol, and those that some protocols require.
 
 use super::{
     ArrivalCounter, Bandwidth, BandwidthKind, BandwidthSample, Counting, DeliveryRate, Karn,
@@ -8,7 +8,7 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::Path;
 use crate::units::Time;
 
-/// A bandwidth estimate and what it counts.
+/// A bandwidth estimate and its packet counter.
 #[derive(Debug)]
 struct BandwidthState {
     estimate: Bandwidth,
@@ -19,19 +19,19 @@ struct BandwidthState {
 #[derive(Debug)]
 pub struct Estimators {
     pub(in crate::endpoint) rtt: RttEstimator,
-    /// Only without timestamps, and with recovery that cannot tell transmissions apart.
+    /// Only without timestamps, and with recovery that cannot distinguish transmissions.
     karn: Option<Box<Karn>>,
-    /// Only for those who go by a bandwidth.
+    /// Only for protocols that use a bandwidth estimate.
     bandwidth: Option<Box<BandwidthState>>,
-    /// Only for controllers that ask for samples.
+    /// Only for controllers that use samples.
     pub(in crate::endpoint) delivery_rate: Option<Box<DeliveryRate>>,
 }
 
-/// The estimates that a protocol asks for.
+/// The estimates that a protocol requires.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
-    /// Do acknowledgments name transmissions, so that no RTT sample is ambiguous (RFC 9002
-    /// section 4.2)?
+    /// True if acknowledgments name transmissions, so that no RTT sample is ambiguous (RFC 9002
+    /// section 4.2).
     pub numbered: bool,
     /// A bandwidth estimate.
     pub bandwidth: Option<(BandwidthKind, Counting)>,
@@ -40,7 +40,7 @@ pub struct Asked {
 }
 
 impl Estimators {
-    /// Estimators that have seen nothing.
+    /// Estimators without samples.
     pub fn new(config: &EndpointConfig, asked: Asked) -> Self {
         Estimators {
             rtt: RttEstimator::new(
@@ -60,7 +60,7 @@ impl Estimators {
         }
     }
 
-    /// A data packet leaves.
+    /// Handles the transmission of a data packet.
     #[inline]
     pub fn on_sent(&mut self, now: Time, seq: u64, again: bool) {
         if let Some(karn) = &mut self.karn {
@@ -68,14 +68,14 @@ impl Estimators {
         }
     }
 
-    /// Does a timestamp give an RTT sample with each acknowledgment?
+    /// True if each acknowledgment gives an RTT sample by its timestamp.
     #[inline]
     pub fn times_by_timestamp(&self) -> bool {
         self.karn.is_none()
     }
 
-    /// All before `una` is acknowledged by what was sent at `timestamp`: when the packet was sent
-    /// that this gives an RTT sample of.
+    /// Handles the acknowledgment of everything before `una`, triggered by a packet sent at
+    /// `timestamp`. Returns the sending time of the packet that gives an RTT sample.
     #[inline]
     pub fn timed(&mut self, una: u64, timestamp: Time) -> Option<Time> {
         match &mut self.karn {
@@ -84,8 +84,8 @@ impl Estimators {
         }
     }
 
-    /// An acknowledgment of `newly` packets, zero for a duplicate, arrived: the bandwidth since, as
-    /// a [`Path`] has it.
+    /// Handles an acknowledgment of `newly` packets, zero for a duplicate. Returns the new
+    /// bandwidth for a [`Path`].
     #[inline]
     pub fn estimate_bandwidth(&mut self, now: Time, newly: u64, cwnd: f64) -> f64 {
         if self.bandwidth.is_some() { self.estimate(now, newly, cwnd) } else { 0.0 }
@@ -105,29 +105,29 @@ impl Estimators {
         bandwidth.estimate.rate()
     }
 
-    /// No acknowledgment came since the latest, and now a timer has expired.
+    /// Handles the expiry of a timer without an acknowledgment since the latest.
     pub fn on_silence(&mut self, now: Time) {
         if let Some(bandwidth) = &mut self.bandwidth {
             bandwidth.estimate.on_silence(now);
         }
     }
 
-    /// All outstanding packets are sent again from the start.
+    /// Handles a reset, after which all outstanding packets are retransmitted from the start.
     pub fn on_reset(&mut self) {
         if let Some(bandwidth) = &mut self.bandwidth {
             bandwidth.arrivals.on_reset();
         }
     }
 
-    /// The bandwidth estimate, as a [`Path`] has it.
+    /// The bandwidth estimate for a [`Path`].
     pub fn bandwidth(&self) -> f64 {
         self.bandwidth.as_ref().map_or(0.0, |bandwidth| bandwidth.estimate.rate())
     }
 
-    /// The path now, of whose packets `outstanding` were not acknowledged before.
+    /// The path now, with `outstanding` packets not acknowledged before.
     #[inline]
     pub fn path(&self, now: Time, outstanding: u64, cwnd: f64, bandwidth: f64) -> Path {
-        // By way of a signed number: a single instruction, and no flight is that large.
+        // The conversion of a signed number is a single instruction, and no flight exceeds it.
         let outstanding = outstanding as i64 as f64;
         Path {
             now,

@@ -1,10 +1,10 @@
-//! The least or the greatest sample over a stretch of time.
+//! The smallest or the largest sample of a sliding window of time.
 
 use std::collections::VecDeque;
 
 use crate::units::{Duration, Time};
 
-/// Candidates in order of time, each beaten by all before it.
+/// Candidates in order of time, each less extreme than all before it.
 #[derive(Debug, Clone, Default)]
 struct Candidates<T>(VecDeque<(Time, T)>);
 
@@ -21,32 +21,31 @@ impl<T: Copy> Candidates<T> {
     }
 }
 
-/// The least sample of a stretch of time.
+/// The smallest sample of a sliding window of time.
 #[derive(Debug, Clone, Default)]
 pub(in crate::endpoint) struct Least<T>(Candidates<T>);
 
 impl<T: Copy + PartialOrd> Least<T> {
-    /// `sample` was taken `now`; what is older than `span` no longer counts, the latest always
-    /// does.
+    /// Adds a sample. Samples older than `span` no longer count; the latest always does.
     pub(in crate::endpoint) fn update(&mut self, now: Time, sample: T, span: Duration) {
         self.0.update(now, sample, span, |old| *old < sample);
     }
-    /// The least; `None` before the first sample.
+    /// The smallest sample; `None` before the first.
     pub(in crate::endpoint) fn get(&self) -> Option<T> {
         self.0.0.front().map(|(_, sample)| *sample)
     }
 }
 
-/// The greatest sample of a stretch of time.
+/// The largest sample of a sliding window of time.
 #[derive(Debug, Clone, Default)]
 pub(in crate::endpoint) struct Greatest<T>(Candidates<T>);
 
 impl<T: Copy + PartialOrd> Greatest<T> {
-    /// As [`Least::update`].
+    /// See [`Least::update`].
     pub(in crate::endpoint) fn update(&mut self, now: Time, sample: T, span: Duration) {
         self.0.update(now, sample, span, |old| *old > sample);
     }
-    /// The greatest; `None` before the first sample.
+    /// The largest sample; `None` before the first.
     pub(in crate::endpoint) fn get(&self) -> Option<T> {
         self.0.0.front().map(|(_, sample)| *sample)
     }

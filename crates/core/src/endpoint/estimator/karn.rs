@@ -1,10 +1,10 @@
 //! RTT samples without timestamps: Karn's algorithm (Karn and Partridge, SIGCOMM 1987; RFC 6298
 //! sections 3 and 5).
 //!
-//! One packet at a time is timed, from its sending to the acknowledgment that covers it. A
-//! retransmission makes acknowledgments ambiguous: it ends the timing of whatever is timed, as
-//! in BSD and ns-2, and is not timed itself. So the back-off of the timeout, which a sample ends,
-//! lasts until a packet that was sent once is acknowledged.
+//! One packet at a time is timed, from its transmission to the acknowledgment that covers it. A
+//! retransmission makes acknowledgments ambiguous: it ends the present measurement, as in BSD and
+//! ns-2, and is not timed itself. So the back-off of the timeout, which a sample ends, lasts until
+//! a packet that was sent once is acknowledged.
 
 use crate::units::Time;
 
@@ -15,7 +15,7 @@ pub struct Karn {
 }
 
 impl Karn {
-    /// Packet `seq` was sent, for the first time or again.
+    /// Handles the transmission of packet `seq`, for the first time or again.
     pub fn on_sent(&mut self, now: Time, seq: u64, again: bool) {
         if again {
             self.timed = None;
@@ -24,7 +24,8 @@ impl Karn {
         }
     }
 
-    /// All before `una` is acknowledged: when the packet was sent that this gives a sample of.
+    /// Handles the acknowledgment of everything before `una`. Returns the sending time of the timed
+    /// packet, if this gives a sample.
     pub fn on_ack(&mut self, una: u64) -> Option<Time> {
         self.timed.take_if(|(seq, _)| *seq < una).map(|(_, sent)| sent)
     }

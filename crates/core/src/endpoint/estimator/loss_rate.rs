@@ -1,18 +1,18 @@
 //! LEAST: the loss rate of a connection (Allman, Eddy, Ostermann: "Estimating loss rates with
 //! TCP", ACM Performance Evaluation Review 31(3), 2003; used by eten2004 section 4.2).
 //!
-//! Retransmissions over-estimate losses, because a timeout sends again what has arrived. Each of
-//! those needless copies reaches the receiver as a duplicate, and DSACK (RFC 2883) tells the
-//! sender of it. What is left was lost:
+//! Retransmissions over-estimate losses, because a timeout retransmits packets that have arrived.
+//! Each of these needless copies reaches the receiver as a duplicate, which DSACK (RFC 2883)
+//! reports to the sender. The remaining retransmissions are losses:
 //!
 //! ```text
 //! p  =  (retransmissions - duplicates reported by DSACK) / packets sent
 //! ```
 //!
-//! The estimate is cumulative over the connection, as in the paper: a rate over the life of a
-//! connection is what it defines, and CETEN compares it with a rate that the network knows over
-//! a long time. A lost acknowledgment loses its DSACK and leaves p too high by one loss; the last
-//! retransmissions before an estimate may still prove needless.
+//! The estimate is cumulative over the connection, as in the paper, which defines a rate over the
+//! life of a connection; CETEN compares it with a long-term rate of the network. A lost
+//! acknowledgment loses its DSACK and makes p too high by one loss; the last retransmissions before
+//! an estimate may still turn out to be needless.
 
 /// The counters of LEAST.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,12 +31,12 @@ impl LossRate {
         self.rate(self.lost())
     }
 
-    /// p when a loss has just been noticed whose retransmission is not counted yet: never 0.
+    /// p including a new loss whose retransmission is not counted yet; never 0.
     pub fn with_one_more(&self) -> f64 {
         self.rate(self.lost() + 1)
     }
 
-    /// Packets lost, as far as is known. Packets that the network doubles could make it negative.
+    /// Packets lost, as far as known; at least 0, even if the network duplicates packets.
     fn lost(&self) -> u64 {
         self.retransmissions.saturating_sub(self.duplicates)
     }

@@ -1,8 +1,8 @@
 //! Estimators of the path, from acknowledgments.
 //!
-//! They stand apart from the axes. Each is updated once per acknowledgment, before anything is
-//! decided, and the axes read the result as a [`super::event::Path`] and never write it. A part
-//! that alone needs a quantity (a jitter ratio, a loss rate) keeps it itself.
+//! Estimators are separate from the axes. Each is updated once per acknowledgment, before any
+//! decision. The axes read the results as a [`super::event::Path`] and never write them. A quantity
+//! that only one part needs (such as a jitter ratio) is kept by that part.
 
 mod backlog;
 mod bandwidth;
@@ -26,13 +26,13 @@ pub use rtt_floor::RttFloor;
 
 use crate::units::{Duration, Time};
 
-/// An acknowledgment as bandwidth estimators see it.
+/// The input of a bandwidth estimator for one acknowledgment.
 #[derive(Debug, Clone, Copy)]
 pub struct BandwidthSample {
-    /// When it arrived.
+    /// The time of its arrival.
     pub now: Time,
-    /// Packets that the acknowledgment shows to have arrived: those it acknowledges cumulatively
-    /// and did not announce by duplicates before, or 1 for a duplicate.
+    /// Packets that it reports as arrived: those it acknowledges cumulatively and that duplicates
+    /// did not announce before, or 1 for a duplicate.
     pub arrived: u64,
     /// The latest RTT sample; zero before the first.
     pub rtt: Duration,
@@ -47,19 +47,20 @@ pub struct BandwidthSample {
 /// The part of a cumulative acknowledgment that duplicates are taken to have announced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// All but the hole: each packet counts once, "properly", as tcpwbr2003 section II has it.
+    /// All except the hole: each packet counts once, "properly", as in tcpwbr2003 section II.
     #[default]
     Exact,
-    /// All of it if they are as many, as in the procedure AckedCount (Casetti et al. 2001, section
-    /// 2.3; Linux, westwood_acked_count), although the first of the packets, the hole, caused no
-    /// duplicate. Each hole beyond the first in a window counts one packet twice.
+    /// All of it if there were enough duplicates, as in the procedure AckedCount (Casetti et al.
+    /// 2001, section 2.3; Linux, westwood_acked_count), although the first of the packets, the
+    /// hole, caused no duplicate. Each hole beyond the first in a window counts one packet twice.
     AckedCount,
 }
 crate::words!(Counting { Exact = "exact", AckedCount = "acked-count" });
 
-/// Counts what each acknowledgment shows to have arrived (Casetti et al. 2001, section 2.3): a
-/// duplicate stands for one packet, and a cumulative acknowledgment for what it covers less what
-/// duplicates stood for. Retransmissions and lost duplicates make it an estimate.
+/// Counter of the packets that each acknowledgment reports as arrived (Casetti et al. 2001, section
+/// 2.3): a duplicate stands for one packet, and a cumulative acknowledgment for the packets it
+/// covers minus those that duplicates stood for. With retransmissions and lost duplicates the count
+/// is an estimate.
 #[derive(Debug, Clone)]
 pub struct ArrivalCounter {
     counting: Counting,
@@ -67,20 +68,20 @@ pub struct ArrivalCounter {
 }
 
 impl ArrivalCounter {
-    /// A counter that has seen nothing.
+    /// A counter without acknowledgments.
     pub fn new(counting: Counting) -> Self {
         ArrivalCounter { counting, announced: 0 }
     }
 
-    /// Packets that an acknowledgment of `newly` packets shows to have arrived; 0 for a
-    /// duplicate.
+    /// Handles an acknowledgment of `newly` packets, 0 for a duplicate. Returns the packets that it
+    /// reports as arrived.
     pub fn on_ack(&mut self, newly: u64) -> u64 {
         if newly == 0 {
             self.announced += 1;
             return 1;
         }
         if newly == 1 {
-            // Nothing was jumped over: in order, or the hole that keeps others back.
+            // No packet was skipped: data in order, or the hole before announced packets.
             return 1;
         }
         let most = match self.counting {
@@ -92,7 +93,7 @@ impl ArrivalCounter {
         (newly - known).max(1)
     }
 
-    /// The count of announced packets begins anew: what is outstanding is sent again.
+    /// Resets the count of announced packets, since all outstanding packets are retransmitted.
     pub fn on_reset(&mut self) {
         self.announced = 0;
     }

@@ -15,20 +15,19 @@ pub struct RttEstimator {
     ceiling: Duration,
     srtt: Duration,
     rttvar: Duration,
-    /// The timeout without its floor, by what is known: it is asked for more often than that
-    /// changes.
+    /// The timeout without its floor. Cached because it is read more often than it changes.
     probe_timeout: Duration,
     latest: Duration,
     min_rtt: Duration,
     /// The ticks of the latest sample's two instants.
     ticks: [Tick; 2],
     backoff: u32,
-    /// Was there a sample?
+    /// True after the first sample.
     sampled: bool,
 }
 
-/// One tick of a coarse clock, by its beginning. Instants come close together, so that the same
-/// tick serves many of them and spares a division each.
+/// One tick of a coarse clock, by its beginning. Successive instants often fall into the same tick,
+/// which saves a division for each of them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tick(Time);
 
@@ -36,7 +35,7 @@ impl Tick {
     /// The beginning of the tick in which `time` falls.
     #[inline]
     fn floor(&mut self, time: Time, granularity: Duration) -> Time {
-        // A sample before it wraps, and so is not in it either.
+        // For an instant before the tick the difference wraps, so that it is not in the tick.
         if time.as_ps().wrapping_sub(self.0.as_ps()) >= granularity.as_ps() {
             self.0 = time.floor_to(granularity);
         }
@@ -67,8 +66,9 @@ impl RttEstimator {
         }
     }
 
-    /// A packet sent at `sent` was acknowledged at `now`. A timestamp tells retransmissions
-    /// apart, so every sample counts and ends the back-off (RFC 6298 section 5, Karn).
+    /// Adds the sample of a packet sent at `sent` and acknowledged at `now`. A timestamp
+    /// distinguishes retransmissions, so every sample counts and ends the back-off (RFC 6298
+    /// section 5, Karn).
     #[inline]
     pub fn on_sample(&mut self, sent: Time, now: Time) {
         let (sent_tick, now_tick) = {
@@ -110,7 +110,7 @@ impl RttEstimator {
         self.min_rtt
     }
 
-    /// The mean deviation from it; zero before the first sample.
+    /// The mean deviation from the smoothed RTT; zero before the first sample.
     pub fn rttvar(&self) -> Duration {
         self.rttvar
     }
@@ -121,12 +121,12 @@ impl RttEstimator {
         self.probe_timeout.max(self.floor).min(self.ceiling)
     }
 
-    /// The bound that back-off does not pass.
+    /// The upper bound of the backed-off timeout.
     pub fn ceiling(&self) -> Duration {
         self.ceiling
     }
 
-    /// The timeout in force.
+    /// The present timeout, including back-off.
     #[inline]
     pub fn rto(&self) -> Duration {
         let base = self.base_rto();
@@ -148,7 +148,7 @@ impl RttEstimator {
         doubled.min(self.ceiling)
     }
 
-    /// A timer expired: double the timeout until the next sample.
+    /// Doubles the timeout until the next sample, since a timer expired.
     pub fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(16);
     }

@@ -1,5 +1,5 @@
-//! The lowest RTT of a recent stretch of time, for start-ups and controllers that ask whether the
-//! queue is empty now and not whether it ever was.
+//! The smallest RTT of a recent interval, for start-ups and controllers that need to know whether
+//! the queue is empty now.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use crate::units::{Duration, Time};
 /// The smallest sample of a sliding window of time.
 #[derive(Debug, Clone, Default)]
 pub struct RttFloor {
-    /// Samples of which none before is smaller: of rising RTT, in order of time.
+    /// Samples in order of time, of rising RTT: no later sample is smaller.
     candidates: VecDeque<(Time, Duration)>,
 }
 
 impl RttFloor {
-    /// `rtt` was sampled at `now`; what was sampled more than `span` before counts no more.
+    /// Adds a sample. Samples older than `span` no longer count.
     pub fn add(&mut self, now: Time, rtt: Duration, span: Duration) {
         while self.candidates.back().is_some_and(|(_, known)| *known >= rtt) {
             self.candidates.pop_back();
@@ -24,7 +24,7 @@ impl RttFloor {
         }
     }
 
-    /// The smallest of them; zero before the first.
+    /// The smallest sample; zero before the first.
     pub fn get(&self) -> Duration {
         self.candidates.front().map_or(Duration::ZERO, |(_, rtt)| *rtt)
     }

@@ -1,5 +1,5 @@
-//! Explicit transport error notification at the two ends (eten2004 section 3.3); its words are in
-//! `notification`.
+//! Explicit transport error notification at the two ends (eten2004 section 3.3); `notification` has
+//! its types.
 
 use super::notification::{CorruptionLog, Direction, Granularity, Notification};
 use super::{Feedback, FeedbackPart};
@@ -19,11 +19,11 @@ impl Parameters for Notification {
         direction,
         ValueKind::Word(Direction::WORDS),
         "",
-        "way of notices of corruption"
+        "direction of notices of corruption"
     )];
 }
 
-/// The state of a receiver that learns of corruption.
+/// The state of a receiver that reports corruption.
 #[derive(Debug)]
 pub struct Corruption {
     notification: Notification,
@@ -32,7 +32,7 @@ pub struct Corruption {
 
 const SOURCE: &str = "eten2004 sections 3.3, 4.1";
 
-/// In the words of ETEN's taxonomy: locus, granularity, band and direction.
+/// A form described by ETEN's taxonomy: locus, granularity, band and direction.
 const fn form(
     granularity: Granularity,
     direction: Direction,
@@ -52,7 +52,7 @@ impl Part for Corruption {
             Granularity::PerPacket,
             Direction::Forward,
             "corrupted-forward",
-            "hop-by-hop, per packet, in-band, forward: damaged packets go on, ACKs name them",
+            "hop-by-hop, per packet, in-band, forward: damaged packets are forwarded, ACKs name them",
         ),
         form(
             Granularity::PerPacket,

@@ -1,5 +1,5 @@
-//! ESTCP's phase and g: in a field of their own (estcp2010, "Implementation of ESTCP"), or in the
-//! two ECN bits (Fig. 4). The receiver echoes what the latest packet brought.
+//! ESTCP's phase and g: in a separate field (estcp2010, "Implementation of ESTCP"), or in the two
+//! ECN bits (Fig. 4). The receiver echoes the values of the latest packet.
 
 use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
@@ -11,8 +11,8 @@ use crate::units::{Duration, Time};
 /// The parameters of `estcp-ecn`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EstcpConfig {
-    /// Packets that the marking share of the phase before counts for while a phase is young; also
-    /// the packets to hear before g is first believed. At least 1. Not in the paper.
+    /// The weight, in packets, of the marking share of the previous phase at the begin of a phase;
+    /// also the packets required before the first estimate of g. At least 1. Not in the paper.
     pub prior: f64,
 }
 
@@ -24,7 +24,7 @@ impl EstcpConfig {
 crate::parameters! {
     EstcpConfig in "estcp", "parameters of estcp-ecn";
     prior: ValueKind::Number { least: 1.0, most: 1e6 }, "packets",
-        "what the last phase's marks count for";
+        "weight of the last phase's marks";
 }
 
 /// The ideal signalling field.
@@ -59,7 +59,7 @@ impl Part for Bits {
     const FORMS: &'static [Form<EstcpConfig>] = &[Form {
         words: Words {
             name: "phase+g in ECN",
-            what: "two bits: parity of the phase, and a mark whose share tells g; ACKs echo them",
+            what: "two bits: parity of the phase, and a mark whose share encodes g; ACKs echo them",
             source: "estcp2010 figure 4",
         },
         config: EstcpConfig::DEFAULT,
@@ -69,7 +69,7 @@ impl Part for Bits {
     }
 }
 
-/// The field before any controller has written into it.
+/// The field before any traffic controller has written into it.
 pub(crate) const UNWRITTEN: CongestionHeader =
     CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
 

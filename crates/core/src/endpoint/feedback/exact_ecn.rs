@@ -1,5 +1,5 @@
-//! ECN with an echo of each mark as it came (RFC 8257 section 3.2). All data is ECN-capable,
-//! retransmissions included (RFC 8311 section 4.3 allows it; Linux does so).
+//! ECN with an exact echo of each mark (RFC 8257 section 3.2). All data is ECN-capable, including
+//! retransmissions (RFC 8311 section 4.3 allows it; Linux does so).
 
 use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
@@ -19,7 +19,7 @@ impl Part for ExactEcn {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "exact-ecn",
-            what: "ECN on every data packet; the receiver echoes each mark as it came",
+            what: "ECN on every data packet; the receiver echoes each mark exactly",
             source: "RFC 8257 section 3.2",
         },
         config: Plain,

@@ -7,7 +7,7 @@ use crate::packet::{Flags, Packet};
 use crate::part::{Ability, Form, Part, Plain, Words};
 use crate::units::{Duration, Time};
 
-/// Was a packet flagged since the last acknowledgment?
+/// The receiver's half: whether a packet was flagged since the last acknowledgment.
 #[derive(Debug, Default)]
 pub struct Flag {
     flagged: bool,

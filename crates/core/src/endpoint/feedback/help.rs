@@ -1,8 +1,8 @@
-//! Whatever help there is on the way: XTCP's flag on every packet, and by turns the headers of XCP,
-//! of ESTCP and of CETEN, since a packet has room for one.
+//! Help of any kind from routers: every packet carries XTCP's flag, and the headers of XCP, ESTCP
+//! and CETEN take turns, since a packet has room for one header.
 //!
-//! A path without routers that know them echoes each header as it was sent, which says so. A
-//! controller that is answered by one of them asks for that one alone ([`Controller::announce`]).
+//! If no router on the path knows a header, its echo is unchanged. A controller that receives
+//! feedback of one kind requests only that kind ([`Controller::announce`]).
 //!
 //! | packet number modulo 4 | header |
 //! | --- | --- |
@@ -11,8 +11,8 @@
 //! | 2 | survival probability (eten2004 section 4.1) |
 //! | 3 | none |
 //!
-//! XCP's routers divide what they grant among the packets that ask, so that a quarter of them is
-//! granted all of it.
+//! XCP's routers divide their grants among the packets that request them, so that the quarter of
+//! the packets with XCP's header receives all of the grants.
 //!
 //! [`Controller::announce`]: crate::endpoint::window::Controller::announce
 
@@ -25,14 +25,14 @@ use crate::packet::{CongestionHeader, Packet};
 use crate::part::{Ability, Form, Part, Plain, Words};
 use crate::units::{Duration, Time};
 
-/// The receiver's half: what it owes of each header.
+/// The receiver's half: the pending echo of each header.
 #[derive(Debug)]
 pub struct Help {
     flag: Flag,
     xcp: Xcp,
-    /// ESTCP's field, and the survival probability, as they came last.
+    /// The latest field of ESTCP, and the latest survival probability.
     latest: [CongestionHeader; 2],
-    /// Which of these two is first to be echoed.
+    /// The index of the one to echo first.
     turn: usize,
 }
 
@@ -41,7 +41,7 @@ impl Part for Help {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "help",
-            what: "XTCP's flag, and by turns the headers of XCP, ESTCP and CETEN; ECN where a \
+            what: "XTCP's flag, and in turn the headers of XCP, ESTCP and CETEN; ECN if a \
                 scenario asks for it",
             source: "lr2008 section 3.2; draft-falk-xcp-spec-03 section 2; estcp2010; eten2004 \
                 section 4.1",
@@ -86,7 +86,7 @@ impl Feedback for Help {
             _ => {}
         }
     }
-    /// The changes that XCP's routers granted come first: they are a sum that must be complete.
+    /// Writes the changes that XCP's routers granted first, since their sum must be complete.
     #[inline]
     fn write(&mut self, ack: &mut Packet) {
         self.flag.write(ack);
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(estcp, estcp::UNWRITTEN);
         assert_eq!(survival, CongestionHeader::Survival { probability: 1.0 });
         assert_eq!(none, CongestionHeader::None);
-        // Before the first RTT sample XCP's routers are asked for nothing.
+        // Before the first RTT sample nothing is requested from XCP's routers.
         let mut packet = Packet { packet_seq: 4, ..Packet::default() };
         Help::stamp(&Plain, &mut packet, Duration::ZERO, 10.0);
         assert_eq!(packet.header, CongestionHeader::None);

@@ -1,9 +1,9 @@
-//! The L4S identifier with an echo of each mark as it came (RFC 9331 section 4: ECT(1) on all data,
-//! and accurate ECN feedback). Routers are asked for nothing: a queue that knows L4S, as dualpi2,
-//! marks early and often, and any other treats ECT(1) as it treats ECT(0) or not at all.
+//! The L4S identifier with an exact echo of each mark (RFC 9331 section 4: ECT(1) on all data, and
+//! accurate ECN feedback). No router support is required: a queue with L4S, such as dualpi2, marks
+//! early and often; any other queue treats ECT(1) as ECT(0), or ignores it.
 //!
-//! The receiver tells of every packet whether it was marked, as with RFC 8257; the counters of
-//! AccECN (draft-ietf-tcpm-accurate-ecn) would tell the same with fewer acknowledgments.
+//! The receiver reports for every packet whether it was marked, as in RFC 8257; the counters of
+//! AccECN (draft-ietf-tcpm-accurate-ecn) would report the same with fewer acknowledgments.
 
 use super::exact_ecn::ExactEcn;
 use super::{Feedback, FeedbackPart};
@@ -21,7 +21,7 @@ impl Part for L4s {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "l4s",
-            what: "ECT(1) on every data packet; the receiver echoes each mark as it came",
+            what: "ECT(1) on every data packet; the receiver echoes each mark exactly",
             source: "RFC 9331 section 4",
         },
         config: Plain,

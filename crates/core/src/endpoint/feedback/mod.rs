@@ -30,42 +30,43 @@ use crate::part::{Part, axis, behaviour};
 use crate::units::{Duration, Time};
 
 behaviour! {
-    /// The receiver's half of a kind of feedback at work; the sender's has no state.
+    /// The receiver's half of a kind of feedback, for one connection; the sender's half has no
+    /// state.
     pub trait Feedback: Debug {
-        /// A data packet arrived.
+        /// Handles a data packet.
         @forward(inline)
         fn on_data(&mut self, now: Time, packet: &Packet) = ();
-        /// True if a delayed acknowledgment must be sent before `packet` is taken in, because its
+        /// True if a delayed acknowledgment must be sent before `packet` is handled, because its
         /// mark differs (RFC 8257 section 3.2).
         @forward(inline)
         fn turns(&self, packet: &Packet) -> bool = false;
-        /// A data packet arrived of which only the header is intact.
+        /// Handles a data packet of which only the header is intact.
         fn on_corrupted(&mut self, packet: &Packet) = ();
-        /// Writes the echo into an acknowledgment, which has no congestion header before.
+        /// Writes the echo into an acknowledgment without a congestion header.
         fn write(&mut self, ack: &mut Packet) = ();
     }
     impl for FeedbackState, by each;
 }
 
-/// A kind of feedback of this crate: the sender's half, and the facts about it that hold before
-/// there is a connection.
+/// A kind of feedback of this crate: the sender's half, and its properties that do not depend on a
+/// connection.
 pub trait FeedbackPart: Part + Feedback + Sized {
-    /// True if it handles ECN marks itself. If not, the receiver echoes each until the sender
-    /// reports a reduced window (RFC 3168 section 6.1.3).
+    /// True if it handles ECN marks itself. Otherwise the receiver echoes each mark until the
+    /// sender reports a reduced window (RFC 3168 section 6.1.3).
     const ECHOES_MARKS: bool = false;
-    /// True if data packets carry a header of it ([`FeedbackPart::stamp`]).
+    /// True if data packets carry its header ([`FeedbackPart::stamp`]).
     const STAMPS: bool = true;
 
-    /// The feedback that it asks of the routers on its path.
+    /// The feedback that it requires of the routers on its path.
     fn router(_config: &Self::Config) -> RouterKind {
         RouterKind::Any
     }
-    /// The news of corruption that it asks of notifiers, if any.
+    /// The notices of corruption that it requires of notifiers, if any.
     fn notification(_config: &Self::Config) -> Option<Notification> {
         None
     }
-    /// Completes the header of a data packet sent with a window of `window` packets, which has no
-    /// congestion header before.
+    /// Writes the header of a data packet without a congestion header, sent with a window of
+    /// `window` packets.
     #[inline]
     fn stamp(_config: &Self::Config, _packet: &mut Packet, _srtt: Duration, _window: f64) {}
     /// The receiver's half at the start of a connection.
@@ -94,19 +95,19 @@ axis! {
 }
 
 impl FeedbackConfig {
-    /// True if it handles ECN marks itself, or has none to handle.
+    /// True if it handles ECN marks itself.
     pub fn echoes_marks(&self) -> bool {
         each_kind!(self, S(_) => <S as FeedbackPart>::ECHOES_MARKS)
     }
-    /// True if data packets carry a header of it.
+    /// True if data packets carry its header.
     pub fn stamps(&self) -> bool {
         each_kind!(self, S(_) => <S as FeedbackPart>::STAMPS)
     }
-    /// The feedback that it asks of the routers on its path.
+    /// The feedback that it requires of the routers on its path.
     pub fn router(&self) -> RouterKind {
         each_kind!(self, S(config) => <S as FeedbackPart>::router(config))
     }
-    /// The news of corruption that it asks of notifiers, if any.
+    /// The notices of corruption that it requires of notifiers, if any.
     pub fn notification(&self) -> Option<Notification> {
         each_kind!(self, S(config) => <S as FeedbackPart>::notification(config))
     }
@@ -118,7 +119,7 @@ impl FeedbackConfig {
     }
 }
 
-/// The echo that a receiver owes the sender with its next acknowledgment.
+/// The echo that a receiver sends with its next acknowledgment.
 #[derive(Debug)]
 pub struct Echo {
     half: FeedbackState,
@@ -128,20 +129,20 @@ pub struct Echo {
 }
 
 impl Echo {
-    /// The receiver's half of a protocol with that feedback.
+    /// The receiver's half of a protocol with this feedback.
     pub fn new(feedback: &FeedbackConfig, endpoint: &EndpointConfig) -> Self {
         let half = feedback.make(endpoint);
         Echo { half, classic: !feedback.echoes_marks(), marked: false }
     }
 
-    /// A data packet arrived.
+    /// Handles a data packet.
     pub fn on_data(&mut self, now: Time, packet: &Packet) {
         self.half.on_data(now, packet);
         self.note_mark(packet.flags);
     }
 
-    /// A data packet arrived, and becomes its own acknowledgment: [`Echo::on_data`] and
-    /// [`Echo::write`] in one.
+    /// Handles a data packet that becomes its own acknowledgment: [`Echo::on_data`] and
+    /// [`Echo::write`] in one call.
     #[inline]
     pub fn answer(&mut self, now: Time, packet: &mut Packet) {
         let flags = packet.flags;
@@ -157,7 +158,7 @@ impl Echo {
         }
     }
 
-    /// Takes note of the flags of a data packet (RFC 3168 section 6.1.3).
+    /// Handles the flags of a data packet (RFC 3168 section 6.1.3).
     #[inline]
     fn note_mark(&mut self, flags: Flags) {
         const NEWS: Flags = Flags::CONGESTION_EXPERIENCED.with(Flags::WINDOW_REDUCED);
@@ -173,7 +174,7 @@ impl Echo {
         self.half.turns(packet)
     }
 
-    /// A data packet arrived of which only the header is intact.
+    /// Handles a data packet of which only the header is intact.
     pub fn on_corrupted(&mut self, packet: &Packet) {
         self.half.on_corrupted(packet);
     }

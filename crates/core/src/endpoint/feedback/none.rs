@@ -1,10 +1,10 @@
-//! No feedback beyond the acknowledgment (RFC 5681), or classic ECN where it is negotiated.
+//! No feedback beyond the acknowledgment (RFC 5681), or classic ECN if it is negotiated.
 
 use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, Words};
 
-/// Nothing to echo.
+/// The receiver's half, without an echo.
 #[derive(Debug)]
 pub struct NoFeedback;
 
@@ -13,7 +13,7 @@ impl Part for NoFeedback {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "none",
-            what: "nothing beyond the acknowledgment, or ECN where a scenario asks for it",
+            what: "nothing beyond the acknowledgment, or ECN if a scenario sets it",
             source: "RFC 5681, RFC 3168",
         },
         config: Plain,

@@ -1,47 +1,48 @@
-//! Explicit transport error notification: the words of eten2004 section 3.3 for how the sender
-//! hears of corruption, and the receiver's part in it.
+//! Explicit transport error notification: the taxonomy of eten2004 section 3.3 for the ways in
+//! which a sender learns of corruption, and the receiver's part in it.
 //!
-//! The notifiers are the far ends of links ([`crate::network::NotifierConfig`]), so the locus is
-//! hop-by-hop: any link on the way may have one, and those that have none are passed over. What
-//! they do is deterministic; whether the sender's answer is, is a matter of discrimination.
+//! Notifiers are the far ends of links ([`crate::network::NotifierConfig`]), so the locus is
+//! hop-by-hop: any link on the path may have a notifier, and links without one send no notices.
+//! Notices are deterministic; the response of the sender depends on its discriminator.
 //!
-//! | | forward: in-band, the receiver echoes | backward: out-of-band, straight to the sender |
+//! | | forward: in-band, the receiver echoes | backward: out-of-band, directly to the sender |
 //! |---|---|---|
-//! | per packet (PETEN) | the damaged packet goes on, its header intact; ACKs name it | the Oracle of section 2.1 |
+//! | per packet (PETEN) | the damaged packet is forwarded, its header intact; ACKs name it | the Oracle of section 2.1 |
 //! | cumulative (CETEN) | survival probability in the header, section 4.1 | the notifier sends its rate |
 //!
-//! What the paper leaves open and is chosen here: an acknowledgment names the three segments
-//! that arrived corrupted last, as long as they are missing, so that a lost acknowledgment loses
-//! no notice (RFC 2018 does so with SACK blocks); a corrupted packet causes no acknowledgment of
-//! its own. Out-of-band messages take no time and are never lost, as those of the paper's Oracle;
-//! a cumulative notifier sends one per flow at most every [`REPORT_INTERVAL`].
+//! Choices where the paper is silent:
+//! - An acknowledgment names the three segments that were corrupted last, as long as they are
+//!   missing, so that the loss of an acknowledgment loses no notice (as with SACK blocks, RFC
+//!   2018). A corrupted packet does not cause an acknowledgment.
+//! - Out-of-band messages take no time and are never lost, as with the paper's Oracle. A cumulative
+//!   notifier sends at most one per flow every [`REPORT_INTERVAL`].
 
 use crate::packet::{CongestionHeader, NO_SEQ, Packet};
 use crate::units::{Duration, Probability, Time};
 
-/// How often at most a cumulative notifier reports to one flow out of band. The paper leaves the
-/// time scale open; a tenth of a second is about an RTT of its links.
+/// The shortest interval between out-of-band reports of a cumulative notifier to one flow. The
+/// paper leaves the time scale open; a tenth of a second is about an RTT of its links.
 pub const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The news of notifiers to a sender, and their way.
+/// The kind and direction of the notices that a sender receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notification {
-    /// Single packets or rates.
+    /// Notices of single packets or of rates.
     pub granularity: Granularity,
-    /// By way of the receiver or straight back.
+    /// Notices through the receiver or directly to the sender.
     pub direction: Direction,
 }
 
-/// Section 3.3.3.
+/// The granularity of notices (section 3.3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granularity {
-    /// PETEN: which packets were corrupted.
+    /// PETEN: the packets that were corrupted.
     PerPacket,
-    /// CETEN: how many of all packets are.
+    /// CETEN: the share of packets that are corrupted.
     Cumulative,
 }
 
-/// Section 3.3.5; with it goes the band of section 3.3.4.
+/// The direction of notices (section 3.3.5), which determines the band (section 3.3.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// In-band, in the headers of data, echoed by the receiver.
@@ -50,11 +51,11 @@ pub enum Direction {
     Backward,
 }
 
-/// What a notifier tells a sender out of band. Simulated links may know of a packet before it is
-/// at their end: nothing of a notice may be used before its time.
+/// A message of a notifier to a sender, out of band. Simulated links may know of a packet before it
+/// reaches their end: a notice must not be used before its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Notice {
-    /// When it reaches the sender.
+    /// The time at which it reaches the sender.
     pub at: Time,
     /// Its content.
     pub what: News,
@@ -65,7 +66,7 @@ pub struct Notice {
 pub enum News {
     /// The data with this sequence number was corrupted.
     Corrupted(u64),
-    /// Packets survive this link with this probability.
+    /// The probability with which packets survive this link.
     Survival {
         /// A number that identifies the notifier on its path.
         link: u32,
@@ -74,7 +75,7 @@ pub enum News {
     },
 }
 
-/// The corruption that a receiver has learned of and reports to the sender.
+/// The corruption that a receiver reports to the sender.
 #[derive(Debug, Clone)]
 pub(super) struct CorruptionLog {
     /// The survival probability of the path, from the latest packet.
@@ -87,19 +88,19 @@ impl CorruptionLog {
         CorruptionLog { survival: 1.0, recent: [NO_SEQ; 3] }
     }
 
-    /// A packet arrived intact.
+    /// Handles an intact packet.
     pub(super) fn on_data(&mut self, packet: &Packet) {
         if let CongestionHeader::Survival { probability } = packet.header {
             self.survival = probability;
         }
         for seq in &mut self.recent {
             if *seq == packet.seq {
-                *seq = NO_SEQ; // Here after all.
+                *seq = NO_SEQ; // No longer missing.
             }
         }
     }
 
-    /// A packet arrived of which only the header can be trusted.
+    /// Handles a packet of which only the header is intact.
     pub(super) fn on_corrupted(&mut self, seq: u64) {
         let [first, second, third] = self.recent;
         self.recent = match seq {

@@ -9,13 +9,13 @@ use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::part::{Ability, Form, Part, Plain, Words};
 use crate::units::{Duration, Time};
 
-/// When the first packet since the last acknowledgment arrived.
+/// The arrival time of the first packet since the last acknowledgment.
 #[derive(Debug, Default)]
 pub struct Timestamps {
     received: Option<Time>,
 }
 
-/// The same, and whether one of these packets was marked.
+/// The same arrival time, and whether a packet since then was marked.
 #[derive(Debug, Default)]
 pub struct CongestionWarning {
     times: Timestamps,
@@ -53,7 +53,7 @@ impl Part for CongestionWarning {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "timestamps+cw",
-            what: "ACKs carry the arrival time and echo the warning, packet by packet",
+            what: "ACKs carry the arrival time and echo the warning of each packet",
             source: "Xu, Tian and Ansari 2005",
         },
         config: Plain,
@@ -82,7 +82,7 @@ impl Feedback for Timestamps {
 }
 
 impl FeedbackPart for CongestionWarning {
-    /// A mark each, not RFC 3168's echo until the sender answers.
+    /// Each mark is echoed once, not until the sender responds as in RFC 3168.
     const ECHOES_MARKS: bool = true;
     fn router(_: &Plain) -> RouterKind {
         RouterKind::CongestionWarning

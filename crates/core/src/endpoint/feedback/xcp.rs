@@ -1,5 +1,5 @@
 //! XCP's header (draft-falk-xcp-spec-03 section 2): rtt, inter-packet time, demanded change of
-//! throughput; acknowledgments return the sum of what was granted.
+//! throughput. Acknowledgments return the sum of the granted changes.
 
 use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
@@ -22,7 +22,7 @@ pub(crate) fn stamp(packet: &mut Packet, srtt: Duration, window: f64) {
     packet.header = CongestionHeader::Xcp {
         rtt,
         inter_packet: rtt / window,
-        // draft-falk-xcp-spec-03 section 3.1: ask for all there is; routers cut it down.
+        // draft-falk-xcp-spec-03 section 3.1: demand everything; routers reduce it.
         delta: f64::MAX,
         congestion_flag: 0,
     };
@@ -33,7 +33,7 @@ impl Part for Xcp {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "xcp",
-            what: "packets carry rtt and the wanted change of throughput; ACKs echo what is left",
+            what: "packets carry rtt and the demanded change of throughput; ACKs echo the grant",
             source: "draft-falk-xcp-spec-03 section 2",
         },
         config: Plain,
@@ -60,7 +60,7 @@ impl Feedback for Xcp {
     #[inline]
     fn on_data(&mut self, _: Time, packet: &Packet) {
         if let CongestionHeader::Xcp { delta, rtt, .. } = packet.header {
-            // Before the first RTT sample a packet asks for nothing to be granted.
+            // Before the first RTT sample nothing is granted.
             let granted = if rtt > 0.0 { delta } else { 0.0 };
             *self.granted.get_or_insert(0.0) += granted;
         }

@@ -1,35 +1,36 @@
-//! The receiver of XCP-r (Lopez-Pacheco and Pham 2005, section IV): cwnd' and how it moves.
+//! The receiver of XCP-r (Lopez-Pacheco and Pham 2005, section IV), which computes the window
+//! cwnd'.
 //!
-//! The receiver does what the sender of XCP does: it sums up the feedback of the data packets.
-//! Acknowledgments carry the sum, the window, instead of its increments, so that any one of them
-//! tells all. After a congestion the sender sets its window itself; a congestion flag in the
-//! header makes the receiver read `H_cwnd` again and go on from there.
+//! The receiver does the work of XCP's sender: it sums the feedback of data packets. Each
+//! acknowledgment carries the sum, the window, instead of an increment, so that any one of them is
+//! complete. After congestion the sender sets its window itself; a congestion flag in the header
+//! makes the receiver read `H_cwnd` again and continue from there.
 //!
 //! ```text
-//! cwnd' <- H_cwnd                                  if the congestion flag says so
+//! cwnd' <- H_cwnd                                  on a congestion flag
 //! cwnd' <- max(cwnd' + H_feedback, 1)              every data packet
 //! ```
 //!
-//! The paper's header has windows: `H_cwnd`, and `H_feedback` in packets. This one is the
-//! draft's, in throughput. They correspond by
+//! The paper's header has windows: `H_cwnd`, and `H_feedback` in packets. The header here is that
+//! of the draft, in throughput. They correspond by
 //!
 //! ```text
 //! H_cwnd = rtt / inter_packet        H_feedback = delta rtt / packet size
 //! ```
 //!
-//! with the `rtt` of the same header, as routers of the paper's form multiply by it; XCP's sender
-//! multiplies by the srtt it has when the acknowledgment arrives, one round trip later.
+//! with the `rtt` of the same header, by which routers multiply in the paper's form; XCP's sender
+//! multiplies by its srtt when the acknowledgment arrives, one round trip later.
 //!
 //! Choices where the paper is silent:
 //!
 //! - There is no SYN: cwnd' begins with the initial window, which both ends know. The paper's 1 is
 //!   `initial_window = 1`.
-//! - What the flag looks like: see [`CongestionFlag`].
-//! - A packet sent before the change of the window that the receiver has already read adds its
-//!   feedback to the new cwnd', as the sender of XCP adds what its acknowledgment brings.
-//! - Before the first RTT sample a header holds no `H_cwnd`. A flag then means a window of 1, for
-//!   it is a timeout that set it.
-//! - cwnd' is at most the receiver window, which the receiver knows and the sender keeps to.
+//! - The form of the flag: see [`CongestionFlag`].
+//! - A packet sent before a change of the window that the receiver has already read adds its
+//!   feedback to the new cwnd', as in XCP's sender.
+//! - Before the first RTT sample a header has no `H_cwnd`. A flag then means a window of 1, since
+//!   only a timeout can have set it.
+//! - cwnd' is at most the receiver window, which the receiver knows and the sender respects.
 
 use super::{Feedback, FeedbackPart, xcp};
 use crate::endpoint::EndpointConfig;
@@ -41,32 +42,32 @@ use crate::units::{Duration, Time};
 /// Parameters of `xcp-r`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XcpRConfig {
-    /// How the receiver computes the window.
+    /// The formula for the window.
     pub formula: Formula,
     /// The form of the congestion flag.
     pub congestion_flag: CongestionFlag,
 }
 
 impl XcpRConfig {
-    /// The paper's proposition, with a flag that no loss can hide.
+    /// The paper's proposal, with a flag that survives losses.
     pub const DEFAULT: XcpRConfig =
         XcpRConfig { formula: Formula::Incremental, congestion_flag: CongestionFlag::Count };
 }
 crate::words!(Formula { Incremental = "incremental", PerWindow = "per-window" });
 crate::words!(CongestionFlag { Count = "count", Once = "once" });
 crate::parameters! {
-    XcpRConfig in "xcp_r", "xcp-r: how the receiver keeps the window";
+    XcpRConfig in "xcp_r", "xcp-r: computation of the window at the receiver";
     formula: ValueKind::Word(Formula::WORDS), "",
-        "packet by packet, or the paper's rejected first version";
+        "sum over packets, or the paper's rejected first version";
     congestion_flag: ValueKind::Word(CongestionFlag::WORDS), "",
         "count of window changes in every packet, or a bit, once: the paper's words, which lost \
          ACKs undo";
 }
 
-/// How the receiver of XCP-r computes the window from the feedback.
+/// The formula by which the receiver of XCP-r computes the window from the feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {
-    /// cwnd' + H_feedback, packet by packet: the paper's proposition.
+    /// cwnd' + H_feedback for each packet: the paper's proposal.
     Incremental,
     /// (H_feedback H_cwnd) + H_cwnd: the paper's first version, rejected because it takes the
     /// feedback of one packet for that of a whole window.
@@ -78,15 +79,15 @@ pub enum Formula {
 /// happens to packets and acknowledgments that were on their way at that moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CongestionFlag {
-    /// The field counts the sender's changes of its window, modulo 2^16. Every packet carries
-    /// it, so that none is missed when packets are lost; the receiver reads `H_cwnd` once for
-    /// each, from the first packet that brings it; acknowledgments echo the count, and the sender
-    /// leaves those alone that left before the receiver knew.
+    /// The field counts the sender's changes of its window, modulo 2^16. Every packet carries it,
+    /// so that losses hide no change. The receiver reads `H_cwnd` once for each change, from the
+    /// first packet that carries it. Acknowledgments echo the count, and the sender ignores those
+    /// sent before the receiver knew of the change.
     Count,
-    /// One bit on the first packet after each reset, and the sender takes every window that
-    /// comes back: the paper's words and nothing more. The bit is lost with its packet, and
-    /// acknowledgments on their way at that moment bring the old window back: with 30 % of them
-    /// lost a flow alone has four times the timeouts and a fifth less goodput.
+    /// One bit on the first packet after each reset, and the sender applies every window that comes
+    /// back: the paper, literally. The bit is lost with its packet, and acknowledgments in flight
+    /// at that moment restore the old window: with 30 % of them lost a single flow has four times
+    /// the timeouts and a fifth less goodput.
     Once,
 }
 
@@ -125,7 +126,7 @@ impl ReceiverWindow {
         }
     }
 
-    /// A data packet arrived.
+    /// Handles a data packet.
     fn take_in(&mut self, packet: &Packet) {
         let CongestionHeader::Xcp { rtt, inter_packet, delta, congestion_flag } = packet.header
         else {
@@ -138,7 +139,7 @@ impl ReceiverWindow {
             (None, 0.0)
         };
         let reads = match self.config.congestion_flag {
-            // Older counts are those of packets overtaken on their way.
+            // Older counts belong to packets overtaken on the path.
             CongestionFlag::Count => congestion_flag.wrapping_sub(self.read).cast_signed() > 0,
             CongestionFlag::Once => congestion_flag != 0,
         };
@@ -225,7 +226,7 @@ mod tests {
         let mut r = receiver(XcpRConfig::DEFAULT);
         r.take_in(&first_packet(0));
         holds(&r, 1.0, 0);
-        // The header's H_cwnd is not looked at: the window moves by the feedback alone.
+        // The header's H_cwnd is ignored: the window changes by the feedback alone.
         for (packets, sum) in [(20.0, 21.0), (0.5, 21.5), (-1.5, 20.0), (-30.0, 1.0)] {
             r.take_in(&data(7.0, packets, 0));
             holds(&r, sum, 0);
@@ -244,10 +245,10 @@ mod tests {
         holds(&r, 52.0, 1);
         r.take_in(&data(50.0, 2.0, 1));
         holds(&r, 54.0, 1);
-        // Two changes further, one of which no packet brought: a timeout after a halving.
+        // Two changes further, one of which no packet carried: a timeout after a halving.
         r.take_in(&data(1.0, 3.0, 3));
         holds(&r, 4.0, 3);
-        // Overtaken on its way: its flag is old, its feedback counts.
+        // An overtaken packet: its flag is old, its feedback counts.
         r.take_in(&data(50.0, 1.0, 1));
         holds(&r, 5.0, 3);
         // The count comes round: 2^16 is 0 again, and later than 60 000, not than 30 000.

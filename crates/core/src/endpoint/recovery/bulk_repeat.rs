@@ -1,10 +1,10 @@
-//! Bulk Repeat (tcpwbr2003 section III): recovery where many packets of a window are lost.
+//! Bulk Repeat (tcpwbr2003 section III): recovery from many losses in one window.
 //!
-//! NewReno repairs one loss a round trip. Here a partial acknowledgment, while discrimination
-//! takes losses for errors, retransmits all that is outstanding within the congestion window,
-//! again and again until the window that was outstanding is acknowledged; nothing new is sent
-//! meanwhile, and neither cwnd nor the timeout pays for the errors. While discrimination says
-//! congestion this is NewReno (RFC 6582).
+//! NewReno repairs one loss per round trip. With Bulk Repeat, while discrimination takes losses for
+//! errors, a partial acknowledgment retransmits all outstanding packets within the congestion
+//! window. This repeats until the window outstanding at the first loss is acknowledged. No new data
+//! is sent meanwhile, and errors affect neither cwnd nor the timeout. While discrimination takes
+//! losses for congestion the scheme is NewReno (RFC 6582).
 //!
 //! Algorithm A:
 //!
@@ -23,24 +23,24 @@
 //! new acknowledgment:       no congestion: factor = 1
 //! ```
 //!
-//! Readings, each with its other side as an option of [`BulkRepeatConfig`]; the goodput in
-//! brackets is that at 30 % errors, where the paper has 0.9 Mbit/s (tcpwbr2003-readings):
-//! - A bulk brings many partial acknowledgments, and an answer to each with a bulk sends a window
-//!   many times in a round trip. The next bulk therefore waits for a partial acknowledgment that
-//!   a packet of the latest one caused (`repeat`: 0.91; at any: 1.2, but only half of the link
-//!   without errors).
-//! - Section II sets cwnd = 1 on a timeout. Algorithms A and C name a timeout beside duplicates
-//!   and leave cwnd untouched after an error, and the introduction keeps it "in spite of losses".
-//!   A sender whose window is not cut goes back and repeats it, as ns-2's does; algorithm A, to
-//!   the letter, sends one packet (`timeout_window`: 0.91; one packet with cwnd kept 0.61, cwnd
-//!   of one 0.16).
-//! - The fixed timeout has no value: the RTO of RFC 6298 without back-off (`fixed_timeout`). With a
-//!   floor of 200 ms this fits the figures, with one of 1 s it does not (0.91, 0.08).
+//! Readings, each with its alternative as an option of [`BulkRepeatConfig`]. The numbers in
+//! brackets are the goodput at 30 % errors, where the paper has 0.9 Mbit/s (tcpwbr2003-readings):
+//! - A bulk causes many partial acknowledgments, and a bulk for each of them would send a window
+//!   many times per round trip. The next bulk therefore waits for a partial acknowledgment of a
+//!   packet of the latest one (`repeat`: 0.91; at any: 1.2, but only half of the link without
+//!   errors).
+//! - Section II sets cwnd = 1 on a timeout. Algorithms A and C mention timeouts together with
+//!   duplicates and keep cwnd after an error, and the introduction keeps it "in spite of losses". A
+//!   sender that keeps its window goes back and repeats it, as in ns-2; algorithm A, literally,
+//!   sends one packet (`timeout_window`: 0.91; one packet with cwnd kept 0.61, cwnd of one 0.16).
+//! - The paper gives no value for the fixed timeout: it is the RTO of RFC 6298 without back-off
+//!   (`fixed_timeout`). With a floor of 200 ms this fits the figures, with one of 1 s it does not
+//!   (0.91, 0.08).
 //!
-//! Deviations: each bulk restarts the timer, where NewReno lets only the first partial
-//! acknowledgment do so in order to leave a long repair; here no repair is long. Limited
-//! transmit and the rule for duplicates of an old window are as in `fast_recovery`. The sliding
-//! window that section III A mentions is not described there and is not built.
+//! Deviations: each bulk restarts the timer. In NewReno only the first partial acknowledgment does,
+//! to end a long repair; here no repair is long. Limited transmit and the rule for duplicates of an
+//! old window are as in `fast_recovery`. The sliding window that section III A mentions is not
+//! described there and not implemented.
 
 use super::fast_recovery::{FastRecovery, NewRenoConfig, PARTIAL_DEFLATION};
 use super::timed::Scheme;
@@ -60,7 +60,7 @@ pub struct BulkRepeatConfig {
     pub maximum: Option<u32>,
     /// The trigger of the next bulk.
     pub repeat: Repeat,
-    /// The fixed timeout, longer than zero; `None` is the RTO of RFC 6298 without back-off.
+    /// The fixed timeout, greater than zero; `None` is the RTO of RFC 6298 without back-off.
     pub fixed_timeout: Option<Duration>,
     /// The congestion window after a timeout that an error caused.
     pub timeout_window: TimeoutWindow,
@@ -87,7 +87,7 @@ crate::parameters! {
     maximum: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
         "bulk retransmissions of one window", absent = "no limit";
     repeat: ValueKind::Word(Repeat::WORDS), "",
-        "next bulk: when the last one is answered (round), at any partial ACK (ack)";
+        "next bulk: once the last one is acknowledged (round), or at any partial ACK (ack)";
     fixed_timeout: TIMEOUT, "",
         "timeout while losses are errors", absent = "the RTO without back-off";
     timeout_window: ValueKind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
@@ -106,11 +106,11 @@ pub enum Repeat {
 /// The congestion window after a timeout that an error caused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutWindow {
-    /// It stays (algorithm C), and a bulk goes out.
+    /// cwnd is kept (algorithm C), and a bulk is sent.
     Repeated,
-    /// It stays, and one packet goes out (algorithm A).
+    /// cwnd is kept, and one packet is sent (algorithm A).
     Kept,
-    /// It becomes one packet, for slow start from the first missing one (section II).
+    /// cwnd becomes one packet, for slow start from the first missing packet (section II).
     One,
 }
 
@@ -118,16 +118,16 @@ pub enum TimeoutWindow {
 #[derive(Debug)]
 pub struct BulkRepeat {
     config: BulkRepeatConfig,
-    /// The recovery while discrimination says congestion. The recovery point is that of the loss,
-    /// or of the latest bulk.
+    /// The recovery for losses by congestion. The recovery point is that of the loss, or of the
+    /// latest bulk.
     newreno: FastRecovery,
-    /// Did a timeout begin the recovery?
+    /// True if a timeout began the recovery.
     after_timeout: bool,
     /// The next packet of the bulk that is being sent.
     bulk: Option<u64>,
     /// Bulks of this window so far.
     bulks: u32,
-    /// The number of the first transmission of the latest bulk, once it has left.
+    /// The number of the first transmission of the latest bulk, once it was sent.
     bulk_packet: Option<u64>,
     /// backoff_factor.
     factor: u64,
@@ -150,7 +150,7 @@ impl Part for BulkRepeat {
 impl BulkRepeat {
     fn find(&mut self, seqs: &Sequences, acked: &Acked<'_>) -> Finding {
         if acked.newly() == 0 && self.bulks > 0 {
-            return Finding::Nothing; // A duplicate of packets sent twice, for the most part.
+            return Finding::Nothing; // Mostly a duplicate caused by packets sent twice.
         }
         if acked.newly() > 0 {
             if acked.error {
@@ -167,7 +167,7 @@ impl BulkRepeat {
         self.newreno.on_ack(seqs, acked)
     }
 
-    /// Has this window had all the bulks it may have?
+    /// True if this window has had its maximum number of bulks.
     fn is_exhausted(&self) -> bool {
         self.config.maximum.is_some_and(|maximum| self.bulks >= maximum)
     }
@@ -186,7 +186,7 @@ impl BulkRepeat {
         self.bulk_packet = None;
     }
 
-    /// The bulks of a window are over.
+    /// Ends the bulks of a window.
     fn leave(&mut self) {
         self.after_timeout = false;
         self.bulk = None;
@@ -219,7 +219,7 @@ impl Scheme for BulkRepeat {
         if self.bulks == 0 {
             return self.newreno.next_to_send(seqs, cwnd);
         }
-        // Nothing new before the window that was outstanding is acknowledged.
+        // No new data before the window outstanding at the loss is acknowledged.
         self.newreno.take_retransmission(seqs).or_else(|| {
             let end = seqs.next.min(seqs.una + cwnd as u64);
             let next = self.bulk?.max(seqs.una);
@@ -249,8 +249,8 @@ impl Scheme for BulkRepeat {
         } else if seqs.outstanding() > 0 {
             self.begin_bulk(seqs);
         }
-        // Else a reset just before has sent nothing yet: there is no window to repeat, and it goes
-        // on.
+        // Otherwise a reset just before has sent nothing yet: there is no window to repeat, and the
+        // reset continues.
         true
     }
 
@@ -267,7 +267,7 @@ impl Scheme for BulkRepeat {
     fn in_recovery(&self) -> bool {
         self.newreno.in_recovery() && !self.after_timeout
     }
-    /// Does it matter now whether losses are errors?
+    /// True if the scheme depends now on whether losses are errors.
     fn asks_for_cause(&self, newly: u64) -> bool {
         newly > 0 && (self.newreno.in_recovery() || self.factor > 1)
     }
@@ -290,7 +290,7 @@ mod tests {
         let mut seqs = Sequences { una: 3, next: 5, high: 5, limit: 9, rwnd: 31 };
         assert!(!scheme.on_reset(&mut seqs, false), "congestion");
         assert_eq!(seqs.next, 3);
-        // Pacing holds 3 back until the timer expires again, by an error now: there is nothing to
+        // Pacing delays 3 until the timer expires again, now by an error: there is nothing to
         // repeat.
         assert!(scheme.on_reset(&mut seqs, true));
         assert_eq!(scheme.next_to_send(&mut seqs, 2.0), Some(3));

@@ -1,13 +1,14 @@
 //! Fast retransmit and fast recovery: Reno (RFC 5681) and NewReno (RFC 6582).
 //!
-//! The third duplicate acknowledgment means that the first missing packet is lost: it is sent
-//! again, and until new data is acknowledged every further duplicate lets one new packet out.
-//! Reno leaves recovery with the first acknowledgment of new data. NewReno stays until all that
-//! was outstanding is acknowledged and takes a partial acknowledgment for the next loss.
+//! The third duplicate acknowledgment means that the first missing packet is lost: it is
+//! retransmitted, and until new data is acknowledged every further duplicate releases one new
+//! packet. Reno leaves recovery with the first acknowledgment of new data. NewReno stays until
+//! everything outstanding at the loss is acknowledged, and takes a partial acknowledgment for the
+//! next loss.
 //!
 //! Deviations, both as in ns-2, the papers' simulator (`bugFix_`, there on by default):
-//! duplicates for data below the highest packet of the last loss or reset start no recovery in
-//! Reno either (RFC 6582 section 3.2 asks this of NewReno), so that a second loss in one window
+//! duplicates for data below the highest packet of the last loss or reset do not start recovery in
+//! Reno either (RFC 6582 section 3.2 demands this of NewReno), so that a second loss in one window
 //! ends in a timeout. Limited transmit (RFC 3042) is on, as RFC 5681 recommends.
 
 use super::timed::Scheme;
@@ -18,13 +19,13 @@ use crate::part::{Form, Part, Plain, ValueKind, Words};
 /// Parameters of NewReno's recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewRenoConfig {
-    /// Deflate the send-out window on a partial acknowledgment by what it acknowledged (RFC 6582
-    /// step 3), instead of resetting it to cwnd.
+    /// True if a partial acknowledgment deflates the send-out window by the packets it acknowledged
+    /// (RFC 6582 step 3), false if it resets the window to cwnd.
     pub partial_deflation: bool,
 }
 
 impl NewRenoConfig {
-    /// As RFC 6582 says.
+    /// The value of RFC 6582.
     pub const DEFAULT: NewRenoConfig = NewRenoConfig { partial_deflation: true };
 }
 crate::parameters! {
@@ -42,7 +43,7 @@ pub(super) struct FastRecovery {
     threshold: u32,
     partial_deflation: bool,
     dupacks: u64,
-    /// Packets known to have left the network while `una` stood still.
+    /// Packets known to have left the network while `una` did not move.
     inflation: u64,
     /// While recovering: one past the highest packet sent when the loss was detected.
     recovery_point: Option<u64>,
@@ -52,7 +53,7 @@ pub(super) struct FastRecovery {
 }
 
 impl FastRecovery {
-    /// Reno's without `new_reno`.
+    /// Reno's recovery if `new_reno` is `None`.
     pub(super) fn new(new_reno: Option<NewRenoConfig>, endpoint: &EndpointConfig) -> Self {
         FastRecovery {
             new_reno: new_reno.is_some(),
@@ -71,7 +72,7 @@ impl FastRecovery {
     pub(super) fn in_recovery(&self) -> bool {
         self.recovery_point.is_some()
     }
-    /// Is there nothing to send again, and has nothing left the network but what is acknowledged?
+    /// True if there is nothing to retransmit, and only acknowledged packets have left the network.
     #[inline]
     fn is_at_rest(&self) -> bool {
         self.inflation == 0 && self.retransmit.is_none()
@@ -81,13 +82,13 @@ impl FastRecovery {
     pub(super) fn recovery_point(&self) -> Option<u64> {
         self.recovery_point
     }
-    /// The packet to be sent again before anything else, unless it was acknowledged while pacing
-    /// held it back.
+    /// The packet to retransmit before anything else, unless it was acknowledged while pacing
+    /// delayed it.
     pub(super) fn take_retransmission(&mut self, seqs: &Sequences) -> Option<u64> {
         self.retransmit.take().filter(|seq| *seq >= seqs.una)
     }
 
-    /// Recovers all that is outstanding from here on, and sends `retransmit` again.
+    /// Begins the recovery of everything outstanding, and retransmits `retransmit`.
     pub(super) fn repair(&mut self, seqs: &Sequences, retransmit: Option<u64>) {
         self.dupacks = 0;
         self.inflation = 0;
@@ -106,7 +107,7 @@ impl FastRecovery {
         self.dupacks = 0;
         match self.recovery_point {
             Some(point) if self.new_reno && seqs.una < point => {
-                // RFC 6582 step 3: retransmit the next hole; deflate by what was acknowledged
+                // RFC 6582 step 3: retransmit the next hole; deflate by the packets acknowledged
                 // and add back one, the retransmission that has left the network.
                 self.inflation = if self.partial_deflation {
                     (self.inflation + 1).saturating_sub(acked.newly())
@@ -133,7 +134,7 @@ impl FastRecovery {
             self.inflation += 1;
             return Finding::Nothing;
         }
-        // RFC 3042: no more than two packets beyond cwnd.
+        // RFC 3042: at most two packets beyond cwnd.
         self.inflation = self.dupacks.min(threshold.max(3) - 1);
         let fresh = seqs.una > self.guard || self.guard == 0;
         if self.dupacks != threshold || !fresh {
@@ -165,7 +166,7 @@ impl FastRecovery {
 #[derive(Debug)]
 pub struct Reno(FastRecovery);
 
-/// NewReno's (RFC 6582).
+/// NewReno's fast recovery (RFC 6582).
 #[derive(Debug)]
 pub struct NewReno(FastRecovery);
 

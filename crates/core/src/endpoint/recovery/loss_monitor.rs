@@ -1,23 +1,23 @@
 //! The loss-monitoring window (lr2008 section 5).
 //!
-//! Acknowledgments name the packet that triggered them. The window W records for every
-//! outstanding segment whether it has arrived (RECV) or which packet carried it last. The
-//! segment sent least recently and not known to have arrived, `rseqn` (equation (1)), is lost
-//! once dupackthreshold acknowledgments came from packets sent after it; then it is sent again,
-//! and counting begins anew for the next.
+//! Acknowledgments name the packet that triggered them. The window W records for every outstanding
+//! segment that it has arrived (RECV), or the packet that carried it last. The segment sent least
+//! recently and not known to have arrived, `rseqn` (equation (1)), is lost once dupackthreshold
+//! acknowledgments of packets sent after it have arrived. Then it is retransmitted, and counting
+//! begins anew for the next one.
 //!
-//! Readings. Equation (1) begins at lack + 1 < j, which would never let monitoring retransmit
-//! the first missing segment; the definition of W begins at lack < j, and so does this. The last
-//! sentence of section 5.2 delays the reset of dupcount until packet numbers exceed
-//! W\[rseqn\] + cwnd, to keep a segment from being retransmitted twice in one RTT; but packet
-//! numbers do that already, for nothing sent after a retransmission can be acknowledged within
-//! an RTT of it, while the sentence taken to the letter allows one retransmission per RTT,
-//! against section 7.1. It is kept as an option (`loss_monitor_guard`).
+//! Readings. Equation (1) begins at lack + 1 < j, so that monitoring could never retransmit the
+//! first missing segment; the definition of W begins at lack < j, and so does this code. The last
+//! sentence of section 5.2 delays the reset of dupcount until packet numbers exceed W\[rseqn\] +
+//! cwnd, so that no segment is retransmitted twice in one RTT. Packet numbers prevent that already,
+//! since no packet sent after a retransmission can be acknowledged within an RTT of it; and the
+//! sentence, taken literally, allows one retransmission per RTT, against section 7.1. It is
+//! available as an option (`loss_monitor_guard`).
 //!
-//! Deviation: swnd is deflated by the segments that W shows as stored at the receiver, not by
+//! Deviation: swnd is deflated by the segments that W records as stored at the receiver, not by
 //! nlack - (olack + 1). The two are equal as long as no acknowledgment is lost.
-//! Where the paper is silent: after a connection reset W keeps what has arrived, and nextseq
-//! passes over it.
+//! Where the paper is silent: after a connection reset W keeps the segments that have arrived, and
+//! nextseq skips them.
 
 use std::collections::VecDeque;
 
@@ -29,9 +29,9 @@ use crate::part::{Form, Part, ValueKind, Words};
 /// Parameters of loss monitoring.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LossMonitorConfig {
-    /// Section 5.2, last sentence, read literally: after a retransmission the count of later
-    /// acknowledgments starts again only when one arrives for a packet sent more than a window
-    /// after it.
+    /// True for the last sentence of section 5.2, taken literally: after a retransmission the count
+    /// of later acknowledgments starts again only with the acknowledgment of a packet sent more
+    /// than a window after it.
     pub loss_monitor_guard: bool,
     /// Retransmission timeout over recovery timeout, at least 1 (section 4.3).
     pub retransmission_timeout_factor: f64,
@@ -48,10 +48,10 @@ crate::parameters! {
     loss_monitor_guard: ValueKind::Bool, "", "lr2008 section 5.2, last sentence, literally";
 }
 
-/// W\[j\]: what is known of an outstanding segment.
+/// W\[j\]: the state of an outstanding segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Segment {
-    /// Not on its way: not yet sent, or sent only before a connection reset.
+    /// Not in flight: not yet sent, or sent only before a connection reset.
     Free,
     /// Arrived out of order.
     Received,
@@ -64,7 +64,7 @@ enum Segment {
 pub struct LossMonitor {
     threshold: u32,
     guard: bool,
-    /// W from `una` on. A ring that grows with what is outstanding, at most rwnd.
+    /// W from `una` on. A ring that grows with the outstanding segments, at most rwnd.
     window: VecDeque<Segment>,
     /// `una` at the time of the last call: the segment at the front of `window`.
     base: u64,
@@ -74,7 +74,7 @@ pub struct LossMonitor {
     dupcount: u32,
     /// swnd - cwnd: segments below `counted_below` that are stored at the receiver.
     stored: u64,
-    /// nextseq as far as `stored` has followed it.
+    /// nextseq up to which `stored` is counted.
     counted_below: u64,
     /// With the guard: counting resumes with acknowledgments of packets beyond this.
     resume_after: u64,
@@ -86,7 +86,7 @@ impl Part for LossMonitor {
     const FORMS: &'static [Form<LossMonitorConfig>] = &[Form {
         words: Words {
             name: "loss-monitor",
-            what: "remembers in which packet each segment went last: lost once later ones arrived",
+            what: "records the last packet of each segment: lost once later ones have arrived",
             source: "lr2008 section 5",
         },
         config: LossMonitorConfig::DEFAULT,
@@ -154,7 +154,7 @@ impl Scheme for LossMonitor {
         }
         self.counted_below = self.counted_below.max(seqs.una);
         self.mark_received(acked.trigger_seq());
-        // A retransmission that pacing holds back may become needless.
+        // A retransmission that pacing delays may become unnecessary.
         let missing = |seq: &u64| *seq >= seqs.una && self.segment(*seq) != Segment::Received;
         self.retransmit = self.retransmit.filter(missing);
 

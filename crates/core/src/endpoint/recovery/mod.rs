@@ -1,11 +1,10 @@
-//! Axis 2: what is lost, and what to send next.
+//! Axis 2: loss detection and retransmission.
 //!
-//! A scheme owns its timers. It receives every acknowledgment and every expired timer, reports what
-//! it learned in one [`Report`], and names the packet to send next. It knows nothing of rates: it
-//! is given cwnd and decides how much may be outstanding beside it. SACK and recovery by packet
-//! number count the packets in the network; the others do so with the send-out window of the
-//! papers: packets sent from `una` on may not exceed cwnd plus the packets known to have left the
-//! network.
+//! A scheme owns its timers. It receives every acknowledgment and every expired timer, writes its
+//! findings into one [`Report`], and selects the packet to send next. It does not deal with rates:
+//! given cwnd, it decides how many packets may be outstanding. SACK and recovery by packet number
+//! count the packets in the network. The others use the send-out window of the papers: packets
+//! sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 //!
 //! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
 //! by packet number and RACK have timers of their own and are each a [`Recovery`].
@@ -70,8 +69,8 @@ impl Sequences {
     }
 }
 
-/// True if a window of `cwnd`, of which only whole packets count, has room for one more beside
-/// `count` packets. `count` may be below zero.
+/// True if a window of `cwnd`, rounded down to whole packets, has room for one packet more than
+/// `count`. `count` may be below zero.
 #[inline]
 fn fits(count: u64, cwnd: f64) -> bool {
     // The next whole number is no larger than a window if and only if it is no larger than the
@@ -88,8 +87,8 @@ pub struct Acked<'a> {
     pub rtt: &'a RttEstimator,
     /// The packet itself: the data that triggered it, the data that arrived out of order.
     pub packet: &'a Packet,
-    /// True if losses are taken for errors now. Known if [`Recovery::asks_for_cause`] asks, else
-    /// false.
+    /// True if losses are taken for errors now. Only set if [`Recovery::asks_for_cause`] returned
+    /// true.
     pub error: bool,
 }
 
@@ -133,8 +132,8 @@ pub struct Expired<'a> {
     pub now: Time,
     /// The RTT estimator: timeouts back it off.
     pub rtt: &'a mut RttEstimator,
-    /// True if silence is taken for an error. Known if [`Recovery::asks_for_cause_of_timeout`]
-    /// asks, else false.
+    /// True if the timeout is taken for an error. Only set if
+    /// [`Recovery::asks_for_cause_of_timeout`] returned true.
     pub error: bool,
 }
 
@@ -157,12 +156,13 @@ pub struct Sent<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Finding {
-    /// Nothing for the window.
+    /// Nothing that concerns the window.
     #[default]
     Nothing,
-    /// A loss was detected in a window in which none was before.
+    /// The first loss of a window was detected.
     Loss,
-    /// More of the same window was repaired: restart the recovery timer no more (RFC 6582).
+    /// More losses of the same window were repaired: the recovery timer does not restart (RFC
+    /// 6582).
     PartialRepair,
     /// The recovery timer expired and the connection is reset (lr2008 section 2.2.3).
     Reset {
@@ -199,7 +199,7 @@ pub struct Report {
 pub struct Numbers {
     /// The number in flight from now on.
     pub in_flight: u64,
-    /// The oldest of these, or the next one.
+    /// The oldest transmission in flight, or the next one.
     pub oldest: u64,
     /// The transmissions delivered, in no order.
     pub delivered: Vec<u64>,
@@ -220,7 +220,7 @@ impl Report {
         Report { numbers: numbered.then(Box::default), ..Report::default() }
     }
 
-    /// Empties the report, without the transmissions: schemes that number them do that.
+    /// Empties the report except the transmissions, which schemes that number them empty.
     #[inline]
     pub fn clear(&mut self) {
         self.finding = Finding::Nothing;
@@ -229,7 +229,7 @@ impl Report {
         self.lost = 0;
     }
 
-    /// For schemes that number transmissions: empties the list of transmissions.
+    /// Empties the list of transmissions, for schemes that number them.
     #[inline]
     pub fn clear_numbers(&mut self) {
         self.numbers().clear();
@@ -269,21 +269,21 @@ impl Numbers {
 behaviour! {
     /// Loss recovery of one connection.
     pub trait Recovery: Debug + Send + Sync {
-        /// An acknowledgment arrived. The report is clear before.
+        /// Handles an acknowledgment. The report is empty before.
         @forward(inline) @boxed(inline(never))
         fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
-        /// A timer is due. The report is clear before. May move `next` back.
+        /// Handles a timer that is due. The report is empty before. May move `next` back.
         fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
-        /// When [`Recovery::on_timer`] must be called next.
+        /// The time at which [`Recovery::on_timer`] must be called next.
         @forward(inline)
         fn next_timer(&self, rtt: &RttEstimator) -> Time;
-        /// True if the timer that is due at `now` means that no acknowledgment came for a timeout.
+        /// True if the timer due at `now` means that no acknowledgment arrived for a timeout.
         fn means_silence(&self, now: Time) -> bool = false;
 
         /// The packet to send now with a window of `cwnd` packets, if any may be sent.
         @forward(inline) @boxed(inline(never))
         fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-        /// The packet that [`Recovery::next_to_send`] named leaves.
+        /// Handles the transmission of the packet that [`Recovery::next_to_send`] returned.
         @forward(inline) @boxed(inline(never))
         fn on_sent(&mut self, seqs: &Sequences, sent: &Sent<'_>);
 
@@ -294,8 +294,8 @@ behaviour! {
         @forward(inline)
         fn in_recovery(&self) -> bool = false;
         /// True if nothing is missing and the timers are set. Then the next packet is
-        /// [`Sequences::next_within`] the window, and recovery need not be asked for it nor told
-        /// that it leaves.
+        /// [`Sequences::next_within`] the window, without calls of [`Recovery::next_to_send`] and
+        /// [`Recovery::on_sent`].
         fn is_at_rest(&self) -> bool = false;
         /// True if `seq`, which is sent again, is deemed lost. SACK also sends packets again that
         /// are merely not acknowledged, if nothing else may be sent (RFC 6675, NextSeg rules 3 and
@@ -310,7 +310,7 @@ behaviour! {
         /// True if an acknowledgment of that packet gives an RTT sample even if it is a duplicate.
         @forward(inline) @boxed(inline(never))
         fn samples_rtt(&self, packet_seq: u64) -> bool = false;
-        /// True if probes are to be sent whatever window and pacing allow.
+        /// True if probes are to be sent regardless of window and pacing.
         @forward(inline)
         fn is_probing(&self) -> bool = false;
         /// True if everything that is known to be lost has been sent again.

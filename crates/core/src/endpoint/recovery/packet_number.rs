@@ -3,19 +3,19 @@
 //!
 //! Every transmission has a number of its own, which its acknowledgment echoes, so that a lost
 //! retransmission is found like any other loss. A transmission is lost once one sent
-//! dupackthreshold numbers later is acknowledged (kPacketThreshold = 3, section 6.1.1), or a
-//! later one is and it was sent 9/8 of a round trip ago (kTimeThreshold, section 6.1.2). Where
-//! acknowledgments stop, probes go out beyond the window after the probe timeout (section 6.2)
-//! and nothing is taken for lost before something comes back.
+//! dupackthreshold numbers later is acknowledged (kPacketThreshold = 3, section 6.1.1), or once a
+//! later one is acknowledged and it was sent at least 9/8 of a round trip ago (kTimeThreshold,
+//! section 6.1.2). If acknowledgments stop, probes are sent beyond the window after the probe
+//! timeout (section 6.2), and no packet counts as lost before an acknowledgment arrives.
 //!
-//! A window is reduced once per round trip: only for a loss of what was sent after the last
-//! reduction (section 7.3.2). Losses without an acknowledgment between them over more than
-//! three probe timeouts are persistent congestion (section 7.6): the connection starts again.
+//! The window is reduced at most once per round trip: only for the loss of a packet sent after the
+//! last reduction (section 7.3.2). Losses over more than three probe timeouts without an
+//! acknowledgment in between are persistent congestion (section 7.6): the connection starts again.
 //!
-//! Deviations, all because acknowledgments here are TCP's and echo one number each. What they
-//! cover beside the echoed packet is credited to the latest transmission of that data, unless it
-//! is younger than the echoed one. A transmission of data that is known to have arrived is no
-//! longer in flight. A probe repeats the oldest outstanding data where no new data may be sent.
+//! Deviations, because acknowledgments here are TCP's and echo one number each. Other data that
+//! they cover is credited to its latest transmission, unless that is younger than the echoed one. A
+//! transmission of data that is known to have arrived is no longer in flight. A probe repeats the
+//! oldest outstanding data if no new data may be sent.
 
 use std::collections::VecDeque;
 
@@ -35,7 +35,7 @@ const PERSISTENT_CONGESTION_THRESHOLD: u64 = 3;
 /// Probes sent when the probe timeout expires (RFC 9002 section 6.2.4: one or two).
 const PROBES: u32 = 2;
 
-/// In place of a packet number: the data has arrived. Numbers start at 1.
+/// Value in place of a packet number for data that has arrived. Numbers start at 1.
 const ARRIVED: u64 = 0;
 
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ struct Transmission {
     seq: u64,
     sent: Time,
     in_flight: bool,
-    /// The transmission of the same data before this one, if that was in flight; else 0.
+    /// The previous transmission of the same data, if it is in flight; else 0.
     earlier: u64,
 }
 
@@ -51,7 +51,8 @@ struct Transmission {
 #[derive(Debug)]
 pub struct PacketNumber {
     threshold: u64,
-    /// How long the receiver may hold an acknowledgment back (RFC 9002: max_ack_delay).
+    /// The longest time by which the receiver may delay an acknowledgment (RFC 9002:
+    /// max_ack_delay).
     max_ack_delay: Duration,
     /// Transmissions by number from `base` on; the first is in flight.
     sent: VecDeque<Transmission>,
@@ -63,19 +64,19 @@ pub struct PacketNumber {
     data_base: u64,
     /// Data that has arrived out of order.
     arrived: RangeSet,
-    /// Data to send again, in the order in which it was found lost.
+    /// Data to retransmit, in the order in which it was found lost.
     lost: VecDeque<u64>,
     /// The first number sent after the last reduction (RFC 9002: congestion_recovery_start_time).
     recovery_start: u64,
-    /// Data taken for lost since, and not known to have arrived.
+    /// Data found lost since then and not known to have arrived.
     suspects: Vec<u64>,
     loss_time: Time,
     last_sent: Time,
-    /// The probe timeout in force, by what the latest acknowledgment or expiry says of the path;
-    /// zero before the first packet. It is asked for more often than that changes.
+    /// The present probe timeout, as of the latest acknowledgment or expiry; zero before the first
+    /// packet. Cached because it is read more often than it changes.
     timeout: Duration,
-    /// When the first RTT sample was there: only what was sent later tells of persistent
-    /// congestion (RFC 9002 section 7.6.2).
+    /// The time of the first RTT sample: only packets sent later can show persistent congestion
+    /// (RFC 9002 section 7.6.2).
     first_sample: Time,
     probes: u32,
 }
@@ -130,11 +131,11 @@ impl Recovery for PacketNumber {
         }
         self.timeout = acked.rtt.backed_off(self.probe_timeout(acked.rtt));
     }
-    /// The timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
+    /// Handles the timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
     fn on_timer(&mut self, _: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
         let Expired { now, rtt, .. } = expired;
         report.clear_numbers();
-        self.last_sent = now; // What is found lost, and probes, leave at once.
+        self.last_sent = now; // Retransmissions of lost packets, and probes, are sent at once.
         if self.loss_time <= now {
             self.detect(now, rtt, report);
         } else {
@@ -181,7 +182,7 @@ impl Recovery for PacketNumber {
         let earlier = match self.data.get_mut(slot) {
             Some(latest) => std::mem::replace(latest, packet_seq),
             None => {
-                debug_assert_eq!(slot, self.data.len(), "new data goes out in order");
+                debug_assert_eq!(slot, self.data.len(), "new data is sent in order");
                 self.data.push_back(packet_seq);
                 0
             }
@@ -215,8 +216,8 @@ impl Recovery for PacketNumber {
 }
 
 impl PacketNumber {
-    /// Does an acknowledgment tell of the oldest transmission in flight and of its data, which is
-    /// all that was missing before the next, and of nothing else? Most do.
+    /// True if an acknowledgment covers the oldest transmission in flight and its data, the only
+    /// data missing before the next packet, and nothing else. Most acknowledgments do.
     #[inline]
     fn is_as_expected(&self, seqs: &Sequences, acked: &Acked<'_>) -> bool {
         acked.packet_seq() == self.base
@@ -229,7 +230,7 @@ impl PacketNumber {
             && self.arrived.is_empty()
     }
 
-    /// As [`Recovery::on_ack`] does, where there is no loss to detect and nothing to withdraw.
+    /// [`Recovery::on_ack`] without losses to detect and transmissions to withdraw.
     #[inline]
     fn on_expected(&mut self, acked: &Acked<'_>, report: &mut Report) {
         let number = self.base;
@@ -250,7 +251,7 @@ impl PacketNumber {
         report.delivered = 1;
     }
 
-    /// Any other acknowledgment.
+    /// Handles any other acknowledgment.
     #[inline(never)]
     fn on_other(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         self.largest_acked = self.largest_acked.max(acked.packet_seq());
@@ -282,7 +283,7 @@ impl PacketNumber {
         report.numbers().count(self.in_flight, self.base);
     }
 
-    /// The first transmission that is remembered is in flight.
+    /// Removes transmissions from the front until the first is in flight.
     #[inline]
     fn forget_resolved(&mut self) {
         while self.sent.front().is_some_and(|t| !t.in_flight) {
@@ -307,7 +308,7 @@ impl PacketNumber {
         self.data.get(at as usize).copied()
     }
 
-    /// Takes a transmission out of the network; whether it was there, and what it says.
+    /// Takes a transmission out of the network and returns it, if it was in flight.
     fn resolve(&mut self, number: u64) -> Option<Transmission> {
         let transmission = self.transmission(number).filter(|t| t.in_flight)?;
         transmission.in_flight = false;
@@ -316,7 +317,7 @@ impl PacketNumber {
         Some(resolved)
     }
 
-    /// The transmission that triggered the acknowledgment.
+    /// Marks the transmission that triggered the acknowledgment as delivered.
     fn deliver_echoed(&mut self, number: u64, report: &mut Report) {
         let Some(transmission) = self.resolve(number) else {
             if let Some(at) = self.suspects.iter().position(|suspect| *suspect == number) {
@@ -328,11 +329,11 @@ impl PacketNumber {
         report.numbers().delivered.push(number);
         let Some(slot) = transmission.seq.checked_sub(self.data_base) else { return };
         let latest = std::mem::replace(&mut self.data[slot as usize], ARRIVED);
-        // A packet that was echoed is out of the network already.
+        // The echoed packet has left the network already.
         self.withdraw(if latest == number { transmission.earlier } else { latest });
     }
 
-    /// Data arrived whose latest transmission is `latest`.
+    /// Handles the arrival of data whose latest transmission is `latest`.
     fn on_arrival(&mut self, latest: u64, echoed: u64, report: &mut Report) {
         if latest == ARRIVED {
             return;
@@ -345,7 +346,7 @@ impl PacketNumber {
         self.withdraw(latest);
     }
 
-    /// No transmission of the data last sent as `latest` is waited for any more.
+    /// Withdraws all transmissions of the data last sent as `latest`.
     fn withdraw(&mut self, latest: u64) {
         let mut number = latest;
         while number != 0 {

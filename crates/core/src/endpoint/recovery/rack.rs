@@ -1,25 +1,26 @@
-//! RACK-TLP (RFC 8985) with proportional rate reduction (RFC 9937), as Linux has them.
+//! RACK-TLP (RFC 8985) with proportional rate reduction (RFC 9937), as in Linux.
 //!
-//! A packet is lost once one sent later has arrived and it was itself sent longer ago than the
-//! round trip of that one and a reordering window; a lost retransmission is found like any other
-//! loss. The reordering window is zero in recovery, or once dupackthreshold packets have arrived
-//! out of order, until reordering was seen. Where acknowledgments stop in the open state, a probe
-//! goes out after two round trips; the retransmission timeout follows it.
+//! A packet is lost once a later one has arrived, if it was sent earlier than the round trip of
+//! that one plus a reordering window ago; a lost retransmission is found like any other loss. Until
+//! reordering was seen, the reordering window is zero in recovery, or once dupackthreshold packets
+//! have arrived out of order. If acknowledgments stop in the open state, a probe is sent after two
+//! round trips; the retransmission timeout follows it.
 //!
-//! In recovery what leaves is bounded by what arrives, so that the flight comes down to ssthresh
-//! (here: cwnd, which the controller has cut already) in proportion:
+//! In recovery, arriving packets limit the packets sent, so that the flight is reduced to ssthresh
+//! (here: cwnd, which the controller has reduced already) in proportion:
 //!
 //! ```text
 //! flight > ssthresh:  sndcnt = ceil(prr_delivered ssthresh / RecoverFS) - prr_out
-//! else:               sndcnt = min(ssthresh - flight, max(prr_delivered - prr_out, delivered) + SafeACK)
+//! else:               sndcnt = min(ssthresh - flight,
+//!                                  max(prr_delivered - prr_out, delivered) + SafeACK)
 //! ```
 //!
 //! From Linux and not the RFCs: the retransmission timeout is SRTT + max(4 RTTVAR, `rto_floor`), so
-//! that it is never less than the floor above the round trip; it marks lost what was sent more than
-//! a round trip ago, and after a first one new data goes out before old, to tell a false one
-//! (F-RTO, RFC 5682 section 3.1, without the return to the window before). The state after a
-//! timeout ends in recovery if a retransmission is lost. Left out: every undo (Eifel, DSACK,
-//! F-RTO); the RTT's minimum is over the connection and not over five minutes.
+//! that it always exceeds the round trip by at least the floor. A timeout marks as lost the packets
+//! sent more than a round trip ago. After a first timeout new data is sent before old, to detect a
+//! spurious one (F-RTO, RFC 5682 section 3.1, without the return to the old window). The state
+//! after a timeout ends in recovery if a retransmission is lost. Not implemented: every undo
+//! (Eifel, DSACK, F-RTO). The minimum RTT is that of the connection and not of five minutes.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -31,19 +32,19 @@ use crate::packet::SackBlock;
 use crate::part::{Ability, Form, Part, Plain, Words};
 use crate::units::{Duration, Time};
 
-/// The time that Linux adds to timers against the tick of its clock: TCP_TIMEOUT_MIN.
+/// TCP_TIMEOUT_MIN: the time that Linux adds to timers because of its clock ticks.
 const TICKS: Duration = Duration::from_millis(2);
 /// Recoveries for which a widened reordering window lasts (RFC 8985 section 6.2, step 4).
 const PERSISTENCE: u32 = 16;
 
-/// In place of a transmission's number: the data has arrived. Numbers start at 1.
+/// Value in place of a transmission's number for data that has arrived. Numbers start at 1.
 const ARRIVED: u64 = 0;
 
 #[derive(Debug, Clone, Copy)]
 struct Transmission {
     seq: u64,
     sent: Time,
-    /// The latest one of data that has neither arrived nor been lost.
+    /// True if it is the latest one of data that has neither arrived nor been lost.
     in_flight: bool,
 }
 
@@ -52,21 +53,21 @@ struct Datum {
     /// Its latest transmission, or [`ARRIVED`].
     number: u64,
     resent: bool,
-    /// Was it ever taken for lost?
+    /// True if it was ever found lost.
     lost: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RackPhase {
     Open,
-    /// The window is brought down until this packet is acknowledged.
+    /// Reduction of the window until this packet is acknowledged.
     Recovery {
         until: u64,
     },
     /// Repair after a timeout until this packet is acknowledged; the window grows meanwhile.
     AfterTimeout {
         until: u64,
-        /// May it still have been a false one?
+        /// True if the timeout may still have been spurious.
         doubtful: bool,
     },
 }
@@ -78,10 +79,10 @@ struct Reduction {
     prior: u64,
     delivered: u64,
     sent: u64,
-    /// What an acknowledgment says that was not yet made into a bound: packets delivered, and
-    /// does una advance without a new loss (SafeACK)?
+    /// The acknowledgment not yet included in the bound: packets delivered, and whether una
+    /// advanced without a new loss (SafeACK).
     news: Option<(u64, bool)>,
-    /// As much may be in flight.
+    /// The maximum number of packets in flight.
     window: u64,
 }
 
@@ -107,7 +108,7 @@ impl Reduction {
                 let bound = self.delivered.saturating_sub(self.sent).max(delivered);
                 (bound + u64::from(safe)).min(ssthresh - flight)
             };
-            // The first retransmission leaves whatever the bound.
+            // The first retransmission is sent regardless of the bound.
             self.window = flight + more.max(u64::from(self.sent == 0));
         }
         self.window
@@ -127,7 +128,7 @@ pub struct Rack {
     data: VecDeque<Datum>,
     data_base: u64,
     arrived: RangeSet,
-    /// To be sent again, lowest first.
+    /// Packets to retransmit, lowest first.
     lost: BTreeSet<u64>,
     phase: RackPhase,
     reduction: Reduction,
@@ -137,17 +138,17 @@ pub struct Rack {
     newest: u64,
     newest_rtt: Duration,
     reordering_seen: bool,
-    /// RFC 8985: RACK.reo_wnd_mult, and for how many recoveries more.
+    /// RFC 8985: RACK.reo_wnd_mult, and the number of recoveries for which it lasts.
     reordering_steps: u32,
     reordering_persists: u32,
     /// The next packet when the window was last widened.
     widened_at: u64,
-    /// Up to where the one probe of a tail reaches, and whether it repeats data.
+    /// The end of the single probe of a tail, and whether it repeats data.
     probe: Option<(u64, bool)>,
     is_probing: bool,
-    /// Send the first lost packet whatever the window.
+    /// True if the first lost packet is to be sent regardless of the window.
     force: bool,
-    /// New data before old.
+    /// True if new data is sent before old.
     prefers_new: bool,
     reordering_due: Time,
     probe_due: Time,
@@ -155,12 +156,12 @@ pub struct Rack {
     timeouts_in_a_row: u32,
 }
 
-/// The deliveries of an acknowledgment, beside those in the report.
+/// Facts about the deliveries of an acknowledgment that the report does not have.
 #[derive(Debug, Default)]
 struct Delivery {
-    /// Did it tell of data that arrived out of order?
+    /// True if it reported data that arrived out of order.
     selective: bool,
-    /// When the earliest of that which was sent once was sent.
+    /// The earliest sending time of delivered data that was sent only once.
     earliest: Option<Time>,
 }
 
@@ -169,7 +170,7 @@ impl Part for Rack {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "rack",
-            what: "lost is what was sent a round trip and a reordering window before what arrived; \
+            what: "lost once a later packet arrives, a round trip and a reordering window after it; \
                 tail probes; proportional rate reduction",
             source: "RFC 8985, RFC 9937",
         },
@@ -319,7 +320,7 @@ impl Recovery for Rack {
                 self.lost.remove(&seq);
             }
             None => {
-                debug_assert_eq!(slot, self.data.len(), "new data goes out in order");
+                debug_assert_eq!(slot, self.data.len(), "new data is sent in order");
                 self.data.push_back(Datum { number: packet_seq, resent: false, lost: false });
             }
         }
@@ -349,7 +350,8 @@ impl Recovery for Rack {
         let at = seq.checked_sub(self.data_base);
         at.and_then(|at| self.data.get(at as usize)).is_some_and(|datum| datum.lost)
     }
-    /// Linux takes a sample of what arrives out of order and was sent later than all before.
+    /// Linux takes a sample from data that arrives out of order and was sent later than all earlier
+    /// deliveries.
     fn samples_rtt(&self, number: u64) -> bool {
         number > self.newest
     }
@@ -383,7 +385,7 @@ impl Rack {
         Some(withdrawn)
     }
 
-    /// When the latest transmission of the first packet missing left, if it is in flight.
+    /// The time of the latest transmission of the first missing packet, if it is in flight.
     fn oldest_sent(&self, seqs: &Sequences) -> Option<Time> {
         let at = seqs.una.checked_sub(self.data_base)?;
         let number = self.data.get(at as usize)?.number;
@@ -391,8 +393,8 @@ impl Rack {
         self.sent.get(at as usize).map(|t| t.sent)
     }
 
-    /// A duplicate was reported: the reordering window widens, at most once a round trip, and
-    /// after a time without goes back (RFC 8985 section 6.2, step 4).
+    /// Widens the reordering window for a reported duplicate, at most once per round trip, and
+    /// resets it after some recoveries without one (RFC 8985 section 6.2, step 4).
     fn widen(&mut self, seqs: &Sequences, sack: &[SackBlock]) {
         let [first, rest @ ..] = sack else { return };
         let inside = |outer: &SackBlock| outer.start <= first.start && first.end <= outer.end;
@@ -404,10 +406,10 @@ impl Rack {
         }
     }
 
-    /// Takes in what has arrived.
+    /// Handles the data that an acknowledgment reports as arrived.
     fn deliver(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) -> Delivery {
         let mut delivery = Delivery::default();
-        // Data below this that arrives now and was sent once was overtaken.
+        // Data below this that arrives now and was sent only once was reordered.
         let highest = self.arrived.end().unwrap_or(self.data_base);
         while self.data_base < seqs.una {
             let Some(datum) = self.data.pop_front() else { break };
@@ -439,7 +441,8 @@ impl Rack {
         delivery
     }
 
-    /// Data arrived; when its latest transmission left, if that was in flight.
+    /// Handles the arrival of data. Returns the time of its latest transmission, if it was in
+    /// flight.
     fn on_arrival(
         &mut self,
         seq: u64,
@@ -458,7 +461,7 @@ impl Rack {
             return None;
         };
         report.numbers().delivered.push(datum.number);
-        // RFC 8985 section 6.2, step 2: sooner than any round trip was an earlier transmission.
+        // RFC 8985 section 6.2, step 2: an RTT shorter than any is that of an earlier transmission.
         let rtt = acked.now().since(transmission.sent);
         if (!datum.resent || rtt >= acked.rtt.min_rtt()) && datum.number > self.newest {
             self.newest = datum.number;
@@ -483,7 +486,7 @@ impl Rack {
         self.prefers_new = false;
     }
 
-    /// RFC 8985 section 7.4: was there a loss that a probe has repaired?
+    /// RFC 8985 section 7.4. Returns true if a probe has repaired a loss.
     fn end_probe(&mut self, seqs: &Sequences, advances: bool, delivery: &Delivery) -> bool {
         let Some((until, repeats)) = self.probe else { return false };
         if seqs.una < until {
@@ -505,8 +508,8 @@ impl Rack {
         window.saturating_mul(u64::from(self.reordering_steps)).min(rtt.srtt())
     }
 
-    /// RFC 8985 section 6.2, step 5. Writes into the report what is lost; how long until the rest
-    /// of what was overtaken is, if there is any.
+    /// RFC 8985 section 6.2, step 5. Writes the lost packets into the report. Returns the time
+    /// after which the remaining overtaken packets are lost, if there are any.
     fn detect(&mut self, now: Time, rtt: &RttEstimator, report: &mut Report) -> Option<Duration> {
         let window = self.reordering_window(rtt, self.arrived.count_from(self.data_base));
         let mut delay = None;
@@ -531,7 +534,8 @@ impl Rack {
         delay
     }
 
-    /// Puts what was found lost among what is to be sent again; was some of that a retransmission?
+    /// Schedules the lost packets for retransmission. Returns true if one of them was a
+    /// retransmission.
     fn take_lost(&mut self, report: &mut Report) -> bool {
         let mut resent = false;
         for number in &report.numbers().lost {
@@ -549,8 +553,8 @@ impl Rack {
         resent
     }
 
-    /// F-RTO (RFC 5682 section 3.1): after the first acknowledgment that follows a timeout new
-    /// data goes out, if there is any; what arrives out of order then says that the loss was true.
+    /// F-RTO (RFC 5682 section 3.1): after the first acknowledgment that follows a timeout new data
+    /// is sent, if there is any; if data then arrives out of order, the loss was real.
     fn doubt(&mut self, seqs: &Sequences, advances: bool, delivery: &Delivery) {
         self.prefers_new = false;
         let RackPhase::AfterTimeout { until, doubtful: true } = self.phase else { return };
@@ -574,7 +578,7 @@ impl Rack {
         self.prefers_new = false;
     }
 
-    /// RFC 6298 section 5, with Linux's view of what is lost then.
+    /// RFC 6298 section 5, with Linux's rule for the packets lost at a timeout.
     fn time_out(
         &mut self,
         seqs: &Sequences,
@@ -613,8 +617,8 @@ impl Rack {
         (seqs.una..seqs.next).rev().find(|seq| self.arrived.range_of(*seq).is_none())
     }
 
-    /// RFC 8985 section 7.2: a probe is due after two round trips, or when the timeout would be;
-    /// `outstanding` packets are not acknowledged.
+    /// RFC 8985 section 7.2: sets the probe timer to two round trips, or to the timeout if that is
+    /// earlier. `outstanding` packets are not acknowledged.
     fn set_probe(&mut self, outstanding: u64, now: Time, rtt: &RttEstimator) {
         let waits =
             self.phase == RackPhase::Open && self.arrived.is_empty() && self.lost.is_empty();
@@ -641,7 +645,7 @@ impl Rack {
             self.probe_due = Time::NEVER;
             return;
         }
-        // The arrival of a packet sent before the first that is missing postpones the timeout too.
+        // The arrival of a packet sent before the first missing one postpones the timeout too.
         let earlier = delivery.earliest.zip(self.oldest_sent(seqs));
         if acked.newly() > 0 || earlier.is_some_and(|(sent, oldest)| sent < oldest) {
             self.timeout_due = now + self.timeout(acked.rtt).max(TICKS);

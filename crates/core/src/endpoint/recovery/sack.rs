@@ -2,15 +2,15 @@
 //!
 //! The scoreboard is a set of ranges and two cursors. A packet is lost when dupackthreshold
 //! packets above it have arrived, so everything missing below `lost_below` is lost; everything
-//! missing below `resent_below` has been sent again. What is in the network follows without a
-//! walk over the window:
+//! missing below `resent_below` has been retransmitted. The number of packets in the network
+//! follows without iteration over the window:
 //!
 //! ```text
 //! pipe = missing in [lost_below, next) + missing in [una, resent_below)
 //! ```
 //!
-//! After a timeout everything outstanding is deemed lost and sent again in order as the window
-//! opens, but for what has arrived (RFC 6675 section 5.1 lets the sender keep that knowledge).
+//! After a timeout everything outstanding that has not arrived counts as lost and is retransmitted
+//! in order as the window opens (RFC 6675 section 5.1 allows the sender to keep the scoreboard).
 
 use super::timed::Scheme;
 use super::{Acked, Finding, Report, Sent, Sequences, fits};
@@ -25,11 +25,12 @@ pub struct Sack {
     arrived: RareRanges,
     lost_below: u64,
     resent_below: u64,
-    /// Missing packets below `resent_below`: each was sent again and is still under way.
+    /// Missing packets below `resent_below`: each was retransmitted and is still in flight.
     resent: u64,
     dupacks: u32,
     phase: SackPhase,
-    /// Send the first missing packet whatever the pipe (RFC 6675 section 5, step 4.3).
+    /// True if the first missing packet is to be sent regardless of the pipe (RFC 6675 section 5,
+    /// step 4.3).
     force: bool,
     /// Rescue retransmission done up to here (RFC 6675, NextSeg rule 4).
     rescued_below: u64,
@@ -73,7 +74,7 @@ impl Sack {
         seqs.next - lost_below - self.arrived.count_from(lost_below) + self.resent
     }
 
-    /// `una` has moved by `newly`. Returns how many of these were known to have arrived.
+    /// Moves `una` by `newly`. Returns how many of these packets were known to have arrived.
     fn advance(&mut self, seqs: &Sequences, newly: u64) -> u64 {
         self.dupacks = 0;
         let old_una = seqs.una - newly;
@@ -96,7 +97,7 @@ impl Sack {
         arrived
     }
 
-    /// An acknowledgment arrived while something is missing or with word of what has arrived.
+    /// Handles an acknowledgment while data is missing, or with SACK blocks.
     #[inline(never)]
     fn on_news(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
         if acked.newly() > 0 {
@@ -107,8 +108,8 @@ impl Sack {
         }
         let mut news = false;
         for block in acked.sack() {
-            // Nothing beyond what was sent can have arrived. A duplicate reported below una
-            // (DSACK, RFC 2883) says nothing of the scoreboard; one above it has arrived.
+            // Data that was never sent cannot have arrived. A duplicate reported below una (DSACK,
+            // RFC 2883) does not concern the scoreboard; one above it has arrived.
             if block.start >= block.end || block.end > seqs.next || block.start < seqs.una {
                 continue;
             }
@@ -146,7 +147,7 @@ impl Part for Sack {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "sack",
-            what: "a scoreboard of selective ACKs says which packets are lost",
+            what: "a scoreboard of selective ACKs finds lost packets",
             source: "RFC 2018, RFC 6675",
         },
         config: Plain,
@@ -206,8 +207,8 @@ impl Scheme for Sack {
             return;
         }
         let seq = sent.seq;
-        // Holes go out in order. The rescue of rule 4 lies above all that is lost or has arrived
-        // and moves no cursor: "HighRxt MUST NOT be updated".
+        // Holes are sent in order. The rescue of rule 4 lies above everything lost or arrived and
+        // moves no cursor: "HighRxt MUST NOT be updated".
         let is_rescue = seq >= self.lost_below && Some(seq) >= self.arrived.end();
         let is_hole =
             seq < seqs.next && seq == self.arrived.next_missing(self.resent_below) && !is_rescue;
@@ -240,7 +241,7 @@ impl Scheme for Sack {
     fn is_at_rest(&self) -> bool {
         self.phase == SackPhase::Open && self.arrived.is_empty()
     }
-    /// RFC 6675: IsLost, as far as the scoreboard goes.
+    /// RFC 6675: IsLost, by the scoreboard alone.
     fn deems_lost(&self, seq: u64) -> bool {
         seq < self.lost_below
     }

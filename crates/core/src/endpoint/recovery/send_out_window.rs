@@ -2,19 +2,20 @@
 //!
 //! Each duplicate acknowledgment inflates the send-out window by one, and a new one deflates it
 //! only by the packets that had inflated it: nlack - (olack + 1) (section 4.1). The first missing
-//! packet is retransmitted at dupackthreshold, where chosen on partial acknowledgments (2.2.2),
-//! and where chosen by a retransmission timer (4.3). cwnd is nobody's business here.
+//! packet is retransmitted at dupackthreshold, optionally on partial acknowledgments (2.2.2), and
+//! optionally by a retransmission timer (4.3). Recovery does not change cwnd.
 //!
-//! Three choices where the paper is silent. A packet retransmitted since the last new
-//! acknowledgment is not retransmitted again by duplicates (footnote 2 gives the reason, for the
-//! case it mentions). A duplicate that answers a packet sent twice does not inflate the window:
-//! nothing is stored at the receiver that a later acknowledgment would deflate it by, and the
-//! surplus would stay for good. The echo of the trigger tells; the sender of section 4 has none, so
-//! that by the letter every duplicate inflates (`old_duplicates = "count"`). That is not the
-//! default: over XTCP, whose routers take no surplus back, flows that have one keep up to twice
-//! their share, and Jain's index of ten flows falls to 0.75 at 1 % loss (docs/protocols/xcp.md).
-//! After a connection reset, duplicates count for nothing before all that had been sent is
-//! acknowledged, for they tell of packets sent twice (as RFC 6582 section 3.2).
+//! Choices where the paper is silent:
+//! - Duplicates do not retransmit a packet again that was retransmitted since the last new
+//!   acknowledgment (footnote 2 gives the reason, for the case it mentions).
+//! - A duplicate caused by a packet sent twice does not inflate the window: the receiver stores
+//!   nothing by which a later acknowledgment would deflate it, so the surplus would be permanent.
+//!   The echo of the trigger identifies such duplicates. The sender of section 4 has no echo, so
+//!   that literally every duplicate inflates (`old_duplicates = "count"`). That is not the default:
+//!   over XTCP, whose routers do not remove the surplus, flows with a surplus keep up to twice
+//!   their share, and Jain's index of ten flows falls to 0.75 at 1 % loss (docs/protocols/xcp.md).
+//! - After a connection reset, duplicates are ignored until everything sent before is acknowledged,
+//!   since they report packets sent twice (as in RFC 6582 section 3.2).
 
 use super::fast_recovery::PARTIAL_DEFLATION;
 use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
@@ -25,21 +26,21 @@ use crate::part::{Form, Part, ValueKind, Words};
 /// Parameters of the four variants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SendOutWindowConfig {
-    /// Retransmit on partial acknowledgments (section 2.2.2).
+    /// True to retransmit on partial acknowledgments (section 2.2.2).
     pub partial_acks: bool,
-    /// LR: retransmission timer and aggressive reset of the recovery timer (4.2, 4.3).
+    /// True for LR: retransmission timer and aggressive reset of the recovery timer (4.2, 4.3).
     pub retransmission_timer: bool,
-    /// Deflate the send-out window on a new acknowledgment by what it acknowledged (section 4.1),
-    /// instead of resetting it to cwnd.
+    /// True if a new acknowledgment deflates the send-out window by the packets it acknowledged
+    /// (section 4.1), false if it resets the window to cwnd.
     pub partial_deflation: bool,
-    /// The effect of duplicates that packets below all that is missing caused.
+    /// The effect of duplicates caused by packets that had arrived before.
     pub old_duplicates: OldDuplicates,
     /// Retransmission timeout over recovery timeout, at least 1 (section 4.3).
     pub retransmission_timeout_factor: f64,
 }
 
 impl SendOutWindowConfig {
-    /// A variant as the paper has it.
+    /// A variant with the values of the paper.
     pub const fn of(partial_acks: bool, retransmission_timer: bool) -> Self {
         SendOutWindowConfig {
             partial_acks,
@@ -51,25 +52,24 @@ impl SendOutWindowConfig {
     }
 }
 
-/// Duplicate acknowledgments that answer packets that had arrived before.
+/// The effect of duplicate acknowledgments caused by packets that had arrived before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OldDuplicates {
-    /// They leave the send-out window alone. The echo of the packet that caused them tells.
+    /// None; they are recognised by the echo of the packet that caused them.
     #[default]
     Ignore,
-    /// They inflate it and count towards `dupack_threshold` as any (lr2008 section 4, by the
-    /// letter).
+    /// That of any duplicate: they inflate the send-out window and count towards
+    /// `dupack_threshold` (lr2008 section 4, literally).
     Count,
 }
 crate::words!(OldDuplicates { Ignore = "ignore", Count = "count" });
-// The names of the four say the rest.
+// The names of the four variants determine the other parameters.
 crate::parameters! {
     SendOutWindowConfig in "", "";
     retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
     partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
     old_duplicates: ValueKind::Word(OldDuplicates::WORDS), "",
-        "lr2008: duplicates that packets sent twice cause: by their echo (ignore), or blind \
-         (count)";
+        "lr2008: duplicates caused by packets sent twice: ignore, by their echo, or count";
 }
 
 /// The state of recovery over a send-out window.
@@ -78,7 +78,7 @@ pub struct SendOutWindow {
     config: SendOutWindowConfig,
     threshold: u32,
     dupacks: u32,
-    /// swnd - cwnd: packets stored at the receiver behind a gap.
+    /// swnd - cwnd: packets stored at the receiver after a gap.
     inflation: u64,
     /// One past the highest packet sent when `una` was last retransmitted, if it was.
     head_resent_at: Option<u64>,
@@ -107,7 +107,7 @@ impl Part for SendOutWindow {
             false,
             false,
             "swnd",
-            "a send-out window beside cwnd grows on duplicate ACKs, deflates on new ones",
+            "a send-out window separate from cwnd grows on duplicate ACKs, deflates on new ones",
             "lr2008 section 4.1",
         ),
         form(
@@ -186,8 +186,8 @@ impl Scheme for SendOutWindow {
             0
         };
         self.retransmit = None;
-        // Section 2.2.2: complete if it covers all that was sent before the last
-        // retransmission of the packet it was waiting for.
+        // Section 2.2.2: complete if it covers everything sent before the last retransmission of
+        // the first missing packet.
         let partial = self.head_resent_at.take().is_some_and(|high| seqs.una < high);
         if partial && self.config.partial_acks {
             self.retransmit = Some(seqs.una);
@@ -225,7 +225,7 @@ impl Scheme for SendOutWindow {
     fn in_flight(&self, seqs: &Sequences) -> u64 {
         seqs.outstanding().saturating_sub(self.inflation)
     }
-    /// After a reset what is sent again must be told.
+    /// False after a reset, since retransmissions must be reported.
     #[inline]
     fn is_at_rest(&self) -> bool {
         self.inflation == 0 && self.retransmit.is_none() && self.reset_point == 0

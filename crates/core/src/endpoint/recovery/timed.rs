@@ -1,8 +1,8 @@
 //! The timers of TCP and of LR around a scheme.
 //!
-//! TCP has one, the retransmission timer of RFC 6298, here called the recovery timer as lr2008
-//! does: silence resets the connection. LR adds a second (lr2008 section 4.3), which sends the
-//! first missing packet again, and postpones the first with any acknowledgment (section 4.2).
+//! TCP has one, the retransmission timer of RFC 6298, called the recovery timer here as in lr2008:
+//! its expiry resets the connection. LR adds a second one (lr2008 section 4.3), which retransmits
+//! the first missing packet, and postpones the first timer with any acknowledgment (section 4.2).
 
 use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
@@ -14,26 +14,26 @@ use crate::units::{Duration, Time};
 pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     /// The state at the start of a connection.
     fn new(config: &Self::Config, endpoint: &EndpointConfig) -> Self;
-    /// Does it ever ask whether losses are errors?
+    /// True if it ever asks whether losses are errors.
     const ASKS_FOR_CAUSE: bool = false;
-    /// The timeout of LR's retransmission timer over that of the recovery timer, at least 1; `None`
-    /// without that timer.
+    /// The ratio of LR's retransmission timeout to the recovery timeout, at least 1; `None` without
+    /// the retransmission timer.
     fn retransmission_timeout_factor(_config: &Self::Config) -> Option<f64> {
         None
     }
-    /// An acknowledgment arrived. The report holds what is acknowledged cumulatively, or one packet
-    /// for a duplicate; a scheme that knows better says so.
+    /// Handles an acknowledgment. The report contains the packets acknowledged cumulatively, or one
+    /// for a duplicate; a scheme with exact numbers corrects it.
     fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
     /// The packet to send now with a window of `cwnd` packets, if any may be sent.
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
-    /// The named packet leaves.
+    /// Handles the transmission of a packet.
     fn on_sent(&mut self, _seqs: &Sequences, _sent: &Sent<'_>) {}
-    /// The recovery timer expired. Returns whether the connection goes on without a reset, because
-    /// an `error` caused it. Else `next` goes back.
+    /// Handles the expiry of the recovery timer. Returns true if the connection continues without a
+    /// reset, because an `error` caused it. Otherwise moves `next` back.
     fn on_reset(&mut self, seqs: &mut Sequences, error: bool) -> bool;
-    /// The retransmission timer of LR expired: `una` is to be sent again.
+    /// Handles the expiry of LR's retransmission timer: `una` is to be retransmitted.
     fn on_retransmission_timer(&mut self, _seqs: &Sequences) {}
-    /// The recovery timeout in force.
+    /// The present recovery timeout.
     #[inline]
     fn timeout(&self, rtt: &RttEstimator) -> Duration {
         rtt.rto()
@@ -44,8 +44,8 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     fn in_recovery(&self) -> bool {
         false
     }
-    /// Is nothing missing, so that what is outstanding is what is in the network, and what leaves
-    /// need not be told?
+    /// True if nothing is missing. Then all outstanding packets are in the network, and
+    /// transmissions need not be reported.
     fn is_at_rest(&self) -> bool {
         false
     }
@@ -63,8 +63,8 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     }
 }
 
-/// The retransmission timeout over the recovery timeout, of schemes with both timers of LR
-/// (lr2008 section 4.3).
+/// The ratio of the retransmission timeout to the recovery timeout, for schemes with both timers of
+/// LR (lr2008 section 4.3).
 pub(super) const FACTOR: ValueKind = ValueKind::Number { least: 1.0, most: 1000.0 };
 pub(super) const FACTOR_MEANING: &str = "retransmission over recovery timeout";
 
@@ -76,7 +76,7 @@ pub struct Timed<S> {
     /// Expiries of the recovery timer since new data was acknowledged.
     resets_in_a_row: u32,
     partial_repairs: u32,
-    /// Only with the LR timers.
+    /// The retransmission timer; only with the timers of LR.
     retransmission: Option<Box<Retransmission>>,
 }
 
@@ -84,13 +84,13 @@ pub struct Timed<S> {
 #[derive(Debug)]
 struct Retransmission {
     timer: Time,
-    /// Its timeout over that of the recovery timer.
+    /// The ratio of its timeout to that of the recovery timer.
     factor: f64,
 }
 
 impl Retransmission {
-    /// Larger than the recovery timeout in force, so that silence ends in a reset and not in
-    /// retransmissions (lr2008 section 4.3).
+    /// Restarts the timer. Its timeout exceeds the recovery timeout, so that silence ends in a
+    /// reset and not in retransmissions (lr2008 section 4.3).
     fn restart(&mut self, now: Time, rtt: &RttEstimator) {
         self.timer = now + rtt.rto().mul_f64(self.factor);
     }
@@ -124,7 +124,7 @@ impl<S: Scheme> RecoveryPart for Timed<S> {
 }
 
 impl<S: Scheme> Timed<S> {
-    /// An acknowledgment has been dealt with: the timers run on from it.
+    /// Restarts the timers after an acknowledgment.
     #[inline]
     fn restart(&mut self, seqs: &Sequences, acked: &Acked<'_>, finding: Finding) {
         if seqs.outstanding() == 0 {
@@ -150,12 +150,12 @@ impl<S: Scheme> Timed<S> {
                 retransmission.restart(acked.now(), acked.rtt);
             }
         } else if (new_data && self.partial_repairs <= 1) || finding == Finding::Loss {
-            // A duplicate postpones TCP's only where it causes a retransmission.
+            // A duplicate postpones TCP's timer only if it causes a retransmission.
             self.recovery_timer = acked.now() + self.scheme.timeout(acked.rtt);
         }
     }
 
-    /// The connection reset (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
+    /// Resets the connection (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
     fn reset(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
         let Expired { now, rtt, error } = expired;
         let repeated = self.resets_in_a_row > 0;

@@ -1,34 +1,34 @@
 //! ABBA, accelerated bottleneck bandwidth adaptation (draft-kazuho-ccwg-abba, the editor's copy of
 //! September 2026 with the model of the round-trip time; h2o/quicly#698, before it #689).
 //!
-//! CUBIC climbs slowly where bandwidth comes back or a loss was none of congestion. While a queue
-//! stands, the RTT rises with the window along a line. ABBA draws that line from one congestion
-//! event to the next; where the RTT is below it, the path carries the window with less queue than
-//! it did, and the window grows faster than CUBIC's by a share of what is missing:
+//! CUBIC grows slowly after bandwidth has come back, or after a loss not caused by congestion.
+//! While there is a standing queue, the RTT rises linearly with the window. ABBA fits that line
+//! between two congestion events. If the RTT is below it, the path carries the window with a
+//! shorter queue than before, and ABBA adds a share of the missing window to CUBIC's growth:
 //!
 //! ```text
 //! high = cwnd before the decrease, least RTT until recovery ends (before an ECN mark: rtt_floor)
 //! low  = the least RTT in congestion avoidance since, and its cwnd
 //! a    = slope_ratio min((high_rtt - low_rtt) / (high_cwnd - low_cwnd), low_rtt / low_cwnd)
-//! b    = low_rtt - a low_cwnd            flat, and of no effect, within rtt_span of each other
+//! b    = low_rtt - a low_cwnd            a = 0, no effect, if the RTTs are within rtt_span
 //! beyond high_cwnd (2 - beta):           a = max(rtt_floor, a cwnd + b) / cwnd,  b = 0
 //!
 //! where a > 0 and RTT < a cwnd + b:      w_ref = (RTT - b) / a
-//!   cwnd = max(cwnd + min(acked gain (1 - w_ref / cwnd), cwnd / 2), what CUBIC makes of it)
+//!   cwnd = max(cwnd + min(acked gain (1 - w_ref / cwnd), cwnd / 2), CUBIC's new cwnd)
 //! ```
 //!
-//! Every loss and every mark costs what it costs CUBIC. The first slow start has no line.
+//! The response to losses and marks is CUBIC's. The first slow start has no line.
 //!
 //! Readings and deviations:
-//! - The text changes from week to week. The one of 7 September 2026 has no line: it adds 2 ms of
-//!   queue a round trip while the RTT is within 2 ms of its floor, and goes back to slow start
-//!   where no queue returns. The later one is implemented.
-//! - A note in the draft says that the growth of a round trip may surpass the decrease that an ECN
-//!   mark costs with ABE. quicly bounds the gain by beta^(-2/3) - 1 as long as cwnd is below
-//!   high_cwnd / beta, and has a `gain` of 3/5: `abba.yield_cap`, `abba.gain`.
-//! - What RTT a congestion event is told with counts to recovery where its packet was sent before
-//!   the event: what was sent later meets a queue that drains.
-//! - A timeout discards the line, and the slow start after it has none.
+//! - The draft changes from week to week. The version of 7 September 2026 has no line: it adds 2 ms
+//!   of queue per round trip while the RTT is within 2 ms of its floor, and returns to slow start
+//!   if no queue returns. The later version is implemented.
+//! - A note in the draft says that the growth of a round trip may exceed the decrease by an ECN
+//!   mark with ABE. quicly bounds the gain by beta^(-2/3) - 1 as long as cwnd is below high_cwnd /
+//!   beta, and has a `gain` of 3/5: `abba.yield_cap`, `abba.gain`.
+//! - RTT samples of recovery count for the high point only if their packet was sent before the
+//!   congestion event: later packets find a queue that drains.
+//! - A timeout discards the line; the slow start after it has no line.
 //! - Nothing is restored after spurious losses, as in this crate's CUBIC.
 
 use super::cuback::Cuback;
@@ -41,7 +41,7 @@ use crate::parameter;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// The controller whose growth ABBA speeds up.
+/// The base controller, whose growth ABBA accelerates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbbaBase {
     /// CUBIC (RFC 9438).
@@ -55,22 +55,22 @@ crate::words!(AbbaBase { Cubic = "cubic", Cuback = "cuback" });
 /// Parameters of ABBA.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AbbaConfig {
-    /// The controller below.
+    /// The base controller.
     pub base: AbbaBase,
     /// The share of the missing window that a round trip adds, above 0, up to 1: 2/3.
     pub gain: f64,
     /// MAX_SLOPE_RATIO: the share of the fitted slope that the line keeps, above 0, up to 1: 2/3.
     pub slope_ratio: f64,
-    /// RTT_SPAN_THRESH: the range of RTTs that a line needs, longer than 0: 5 ms.
+    /// RTT_SPAN_THRESH: the range of RTTs that a line needs, greater than zero: 5 ms.
     pub rtt_span: Duration,
     /// Bound the gain to beta^(-2/3) - 1 below high_cwnd / beta, as quicly does.
     pub yield_cap: bool,
-    /// Those of the controller below.
+    /// Parameters of the base controller.
     pub cubic: CubicConfig,
 }
 
 impl AbbaConfig {
-    /// As the draft has it.
+    /// The values of the draft.
     pub const DEFAULT: AbbaConfig = AbbaConfig {
         base: AbbaBase::Cubic,
         gain: 2.0 / 3.0,
@@ -96,7 +96,7 @@ parameters_of_cubic!(
             base,
             ValueKind::Word(AbbaBase::WORDS),
             "",
-            "the controller that it speeds up"
+            "the controller that it accelerates"
         ),
         parameter!(
             "abba",
@@ -155,11 +155,11 @@ macro_rules! base {
 /// The RTT as a function of cwnd, from one congestion event to the next.
 #[derive(Debug, Clone)]
 struct Model {
-    /// When the event was noticed.
+    /// The time of the congestion event.
     at: Time,
-    /// The share of the window that it left.
+    /// The share of the window that remained after it.
     beta: f64,
-    /// Was it a loss? Then the RTT of the high point is the least until recovery ends.
+    /// True after a loss: the RTT of the high point is then the smallest until recovery ends.
     by_loss: bool,
     high: Point,
     low: Option<Point>,
@@ -195,7 +195,7 @@ impl Model {
         });
     }
 
-    /// An acknowledgment in congestion avoidance, outside recovery, of this RTT at this window.
+    /// Adds a sample of RTT and window in congestion avoidance, outside recovery.
     fn observe(&mut self, now: Point, floor: Duration, config: &AbbaConfig) {
         if self.low.is_none() {
             self.low = Some(Point { cwnd: now.cwnd, rtt: self.high.rtt });
@@ -213,7 +213,7 @@ impl Model {
         }
     }
 
-    /// The packets that an acknowledged one adds: a share of how far the RTT is below the line.
+    /// The growth per acknowledged packet, in proportion to the distance of the RTT below the line.
     fn gain(&self, now: Point, config: &AbbaConfig) -> f64 {
         let Some((a, b)) = self.line else { return 0.0 };
         let rtt = now.rtt.as_secs_f64();
@@ -234,7 +234,7 @@ impl Part for Abba {
     const FORMS: &'static [Form<AbbaConfig>] = &[Form {
         words: Words {
             name: "abba",
-            what: "as cubic, and faster while the RTT is below what the window used to make of it",
+            what: "as cubic, and faster while the RTT is shorter than this window caused before",
             source: "draft-kazuho-ccwg-abba",
         },
         config: AbbaConfig::DEFAULT,
@@ -257,18 +257,18 @@ impl Abba {
         Abba { config, base, floor, latest, model: None }
     }
 
-    /// Takes the RTT sample of an acknowledgment, if it has one. Of duplicates few do; theirs
-    /// differ from the last.
+    /// Takes the RTT sample of an acknowledgment, if it has one. Few duplicates have a sample; it
+    /// differs from the last one.
     fn sample(&mut self, ack: &AckEvent) {
         let rtt = ack.path.rtt;
         if !rtt.is_zero() && (ack.newly_acked > 0 || rtt != self.latest) {
-            // "Over the last round trip"; the exact sample where the clock of srtt is too coarse.
+            // "Over the last round trip"; the exact sample if the clock of srtt is too coarse.
             self.floor.add(ack.path.now, rtt, ack.path.srtt.max(rtt));
             self.latest = rtt;
         }
     }
 
-    /// The window that acceleration makes of `cwnd` packets.
+    /// The accelerated window, from `cwnd` packets.
     fn accelerated(&mut self, ack: &AckEvent, cwnd: f64) -> f64 {
         let floor = self.floor.get();
         let Some(model) = &mut self.model else { return cwnd };
@@ -377,7 +377,7 @@ mod tests {
         // Less than 5 ms between them is no slope; 5 ms is.
         line(&fitted(point(100.0, 104.999), point(70.0, 100.0)), 0.0, 100.0);
         line(&fitted(point(100.0, 105.0), point(70.0, 100.0)), 1.0 / 9.0, 100.0 - 70.0 / 9.0);
-        // No span of windows: the line before stays.
+        // No span of windows: the old line stays.
         let mut kept = fitted(point(100.0, 120.0), point(70.0, 100.0));
         kept.low = Some(point(110.0, 80.0));
         kept.fit(&DEFAULT);
@@ -390,13 +390,13 @@ mod tests {
         let mut model = model(point(60.0, 120.0), None);
         model.line = Some((1e-3, 0.05)); // 1 ms a packet, 50 ms without any.
         let gain = |rtt| model.gain(point(100.0, rtt), &DEFAULT);
-        // 100 ms are 50 packets by the line: 2/3 x 50/100. On the line and above it: none.
+        // 100 ms are 50 packets by the line: 2/3 x 50/100. On the line and above it: no growth.
         assert!((gain(100.0) - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((gain(150.001), gain(200.0)), (0.0, 0.0));
         let quicly = AbbaConfig { gain: 0.6, ..DEFAULT };
         assert!((model.gain(point(100.0, 100.0), &quicly) - 0.3).abs() < 1e-12);
         model.line = Some((0.0, 0.1));
-        assert_eq!(model.gain(point(100.0, 20.0), &DEFAULT), 0.0, "a flat line says nothing");
+        assert_eq!(model.gain(point(100.0, 20.0), &DEFAULT), 0.0, "no gain by a flat line");
     }
 
     #[test]
@@ -405,7 +405,7 @@ mod tests {
         model.line = Some((1e-3, 0.008));
         let capped = AbbaConfig { yield_cap: true, ..DEFAULT };
         let gain = |cwnd, config| model.gain(point(cwnd, 8.0), config);
-        // 8 ms are no packet by the line: all of 2/3, or 0.7^(-2/3) - 1 below 70 / 0.7.
+        // 8 ms are less than a packet by the line: all of 2/3, or 0.7^(-2/3) - 1 below 70 / 0.7.
         assert!((gain(99.0, &DEFAULT) - 2.0 / 3.0).abs() < 1e-12);
         assert!((gain(99.0, &capped) - 0.268_434).abs() < 1e-6);
         assert!((gain(101.0, &capped) - 2.0 / 3.0).abs() < 1e-12);
@@ -465,7 +465,7 @@ mod tests {
         for (now, rtt) in [(1000, 120), (1050, 110), (1119, 130)] {
             ack(&mut controller, now, rtt, true);
         }
-        // Sent after the event: no sample of the full queue, though recovery goes on.
+        // Sent after the event: not a sample of the full queue, though recovery continues.
         ack(&mut controller, 1130, 60, true);
         controller
     }
@@ -530,7 +530,7 @@ mod tests {
             .on_congestion(&CongestionEvent { marked: true, ..CongestionEvent::certain(path) });
         ack(&mut controller, 970, 60, false);
         let model = controller.model.as_ref().unwrap();
-        // 80 ms, 60 ms before; what was sent before the mark is not admitted after it.
+        // 80 ms, 60 ms before; samples of packets sent before the mark do not count after it.
         assert_eq!((model.high.rtt, model.beta), (MS(80), 0.85));
         assert!((controller.cwnd() - 0.85 * cwnd).abs() < 0.02);
     }

@@ -1,12 +1,12 @@
 //! BBR, version 1 (Cardwell et al., ACM Queue 14(5), 2016;
-//! draft-cardwell-iccrg-bbr-congestion-control-00; Linux tcp_bbr.c, which is meant where they
+//! draft-cardwell-iccrg-bbr-congestion-control-00; Linux tcp_bbr.c, which applies where they
 //! differ).
 //!
-//! The path is known by two numbers that cannot be seen at the same time: the largest delivery rate
-//! of ten round trips and the smallest round-trip time of ten seconds. Packets are paced at that
-//! rate, with up to two of their products in flight; one round trip in eight is faster by a
-//! quarter, to find more bandwidth, the next slower, to drain what that queued. Losses change
-//! nothing but how much is in flight for one round trip:
+//! The model of the path has two values that cannot be measured at the same time: the largest
+//! delivery rate of ten round trips and the smallest round-trip time of ten seconds. Packets are
+//! paced at that rate, with up to twice their product in flight. One round trip in eight is faster
+//! by a quarter, to find more bandwidth; the next is slower, to drain the queue. Losses change only
+//! the number of packets in flight, for one round trip:
 //!
 //! ```text
 //! BtlBw       = max of the delivery rate over 10 round trips
@@ -21,22 +21,22 @@
 //! ```
 //!
 //! Unlike version 3 (`window::bbr`) it has no bounds from losses: on a path with a short queue it
-//! keeps pushing others out.
+//! persistently takes bandwidth from other flows.
 //!
 //! Readings and deviations:
 //! - Volumes are packets. There are no offload engines: where Linux adds three bursts to cwnd
 //!   (bbr_quantization_budget), these are single packets.
-//! - Left out: the long-term rate for policers (lt_bw), and the rule that an RTT with a delayed ACK
-//!   does not replace an old RTprop.
+//! - Not implemented: the long-term rate for policers (lt_bw), and the rule that an RTT with a
+//!   delayed ACK does not replace an old RTprop.
 //! - extra_acked is the maximum over ten round trips; Linux keeps two windows of five.
-//! - Recovery lasts until all is acknowledged that had been sent when it began, as in Linux,
-//!   although RFC 9002 finds the losses. A timeout in Linux' sense (the search for bandwidth counts
-//!   as begun anew) is persistent congestion.
+//! - Recovery lasts until everything sent before it began is acknowledged, as in Linux, although
+//!   RFC 9002 finds the losses. A timeout in Linux' sense (the search for bandwidth begins anew) is
+//!   persistent congestion.
 //! - With 5 and 10 % of random losses goodput is 3 and 8 % below that of Linux; at 0 and 1 % it is
-//!   the same. Linux stays in one recovery while it knows of other losses; here another begins,
-//!   with another round trip of conserved packets. Staying in it left 2 % at both
+//!   the same. Linux remains in one recovery while it knows of other losses; here another begins,
+//!   with another round trip of conserved packets. Remaining in recovery left 2 % at both rates
 //!   (docs/validation.md).
-//! - ECN marks are not answered, as in Linux.
+//! - ECN marks have no effect, as in Linux.
 
 use super::bbr::WindowedMax;
 use super::{Controller, ControllerPart, ControllerSetup};
@@ -55,7 +55,7 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const CWND_GAIN: f64 = 2.0;
 /// bbr_pacing_margin_percent: pace 1 % below BtlBw.
 const PACING_MARGIN: f64 = 0.01;
-/// bbr_bw_rtts, and how long extra_acked is remembered: round trips.
+/// bbr_bw_rtts, also for extra_acked: round trips.
 const BW_ROUNDS: u64 = 10;
 /// bbr_min_rtt_win_sec.
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
@@ -114,10 +114,10 @@ pub struct Bbr1 {
     probe_rtt_round_done: bool,
     idle_restart: bool,
 
-    /// The packets sent when the first loss of a recovery was found: its end.
+    /// The end of recovery: the packets sent when its first loss was found.
     recovery_end: Option<u64>,
     packet_conservation: bool,
-    /// One past the highest packet sent, as far as it was told.
+    /// One past the highest packet sent, from events.
     high: u64,
 }
 
@@ -148,7 +148,7 @@ impl ControllerPart for Bbr1 {
 }
 
 impl Bbr1 {
-    /// bbr_init. `stream` is for the phase with which ProbeBW begins.
+    /// bbr_init. `stream` selects the phase with which ProbeBW begins.
     fn of(config: &EndpointConfig, stream: Stream) -> Self {
         Bbr1 {
             initial_window: config.initial_window,
@@ -182,7 +182,7 @@ impl Bbr1 {
         }
     }
 
-    /// bbr_update_gains: of the pace and of cwnd.
+    /// bbr_update_gains: the gains of the pace and of cwnd.
     fn gains(&self) -> (f64, f64) {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
@@ -281,7 +281,7 @@ impl Bbr1 {
         }
     }
 
-    /// bbr_reset_probe_bw_mode: anywhere in the cycle but where it drains.
+    /// bbr_reset_probe_bw_mode: begins at any phase of the cycle except the one that drains.
     fn start_probe_bw(&mut self, now: Time) {
         self.mode = Mode::ProbeBw;
         let back = (self.stream.uniform() * 7.0) as usize;
@@ -289,7 +289,7 @@ impl Bbr1 {
         self.cycle_stamp = now;
     }
 
-    /// bbr_update_min_rtt. Returns whether samples count as limited by the application.
+    /// bbr_update_min_rtt. Returns true if samples count as limited by the application.
     fn update_min_rtt(&mut self, rs: &RateSample) -> bool {
         let expired = self.min_rtt.is_some() && rs.now > self.min_rtt_stamp + MIN_RTT_WINDOW;
         if expired || self.min_rtt.is_none_or(|min| rs.rtt < min) {
@@ -342,7 +342,7 @@ impl Bbr1 {
         }
     }
 
-    /// bbr_set_cwnd_to_recover_or_restore. Returns whether packets are conserved: one out for each
+    /// bbr_set_cwnd_to_recover_or_restore. Returns true if packets are conserved: one sent for each
     /// that arrived.
     fn recover_or_restore(&mut self, rs: &RateSample) -> bool {
         let conserved = rs.in_flight as f64 + rs.newly_acked as f64;
@@ -425,7 +425,7 @@ impl Controller for Bbr1 {
         }
     }
 
-    /// The end of recovery; all else is in the samples.
+    /// Ends recovery; everything else follows from the samples.
     fn on_ack(&mut self, ack: &AckEvent) {
         self.high = ack.high;
         if self.recovery_end.is_some_and(|end| ack.una >= end) {
@@ -481,7 +481,7 @@ mod tests {
         Bbr1::of(&config, Stream::new(1, "test", "bbr1"))
     }
 
-    /// In the phase `cycle` of ProbeBW from 1 s on.
+    /// A BBR in the phase `cycle` of ProbeBW from 1 s on.
     fn probing(cycle: usize) -> Bbr1 {
         let mut controller = bbr();
         (controller.mode, controller.cycle, controller.cycle_stamp) =
@@ -575,13 +575,13 @@ mod tests {
             (91.0, 150.0),
             "90 in flight, 1 arrived"
         );
-        // The round trip is over: one more for each that arrives.
+        // After the round trip one packet more for each that arrives.
         controller.on_rate_sample(&RateSample { prior_delivered: 1000, ..sample(1110, 90) });
         assert_eq!(controller.cwnd(), 92.0);
         controller.on_ack(&ack(499));
         assert_eq!(controller.cwnd(), 92.0);
         controller.on_ack(&ack(500));
-        assert_eq!(controller.cwnd(), 150.0, "all that had been sent is acknowledged: as before");
+        assert_eq!(controller.cwnd(), 150.0, "everything sent is acknowledged: as before");
     }
 
     #[test]
@@ -602,9 +602,9 @@ mod tests {
     }
 
     /// Payload of one connection of real Linux over 10 Mbit/s, 40 ms one way, packets of 1500
-    /// bytes and a queue of one bandwidth-delay product, with random losses behind it: 9.35, 9.27,
-    /// 8.81 and 7.93 Mbit/s at 0, 1, 5 and 10 %. Of 1448/1500 x 10 Mbit/s those are these shares.
-    /// Here 0.971, 0.957, 0.884 and 0.768: up to 1 % the same, then 3 and 7 % less than Linux.
+    /// bytes and a queue of one bandwidth-delay product, with random losses after it: 9.35, 9.27,
+    /// 8.81 and 7.93 Mbit/s at 0, 1, 5 and 10 %. The shares below are these of 1448/1500 x 10
+    /// Mbit/s. Here 0.971, 0.957, 0.884 and 0.768: up to 1 % the same, then 3 and 7 % less.
     #[test]
     fn random_losses_cost_what_they_cost_linux() {
         for (loss, linux) in [(0.0, 0.969), (0.01, 0.960), (0.05, 0.913), (0.1, 0.822)] {

@@ -1,9 +1,9 @@
 //! Copa (Arun and Balakrishnan, NSDI 2018).
 //!
-//! The best rate for delay and throughput, where packets arrive as a Poisson process, is that of
-//! 1 / delta packets in the queue on average. The window moves towards it by 1 / delta packets
-//! per round trip, faster the longer it moves one way, so that the queue empties every few round
-//! trips and everybody sees the path without it:
+//! If packets arrive as a Poisson process, the best rate for delay and throughput keeps 1 / delta
+//! packets in the queue on average. The window moves towards this target by 1 / delta packets per
+//! round trip, and faster the longer it moves in one direction, so that the queue empties every few
+//! round trips and every flow can measure the path without it:
 //!
 //! ```text
 //! dq       = RTTstanding - RTTmin           least RTT of the last srtt / 2, and of 10 s
@@ -16,19 +16,19 @@
 //! ```
 //!
 //! If the queue has not been nearly empty (dq < 10 % of RTTmax - RTTmin, RTTmax of four RTTs) for
-//! five round trips, somebody fills it: in this competitive mode 1 / delta grows by one per round
-//! trip without loss and is halved by a loss, as cwnd of AIMD; never below 2. Else losses change
-//! nothing, and delta is 1/2.
+//! five round trips, other flows fill it. In this competitive mode 1 / delta grows by one per round
+//! trip without loss and is halved by a loss, as cwnd in AIMD, but not below 2. In the default mode
+//! losses change nothing, and delta is 1/2.
 //!
 //! Readings and deviations:
-//! - A step against the direction so far ends the velocity at once, as in mvfst, and not only when
-//!   the round trip is over; one ACK moves cwnd by no more than it delivered, so that cwnd no more
-//!   than doubles in a round trip. cwnd is never below two packets.
+//! - A step against the present direction resets the velocity at once, as in mvfst, and not only at
+//!   the end of the round trip. One ACK moves cwnd by at most the packets it delivered, so that
+//!   cwnd at most doubles in a round trip. cwnd is never below two packets.
 //! - A round trip is over when a packet is acknowledged that was sent after it began. srtt has the
 //!   gain 1/8 and exact samples, one per ACK.
-//! - The window starts again in slow start after a timeout or persistent congestion, of which the
-//!   paper says nothing. Nor does it of ECN marks: they are not answered.
-//! - A loss that may be corruption halves 1 / delta by as much as congestion is likely.
+//! - The window starts again in slow start after a timeout or persistent congestion, which the
+//!   paper does not mention. It does not mention ECN marks either: they have no effect.
+//! - A loss that may be corruption reduces 1 / delta by half of the probability of congestion.
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
@@ -37,11 +37,11 @@ use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// How long RTTmin is remembered (section 2.1).
+/// The time for which RTTmin is remembered (section 2.1).
 const MIN_RTT_WINDOW: Duration = Duration::from_secs(10);
 /// Round trips over which RTTmax is taken (section 2.2).
 const MAX_RTT_ROUNDS: u64 = 4;
-/// Round trips without a nearly empty queue after which somebody else fills it (section 2.2).
+/// Round trips without a nearly empty queue that show other flows (section 2.2).
 const EMPTY_ROUNDS: u64 = 5;
 /// The queue is nearly empty below this share of the largest queueing delay (section 2.2).
 const NEARLY_EMPTY: f64 = 0.1;
@@ -56,12 +56,12 @@ pub struct CopaConfig {
     /// delta of the default mode, per packet: 1 / delta packets are in the queue on average. Above
     /// 0, up to 10; 1/2 in the paper.
     pub delta: f64,
-    /// Is there the competitive mode, for paths shared with flows that fill the queue?
+    /// True for the competitive mode, on paths shared with flows that fill the queue.
     pub competitive: bool,
 }
 
 impl CopaConfig {
-    /// As the paper has it.
+    /// The values of the paper.
     pub const DEFAULT: CopaConfig = CopaConfig { delta: 0.5, competitive: true };
 }
 
@@ -81,24 +81,24 @@ pub struct Copa {
     packets: f64,
     in_slow_start: bool,
     velocity: f64,
-    /// Does the window grow, as a whole?
+    /// True if the window has grown over the last round trip.
     is_up: bool,
-    /// Round trips in that direction.
+    /// Round trips in this direction.
     steady: u32,
 
     srtt: Duration,
     standing: Least<Duration>,
     least: Least<Duration>,
     greatest: Greatest<Duration>,
-    /// When the queue was nearly empty last.
+    /// The last time at which the queue was nearly empty.
     last_empty: Time,
 
-    /// When this round trip began, and the window then.
+    /// The begin of this round trip, and the window then.
     round: (Time, f64),
     lost_in_round: bool,
 }
 
-/// Zero before the first sample.
+/// An RTT in seconds; zero before the first sample.
 fn seconds(rtt: Option<Duration>) -> f64 {
     rtt.map_or(0.0, Duration::as_secs_f64)
 }
@@ -118,7 +118,7 @@ impl Part for Copa {
 
 impl ControllerPart for Copa {
     const PACES: bool = true;
-    /// Its default mode goes by delay alone.
+    /// Its default mode responds to delay alone.
     const ANSWERS_ECN: bool = false;
     fn new(config: &CopaConfig, setup: ControllerSetup<'_>) -> Self {
         Copa::of(*config, setup.endpoint)
@@ -168,13 +168,13 @@ impl Copa {
         seconds(self.standing.get()) - seconds(self.least.get())
     }
 
-    /// Has the queue not been nearly empty for long?
+    /// True in competitive mode: the queue has not been nearly empty for five round trips.
     fn competes(&self, now: Time) -> bool {
         let rounds = self.srtt.saturating_mul(EMPTY_ROUNDS);
         self.config.competitive && now.since(self.last_empty) > rounds
     }
 
-    /// A round trip is over.
+    /// Ends a round trip.
     fn end_round(&mut self, now: Time) {
         let is_up = self.cwnd > self.round.1;
         self.turn(is_up);
@@ -191,7 +191,7 @@ impl Copa {
         self.lost_in_round = false;
     }
 
-    /// The window moves that way; if it did not before, slowly.
+    /// Sets the direction of the window, and resets the velocity if it changes.
     fn turn(&mut self, up: bool) {
         if self.is_up != up {
             self.is_up = up;
@@ -265,7 +265,7 @@ mod tests {
         Time::ZERO + Duration::from_millis(ms)
     }
 
-    /// A window of 20 packets out of slow start that knows an RTT of 80 ms.
+    /// A Copa past slow start, with a window of 20 packets and an RTT of 80 ms.
     fn copa() -> Copa {
         let config = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
         let mut controller = Copa::of(CopaConfig::DEFAULT, &config);
@@ -323,7 +323,7 @@ mod tests {
             velocities.push(controller.velocity);
         }
         assert_eq!(velocities, [1.0, 1.0, 2.0, 4.0]);
-        // The other way: slowly again.
+        // In the other direction: velocity 1.
         controller.on_ack(&ack(400, 160));
         assert_eq!((controller.velocity, controller.is_up), (1.0, false));
     }
@@ -366,8 +366,8 @@ mod tests {
     }
 
     /// Section 3: alone, the queue swings between 0 and 2.5 / delta packets, 5 here, with a mean
-    /// of half of that, and the path is full but for the moments when the queue is empty. That is
-    /// for a fluid whose velocity is 1; a swing that has begun to double goes further now and then.
+    /// of half of that, and the path is full except when the queue is empty. This holds for a fluid
+    /// whose velocity is 1; a swing whose velocity has doubled goes further from time to time.
     #[test]
     fn alone_the_queue_is_short_and_the_path_full() {
         let mut path = TestPath::new("copa", 2.0, 1000, Duration::from_millis(80));

@@ -1,10 +1,10 @@
-//! Cuback (draft-kazuho-ccwg-cuback-00, 25 September 2026; h2o/quicly#678): CUBIC by the clock of
-//! the acknowledgments.
+//! Cuback (draft-kazuho-ccwg-cuback-00, 25 September 2026; h2o/quicly#678): CUBIC driven by
+//! acknowledgments instead of time.
 //!
-//! CUBIC reads its curve at the time since the last decrease. Cuback turns the curve around: it
-//! says how much must be acknowledged before the window may be one packet larger. A flow that gets
-//! more than it did at the last congestion hears more acknowledgments and so climbs faster than
-//! time would carry it, one that gets less climbs slower, and one that sends nothing stands still.
+//! CUBIC evaluates its curve at the time since the last decrease. Cuback inverts the curve: it
+//! gives the number of packets that must be acknowledged before the window grows by one packet. A
+//! flow that gets more bandwidth than at the last congestion receives more acknowledgments and
+//! grows faster than with time; one that gets less grows slower; an idle flow does not grow.
 //!
 //! ```text
 //! pending   += acked;   while pending >= D(cwnd):   pending -= D(cwnd),  cwnd += 1
@@ -15,16 +15,16 @@
 //! K          = cbrt((W_max - cwnd_epoch) / C)     bandwidth = cwnd_prior / srtt
 //! ```
 //!
-//! All but growth in congestion avoidance is CUBIC's (RFC 9438), and so are its parameters.
+//! Everything except growth in congestion avoidance is CUBIC's (RFC 9438), including the
+//! parameters.
 //!
 //! Readings:
-//! - ssthresh is a share of what is in flight, so that this is cwnd_prior, W_max and the window of
-//!   `bandwidth` too (section 3: all from the same quantity).
-//! - A smoothed RTT of less than a tick of the sender's clock is no measure; then the latest
-//!   sample counts.
+//! - ssthresh is a share of the packets in flight; so cwnd_prior, W_max and the window of
+//!   `bandwidth` are the packets in flight too (section 3: all from the same quantity).
+//! - If the smoothed RTT is shorter than a tick of the sender's clock, the latest sample is used.
 //! - Without `cubic.reno_alpha` alpha stays alpha_cubic beyond cwnd_prior, as in Linux's CUBIC.
 //! - quicly takes half of the window at the end of slow start for W_max and cwnd_prior, so that the
-//!   first epoch is convex alone; the draft takes the window.
+//!   first epoch is only convex; the draft takes the whole window.
 
 use super::cubic::{ALPHA, BETA, C, CubicConfig};
 use super::start_up::{Opening, StartUp, Step};
@@ -33,7 +33,7 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::part::{Form, Part, Words};
 
-/// The least that a packet more costs: half of the window per round trip (section 3).
+/// The lower bound of D: growth by at most half of the window per round trip (section 3).
 const LEAST: f64 = 2.0;
 
 /// The state of Cuback's window.
@@ -50,26 +50,26 @@ pub struct Cuback {
     start_up: StartUp,
 }
 
-/// The values that are fixed from one congestion event to the next.
+/// The values that are constant between two congestion events.
 #[derive(Debug, Clone, Copy)]
 struct Curves {
     w_max: f64,
     cwnd_prior: f64,
     cwnd_epoch: f64,
-    /// Packets per second; infinite where no RTT is known.
+    /// Packets per second; infinite if no RTT is known.
     bandwidth: f64,
     /// alpha beyond cwnd_prior.
     alpha_beyond: f64,
 }
 
 impl Curves {
-    /// The packets to be acknowledged until the cubic has climbed from cwnd_epoch to `w`.
+    /// A_cubic(w): acknowledged packets after which the cubic has grown from cwnd_epoch to `w`.
     fn cubic(&self, w: f64) -> f64 {
         let k = libm::cbrt((self.w_max - self.cwnd_epoch) / C);
         self.bandwidth * (k + libm::cbrt((w - self.w_max) / C))
     }
 
-    /// The same of a Reno-friendly window.
+    /// A_reno(w): the same for the Reno-friendly window.
     fn reno(&self, w: f64) -> f64 {
         let sum = |from: f64, to: f64| (to - from) * (to + from - 1.0) / 2.0;
         let knee = w.min(self.cwnd_prior);
@@ -77,13 +77,13 @@ impl Curves {
         if w <= self.cwnd_prior { below } else { below + sum(knee, w) / self.alpha_beyond }
     }
 
-    /// A(w): whichever curve is there first.
+    /// A(w): the curve that reaches `w` first.
     fn acked(&self, w: f64) -> f64 {
         let reno = self.reno(w);
         if self.bandwidth.is_finite() { reno.min(self.cubic(w)) } else { reno }
     }
 
-    /// D(w): what a window of `w` must hear before it is one packet larger.
+    /// D(w): acknowledged packets after which a window of `w` grows by one packet.
     fn price(&self, w: f64) -> f64 {
         (self.acked(w + 1.0) - self.acked(w)).max(LEAST)
     }
@@ -94,7 +94,7 @@ impl Part for Cuback {
     const FORMS: &'static [Form<CubicConfig>] = &[Form {
         words: Words {
             name: "cuback",
-            what: "as cubic, but its clock is what is acknowledged, at the rate before the last \
+            what: "as cubic, but driven by acknowledged packets, at the rate before the last \
                 decrease",
             source: "draft-kazuho-ccwg-cuback-00 section 3",
         },
@@ -126,8 +126,8 @@ impl Cuback {
         self.cwnd = self.cwnd.max(cwnd);
     }
 
-    /// A stretch of congestion avoidance begins at cwnd, from a window of `cwnd_prior` before, of
-    /// which `delivered` arrived in a round trip.
+    /// Begins an epoch of congestion avoidance at cwnd, after a window of `cwnd_prior`, of which
+    /// `delivered` packets arrived in a round trip.
     fn begin(&mut self, cwnd_prior: f64, delivered: f64, path: &Path) {
         let rtt = if path.srtt.is_zero() { path.rtt } else { path.srtt };
         self.curves = Some(Curves {
@@ -167,7 +167,7 @@ impl Controller for Cuback {
             Step::Continue => {}
             Step::Done => return,
             Step::Found { full_bdp } => {
-                // draft-kazuho-ccwg-rapid-start: where slow start would have got to.
+                // draft-kazuho-ccwg-rapid-start: the window that slow start would have reached.
                 self.w_max = 2.0 * full_bdp;
                 self.begin(self.w_max, full_bdp, &ack.path);
             }
@@ -213,7 +213,7 @@ impl Controller for Cuback {
         if !event.repeated {
             self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
         }
-        // RFC 9438 section 4.8: no plateau to climb back to.
+        // RFC 9438 section 4.8: no plateau to return to.
         self.w_max = 0.0;
         self.curves = None;
         self.cwnd = event.window_after(self.cwnd);
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(controller.cwnd(), 7.0, "13 of 13.2222");
         controller.on_ack(&ack(1));
         assert_eq!(controller.cwnd(), 8.0);
-        // A(12) = 66.3333: 53 more are 67, whether one by one or at once, and however late.
+        // A(12) = 66.3333: 53 more are 67, one by one or at once, at any time.
         let late = AckEvent { path: Path { now: Time::NEVER, ..ack(53).path }, ..ack(53) };
         controller.on_ack(&late);
         assert_eq!(controller.cwnd(), 12.0);
@@ -351,7 +351,7 @@ mod tests {
         let endpoint = EndpointConfig { initial_window: 100.0, ..EndpointConfig::default() };
         let mut controller = Cuback::of(config, &endpoint);
         controller.on_congestion(&CongestionEvent::certain(path(100.0, 100)));
-        // 100 arrived: 90 - 0.2 x 100 = 0.7 x 100. What is sent later ends recovery.
+        // 100 arrived: 90 - 0.2 x 100 = 0.7 x 100. A packet sent later ends recovery.
         controller.on_ack(&AckEvent { delivered: 100, in_recovery: true, ..ack(1) });
         controller.on_ack(&AckEvent { sent: Time::ZERO + Duration::from_millis(1), ..ack(1) });
         let curves = controller.curves.unwrap();

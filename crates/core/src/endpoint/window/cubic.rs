@@ -27,18 +27,18 @@ pub(super) const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The parameters of CUBIC.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CubicConfig {
-    /// Grow in the Reno-friendly region with alpha = 1 once W_est has passed cwnd_prior (RFC 9438
-    /// section 4.3). Linux (tcp_cubic.c) keeps alpha_cubic there.
+    /// True for growth with alpha = 1 in the Reno-friendly region once W_est has passed cwnd_prior
+    /// (RFC 9438 section 4.3). Linux (tcp_cubic.c) keeps alpha_cubic there.
     pub reno_alpha: bool,
-    /// What an ECN mark leaves of the window, 0.1 to 0.99, where that is not what a loss leaves:
-    /// RFC 8511 (ABE) recommends 0.85.
+    /// The share of the window that remains after an ECN mark, 0.1 to 0.99, if it differs from that
+    /// after a loss: RFC 8511 (ABE) recommends 0.85.
     pub beta_ecn: Option<f64>,
     /// How the window opens; RFC 9438 section 4.10 recommends HyStart++.
     pub start_up: StartUpConfig,
 }
 
 impl CubicConfig {
-    /// As RFC 9438 has it, with slow start.
+    /// The values of RFC 9438, with slow start.
     pub const DEFAULT: CubicConfig =
         CubicConfig { reno_alpha: true, beta_ecn: None, start_up: StartUpConfig::SLOW_START };
     /// The same with another start-up.
@@ -54,8 +54,8 @@ impl CubicConfig {
     }
 }
 
-/// Writes the parameters of a controller that has those of CUBIC among its own: `[cubic.]` says
-/// where.
+/// Declares the parameters of a controller that includes those of CUBIC in its own, in the field
+/// `[cubic.]`.
 macro_rules! parameters_of_cubic {
     ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
         crate::endpoint::window::start_up::parameters_with_start_up!(
@@ -72,7 +72,7 @@ macro_rules! parameters_of_cubic {
                 crate::parameter!(
                     "cubic", beta_ecn, $($at.)* beta_ecn,
                     crate::part::ValueKind::Number { least: 0.1, most: 0.99 }, "",
-                    "what an ECN mark leaves of the window; 0.85 for ABE (RFC 8511)",
+                    "share of the window that remains after an ECN mark; 0.85 for ABE (RFC 8511)",
                     absent = "as on a loss"
                 ),
             ]
@@ -89,8 +89,8 @@ pub struct Cubic {
     config: CubicConfig,
     cwnd: f64,
     ssthresh: f64,
-    /// Where the window was before the latest congestion event, lowered by fast convergence; 0
-    /// after a timeout.
+    /// The window before the latest congestion event, lowered by fast convergence; 0 after a
+    /// timeout.
     w_max: f64,
     /// cwnd before the latest congestion event (RFC 9438: cwnd_prior).
     cwnd_prior: f64,
@@ -98,7 +98,7 @@ pub struct Cubic {
     start_up: StartUp,
 }
 
-/// A stretch of congestion avoidance between two congestion events.
+/// An epoch of congestion avoidance between two congestion events.
 #[derive(Debug, Clone)]
 struct Epoch {
     start: Time,
@@ -171,8 +171,8 @@ impl Cubic {
         self.cwnd = self.cwnd.max(cwnd);
     }
 
-    /// Section 4.7, fast convergence: a flow that lost before it came back to its last W_max
-    /// leaves room to others.
+    /// Section 4.7, fast convergence: a flow with a loss below its last W_max leaves room for
+    /// others.
     fn remember_w_max(&mut self) {
         self.cwnd_prior = self.cwnd;
         self.w_max =
@@ -201,7 +201,7 @@ impl Controller for Cubic {
             Step::Continue => {}
             Step::Done => return,
             Step::Found { full_bdp } => {
-                // draft-kazuho-ccwg-rapid-start: where slow start would have got to.
+                // draft-kazuho-ccwg-rapid-start: the window that slow start would have reached.
                 self.w_max = 2.0 * full_bdp;
                 self.cwnd_prior = self.w_max;
                 self.epoch = None;
@@ -257,7 +257,7 @@ impl Controller for Cubic {
             self.remember_w_max();
             self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
         }
-        // Section 4.8: no plateau to climb back to.
+        // Section 4.8: no plateau to return to.
         self.w_max = 0.0;
         self.epoch = None;
         self.cwnd = event.window_after(self.cwnd);

@@ -28,7 +28,7 @@ const G: f64 = 1.0 / 16.0;
 #[derive(Debug, Clone)]
 pub struct Dctcp {
     reno: Reno,
-    /// DCTCP.Alpha; 1 at the start, so that the first mark is answered as a loss would be.
+    /// DCTCP.Alpha; 1 at the start, so that the first mark has the effect of a loss.
     alpha: f64,
     acked: u64,
     marked: u64,
@@ -56,7 +56,7 @@ impl Part for Dctcp {
 }
 
 impl ControllerPart for Dctcp {
-    /// It answers marks itself.
+    /// DCTCP responds to marks itself.
     const ANSWERS_ECN: bool = false;
     fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
         Dctcp::of(setup.endpoint)
@@ -137,7 +137,7 @@ mod tests {
         Dctcp::of(&EndpointConfig { initial_window, ..EndpointConfig::default() })
     }
 
-    /// One packet acknowledged, of a window of ten.
+    /// An acknowledgment of one packet in a window of ten.
     fn ack(controller: &mut Dctcp, una: u64, is_marked: bool) {
         let flags = if is_marked { Flags::ECN_ECHO } else { Flags::NONE };
         controller.on_ack(&AckEvent {
@@ -158,7 +158,7 @@ mod tests {
         // The first window ends with its first packet: alpha = 15/16.
         ack(&mut controller, 1, false);
         assert_eq!((controller.alpha(), controller.window_end), (0.9375, 11));
-        // Packets 2 to 11, and 12 that goes beyond WindowEnd: 11 packets of which 3 are marked.
+        // Packets 2 to 11, and 12, which passes WindowEnd: 11 packets, 3 of them marked.
         for una in 2..=12 {
             ack(&mut controller, una, una <= 4);
         }

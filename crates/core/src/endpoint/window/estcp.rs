@@ -1,36 +1,36 @@
 //! The window controller of ESTCP (estcp2010, "ESTCP algorithm").
 //!
-//! AIMD whose parameters follow the network. The traffic controller at the bottleneck
-//! (`router::estcp`) sends g and the number of its phase; at every shift of phase all windows are
-//! cut together, each by what empties the queue and no more:
+//! AIMD with parameters from the network. The traffic controller at the bottleneck
+//! (`router::estcp`) sends g and the number of its phase. At every shift of phase all flows reduce
+//! their windows together, by just enough to empty the queue:
 //!
 //! ```text
 //! AI:  cwnd <- cwnd + alpha / cwnd   per acknowledgment of new data      alpha = RTTmin / g
 //! MD:  cwnd <- beta cwnd             at a phase shift, and at any loss   beta  = RTTmin / RTTcur
 //! ```
 //!
-//! An RTT brings cwnd acknowledgments, hence alpha packets per RTT, and RTTmin / (g RTT) packets a
-//! second: 1/g where the queue is empty, whatever the flow's RTT, and less as the queue grows, in
-//! the proportion RTTmin / RTT in which alpha is written.
+//! An RTT brings cwnd acknowledgments, so cwnd grows by alpha packets per RTT, which is RTTmin / (g
+//! RTT) packets per second: 1/g with an empty queue, for any RTT of the flow, and less as the queue
+//! grows, in the proportion RTTmin / RTT.
 //!
-//! RTTcur is the RTT of the acknowledgment that tells of the shift or the loss: its packet has
-//! crossed the full queue. "MD for all packet losses" is done once per window, as TCP's: a loss of
-//! a packet sent before the latest cut causes no other, and a shift within an RTT of a cut for a
-//! loss is the same congestion heard twice.
+//! RTTcur is the RTT of the acknowledgment that reports the shift or the loss: its packet has
+//! crossed the full queue. "MD for all packet losses" happens once per window, as in TCP: the loss
+//! of a packet sent before the latest cut causes no further cut, and a shift within an RTT of a cut
+//! for a loss is the same congestion reported twice.
 //!
-//! What the paper leaves open:
+//! Choices where the paper is silent:
 //! - A new flow begins with slow start, as TCP, until the first shift or loss. The first phase
-//!   that it hears of is where it begins and cuts nothing.
-//! - Until it has heard a controller it is TCP, alpha = 1 and beta = 1/2: a path without one.
-//! - One acknowledgment adds no more than one packet, the pace of slow start, however small g is.
+//!   received is not a shift.
+//! - Without feedback from a traffic controller a flow behaves as TCP, alpha = 1 and beta = 1/2.
+//! - One acknowledgment adds at most one packet, as in slow start, for any g.
 //! - A timeout sets ssthresh to beta cwnd and starts again from one packet.
 //!
 //! With the two ECN bits (estcp2010, Fig. 4; `estcp-ecn`) a change of the higher bit is the shift,
 //! and g follows from the share of packets whose lower bit is set, p_e = n(01) / (n(00) + n(01)),
 //! or of 11 in odd phases, by the inverse of the router's mapping. Early in a phase few packets
-//! have been seen: the share of the phase before then counts as `prior` packets. Lost and delayed
-//! acknowledgments only make the sample smaller. An acknowledgment of a packet sent before the
-//! newest one heard of says nothing new and is not read, so that reordering shifts no phase.
+//! have been counted, so the share of the previous phase counts as `prior` packets. Lost and
+//! delayed acknowledgments only make the sample smaller. The echo of a packet sent before the
+//! newest one read so far is ignored, so that reordering does not look like a shift.
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
@@ -41,13 +41,13 @@ use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Need, Part, Plain, Words};
 use crate::units::Time;
 
-/// A shift of phase as a flow heard of it.
+/// A shift of phase that a flow received.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PhaseCut {
-    /// When, which is when it cut its window.
+    /// The time at which the flow received it and reduced its window.
     pub at: Time,
-    /// g of the phase that ended, seconds, as this flow knew it at its end: sent (`estcp`) or
-    /// estimated from that phase alone (`estcp-ecn`).
+    /// g of the phase that ended, in seconds, as known to this flow at its end: received (`estcp`)
+    /// or estimated from that phase alone (`estcp-ecn`).
     pub g: f64,
 }
 
@@ -57,9 +57,9 @@ pub struct Estcp {
     pub(super) cwnd: f64,
     ssthresh: f64,
     signal: PhaseSignal,
-    /// Losses of packets before this one belong to a window that has been cut.
+    /// The packet before which losses belong to a window already reduced.
     cut_until: u64,
-    /// When a loss last cut the window.
+    /// The time of the last cut for a loss.
     loss_cut: Option<Time>,
     cuts: Vec<PhaseCut>,
 }
@@ -75,7 +75,7 @@ impl Part for Estcp {
         config: Plain,
     }];
     const NEEDS: &'static [Need] =
-        &[Need { any_of: &[Ability::Phase], why: "no traffic controller is ever heard" }];
+        &[Need { any_of: &[Ability::Phase], why: "it never receives a traffic controller's phase" }];
 }
 
 impl ControllerPart for Estcp {
@@ -89,8 +89,8 @@ impl ControllerPart for Estcp {
 }
 
 impl Estcp {
-    /// At work with that window, for a controller that is helped by traffic controllers: in slow
-    /// start, or in congestion avoidance.
+    /// The state with this window, in slow start or congestion avoidance, for a controller that
+    /// uses the help of traffic controllers.
     pub(super) fn at(cwnd: f64, is_opening: bool) -> Self {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         let ssthresh = if is_opening { f64::INFINITY } else { cwnd };
@@ -108,8 +108,8 @@ impl Estcp {
         }
     }
 
-    /// Multiplicative decrease, as far as it is `likely` to be due: `rtt` is that of the packet
-    /// whose acknowledgment calls for it.
+    /// Multiplicative decrease, scaled by `likely`; `sent` is the time of the packet whose
+    /// acknowledgment causes it.
     fn cut(&mut self, path: &Path, sent: Time, high: u64, likely: impl FnOnce(f64) -> f64) {
         let rtt = path.now.since(sent).as_secs_f64();
         let kept = likely(self.kept(path.min_rtt.as_secs_f64(), rtt));
@@ -175,7 +175,7 @@ impl Controller for Estcp {
 #[derive(Debug, Clone)]
 struct PhaseSignal {
     config: EstcpConfig,
-    /// The phase, or its parity; none before a controller was heard.
+    /// The phase, or its parity; `None` before the first feedback.
     phase: Option<u64>,
     g: Option<f64>,
     /// The newest packet whose echo was read.
@@ -188,7 +188,7 @@ struct PhaseSignal {
 struct Marks {
     packets: f64,
     marked: f64,
-    /// The share in the phase before.
+    /// The share in the previous phase.
     before: Option<f64>,
 }
 
@@ -197,7 +197,7 @@ impl PhaseSignal {
         PhaseSignal { config, phase: None, g: None, newest: 0, marks: Marks::default() }
     }
 
-    /// Reads the echo of packet `packet_seq`. If it tells of a shift, g of the phase that ended.
+    /// Reads the echo of packet `packet_seq`. Returns g of the phase that ended, if it is a shift.
     fn read(&mut self, header: &CongestionHeader, packet_seq: u64) -> Option<f64> {
         if packet_seq < self.newest {
             return None;
@@ -224,14 +224,14 @@ impl PhaseSignal {
 }
 
 impl Marks {
-    /// The phase is over; the share in it alone, if there were packets.
+    /// Ends the phase, and returns the share in it alone, if there were packets.
     fn end(&mut self) -> Option<f64> {
         let share = (self.packets > 0.0).then(|| self.marked / self.packets);
         *self = Marks { before: share.or(self.before), ..Marks::default() };
         share
     }
 
-    /// p_e, with the phase before counted for `prior` packets.
+    /// p_e, with the previous phase counted as `prior` packets.
     fn share(&self, prior: f64) -> Option<f64> {
         match self.before {
             Some(before) => Some((self.marked + prior * before) / (self.packets + prior)),
@@ -301,7 +301,7 @@ mod tests {
     fn a_shift_keeps_what_fills_the_pipe_without_a_queue() {
         // beta = 100 / 160 = 0.625, whatever g is.
         let mut controller = controller(79.0);
-        controller.on_ack(&ack(200, 160, 7, 1.0)); // The first phase heard of is no shift.
+        controller.on_ack(&ack(200, 160, 7, 1.0)); // The first phase received is not a shift.
         close(controller.cwnd(), 80.0);
         controller.on_ack(&ack(210, 160, 8, 1.0));
         close(controller.cwnd(), 50.0);
@@ -375,12 +375,12 @@ mod tests {
         let g = controller.signal.g.unwrap();
         // A share of 1000 packets is exact to 1/1000, which is 11.7/1000 of g.
         assert!((g / 0.02 - 1.0).abs() < 0.012, "{g}");
-        // The other parity is a shift, and the share of the old phase is still believed.
+        // The other parity is a shift, and the share of the old phase still counts.
         let header = CongestionHeader::EstcpBits { bits: 0b00 };
         controller.on_ack(&AckEvent { header, ..ack(2000, 100, 0, 0.0) });
         assert_eq!(controller.phase_cuts().len(), 1);
         let after = controller.signal.g.unwrap();
-        // One unmarked packet beside 32: p falls by p/33.
+        // One unmarked packet and 32 prior ones: p falls by p/33.
         let expected = g_of_probability(p - p / 33.0);
         assert!((after / expected - 1.0).abs() < 0.02, "{after} for {expected}");
     }

@@ -1,27 +1,26 @@
-//! A window that never moves: the sender that RFC 9743 section 7.6 and RFC 2914 section 3.2 warn
-//! of, as a competitor for others.
+//! A constant window: the sender that RFC 9743 section 7.6 and RFC 2914 section 3.2 warn of, as a
+//! competitor for other controllers.
 //!
-//! Losses, marks and timeouts change nothing about the window; recovery sends again what is
-//! missing, so that the connection is reliable. It answers ECN only in that it may negotiate it:
-//! marks have no effect.
+//! Losses, marks and timeouts do not change the window. Recovery retransmits missing packets, so
+//! that the connection is reliable. ECN may be negotiated, but marks have no effect.
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 
-/// The window.
+/// Parameters of the constant window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FixedConfig {
-    /// Packets, 1 to 10^6.
+    /// The window in packets, 1 to 10^6.
     pub window: f64,
 }
 
 crate::parameters! {
     FixedConfig in "fixed_window", "parameters of fixed-window";
-    window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd, whatever happens";
+    window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "constant cwnd";
 }
 
-/// It has no state.
+/// The state of the constant window.
 #[derive(Debug)]
 pub struct Fixed(f64);
 
@@ -30,7 +29,7 @@ impl Part for Fixed {
     const FORMS: &'static [Form<FixedConfig>] = &[Form {
         words: Words {
             name: "fixed-window",
-            what: "keeps the window that it is given, whatever happens",
+            what: "a constant window",
             source: "RFC 2914 section 3.2",
         },
         config: FixedConfig { window: 20.0 },

@@ -1,9 +1,10 @@
-//! HighSpeed TCP (RFC 3649): Reno whose increase grows, and whose decrease shrinks, with the
+//! HighSpeed TCP (RFC 3649): Reno with an increase that grows and a decrease that shrinks with the
 //! window.
 //!
-//! Reno holds a window of w packets only where fewer than 1.5 packets in w^2 are lost; a window of
-//! 83 000 packets takes less than one loss in 4.6 billion packets. HighSpeed TCP asks for less
-//! (section 5). Its response function is a line between two points in logarithms of p and w,
+//! Reno sustains a window of w packets only if at most 1.5 packets in w^2 are lost; a window of
+//! 83 000 packets needs less than one loss in 4.6 billion packets. HighSpeed TCP sustains it at a
+//! higher loss rate (section 5). Its response function is a line between two points in logarithms
+//! of p and w,
 //!
 //! ```text
 //! w(p)  = Low_Window (p / Low_P)^S       S = ln(High_Window / Low_Window) / ln(High_P / Low_P)
@@ -11,15 +12,15 @@
 //! a(w)  = w^2 p(w) 2 b(w) / (2 - b(w))
 //! ```
 //!
-//! where p(w) is the inverse of w(p). A round trip in congestion avoidance adds a(w) packets, a
+//! where p(w) is the inverse of w(p). A round trip in congestion avoidance adds a(w) packets, and
 //! congestion leaves 1 - b(w) of the window. Up to Low_Window a = 1 and b = 1/2, as in Reno.
 //!
 //! Readings and deviations:
-//! - Low_P is what Reno's response function w = 1.2 / sqrt(p) has at Low_Window: 0.000997 for 38
-//!   packets, which the RFC rounds to 0.001. As that gives a(38) = 0.96, a is at least 1.
+//! - Low_P is the loss rate of Reno's response function w = 1.2 / sqrt(p) at Low_Window: 0.000997
+//!   for 38 packets, which the RFC rounds to 0.001. As that gives a(38) = 0.96, a is at least 1.
 //! - The table of appendix B rounds p(w) to 1 / (12.8 w^1.2); a here lies 1 to 3 % above that.
 //! - Beyond High_Window b stays at High_Decrease; the RFC's formula would lead on to 0.
-//! - w in b(w) is what is in flight when congestion is noticed, as in RFC 5681, equation (4).
+//! - w in b(w) is the packets in flight when congestion is detected, as in RFC 5681, equation (4).
 //! - Slow start is Reno's; Limited Slow-Start (RFC 3742) is not implemented.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
@@ -30,7 +31,8 @@ use crate::part::{Form, Part, ValueKind, Words};
 /// Parameters of HighSpeed TCP.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HighspeedConfig {
-    /// Low_Window: up to this window it is Reno, packets, 1 to 10^9; 38 (RFC 3649 section 5).
+    /// Low_Window: the window up to which it behaves as Reno, packets, 1 to 10^9; 38 (RFC 3649
+    /// section 5).
     pub low_window: f64,
     /// High_Window: the window at the loss rate `high_p`, packets, above `low_window`, up to 10^9;
     /// 83 000 (RFC 3649 section 5).
@@ -38,13 +40,13 @@ pub struct HighspeedConfig {
     /// High_P: the loss rate at `high_window`, above 0 and below Reno's at `low_window`; 10^-7
     /// (RFC 3649 section 5).
     pub high_p: f64,
-    /// High_Decrease: the share of the window that a congestion takes at `high_window`, above 0, up
+    /// High_Decrease: the share by which congestion reduces a window of `high_window`, above 0, up
     /// to 0.5; 0.1 (RFC 3649 section 5).
     pub high_decrease: f64,
 }
 
 impl HighspeedConfig {
-    /// As the RFC has it.
+    /// The values of the RFC.
     pub const DEFAULT: HighspeedConfig = HighspeedConfig {
         low_window: 38.0,
         high_window: 83_000.0,
@@ -52,7 +54,7 @@ impl HighspeedConfig {
         high_decrease: 0.1,
     };
 
-    /// The loss rate at which Reno has a window of `low_window`, by w = 1.2 / sqrt(p).
+    /// Low_P: the loss rate at which Reno has a window of `low_window`, by w = 1.2 / sqrt(p).
     fn low_p(&self) -> f64 {
         1.44 / (self.low_window * self.low_window)
     }
@@ -61,13 +63,13 @@ impl HighspeedConfig {
 crate::parameters! {
     HighspeedConfig in "highspeed", "parameters of highspeed";
     low_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
-        "up to this window it is Reno";
+        "window up to which it behaves as Reno";
     high_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
-        "the window at the loss rate high_p";
+        "window at the loss rate high_p";
     high_p: ValueKind::Positive { most: 1.0 }, "",
-        "the loss rate at which it has the window high_window";
+        "loss rate at which the window is high_window";
     high_decrease: ValueKind::Positive { most: 0.5 }, "",
-        "share of high_window that a congestion takes";
+        "share by which congestion reduces a window of high_window";
     @check(config) {
         if config.low_window >= config.high_window {
             return Err(format!(
@@ -103,7 +105,7 @@ impl Part for Highspeed {
     const FORMS: &'static [Form<HighspeedConfig>] = &[Form {
         words: Words {
             name: "highspeed",
-            what: "as reno up to 38 packets; beyond, the larger the window, the more it adds and \
+            what: "as reno up to 38 packets; above, the larger the window, the more it adds and \
                    the less it gives up",
             source: "RFC 3649 section 5",
         },
@@ -130,13 +132,13 @@ impl Highspeed {
         }
     }
 
-    /// b(w), of ln(w / Low_Window).
+    /// b(w), with l = ln(w / Low_Window).
     fn b(&self, l: f64) -> f64 {
         let share = (l / self.span).clamp(0.0, 1.0);
         0.5 + (self.high_decrease - 0.5) * share
     }
 
-    /// a(w). Low_P Low_Window^2 is 1.44, whatever Low_Window.
+    /// a(w). Low_P Low_Window^2 is 1.44 for any Low_Window.
     fn a(&self, w: f64) -> f64 {
         if w <= self.low_window {
             return 1.0;

@@ -2,8 +2,8 @@
 //! Networking 22(5), 2004): the growth of a short reference connection on a path with a long round
 //! trip.
 //!
-//! Reno's growth goes by acknowledgments, and those come the later the longer the round trip is.
-//! Hybla lets cwnd over RTT grow as fast in time as that of a connection with RTT0:
+//! Reno grows with each acknowledgment, and so the slower the longer the round trip is. In Hybla
+//! cwnd / RTT grows as fast in time as in a Reno connection with RTT0:
 //!
 //! ```text
 //! rho                   = max(RTT / RTT0, 1)                      RTT0 = 25 ms
@@ -12,21 +12,21 @@
 //! congestion avoidance:   cwnd += rho^2 / cwnd    on every ACK
 //! ```
 //!
-//! Together with these rules the paper asks for selective acknowledgments, for packet spacing and
-//! for Hoe's estimate of the bandwidth (SIGCOMM 1996) as the first ssthresh. All are here: without
-//! the last a single ACK after 600 ms would open the window by 2^24 packets.
+//! In addition the paper demands selective acknowledgments, packet spacing and Hoe's estimate of
+//! the bandwidth (SIGCOMM 1996) as the first ssthresh. All are implemented: without the last, a
+//! single ACK after 600 ms would open the window by 2^24 packets.
 //!
 //! Readings and deviations:
-//! - RTT is the smallest sample, so that the queue does not speed up its own growth; Linux
+//! - RTT is the smallest sample, so that a queue does not accelerate its own growth; Linux
 //!   (tcp_hybla.c) takes the smallest smoothed RTT.
-//! - The first ssthresh is the smallest RTT times the rate at which the first two ACKs came,
-//!   where Hoe fits a line through some; slow start adds no more than a packet for an ACK before.
-//!   Linux has no estimate and starts with an unbounded ssthresh. An ACK adds no more than leads
-//!   to ssthresh, and no more than 2^16 packets, as in Linux.
+//! - The first ssthresh is the smallest RTT times the rate at which the first two ACKs arrived;
+//!   Hoe fits a line through several. Before this estimate slow start adds at most one packet per
+//!   ACK. Linux has no estimate and starts with an unbounded ssthresh. An ACK does not raise cwnd
+//!   beyond ssthresh, or by more than 2^16 packets, as in Linux.
 //! - Spacing is 1.25 cwnd over the smoothed RTT (RFC 9002 section 7.7).
-//! - Congestion and timeouts are Reno's; after a timeout the window starts at one packet
-//!   (RFC 5681), not at rho, as in Linux. ssthresh after a loss is half of what was in flight,
-//!   which has been scaled by rho already.
+//! - The response to congestion and timeouts is Reno's; after a timeout the window starts at one
+//!   packet (RFC 5681), not at rho, as in Linux. ssthresh after a loss is half of the packets in
+//!   flight, which are already scaled by rho.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
@@ -34,26 +34,26 @@ use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// The most that one acknowledgment adds, packets (Linux, tcp_hybla.c).
+/// The largest growth by one acknowledgment, packets (Linux, tcp_hybla.c).
 const MOST_PER_ACK: f64 = 65_536.0;
 
 /// Parameters of TCP Hybla.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HyblaConfig {
-    /// RTT0: the round-trip time of the connection that this one is to equal, longer than 0;
-    /// 25 ms (Caini and Firrincieli 2004).
+    /// RTT0: the round-trip time of the reference connection, greater than zero; 25 ms (Caini and
+    /// Firrincieli 2004).
     pub rtt0: Duration,
 }
 
 impl HyblaConfig {
-    /// As the paper has it.
+    /// The value of the paper.
     pub const DEFAULT: HyblaConfig = HyblaConfig { rtt0: Duration::from_millis(25) };
 }
 
 crate::parameters! {
     HyblaConfig in "hybla", "parameters of hybla";
     rtt0: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) }, "",
-        "round-trip time of the connection to equal";
+        "round-trip time of the reference connection";
 }
 
 /// The state of Hybla's window.
@@ -64,7 +64,7 @@ pub struct Hybla {
     ssthresh: f64,
     /// 0 before the first RTT sample.
     rho: f64,
-    /// When the acknowledgment before came, as long as ssthresh waits for Hoe's estimate.
+    /// The time of the last acknowledgment, until Hoe's estimate has set ssthresh.
     last_ack: Option<Time>,
 }
 
@@ -94,7 +94,7 @@ impl Hybla {
         Hybla { config, cwnd, ssthresh, rho: 0.0, last_ack: None }
     }
 
-    /// rho of the smallest RTT; with the first one the window is scaled by it.
+    /// Computes rho from the smallest RTT. The first rho scales the window.
     fn measure(&mut self, ack: &AckEvent) {
         let min_rtt = ack.path.min_rtt;
         if min_rtt.is_zero() {
@@ -107,7 +107,8 @@ impl Hybla {
         }
     }
 
-    /// Hoe's estimate, from the first acknowledgments of new data with time between them.
+    /// Sets ssthresh to Hoe's estimate, from the first two acknowledgments of new data that are not
+    /// simultaneous.
     fn estimate(&mut self, ack: &AckEvent) {
         if self.ssthresh.is_finite() || ack.newly_acked == 0 {
             return;

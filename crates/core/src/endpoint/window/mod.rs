@@ -1,9 +1,9 @@
 //! Axis 1: how the congestion window grows and shrinks.
 //!
-//! A controller owns `cwnd` and the state that it needs to move it. It receives everything that
-//! recovery, discrimination and feedback learn, each as one event. Recovery decides what is lost
-//! and what to send next. A controller is a [`Controller`] and, if it is one of this crate's, a
-//! [`ControllerPart`] in the list below; one of another crate comes in by a [`MakeController`].
+//! A controller owns `cwnd` and its own state. It receives the results of recovery, discrimination
+//! and feedback as events. Recovery decides which packets are lost and what to send next. Every
+//! controller implements [`Controller`]. One of this crate is also a [`ControllerPart`] in the list
+//! below; other crates provide a [`MakeController`].
 
 mod abba;
 mod bbr;
@@ -57,85 +57,83 @@ use crate::rng::Stream;
 use crate::units::Time;
 
 behaviour! {
-    /// A congestion controller at work. All but three of its methods do nothing by default.
+    /// The congestion controller of one connection. Only three methods have no default.
     pub trait Controller: Debug + Send + Sync {
-        /// The congestion window, packets; at least 1.
+        /// The congestion window, in packets; at least 1.
         @forward(inline)
         fn cwnd(&self) -> f64;
-        /// The slow start threshold, packets; infinite if the controller has none.
+        /// The slow start threshold, in packets; infinite if the controller has none.
         fn ssthresh(&self) -> f64 = f64::INFINITY;
-        /// The pacing rate, packets per second, of a controller that sets it itself.
+        /// The pacing rate, in packets per second, of a controller that sets it itself.
         @forward(inline)
         fn pacing_rate(&self) -> Option<f64> = None;
-        /// The controller's phase in a word of its own text, in lower case, for logs. `None` where
-        /// cwnd compared with ssthresh says it: slow start below, congestion avoidance from there
-        /// on.
+        /// The name of the controller's phase in lower case, for logs. `None` if cwnd and ssthresh
+        /// determine it: slow start below ssthresh, congestion avoidance from there on.
         fn phase(&self) -> Option<&'static str> = None;
-        /// An acknowledgment arrived.
+        /// Handles an acknowledgment.
         @forward(inline) @boxed(inline(never))
         fn on_ack(&mut self, ack: &AckEvent);
-        /// A loss or an ECN mark means congestion, with some probability. Called before
-        /// [`Controller::on_ack`] for the same acknowledgment.
+        /// Handles a loss or an ECN mark that means congestion, with some probability. Called
+        /// before [`Controller::on_ack`] for the same acknowledgment.
         fn on_congestion(&mut self, event: &CongestionEvent);
-        /// A loss, found by acknowledgments or a timeout, certainly does not mean congestion.
+        /// Handles a loss, found by acknowledgments or a timeout, that is certainly not congestion.
         fn on_error_loss(&mut self, path: &Path) = ();
-        /// The connection starts again. By default as after congestion, from the restart window.
+        /// Handles a restart of the connection, normally as congestion, with the restart window.
         fn on_reset(&mut self, event: &ResetEvent);
-        /// A transmission was found lost. Called where recovery counts by packet number, whatever
-        /// discrimination says of the loss.
+        /// Handles a lost transmission. Called if recovery counts by packet number, for every loss,
+        /// independently of discrimination.
         fn on_lost(&mut self, packet: &LostPacket, now: Time) = ();
-        /// All losses since the last reduction turned out to be spurious: what they changed may be
-        /// undone.
+        /// Handles the news that all losses since the last reduction were spurious, so that the
+        /// reduction may be undone.
         fn on_spurious_losses(&mut self) = ();
-        /// An acknowledgment gave a delivery-rate sample, before [`Controller::on_ack`]. Called
-        /// where recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`]. Returns
-        /// whether packets sent from now on count as limited by the application, because the
-        /// controller itself holds them back.
+        /// Handles the delivery-rate sample of an acknowledgment, before [`Controller::on_ack`].
+        /// Called if recovery counts by packet number and [`ControllerPart::SAMPLES_RATE`] is set.
+        /// Returns true if packets sent from now on count as limited by the application, because
+        /// the controller itself limits them.
         @boxed(inline(never))
         fn on_rate_sample(&mut self, sample: &RateSample) -> bool = false;
-        /// A packet is about to leave after the application let the connection run empty. Called
-        /// where delivery rates are sampled.
+        /// Handles the first packet after an idle time of the application, before it is sent.
+        /// Called if delivery rates are sampled.
         fn on_restart_from_idle(&mut self, now: Time) = ();
-        /// A data packet is about to leave, its congestion header stamped: the controller writes
-        /// what it has to tell the receiver. `limited` says whether cwnd is what keeps the sender
-        /// from sending more. Called where [`ControllerPart::ANNOUNCES`], and for every controller
-        /// of another crate.
+        /// Writes the controller's message to the receiver into a data packet that is about to be
+        /// sent, after its congestion header was stamped. `limited` is true if cwnd keeps the
+        /// sender from sending more. Called if [`ControllerPart::ANNOUNCES`] is set, and for every
+        /// controller of another crate.
         fn announce(&mut self, packet: &mut Packet, limited: bool) = ();
-        /// The shifts of phase that the controller heard of, in order; empty without ESTCP.
+        /// The shifts of phase received so far, in order; empty without ESTCP.
         fn phase_cuts(&self) -> &[PhaseCut] = &[];
     }
     impl for CheckedController, by checked;
     impl for Window, by cached;
 }
 
-/// The arguments from which a controller is made.
+/// Arguments for the construction of a controller.
 #[derive(Debug)]
 pub struct ControllerSetup<'a> {
     /// The feedback that packets carry and acknowledgments echo.
     pub feedback: &'a FeedbackConfig,
     /// The parameters of the two ends.
     pub endpoint: &'a EndpointConfig,
-    /// Random numbers for controllers that draw.
+    /// Random numbers.
     pub stream: Stream,
 }
 
-/// A congestion controller of this crate, with the facts about it that hold before there is a
-/// connection.
+/// A congestion controller of this crate, with its properties that do not depend on a connection.
 pub trait ControllerPart: Part + Controller + Sized {
     /// True if it sets the pacing rate itself.
     const PACES: bool = false;
     /// True if it uses delivery-rate samples. Then it also [needs](Part::NEEDS) transmission
     /// numbers.
     const SAMPLES_RATE: bool = false;
-    /// True if it answers ECN marks as losses (RFC 3168), where ECN is negotiated.
+    /// True if it responds to ECN marks as to losses (RFC 3168), if ECN is negotiated.
     const ANSWERS_ECN: bool = true;
-    /// True if it scales its decrease by the probability that a loss was congestion. If not, only a
-    /// discriminator that never doubts goes with it.
+    /// True if it scales its decrease by the probability that a loss was congestion. Otherwise it
+    /// needs a discriminator whose verdicts are always certain congestion.
     const HEEDS_VERDICTS: bool = true;
-    /// True if it has something to tell the receiver ([`Controller::announce`]).
+    /// True if it sends messages to the receiver ([`Controller::announce`]).
     const ANNOUNCES: bool = false;
 
-    /// The bandwidth estimate that it, or the discriminator beside it, uses.
+    /// The bandwidth estimate that it, or its discriminator, uses.
     fn bandwidth(_config: &Self::Config) -> Option<(BandwidthKind, Counting)> {
         None
     }
@@ -143,7 +141,7 @@ pub trait ControllerPart: Part + Controller + Sized {
     fn new(config: &Self::Config, setup: ControllerSetup<'_>) -> Self;
 }
 
-/// Makes the states of a congestion controller that another crate gives.
+/// Constructor of a congestion controller that another crate provides.
 pub trait MakeController: CustomPart {
     /// The state at the start of a connection.
     fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller>;
@@ -161,11 +159,11 @@ pub trait MakeController: CustomPart {
     }
 }
 
-/// The largest window that a controller of another crate may return, packets.
+/// The largest window that a controller of another crate may return, in packets.
 const LARGEST_WINDOW: f64 = (1_u64 << 32) as f64;
 
-/// A congestion controller of another crate, with its answers kept in the range that a sender can
-/// use. An invalid window (not a number, below one packet or beyond 2^32) becomes one packet or
+/// A congestion controller of another crate whose results are clamped to the range that a sender
+/// can use. An invalid window (not a number, below one packet or above 2^32) becomes one packet or
 /// 2^32, and is counted.
 #[derive(Debug)]
 pub struct CheckedController {
@@ -198,7 +196,7 @@ impl CheckedController {
 }
 
 /// Forwards a call to a controller of another crate, and reads its window after each call that may
-/// move it.
+/// change it.
 macro_rules! checked {
     (&$self:ident.cwnd()) => {
         $self.cwnd
@@ -207,7 +205,7 @@ macro_rules! checked {
         let ssthresh = $self.controller.ssthresh();
         if ssthresh.is_nan() { f64::INFINITY } else { ssthresh }
     }};
-    // An invalid rate is no limit, as with controllers that set no pace.
+    // An invalid rate means no limit, as for controllers that do not pace.
     (&$self:ident.pacing_rate()) => {
         $self.controller.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
     };
@@ -272,7 +270,7 @@ impl ControllerConfig {
             custom(maker) => maker.samples_rate()
         )
     }
-    /// True if it answers ECN marks as losses, where ECN is negotiated.
+    /// True if it responds to ECN marks as to losses, if ECN is negotiated.
     pub fn answers_ecn(&self) -> bool {
         each_config!(
             self,
@@ -284,11 +282,11 @@ impl ControllerConfig {
     pub fn heeds_verdicts(&self) -> bool {
         each_config!(self, C(_) => <C as ControllerPart>::HEEDS_VERDICTS, custom(_maker) => true)
     }
-    /// True if it has something to tell the receiver.
+    /// True if it sends messages to the receiver.
     pub fn announces(&self) -> bool {
         each_config!(self, C(_) => <C as ControllerPart>::ANNOUNCES, custom(_maker) => true)
     }
-    /// The bandwidth estimate that it, or the discriminator beside it, uses.
+    /// The bandwidth estimate that it, or its discriminator, uses.
     pub fn bandwidth(&self) -> Option<(BandwidthKind, Counting)> {
         each_config!(
             self,
@@ -298,8 +296,8 @@ impl ControllerConfig {
     }
 }
 
-/// A congestion controller at work with its window cached: cwnd is read several times for each
-/// packet.
+/// The congestion controller of a connection with its window cached, since cwnd is read several
+/// times for each packet.
 #[derive(Debug)]
 pub struct Window {
     cwnd: f64,
@@ -327,7 +325,7 @@ impl Window {
     }
 }
 
-/// Forwards a call to the controller, and reads its window after each call that may move it.
+/// Forwards a call to the controller, and reads its window after each call that may change it.
 macro_rules! cached {
     (&$self:ident.cwnd()) => {
         $self.cwnd
@@ -335,7 +333,7 @@ macro_rules! cached {
     (&$self:ident.$method:ident()) => {
         each!(&$self.controller, controller => controller.$method())
     };
-    // It moves no window.
+    // `announce` does not change the window.
     (&mut $self:ident.announce($($argument:ident),*)) => {
         each!(&mut $self.controller, controller => controller.announce($($argument),*))
     };

@@ -1,8 +1,8 @@
 //! The window of TCP New Jersey (Xu, Tian and Ansari, Computer Networks 47(2), 2005; its
 //! predecessor TCP-Jersey, IEEE JSAC 22(4), 2004; estcp2010, "TCP New Jersey").
 //!
-//! Reno's growth. The timestamp-based available bandwidth estimator (TABE) reads the arrival times
-//! at the receiver, which compression of acknowledgments cannot bend, and gives the optimal
+//! The window grows as Reno's. The timestamp-based available bandwidth estimator (TABE) uses the
+//! arrival times at the receiver, which ACK compression does not change, and gives the optimal
 //! window:
 //!
 //! ```text
@@ -10,20 +10,20 @@
 //! ownd = RTTmin R_n / segment size
 //! ```
 //!
-//! A loss that comes with the routers' congestion warning sets ssthresh and cwnd to ownd; one
-//! without changes nothing (`discrimination::warning`). A timeout starts again from one packet
-//! towards ownd.
+//! A loss with a congestion warning of the routers sets ssthresh and cwnd to ownd; a loss without
+//! one changes nothing (`discrimination::warning`). A timeout starts again from one packet, with
+//! ssthresh at ownd.
 //!
-//! estcp2010: "Window updating by MD is performed only upon confirmation from the CW signal". Read
-//! as said, a warning without a loss changes nothing. In Xu et al. 2004 a marked acknowledgment
-//! alone calls for rate control: `new_jersey.on_warning = true` does that, once per RTT.
+//! estcp2010: "Window updating by MD is performed only upon confirmation from the CW signal". Taken
+//! literally, a warning without a loss changes nothing. In Xu et al. 2004 a marked acknowledgment
+//! alone causes rate control: `new_jersey.on_warning = true` does that, once per RTT.
 //!
-//! RTTmin is Westwood's, to which estcp2010 likens New Jersey. The module of TCP-Jersey for ns-3
-//! takes the latest RTT instead, which keeps the queue: `new_jersey.rtt = "latest"`. The paper of
-//! 2005 was not at hand.
+//! RTTmin is Westwood's, with which estcp2010 compares New Jersey. The module of TCP-Jersey for
+//! ns-3 uses the latest RTT instead, which preserves the queue: `new_jersey.rtt = "latest"`. The
+//! paper of 2005 was not available.
 //!
-//! L_n counts packets that an acknowledgment shows to have arrived, duplicates included. RTT is the
-//! latest sample. A window is never raised by rate control.
+//! L_n is the number of packets that an acknowledgment reports as arrived, including duplicates.
+//! RTT is the latest sample. Rate control never raises the window.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
@@ -36,9 +36,9 @@ use crate::units::{Probability, Time};
 /// The parameters of TCP New Jersey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NewJerseyConfig {
-    /// Is a congestion warning without a loss a reason for rate control, once per RTT?
+    /// True if a congestion warning without a loss causes rate control, once per RTT.
     pub on_warning: bool,
-    /// For which RTT the optimal window holds packets.
+    /// The RTT of the optimal window.
     pub rtt: JerseyRtt,
 }
 
@@ -54,7 +54,7 @@ pub enum JerseyRtt {
 crate::words!(JerseyRtt { Smallest = "smallest", Latest = "latest" });
 
 impl NewJerseyConfig {
-    /// As estcp2010 describes it.
+    /// The description of estcp2010.
     pub const DEFAULT: NewJerseyConfig =
         NewJerseyConfig { on_warning: false, rtt: JerseyRtt::Smallest };
 }
@@ -68,15 +68,15 @@ pub struct NewJersey {
     arrivals: ArrivalCounter,
     /// R: packets per second.
     rate: f64,
-    /// t of the latest acknowledgment.
+    /// t_n of the latest acknowledgment.
     received: Option<Time>,
     controlled: Option<Time>,
 }
 
 crate::parameters! {
     NewJerseyConfig in "new_jersey", "parameters of new-jersey";
-    on_warning: ValueKind::Bool, "", "does a warning without a loss set the window?";
-    rtt: ValueKind::Word(JerseyRtt::WORDS), "", "RTT that the optimal window fills";
+    on_warning: ValueKind::Bool, "", "let a warning without a loss set the window";
+    rtt: ValueKind::Word(JerseyRtt::WORDS), "", "RTT of the optimal window";
 }
 
 impl Part for NewJersey {
@@ -134,7 +134,7 @@ impl NewJersey {
         (rtt.as_secs_f64() * self.rate).max(2.0)
     }
 
-    /// Goes to the optimal window, as far as congestion is likely.
+    /// Moves the window to the optimal one, in proportion to the probability of congestion.
     fn rate_control(&mut self, path: &Path, likely: Probability) {
         self.controlled = Some(path.now);
         self.ssthresh = self.ownd(path);
@@ -243,7 +243,7 @@ mod tests {
     fn a_warning_alone_counts_only_where_it_is_asked_for() {
         for (on_warning, cwnd) in [(false, 20.0), (true, 2.0)] {
             let mut controller = controller(on_warning);
-            controller.on_ack(&ack(0, Flags::ECN_ECHO)); // Nothing known yet: ownd is two packets.
+            controller.on_ack(&ack(0, Flags::ECN_ECHO)); // No estimate yet: ownd is two packets.
             assert_eq!(controller.cwnd(), cwnd);
         }
     }

@@ -2,8 +2,8 @@
 //! section 4.3).
 //!
 //! DCTCP for the Internet: queues of L4S mark early and often, and the window shrinks in proportion
-//! to the share of marked packets. Against DCTCP it grows also while it has just shrunk, is paced,
-//! and has a response that depends less on the round trip:
+//! to the share of marked packets. Unlike DCTCP it continues to grow after a reduction, is paced,
+//! and depends less on the round-trip time:
 //!
 //! ```text
 //! RTT_virt = max(srtt, 25 ms)
@@ -15,17 +15,16 @@
 //! pace     = cwnd / srtt;  twice that while cwnd < ssthresh / 2
 //! ```
 //!
-//! So rates, not windows, of flows with less than 25 ms equal those of a flow with 25 ms: cwnd of a
-//! flow with RTT R grows by (R / 25 ms)^2 every R.
+//! So a flow with an RTT below 25 ms has the rate of a flow with 25 ms: with an RTT of R, cwnd
+//! grows by (R / 25 ms)^2 every R.
 //!
 //! Readings and deviations:
 //! - The first mark ends slow start with alpha = 1, a halving, as in DCTCP and Linux.
 //! - Independence of the RTT holds from the start; Linux (tcp_prague.c) waits for 500 round trips.
-//! - A window is counted in packets and is two at least; Linux paces less than that by smaller
-//!   packets.
-//! - No fall-back where a classic queue marks (the draft leaves it open), and the cut of a loss
-//!   does not take a cut by marks in the same round trip into account.
-//! - Growth stops where the application and not cwnd limits the sender, as elsewhere.
+//! - The window is counted in packets and is at least two; Linux uses smaller packets below that.
+//! - There is no fall-back if a classic queue marks (the draft leaves it open), and the cut for a
+//!   loss ignores a cut for marks in the same round trip.
+//! - Growth stops while the application and not cwnd limits the sender, as in other controllers.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;
@@ -42,20 +41,20 @@ const LEAST: f64 = 2.0;
 /// Parameters of Prague.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PragueConfig {
-    /// RTT_virt of flows whose round-trip time is shorter; zero depends on the RTT as DCTCP does.
-    /// 25 ms in the draft.
+    /// RTT_virt of flows with a shorter round-trip time; zero for the RTT dependence of DCTCP. 25
+    /// ms in the draft.
     pub rtt_virt: Duration,
 }
 
 impl PragueConfig {
-    /// As the draft has it.
+    /// The value of the draft.
     pub const DEFAULT: PragueConfig = PragueConfig { rtt_virt: Duration::from_millis(25) };
 }
 
 crate::parameters! {
     PragueConfig in "prague", "parameters of prague";
     rtt_virt: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(10) }, "",
-        "a shorter round trip counts as this one";
+        "round trip that shorter ones count as";
 }
 
 /// The state of Prague.
@@ -68,9 +67,9 @@ pub struct Prague {
     alpha: f64,
     delivered: u64,
     marked: u64,
-    /// When the share that is being counted began.
+    /// The begin of the interval whose share is being counted.
     began: Time,
-    /// No cut for marks before.
+    /// The earliest time of the next cut for marks.
     may_reduce: Time,
     /// Smoothed RTT of exact samples, gain 1/8, seconds; zero before the first.
     srtt: f64,
@@ -95,7 +94,7 @@ impl Part for Prague {
 
 impl ControllerPart for Prague {
     const PACES: bool = true;
-    /// It answers marks itself.
+    /// Prague responds to marks itself.
     const ANSWERS_ECN: bool = false;
     fn new(config: &PragueConfig, setup: ControllerSetup<'_>) -> Self {
         Prague::of(*config, setup.endpoint)
@@ -103,7 +102,7 @@ impl ControllerPart for Prague {
 }
 
 impl Prague {
-    /// At work with that window, for a controller that is helped by queues of L4S.
+    /// The state with this window, for a controller that uses the help of L4S queues.
     pub(super) fn at(cwnd: f64) -> Self {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
         Prague { ssthresh: cwnd, ..Prague::of(PragueConfig::DEFAULT, &endpoint) }
@@ -135,7 +134,7 @@ impl Prague {
         self.srtt.max(self.config.rtt_virt.as_secs_f64())
     }
 
-    /// Counts marks, and takes their share into alpha once per RTT_virt.
+    /// Counts marks, and updates alpha with their share once per RTT_virt.
     fn observe(&mut self, ack: &AckEvent, is_marked: bool) {
         self.delivered += ack.delivered;
         self.marked += if is_marked { ack.delivered } else { 0 };

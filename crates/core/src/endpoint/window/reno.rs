@@ -1,9 +1,9 @@
 //! AIMD(1, 1/2) with slow start (RFC 5681).
 //!
-//! One packet more per acknowledgment in slow start, one per window after it; half of what is in
-//! flight after congestion. Where growth goes by bytes (RFC 3465), an acknowledgment counts for as
-//! many packets as it acknowledges. Growth stops while the application or the receiver, and not
-//! cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
+//! The window grows by one packet per acknowledgment in slow start, and by one per window after it.
+//! Congestion sets it to half of the packets in flight. With byte counting (RFC 3465) an
+//! acknowledgment counts for as many packets as it acknowledges. Growth stops while the application
+//! or the receiver, and not cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
 
 use super::start_up::{Opening, StartUp, Step, parameters_with_start_up};
 use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig};
@@ -17,15 +17,15 @@ const BETA: f64 = 0.5;
 /// Parameters of Reno's window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RenoConfig {
-    /// What an ECN mark leaves of the window, 0.1 to 0.99, where that is not the half that a loss
-    /// leaves: RFC 8511 (ABE) recommends 0.8.
+    /// The share of the window that remains after an ECN mark, 0.1 to 0.99, if it is not the half
+    /// as after a loss: RFC 8511 (ABE) recommends 0.8.
     pub beta_ecn: Option<f64>,
     /// How the window opens.
     pub start_up: StartUpConfig,
 }
 
 impl RenoConfig {
-    /// As RFC 5681 has it.
+    /// The values of RFC 5681.
     pub const DEFAULT: RenoConfig =
         RenoConfig { beta_ecn: None, start_up: StartUpConfig::SLOW_START };
 }
@@ -40,7 +40,7 @@ parameters_with_start_up!(
         beta_ecn,
         ValueKind::Number { least: 0.1, most: 0.99 },
         "",
-        "what an ECN mark leaves of the window; 0.8 for ABE (RFC 8511)",
+        "share of the window that remains after an ECN mark; 0.8 for ABE (RFC 8511)",
         absent = "as on a loss"
     )]
 );
@@ -60,9 +60,9 @@ struct Extras {
     start_up: StartUp,
 }
 
-/// cwnd after an acknowledgment that lets it grow (RFC 5681 equations (2) and (3)): in slow start
-/// by all that it counts for, in congestion avoidance by that share of a packet per window. What
-/// slow start has no room for counts there (Linux, tcp_slow_start).
+/// cwnd after an acknowledgment that counts for `growth` packets (RFC 5681 equations (2) and (3)):
+/// it grows by `growth` in slow start, and by `growth` / cwnd in congestion avoidance. The part
+/// that would exceed ssthresh in slow start counts in congestion avoidance (Linux, tcp_slow_start).
 #[inline]
 pub(super) fn grown(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
     if cwnd >= ssthresh {
@@ -75,8 +75,8 @@ pub(super) fn grown(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
     ssthresh + (grown - ssthresh) / ssthresh
 }
 
-/// The same where congestion avoidance goes by something else than acknowledgments: what slow start
-/// has no room for does not count.
+/// The same for controllers with another congestion avoidance: the part that would exceed ssthresh
+/// does not count.
 #[inline]
 pub(super) fn opened(cwnd: f64, ssthresh: f64, growth: f64) -> f64 {
     if growth <= 1.0 { cwnd + growth } else { (cwnd + growth).min(ssthresh) }
@@ -109,13 +109,13 @@ impl Reno {
         Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, extras: None }
     }
 
-    /// At work with that window, in congestion avoidance, for a controller that heeds marks as this
-    /// one does.
+    /// The state with this window, in congestion avoidance, for a controller that responds to marks
+    /// as Reno does.
     pub(super) fn at(cwnd: f64) -> Self {
         Reno { cwnd, ssthresh: cwnd, extras: None }
     }
 
-    /// Continues in congestion avoidance from `cwnd` packets, but no less than two.
+    /// Continues in congestion avoidance from `cwnd` packets, at least two.
     pub(super) fn reduce_to(&mut self, cwnd: f64) {
         self.ssthresh = cwnd.max(2.0);
         self.cwnd = self.ssthresh;
@@ -149,7 +149,7 @@ impl Controller for Reno {
         }
     }
 
-    /// Equation (4) for a certain congestion; CETEN's decrease scales with its probability.
+    /// Applies equation (4) for certain congestion; CETEN's decrease scales with the probability.
     fn on_congestion(&mut self, event: &CongestionEvent) {
         let mut beta = BETA;
         if let Some(extras) = &mut self.extras {
@@ -199,7 +199,7 @@ mod tests {
         // RFC 5681 section 3.1.
         assert_eq!(after_timeout(1.0, AfterTimeout::Restart), (1.0, 20.0));
         assert_eq!(after_timeout(1.0, AfterTimeout::Share), (1.0, 20.0));
-        // CETEN's readings: ssthresh alone by the verdict, or cwnd too.
+        // CETEN's readings: the verdict affects ssthresh alone, or cwnd too.
         assert_eq!(after_timeout(0.0, AfterTimeout::Restart), (1.0, 40.0));
         assert_eq!(after_timeout(0.0, AfterTimeout::Share), (41.0, 40.0));
         // A quarter congestion: 1 + 40 x 3/4; 40 x (1 - 1/8).
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(after_timeout(1.0, AfterTimeout::Decrease), (20.5, 20.0));
     }
 
-    /// RFC 8511 section 3: 0.8 of what is in flight.
+    /// RFC 8511 section 3: 0.8 of the packets in flight.
     #[test]
     fn with_abe_a_mark_costs_less_than_a_loss() {
         let controller = |beta_ecn| {

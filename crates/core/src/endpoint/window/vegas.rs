@@ -1,27 +1,27 @@
 //! TCP Vegas (Brakmo and Peterson, IEEE JSAC 13(8), 1995).
 //!
-//! A queue shows in the round-trip time before it overflows. Vegas compares the rate that the
-//! window would have without a queue with the one it has, and keeps the difference, the packets
-//! that it has in the queue, between two bounds:
+//! A queue raises the round-trip time before it overflows. Vegas compares the rate that the window
+//! would have without a queue with the actual rate, and keeps the difference, its packets in the
+//! queue, between two bounds:
 //!
 //! ```text
 //! Diff = cwnd / BaseRTT - cwnd / RTT;    N = Diff BaseRTT = cwnd (RTT - BaseRTT) / RTT
 //! once per round trip, in congestion avoidance:
 //!     N < alpha:  cwnd += 1        N > beta:  cwnd -= 1        alpha = 2, beta = 4 packets
 //! slow start: one packet an ACK in every other round trip;
-//!     N > gamma:  cwnd = 7/8 cwnd, and on in congestion avoidance             gamma = 1
+//!     N > gamma:  cwnd = 7/8 cwnd, then congestion avoidance                  gamma = 1
 //! ```
 //!
 //! Readings and deviations:
 //! - RTT is the smallest sample of the round trip (Linux, tcp_vegas.c), which delayed
 //!   acknowledgments disturb least; the paper times one segment. Actual is cwnd over RTT and
-//!   counts no bytes, as in Linux; a round trip that cwnd did not limit adds nothing.
+//!   does not count bytes, as in Linux; cwnd does not grow in a round trip that it did not limit.
 //! - BaseRTT is the smallest of the connection. Linux writes N = cwnd (RTT - BaseRTT) / BaseRTT,
 //!   acts on it only with three samples or more, doubles every round trip in slow start and leaves
 //!   it to cwnd BaseRTT / RTT + 1.
-//! - Losses and timeouts are Reno's, as in Linux. Not here: the paper's fine-grained clock, by
-//!   which the first duplicate may retransmit, and its cut by a quarter after that; recovery is
-//!   another part.
+//! - The response to losses and timeouts is Reno's, as in Linux. Not implemented: the paper's
+//!   fine-grained clock, with which the first duplicate may retransmit, and its cut by a quarter
+//!   after that; recovery is another part.
 //! - alpha, beta are the paper's Vegas-2,4; it also measures Vegas-1,3.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
@@ -30,7 +30,7 @@ use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Duration;
 
-/// The window when slow start ends, as a share of what it was (section III-C of the paper).
+/// The share of the window that remains when slow start ends (section III-C of the paper).
 const AFTER_SLOW_START: f64 = 7.0 / 8.0;
 
 /// Parameters of TCP Vegas.
@@ -45,7 +45,7 @@ pub struct VegasConfig {
 }
 
 impl VegasConfig {
-    /// As the paper has it.
+    /// The values of the paper.
     pub const DEFAULT: VegasConfig = VegasConfig { alpha: 2.0, beta: 4.0, gamma: 1.0 };
 }
 
@@ -75,11 +75,11 @@ pub struct Vegas {
     ssthresh: f64,
     /// The smallest sample of this round trip.
     rtt: Option<Duration>,
-    /// The round trip ends when this is acknowledged.
+    /// The packet whose acknowledgment ends the round trip.
     round_end: u64,
-    /// Does slow start grow in this round trip?
+    /// True if slow start grows in this round trip.
     grows: bool,
-    /// Did cwnd limit the sender in this round trip?
+    /// True if cwnd has limited the sender in this round trip.
     was_limited: bool,
 }
 
@@ -88,7 +88,7 @@ impl Part for Vegas {
     const FORMS: &'static [Form<VegasConfig>] = &[Form {
         words: Words {
             name: "vegas",
-            what: "keeps two to four packets in the queue, told by the round-trip time",
+            what: "keeps two to four packets in the queue, by the round-trip time",
             source: "Brakmo and Peterson 1995",
         },
         config: VegasConfig::DEFAULT,
@@ -114,7 +114,7 @@ impl Vegas {
         }
     }
 
-    /// A round trip without losses is over.
+    /// Adjusts the window after a round trip without losses.
     fn adjust(&mut self, rtt: Duration, base: Duration) {
         let (rtt, base) = (rtt.as_secs_f64(), base.as_secs_f64());
         let queued = self.cwnd * (rtt - base) / rtt;
@@ -132,7 +132,7 @@ impl Vegas {
         }
     }
 
-    /// Begins a round trip that ends when all sent so far is acknowledged.
+    /// Begins a round trip that ends when everything sent so far is acknowledged.
     fn begin_round(&mut self, high: u64) {
         self.round_end = high;
         self.rtt = None;
@@ -198,7 +198,7 @@ mod tests {
         Vegas { ssthresh, ..Vegas::of(VegasConfig::DEFAULT, &config) }
     }
 
-    /// A round trip of `rtt` milliseconds over a path of 80 ms ends; one acknowledgment in it.
+    /// A round trip of `rtt` milliseconds with one acknowledgment, over a path of 80 ms.
     fn round(controller: &mut Vegas, rtt: u64) {
         controller.on_ack(&AckEvent {
             path: Path {

@@ -1,12 +1,12 @@
 //! The window of TCP Veno (Fu and Liew, IEEE JSAC 21(2), 2003, section II; estcp2010, "TCP Veno").
 //!
-//! Reno with a softer increase: while the backlog N is at or above the threshold the pipe is taken
-//! to be full, and only every other acknowledgment of new data adds 1/cwnd. What a loss costs,
-//! four fifths or a half, is the verdict of `discrimination::backlog` in Reno's decrease.
+//! Reno with a slower increase: while the backlog N is at or above the threshold the pipe counts as
+//! full, and only every other acknowledgment of new data adds 1/cwnd. After a loss four fifths or a
+//! half of the window remain, by the verdict of `discrimination::backlog` and Reno's decrease.
 //!
-//! Half of 1/cwnd on every acknowledgment is the same and has no parity to keep. Linux
-//! (tcp_veno.c) is Reno up to the third RTT sample; this is not. The decrease acts on what is in
-//! flight (RFC 5681), where the paper says cwnd.
+//! Here every acknowledgment adds half of 1/cwnd, which is equivalent and needs no parity. Linux
+//! (tcp_veno.c) behaves as Reno up to the third RTT sample; this controller does not. The decrease
+//! applies to the packets in flight (RFC 5681), where the paper says cwnd.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::EndpointConfig;

@@ -2,27 +2,26 @@
 //! Computer Communication Review 34(2), 2004, section 2; Mascolo et al., Performance Evaluation
 //! 55, 2004).
 //!
-//! The window grows as Reno's. After congestion it is set to what filled the pipe without a queue,
-//! by the sender's own estimate of the bandwidth, and not blindly to a half:
+//! The window grows as Reno's. After congestion it is set to the window that fills the pipe without
+//! a queue, by the sender's own estimate of the bandwidth, instead of half:
 //!
 //! ```text
 //! three duplicates:   ssthresh = max(2, BWE RTTmin / segment size)     cwnd = ssthresh
 //! timeout:            ssthresh = max(2, BWE RTTmin / segment size)     cwnd = 1
 //! ```
 //!
-//! Which estimate BWE is tells the variants apart: see `estimator::bandwidth`. RTTmin is the
-//! smallest RTT of the connection; Linux (tcp_westwood.c) forgets it after a timeout, the papers
-//! do not. Before the first estimate a loss halves the window as Reno's.
+//! The variants differ in the estimate BWE: see `estimator::bandwidth`. RTTmin is the smallest RTT
+//! of the connection; Linux (tcp_westwood.c) forgets it after a timeout, the papers do not. Before
+//! the first estimate a loss halves the window as in Reno.
 //!
 //! Westwood assigns `if (cwnd > ssthresh) cwnd = ssthresh` on duplicates (Casetti et al. 2002,
 //! section 2.2), Westwood+ and Linux assign without the condition; here a loss never raises cwnd.
-//! The two differ only where the window is still below the pipe, in slow start after a timeout:
-//! there `ssthresh` is raised and the window stays. At 1 and 2 % random loss, where it could
-//! matter, goodput is the same within 3 % (docs/validation.md). A timeout sets ssthresh each time,
-//! also where Reno keeps it because the timer expires again: the papers' algorithm has no
-//! condition.
+//! The two differ only while the window is below the pipe, in slow start after a timeout: there
+//! `ssthresh` rises and the window does not change. At 1 and 2 % random loss, where this could
+//! matter, goodput is the same within 3 % (docs/validation.md). Every timeout sets ssthresh, even
+//! if the timer expires again, after which Reno keeps it: the papers' algorithm has no condition.
 //!
-//! Losses that discrimination takes for errors set ssthresh alone (tcpwbr2003 section III C,
+//! A loss that discrimination takes for an error sets only ssthresh (tcpwbr2003 section III C,
 //! intelligent window adjustment).
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
@@ -34,9 +33,9 @@ use crate::part::{Ability, Form, Part, ValueKind, Words};
 /// Parameters of the Westwood windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WestwoodConfig {
-    /// The estimate to go by, which also gives the variant its name.
+    /// The estimate of the bandwidth, which also gives the variant its name.
     pub estimator: BandwidthKind,
-    /// How many packets an acknowledgment counts for in the estimate.
+    /// The number of packets that an acknowledgment counts for in the estimate.
     pub counting: Counting,
 }
 
@@ -48,15 +47,15 @@ pub struct Westwood {
 }
 
 crate::parameters! {
-    WestwoodConfig in "westwood", "of westwood and its kin";
-    estimator: ValueKind::Word(BandwidthKind::WORDS), "", "which rate estimate";
+    WestwoodConfig in "westwood", "parameters of westwood and its variants";
+    estimator: ValueKind::Word(BandwidthKind::WORDS), "", "rate estimate";
     counting: ValueKind::Word(Counting::WORDS), "",
-        "what ACKs count for: each packet once, or as in Casetti 2001 and Linux";
+        "packets counted per ACK: each packet once, or as in Casetti 2001 and Linux";
 }
 
 impl WestwoodConfig {
-    /// The variant of this estimate. Westwood+ counts as its code for Linux does, which is what its
-    /// papers measured; tcpwbr2003 section II has each packet count once.
+    /// The variant with this estimate. Westwood+ counts as its code for Linux does, which its
+    /// papers measured; in tcpwbr2003 section II each packet counts once.
     pub const fn of(estimator: BandwidthKind) -> Self {
         let counting = match estimator {
             BandwidthKind::PerRtt => Counting::AckedCount,
@@ -147,8 +146,8 @@ impl Controller for Westwood {
         self.ssthresh = pipe(path);
     }
 
-    /// The estimate is the target for congestion and for errors (section III C); how far cwnd goes
-    /// towards it is the verdict's.
+    /// Reduces cwnd towards the estimate in proportion to the probability of congestion. The
+    /// estimate is the target for congestion and for errors (section III C).
     fn on_congestion(&mut self, event: &CongestionEvent) {
         self.ssthresh = pipe(&event.path);
         self.cwnd = event.probability.toward(self.cwnd, self.cwnd.min(self.ssthresh));
@@ -186,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_loss_leaves_what_fills_the_pipe() {
-        // 250 packets a second for 100 ms: 25 packets, whatever the window was.
+        // 250 packets a second for 100 ms: 25 packets, for any window.
         let mut w = westwood(40.0);
         w.on_congestion(&congestion(path(250.0)));
         assert_eq!((w.cwnd(), w.ssthresh()), (25.0, 25.0));

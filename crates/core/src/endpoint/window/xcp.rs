@@ -1,30 +1,30 @@
 //! The window of an XCP sender (Katabi et al. 2002, section 3.2; draft-falk-xcp-spec-03
 //! section 3.2).
 //!
-//! Slow start is bypassed: every acknowledgment carries a change of throughput from the routers,
+//! There is no slow start: every acknowledgment carries a change of throughput from the routers,
 //! and
 //!
 //! ```text
 //! cwnd <- max(cwnd + feedback srtt / packet size, 1)
 //! ```
 //!
-//! Duplicates carry feedback too, and the draft and lr2008 use it. The code of Katabi for ns-2,
-//! which xcpr2005 measures, hangs on the function of its TCP that handles acknowledgments of new
-//! data: there the feedback of duplicates is lost.
+//! Duplicates carry feedback too, and the draft and lr2008 use it. Katabi's code for ns-2, which
+//! xcpr2005 measures, runs only for acknowledgments of new data: it ignores the feedback of
+//! duplicates.
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::CongestionHeader;
 use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
 
-/// The difference between the two senders.
+/// Parameters of the XCP window, by which its two senders differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XcpConfig {
-    /// Does the feedback on duplicate acknowledgments count?
+    /// True if the feedback of duplicate acknowledgments counts.
     pub heeds_duplicates: bool,
 }
 
-/// The names of the two say it.
+/// No keys: the names of the two senders determine the values.
 impl Parameters for XcpConfig {
     const TABLES: &'static [(&'static str, &'static str)] = &[];
     const KEYS: &'static [Parameter<Self>] = &[];
@@ -60,7 +60,7 @@ impl Part for Xcp {
     ];
     const NEEDS: &'static [Need] = &[Need {
         any_of: &[Ability::XcpFeedback],
-        why: "nothing is ever granted and the window never grows",
+        why: "routers grant nothing, and the window never grows",
     }];
     fn form(config: &XcpConfig) -> &'static Form<XcpConfig> {
         &Self::FORMS[usize::from(!config.heeds_duplicates)]
@@ -68,7 +68,7 @@ impl Part for Xcp {
 }
 
 impl ControllerPart for Xcp {
-    /// Routers say so by their feedback.
+    /// Routers report congestion by their feedback.
     const ANSWERS_ECN: bool = false;
     fn new(config: &XcpConfig, setup: ControllerSetup<'_>) -> Self {
         let packet_size = f64::from(setup.endpoint.packet_size);
@@ -78,8 +78,8 @@ impl ControllerPart for Xcp {
 }
 
 impl Xcp {
-    /// At work with that window, for a controller that is helped by XCP routers; packets have that
-    /// size.
+    /// The state with this window and packet size, for a controller that uses the help of XCP
+    /// routers.
     pub(super) fn at(cwnd: f64, packet_size: u32) -> Self {
         Xcp { cwnd, packet_size: packet_size.into(), heeds_duplicates: true }
     }
@@ -90,7 +90,7 @@ impl Controller for Xcp {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    /// Routers say how the window moves, from the first packet on.
+    /// No phase: routers control the window from the first packet on.
     fn phase(&self) -> Option<&'static str> {
         Some("congestion_avoidance")
     }
@@ -108,8 +108,8 @@ impl Controller for Xcp {
         }
     }
 
-    /// `xcp-dumb` and `xcp-katabi` take a loss for congestion: they halve cwnd (lr2008 table 1;
-    /// xcpr2005 section IV).
+    /// Halves cwnd: `xcp-dumb` and `xcp-katabi` take a loss for congestion (lr2008 table 1; xcpr2005
+    /// section IV).
     fn on_congestion(&mut self, event: &CongestionEvent) {
         self.cwnd = (self.cwnd * event.kept(0.5)).max(1.0);
     }

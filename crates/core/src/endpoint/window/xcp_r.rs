@@ -1,14 +1,14 @@
 //! The sender's window of XCP-r (xcpr2005 section IV): the receiver computes it.
 //!
-//! `cwnd = H_feedback`, the field being a window here and no increment: one acknowledgment that
-//! gets through makes up for all that were lost before it. Whenever the sender itself changes
-//! cwnd, to half on duplicate acknowledgments or to 1 on a timeout, it tells the receiver by the
-//! congestion flag, and the receiver starts again from the window in the data packet.
+//! `cwnd = H_feedback`: the field is a window here, not an increment, so that one acknowledgment
+//! makes up for all that were lost before it. When the sender itself changes cwnd, to half on
+//! duplicate acknowledgments or to 1 on a timeout, it informs the receiver with the congestion
+//! flag, and the receiver starts again from the window in the data packet.
 //!
-//! Acknowledgments that left before the receiver saw the flag carry a window computed from the
-//! old one. The paper does not say what becomes of them; taken at their word they would undo a
-//! reset at once. By default they are told by the flag that they echo and leave cwnd alone;
-//! [`CongestionFlag::Once`] takes them at their word.
+//! Acknowledgments sent before the receiver saw the flag carry a window computed from the old one.
+//! The paper does not mention them; applied literally they would undo a reset at once. By default
+//! they are recognised by the flag that they echo, and do not change cwnd;
+//! [`CongestionFlag::Once`] applies them literally.
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
@@ -21,9 +21,9 @@ use crate::part::{Ability, Form, Need, Part, Plain, Words};
 pub struct XcpR {
     cwnd: f64,
     flag: CongestionFlag,
-    /// Changes of cwnd made here, modulo 2^16.
+    /// The number of changes of cwnd by the sender, modulo 2^16.
     changes: u16,
-    /// The latest of them has not been announced yet.
+    /// True if the latest change has not been announced yet.
     unannounced: bool,
 }
 
@@ -38,11 +38,11 @@ impl Part for XcpR {
         config: Plain,
     }];
     const NEEDS: &'static [Need] =
-        &[Need { any_of: &[Ability::XcpWindow], why: "nobody computes the window" }];
+        &[Need { any_of: &[Ability::XcpWindow], why: "the receiver does not compute the window" }];
 }
 
 impl ControllerPart for XcpR {
-    /// Routers say so by their feedback.
+    /// Routers report congestion by their feedback.
     const ANSWERS_ECN: bool = false;
     const ANNOUNCES: bool = true;
     fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
@@ -61,8 +61,8 @@ impl ControllerPart for XcpR {
 
 impl XcpR {
     fn set(&mut self, cwnd: f64) {
-        // A window of 1 that a second timeout sets to 1 is no change: what the receiver has added
-        // since, and an acknowledgment that was lost would have said, stays good.
+        // If a second timeout sets a window of 1 to 1 nothing changes: the growth that the receiver
+        // has computed since, and that a lost acknowledgment carried, remains valid.
         if cwnd != self.cwnd {
             self.changes = self.changes.wrapping_add(1);
         }
@@ -76,7 +76,7 @@ impl Controller for XcpR {
     fn cwnd(&self) -> f64 {
         self.cwnd
     }
-    /// Routers say how the window moves, from the first packet on.
+    /// No phase: routers control the window from the first packet on.
     fn phase(&self) -> Option<&'static str> {
         Some("congestion_avoidance")
     }
@@ -106,9 +106,9 @@ impl Controller for XcpR {
             CongestionFlag::Once => u16::from(std::mem::take(&mut self.unannounced)),
         };
         if !limited {
-            // What cwnd does not limit would grow without end on bandwidth nobody uses; the
-            // receiver cannot know, so the sender asks for nothing (draft-falk-xcp-spec-03
-            // section 3.1: Delta_Throughput is what the sender desires).
+            // A window that does not limit the sender would grow without bound on unused bandwidth.
+            // The receiver does not know this, so the sender requests nothing
+            // (draft-falk-xcp-spec-03 section 3.1: Delta_Throughput is what the sender desires).
             *delta = 0.0;
         }
     }

@@ -1,12 +1,12 @@
 //! XTCP: TCP's AIMD driven by an explicit congestion flag (lr2008 sections 3.2 and 8.1).
 //!
-//! Losses mean nothing. An acknowledgment without the flag, duplicates included, increases cwnd
-//! as TCP would; one with it halves cwnd, unless the latest congestion event is less than one
+//! Losses have no effect. An acknowledgment without the flag, even a duplicate, increases cwnd as
+//! in TCP. One with the flag halves cwnd, unless the latest congestion event is less than one
 //! smoothed RTT old.
 //!
 //! The TCP-friendly variant emulates TCP's timeouts: on a flag that finds cwnd below
 //! dupackthreshold, or that comes less than one RTT after another, cwnd becomes 1 and does not
-//! grow before everything sent so far is acknowledged. `nextseq` is left alone.
+//! grow before everything sent so far is acknowledged. `nextseq` does not change.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
@@ -14,14 +14,14 @@ use crate::packet::Flags;
 use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
 use crate::units::Time;
 
-/// The difference between the two variants.
+/// Parameters of the XTCP window, by which its two variants differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XtcpConfig {
-    /// Artificial back-off where TCP would time out (lr2008 section 8.1).
+    /// True for an artificial back-off when TCP would time out (lr2008 section 8.1).
     pub tcp_friendly: bool,
 }
 
-/// The names of the two say it.
+/// No keys: the names of the two variants determine the values.
 impl Parameters for XtcpConfig {
     const TABLES: &'static [(&'static str, &'static str)] = &[];
     const KEYS: &'static [Parameter<Self>] = &[];
@@ -66,14 +66,14 @@ impl Part for Xtcp {
         },
     ];
     const NEEDS: &'static [Need] =
-        &[Need { any_of: &[Ability::CongestionFlag], why: "no congestion is ever heard of" }];
+        &[Need { any_of: &[Ability::CongestionFlag], why: "it never receives a congestion signal" }];
     fn form(config: &XtcpConfig) -> &'static Form<XtcpConfig> {
         &Self::FORMS[usize::from(config.tcp_friendly)]
     }
 }
 
 impl ControllerPart for Xtcp {
-    /// The flag is its mark.
+    /// XTCP responds to its flag instead.
     const ANSWERS_ECN: bool = false;
     fn new(config: &XtcpConfig, setup: ControllerSetup<'_>) -> Self {
         let dupack_threshold = f64::from(setup.endpoint.dupack_threshold);
@@ -88,7 +88,7 @@ impl ControllerPart for Xtcp {
 }
 
 impl Xtcp {
-    /// At work with that window, for a controller that is helped by XTCP routers.
+    /// The state with this window, for a controller that uses the help of XTCP routers.
     pub(super) fn at(cwnd: f64) -> Self {
         Xtcp { cwnd, ssthresh: cwnd, latest_congestion: None, friend: None }
     }
@@ -132,7 +132,7 @@ impl Controller for Xtcp {
         if ack.flags.contains(Flags::CONGESTION) {
             self.on_flag(ack);
         } else if ack.cwnd_limited && !self.in_recovery_phase(ack) {
-            // Duplicates count too, so that what they acknowledge does not.
+            // Every acknowledgment counts for one packet, since duplicates count too.
             self.cwnd = reno::grown(self.cwnd, self.ssthresh, 1.0);
         }
     }

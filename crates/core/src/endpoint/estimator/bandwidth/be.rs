@@ -1,20 +1,20 @@
 //! BE, the bandwidth estimate of the first TCP Westwood (Casetti, Gerla, Mascolo, Sanadidi and
 //! Wang, MobiCom 2001, section 2.2).
 //!
-//! Each acknowledgment makes a sample, the data it shows to have arrived over the time since the
-//! one before, and a low-pass filter with tau = 500 ms smooths them:
+//! Each acknowledgment gives a sample, the data it reports as arrived divided by the time since the
+//! previous one, and a low-pass filter with tau = 500 ms smooths the samples:
 //!
 //! ```text
 //! b(k)  =  d(k) / (t(k) - t(k-1))
 //! B     =  low-pass of b with virtual samples of zero in silence: see `low_pass`
 //! ```
 //!
-//! Packets that a bottleneck sends back to back come as fast as it can, however low the rate over
-//! a whole RTT: BE leans towards the bottleneck's capacity, and its authors found it to
-//! over-estimate under congestion (tcpwbr2003 section VI), which ERE repairs.
+//! Packets that a bottleneck sends back to back arrive at its full rate, even if the rate over a
+//! whole RTT is low. So BE tends towards the bottleneck's capacity; its authors found that it
+//! over-estimates under congestion (tcpwbr2003 section VI), which ERE corrects.
 //!
-//! Deviation: acknowledgments of one instant make one sample, with the next that comes later, as
-//! a time of zero has no rate.
+//! Deviation: acknowledgments of one instant give one sample together with the next later one,
+//! since a time of zero has no rate.
 
 use super::low_pass::LowPass;
 use crate::endpoint::estimator::BandwidthSample;
@@ -27,7 +27,7 @@ const TAU: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Default)]
 pub struct Be {
     filter: LowPass,
-    /// When the latest sample was taken, and what has arrived since.
+    /// The time of the latest sample, and the packets that have arrived since.
     latest: Option<Time>,
     arrived: u64,
 }

@@ -2,10 +2,10 @@
 //! and Gerla, "Using adaptive rate estimation to provide enhanced and robust transport over
 //! heterogeneous networks", ICNP 2002: TCPW ABSE; tcpwbr2003 cites it for its ERE).
 //!
-//! A sample over the time between two acknowledgments shows the bottleneck's capacity, one over a
-//! whole RTT the rate achieved. The interval of a sample therefore grows with the congestion
-//! that shows in the gap between the expected rate cwnd/RTTmin and the throughput Th; and the
-//! filter's time constant grows with the restlessness U of the samples:
+//! A sample over the time between two acknowledgments shows the bottleneck's capacity, a sample
+//! over a whole RTT the achieved rate. The interval of a sample therefore grows with congestion,
+//! which is the gap between the expected rate cwnd/RTTmin and the throughput Th. The filter's time
+//! constant grows with the variation U of the samples:
 //!
 //! ```text
 //! T(k)    =  RTT (cwnd/RTTmin - Th(k)) / (cwnd/RTTmin)   within t(k) - t(k-1) and RTT
@@ -16,9 +16,9 @@
 //! ```
 //!
 //! Choices: tcpwbr2003 repeats neither equations nor constants. Th is the rate of the last RTT.
-//! Intervals reach back to an arrival, as no rate would be exact between two. There are no virtual
-//! samples: unlike BE's, these hold the silence before them. Acknowledgments of one instant make
-//! one sample.
+//! Intervals begin at an arrival, since no rate would be exact between two arrivals. There are no
+//! virtual samples: unlike BE's, these samples include the silence before them. Acknowledgments of
+//! one instant give one sample.
 
 use std::collections::VecDeque;
 
@@ -26,28 +26,28 @@ use super::low_pass::LowPass;
 use crate::endpoint::estimator::BandwidthSample;
 use crate::units::{Duration, Time};
 
-/// Weight of the old restlessness.
+/// Weight of the previous variation.
 const RESTLESSNESS_WEIGHT: f64 = 0.6;
-/// N: how much slower the filter is when the samples are as restless as they get.
+/// N: the factor by which the filter is slower at the largest variation.
 const SLOWING: f64 = 10.0;
-/// Among how many the largest restlessness is sought.
+/// The number of variations among which Umax is the largest.
 const MEMORY: usize = 10;
-/// How many arrivals away the beginning of an interval is sought one by one.
+/// The distance, in arrivals, up to which the beginning of an interval is searched linearly.
 const NEAR: usize = 16;
 
 /// The state of the estimator.
 #[derive(Debug, Clone, Default)]
 pub struct Ere {
     filter: LowPass,
-    /// When acknowledgments of the last RTT came, and what had arrived by then in all.
+    /// The arrival times of the acknowledgments of the last RTT, and the packets arrived by then.
     arrivals: VecDeque<(Time, u64)>,
     total: u64,
-    /// Which of them the latest interval reached back to: the next is not far.
+    /// The index of the one at which the latest interval began; the next begins near it.
     reached: usize,
     latest: Option<Time>,
     sample: f64,
     restlessness: [f64; MEMORY],
-    /// Where the latest of these is.
+    /// The index of the latest of these.
     newest: usize,
 }
 
@@ -60,7 +60,7 @@ impl Ere {
         self.total += sample.arrived;
         let now = sample.now;
         if sample.rtt.is_zero() {
-            return; // Nothing is known of the path before the first RTT.
+            return; // The path is unknown before the first RTT.
         }
         match (self.latest, self.arrivals.back_mut()) {
             (Some(latest), Some(last)) if latest == now => {
@@ -83,11 +83,11 @@ impl Ere {
         self.reached = self.reach(now, interval);
         let rate = self.rate_since(now, self.reached);
         let tau = self.time_constant(rate, sample.rtt);
-        // Beyond twice tau the transform would swing: the filter forgets all but two samples.
+        // Beyond twice tau the transform would oscillate: the filter keeps only two samples.
         self.filter.on_sample(rate, since_last.min(tau.saturating_mul(2)), tau);
     }
 
-    /// Keeps what came during the last `rtt`, and the last before it to count from.
+    /// Keeps the arrivals of the last `rtt`, and the one before them as the origin of counts.
     fn forget_before(&mut self, now: Time, rtt: Duration) {
         while self.arrivals.get(1).is_some_and(|(time, _)| now.since(*time) >= rtt) {
             self.arrivals.pop_front();
@@ -95,8 +95,8 @@ impl Ere {
         }
     }
 
-    /// The last arrival before, or at the beginning of, the last `interval`; the first one known
-    /// where there is none.
+    /// The index of the last arrival before, or at the beginning of, the last `interval`; the first
+    /// known one if there is none.
     fn reach(&self, now: Time, interval: Duration) -> usize {
         let is_before = |(time, _): &(Time, u64)| now.since(*time) >= interval;
         let is_before_at = |at: usize| self.arrivals.get(at).is_some_and(is_before);
@@ -127,7 +127,7 @@ impl Ere {
         self.sample = rate;
         self.newest = if self.newest + 1 < MEMORY { self.newest + 1 } else { 0 };
         self.restlessness[self.newest] = now;
-        // None is below zero or not a number, which `f64::max` would spend its time on.
+        // No value is negative or NaN, which makes this faster than `f64::max`.
         let largest = self.restlessness.iter().fold(0.0, |a, b| if *b > a { *b } else { a });
         let share = if largest > 0.0 { now / largest } else { 0.0 };
         rtt.mul_f64(1.0 + SLOWING * share)
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn it_is_a_bandwidth_where_there_is_no_gap_and_a_rate_where_there_is() {
-        // As many as expected: per acknowledgment, like BE.
+        // The expected rate: one sample per acknowledgment, as in BE.
         assert!(of_bursts(10.0) > 200.0, "{}", of_bursts(10.0));
         // Far less than expected: a whole RTT, in which 10 came.
         assert!((of_bursts(1e6) - 100.0).abs() < 1.0, "{}", of_bursts(1e6));

@@ -9,8 +9,8 @@
 //!           2 tau / Dk + 1              2 tau / Dk + 1
 //! ```
 //!
-//! The transform needs samples at least every tau/m with m >= 2 (Nyquist): where nothing arrives
-//! for that long, a virtual sample of zero stands in, so that the estimate fades in silence.
+//! The transform needs samples at least every tau/m with m >= 2 (Nyquist). If nothing arrives for
+//! that long, a virtual sample of zero is inserted, so that the estimate decays in silence.
 
 use crate::units::Duration;
 
@@ -29,7 +29,7 @@ impl LowPass {
         self.estimate
     }
 
-    /// A sample, `passed` after the previous one.
+    /// Adds a sample, `passed` after the previous one.
     pub(super) fn on_sample(&mut self, sample: f64, passed: Duration, tau: Duration) {
         let ratio = 2.0 * tau.as_secs_f64() / passed.as_secs_f64();
         let sum = sample + self.latest;
@@ -37,12 +37,12 @@ impl LowPass {
         self.latest = sample;
     }
 
-    /// Nothing arrived for `passed`: takes the virtual samples in and returns the time that is
-    /// left after the last of them.
+    /// Adds the virtual samples of a silence of `passed`, and returns the time that is left after
+    /// the last of them.
     pub(super) fn on_silence(&mut self, passed: Duration, tau: Duration) -> Duration {
         let longest = tau.mul_f64(1.0 / SAMPLES_PER_TIME_CONSTANT);
         let mut rest = passed;
-        // Where nothing is left to fade the number of samples makes no difference.
+        // The number of samples does not matter once the estimate has decayed.
         while rest > longest && self.estimate > 1e-9 {
             self.on_sample(0.0, longest, tau);
             rest = rest - longest;
@@ -79,7 +79,7 @@ mod tests {
         assert!((filter.estimate() - 36.0).abs() < 1e-9);
         assert_eq!(filter.on_silence(MS(250), MS(500)), MS(250), "not longer than allowed");
         assert!((filter.estimate() - 36.0).abs() < 1e-9);
-        // Hours of it take no time.
+        // Hours of silence take no time to compute.
         filter.on_silence(Duration::MAX, MS(500));
         assert!(filter.estimate() < 1e-8);
     }

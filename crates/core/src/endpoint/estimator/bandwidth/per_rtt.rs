@@ -1,17 +1,17 @@
 //! The bandwidth estimate of TCP Westwood+ (Grieco and Mascolo, Computer Communication Review
 //! 34(2), 2004, section 2; Mascolo et al., Performance Evaluation 55, 2004).
 //!
-//! All packets acknowledged in one RTT make one sample, however their acknowledgments are
-//! bunched; a low-pass filter with constant coefficients smooths the samples:
+//! All packets acknowledged in one RTT give one sample, even if their acknowledgments arrive in
+//! bursts; a low-pass filter with constant coefficients smooths the samples:
 //!
 //! ```text
 //! b(k)  =  d(k) / T(k)                           T(k): the last RTT
 //! B(k)  =  7/8 B(k-1) + 1/8 b(k)
 //! ```
 //!
-//! As in Linux: an interval is at least 50 ms long, the first sample is taken as it is, and the
-//! first acknowledgment only opens the first interval. Linux smooths twice, with the same filter,
-//! and takes the smoothed RTT for T; goodput under random losses is the same within 4 %
+//! As in Linux, an interval is at least 50 ms long, the first sample is not smoothed, and the first
+//! acknowledgment only begins the first interval. Linux smooths twice, with the same filter, and
+//! uses the smoothed RTT for T; goodput under random losses is the same within 4 %
 //! (docs/validation.md).
 
 use crate::endpoint::estimator::BandwidthSample;
@@ -23,7 +23,7 @@ const SHORTEST: Duration = Duration::from_millis(50);
 /// The state of the estimator.
 #[derive(Debug, Clone, Default)]
 pub struct PerRtt {
-    /// Since when `arrived` counts.
+    /// The time from which `arrived` counts.
     since: Option<Time>,
     arrived: u64,
     rate: f64,

@@ -6,17 +6,16 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Default)]
 pub(in crate::endpoint::window) struct WindowedMax {
     candidates: VecDeque<(u64, f64)>,
-    /// The last and the first of them, at hand.
+    /// Copies of the last and the first candidate.
     newest: (u64, f64),
     oldest: (u64, f64),
 }
 
 impl WindowedMax {
-    /// `value` was seen in round `round`; the window covers that round and the `length - 1`
-    /// before it.
+    /// Adds a value of round `round`. The window covers that round and the `length - 1` before it.
     #[inline]
     pub(in crate::endpoint::window) fn update(&mut self, round: u64, value: f64, length: u64) {
-        // Of a later and smaller value of one round nobody will ever hear.
+        // A later and smaller value of the same round can never become the maximum.
         if round != self.newest.0 || value >= self.newest.1 || self.oldest.0 + length <= round {
             self.renew(round, value, length);
         }

@@ -1,12 +1,12 @@
 //! BBRv3 (draft-ietf-ccwg-bbr-06; Cardwell et al., Communications of the ACM 60(2), 2017, for the
 //! idea).
 //!
-//! The sender keeps a model of the path, the largest delivery rate seen lately and the smallest
-//! round-trip time, and paces packets at that rate with about two of their products in flight.
-//! Now and then it sends faster for some round trips, to find more bandwidth, and keeps in
-//! flight no more than what was lost at most 2 % of then; or it sends less for 200 ms, to see the
-//! round-trip time without its own queue. Single losses between probes bound rate and volume
-//! only until the next probe.
+//! The sender keeps a model of the path, the largest recent delivery rate and the smallest
+//! round-trip time, and paces packets at that rate with about twice their product in flight. From
+//! time to time it sends faster for some round trips to find more bandwidth; the volume at which
+//! more than 2 % were lost then bounds the packets in flight. Or it sends less for 200 ms to
+//! measure the round-trip time without its own queue. Single losses between probes bound rate and
+//! volume only until the next probe.
 //!
 //! ```text
 //! bw           = min(max_bw, bw_shortterm)
@@ -15,21 +15,21 @@
 //! cwnd        -> max_inflight, bounded by inflight_longterm and inflight_shortterm
 //! ```
 //!
-//! Functions bear the names of the draft's pseudocode: `model` holds "Updating Network Path
-//! Model Parameters", `startup` Startup and Drain, `probe_bw` and `probe_rtt` those states, `undo`
-//! what follows when losses were none.
+//! Functions have the names of the draft's pseudocode: `model` holds "Updating Network Path Model
+//! Parameters", `startup` Startup and Drain, `probe_bw` and `probe_rtt` the states of these names,
+//! `undo` the response to spurious losses.
 //!
 //! Readings and deviations:
 //! - Volumes are packets, rates packets per second. There are no offload engines: the send
 //!   quantum and the offload budget are one packet, as the draft allows, and MinPipeCwnd is 4.
-//! - The initial pacing rate, from cwnd over 1 ms, is set anew from the first round-trip time, as
-//!   Linux does and the draft's text implies; the pacing rate of Startup never decreases else.
+//! - The initial pacing rate, from cwnd over 1 ms, is set again from the first round-trip time, as
+//!   Linux does and the draft's text implies; otherwise the pacing rate of Startup never decreases.
 //! - AdvanceMaxBwFilter keeps the old maximum while a cycle has no samples, as Linux does.
-//! - Startup ends on loss where one full round trip after a loss is over, with six or more
-//!   ranges of packet numbers lost in it. That is the draft's round trip in fast recovery.
+//! - Startup ends on loss after one full round trip since a loss with six or more ranges of packet
+//!   numbers lost in it. That is the draft's round trip in fast recovery.
 //! - A timeout in the draft's sense is persistent congestion (RFC 9002 section 7.6); a probe
 //!   timeout changes nothing, as in QUIC.
-//! - A loss episode is spurious if every transmission found lost in it was acknowledged later, by
+//! - A loss episode is spurious if every transmission found lost in it was later acknowledged by
 //!   its number.
 //! - The draft leaves the response to ECN open; ECN is not negotiated.
 
@@ -69,19 +69,19 @@ const MIN_PIPE_CWND: f64 = 4.0;
 /// The states (section "State Machine").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// The exponential search for the bandwidth.
+    /// Exponential search for the bandwidth.
     Startup,
-    /// The queue of Startup drains.
+    /// Draining the queue of Startup.
     Drain,
-    /// Slower than the path delivers, for headroom.
+    /// Sending slower than the path delivers, for headroom.
     ProbeBwDown,
-    /// As fast as the path delivers.
+    /// Sending as fast as the path delivers.
     ProbeBwCruise,
     /// One round trip that fills the pipe before the probe.
     ProbeBwRefill,
-    /// Faster than the path delivers, to find more.
+    /// Sending faster than the path delivers, to find more bandwidth.
     ProbeBwUp,
-    /// Half a pipe in flight, to see the round-trip time.
+    /// Half a pipe in flight, to measure the round-trip time.
     ProbeRtt,
 }
 
@@ -114,7 +114,7 @@ impl State {
     }
 }
 
-/// BBR.ack_phase: what the acknowledgments at hand say about a probe.
+/// BBR.ack_phase: the part of a probe that present acknowledgments belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AckPhase {
     Init,
@@ -124,7 +124,7 @@ enum AckPhase {
     ProbeStopping,
 }
 
-/// The state of BBR, by the draft's names. Infinite means not set.
+/// The state of BBR, with the draft's names. Infinite values are not set.
 #[derive(Debug, Clone)]
 pub struct Bbr {
     initial_window: f64,
@@ -142,11 +142,11 @@ pub struct Bbr {
     next_round_delivered: u64,
     round_start: bool,
     round_count: u64,
-    /// Did cwnd bound what was in flight, in the round trip before and in this one?
+    /// Whether cwnd limited the packets in flight, in the last round trip and in this one.
     was_cwnd_limited: [bool; 2],
 
     // The model.
-    /// The largest rate of the ProbeBW cycle before and of this one.
+    /// The largest rates of the last ProbeBW cycle and of this one.
     max_bw_filter: [f64; 2],
     bw: f64,
     bw_shortterm: f64,
@@ -169,7 +169,7 @@ pub struct Bbr {
     full_bw_count: u32,
     full_bw_now: bool,
     full_bw_reached: bool,
-    /// Ranges of packet numbers lost in this loss round, and the last number of all lost.
+    /// Ranges of packet numbers lost in this loss round, and the largest lost number.
     lost_ranges: u32,
     last_lost: u64,
     drain_start_round: u64,
@@ -197,13 +197,13 @@ pub struct Bbr {
     idle_restart: bool,
 }
 
-/// `f64::max` without its care for what is not a number: nothing here is.
+/// `f64::max` without the handling of NaN, which does not occur here.
 #[inline]
 fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
-/// `f64::min` without its care for what is not a number.
+/// `f64::min` without the handling of NaN.
 #[inline]
 fn smaller(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
@@ -227,9 +227,9 @@ impl Part for Bbr {
 impl ControllerPart for Bbr {
     const PACES: bool = true;
     const SAMPLES_RATE: bool = true;
-    /// BBR does not specify what it makes of a mark (its draft, section "ECN").
+    /// BBR does not specify a response to marks (its draft, section "ECN").
     const ANSWERS_ECN: bool = false;
-    /// It weighs each lost packet itself, by the share of losses in a round trip.
+    /// BBR judges losses itself, by their share in a round trip.
     const HEEDS_VERDICTS: bool = false;
     fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
         Bbr::of(setup.endpoint, setup.stream)
@@ -237,7 +237,7 @@ impl ControllerPart for Bbr {
 }
 
 impl Bbr {
-    /// OnInit. `stream` is for PickProbeWait.
+    /// OnInit. PickProbeWait draws from `stream`.
     fn of(config: &EndpointConfig, stream: Stream) -> Self {
         Bbr {
             initial_window: config.initial_window,
@@ -388,7 +388,7 @@ impl Controller for Bbr {
         })
     }
 
-    /// UpdateOnACK. Returns whether what is sent now counts as limited by the application.
+    /// UpdateOnACK. Returns true if packets sent now count as limited by the application.
     fn on_rate_sample(&mut self, rs: &RateSample) -> bool {
         self.total_delivered = rs.total_delivered;
         if self.in_recovery && !rs.in_recovery {
@@ -418,7 +418,7 @@ impl Controller for Bbr {
         app_limited
     }
 
-    /// Everything happens with the samples.
+    /// Does nothing; everything follows from the samples.
     fn on_ack(&mut self, _ack: &AckEvent) {}
 
     /// OnEnterFastRecovery.

@@ -12,7 +12,7 @@ impl Bbr {
         larger(self.max_bw_filter[0], self.max_bw_filter[1])
     }
 
-    /// Was cwnd used up at any point of the last round trip (C.is_cwnd_limited)?
+    /// True if cwnd was used up at any point of the last round trip (C.is_cwnd_limited).
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.was_cwnd_limited[0] || self.was_cwnd_limited[1]
     }
@@ -130,12 +130,12 @@ impl Bbr {
     }
 }
 
-/// IsInflightTooHigh: were more than 2 % of a flight lost?
+/// IsInflightTooHigh: true if more than 2 % of a flight were lost.
 pub(super) fn is_inflight_too_high(lost: u64, tx_in_flight: u64) -> bool {
     real(lost) > real(tx_in_flight) * LOSS_THRESHOLD
 }
 
-/// InflightAtLoss: with how many packets in flight did losses cross the threshold?
+/// InflightAtLoss: the number of packets in flight at which losses crossed the threshold.
 pub(super) fn inflight_at_loss(packet: &LostPacket) -> f64 {
     let inflight_prev = real(packet.tx_in_flight) - 1.0;
     let lost_prev = real(packet.lost) - 1.0;

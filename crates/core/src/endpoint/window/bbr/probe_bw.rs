@@ -1,4 +1,4 @@
-//! ProbeBW: cruise, and search for more bandwidth every now and then (section "ProbeBW").
+//! ProbeBW: cruising, with a search for more bandwidth from time to time (section "ProbeBW").
 
 use super::model::{inflight_at_loss, is_inflight_too_high};
 use super::{
@@ -7,9 +7,9 @@ use super::{
 use crate::endpoint::real;
 use crate::units::{Duration, Time};
 
-/// Bound on the round trips between two probes, so that Reno and CUBIC flows can live beside.
+/// Bound on the round trips between two probes, for coexistence with Reno and CUBIC.
 const MOST_RENO_ROUNDS: f64 = 63.0;
-/// Least and most time between two probes.
+/// Shortest and longest time between two probes.
 const PROBE_WAIT: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(3));
 
 impl Bbr {
@@ -143,7 +143,7 @@ impl Bbr {
         }
     }
 
-    /// Returns whether it decided on the next state.
+    /// Adapts the long-term bound. Returns true if it selected the next state.
     fn adapt_long_term_model(&mut self, rs: &RateSample) -> bool {
         if self.ack_phase == AckPhase::ProbeStarting && self.round_start {
             self.ack_phase = AckPhase::ProbeFeedback;

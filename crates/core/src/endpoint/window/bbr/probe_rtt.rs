@@ -28,7 +28,7 @@ impl Bbr {
         }
     }
 
-    /// CheckProbeRTT. Returns whether samples are to count as limited by the application.
+    /// CheckProbeRTT. Returns true if samples count as limited by the application.
     pub(super) fn check_probe_rtt(&mut self, rs: &RateSample) -> bool {
         if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
             self.state = State::ProbeRtt;
@@ -62,7 +62,7 @@ impl Bbr {
 
     pub(super) fn check_probe_rtt_done(&mut self, now: Time) {
         if self.probe_rtt_done_stamp.is_some_and(|done| now > done) {
-            self.probe_rtt_min_stamp = now; // Schedules the next.
+            self.probe_rtt_min_stamp = now; // Schedules the next one.
             self.restore_cwnd();
             self.exit_probe_rtt(now);
         }

@@ -16,7 +16,7 @@ impl Bbr {
         self.full_bw_now = false;
     }
 
-    /// Three round trips of less than 25 % growth each: the pipe is full.
+    /// Detects a full pipe: three round trips with less than 25 % growth each.
     pub(super) fn check_full_bw_reached(&mut self, rs: &RateSample) {
         if self.full_bw_now || !self.round_start || rs.is_app_limited {
             return;

@@ -1,4 +1,4 @@
-//! BBR on a path of its own: the example test cases of the draft's appendix, and its arithmetic.
+//! BBR alone on a path: the example test cases of the draft's appendix, and its arithmetic.
 //!
 //! Unless a test says otherwise the path carries 1250 packets a second over 80 ms: 10 Mbit/s and
 //! a BDP of 100 packets of 1000 bytes.
@@ -66,8 +66,9 @@ fn startup_ends_on_a_plateau_and_drain_when_the_queue_is_gone() {
     let drain = &log[1].1;
     assert!((drain.max_bw() / RATE - 1.0).abs() < 0.02, "{}", drain.max_bw());
     assert!(drain.full_bw_reached && drain.full_bw_now && drain.full_bw_count == 3);
-    // 10 packets in the first round trip and twice as many in each that follows: 100 after
-    // log2(10) = 3.3 of them, and three of no growth. The last ones have the queue in their RTT.
+    // 10 packets in the first round trip and twice as many in each following one: 100 after
+    // log2(10) = 3.3 round trips, and three without growth. The RTTs of the last ones include the
+    // queue.
     assert!((6..=9).contains(&drain.round_count), "{}", drain.round_count);
     // Drain: at half the rate, until no more than a BDP is in flight, in about a round trip.
     let (drained, cruise) = &log[2];
@@ -91,7 +92,7 @@ fn it_fills_the_path_and_hardly_more() {
     // Pacing 1 % below bw, and 100 ms of each 5 s in ProbeRTT: 0.99 x 0.98 = 0.97.
     assert!((0.955..=0.985).contains(&share), "{share}");
     let mean = f64::from(waiting as u32) / f64::from(samples);
-    // 1.25 for some round trips of every 2 to 3 s makes a queue of a quarter BDP or so.
+    // A gain of 1.25 for some round trips of every 2 to 3 s builds a queue of about a quarter BDP.
     assert!(mean < 0.2 * BDP, "{mean} packets wait");
 }
 
@@ -118,7 +119,7 @@ fn probes_come_every_two_to_three_seconds_in_order() {
     let waits: Vec<f64> =
         refills.map(|(at, bbr)| at.since(bbr.cycle_stamp).as_secs_f64()).collect();
     assert!(waits.len() >= 6, "{waits:?}");
-    // The clock, 2 to 3 s, is faster than 63 round trips of 80 ms, and drawn anew each time.
+    // The interval of 2 to 3 s is shorter than 63 round trips of 80 ms, and drawn anew each time.
     assert!(waits.iter().all(|wait| (2.0..3.1).contains(wait)), "{waits:?}");
     let spread = waits.iter().copied().fold(f64::MIN, f64::max)
         - waits.iter().copied().fold(f64::MAX, f64::min);
@@ -168,7 +169,7 @@ fn idleness_makes_up_for_probe_rtt() {
 fn an_application_that_limits_it_keeps_it_in_startup() {
     let mut path = path();
     let mut offered = 0;
-    // A packet every 10 ms, a twelfth of what the path carries.
+    // A packet every 10 ms, a twelfth of the capacity.
     for _ in 0..400 {
         offered += 1;
         path.offer_until(offered);
@@ -176,7 +177,7 @@ fn an_application_that_limits_it_keeps_it_in_startup() {
     }
     let controller = bbr(path.sender.window());
     assert_eq!((controller.state, controller.full_bw_reached), (State::Startup, false));
-    // Losses end it all the same: six ranges or more, of more than 2 %, in a round trip.
+    // Losses do end it: six or more ranges and more than 2 % of the packets in a round trip.
     path.loss = Probability::new(0.5).unwrap();
     for _ in 0..600 {
         offered += 4;
@@ -196,7 +197,7 @@ fn a_tenth_of_the_bandwidth_and_ten_times() {
     path.run(seconds(12.0), |_, _| {});
     let faster = bbr(path.sender.window()).max_bw();
     assert!((faster / (10.0 * RATE) - 1.0).abs() < 0.02, "{faster}");
-    // Losses and two cycles later it has come down.
+    // After losses and two cycles it has come down.
     path.queue = 100;
     path.service = Duration::from_micros(800);
     path.run(seconds(15.0), |_, _| {});
@@ -305,7 +306,7 @@ fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
     assert!((controller.bw_shortterm - 700.0).abs() < 1e-9);
     assert!((controller.inflight_shortterm - (0.7 * cwnd).max(60.0)).abs() < 1e-9);
     assert!((controller.bw - 700.0).abs() < 1e-9);
-    // No loss in the next round trip: as it is.
+    // No loss in the next round trip: no change.
     controller.on_rate_sample(&sample(1200, 1150, 500.0));
     assert!((controller.bw_shortterm - 700.0).abs() < 1e-9);
 }
@@ -334,7 +335,7 @@ fn precaution_after_a_probe_that_went_too_high() {
         controller.inflight_longterm
     );
     assert_eq!((controller.state, controller.prev_probe_too_high), (State::ProbeBwDown, true));
-    // The next probe ends as soon as so much is in flight; without losses another follows.
+    // The next probe ends once this volume is in flight; without losses another follows.
     controller.state = State::ProbeBwUp;
     let mut rs = sample(600, 550, 900.0);
     rs.in_flight = 149;

@@ -5,7 +5,7 @@ use super::{Bbr, State};
 /// The values that a loss episode may have reduced.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Undo {
-    /// The state that losses ended, if they did.
+    /// The state that losses ended, if any.
     pub(super) state: Option<State>,
     bw_shortterm: f64,
     inflight_shortterm: f64,

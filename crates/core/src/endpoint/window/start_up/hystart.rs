@@ -1,22 +1,22 @@
-//! HyStart++ (RFC 9406): slow start that is left when the RTT rises, before the queue overflows.
+//! HyStart++ (RFC 9406): slow start that ends when the RTT rises, before the queue overflows.
 //!
 //! ```text
-//! a round ends when all is acknowledged that was sent before it began
+//! a round ends when everything sent before its begin is acknowledged
 //! RttThresh = max(MIN_RTT_THRESH, min(lastRoundMinRTT / MIN_RTT_DIVISOR, MAX_RTT_THRESH))
 //! slow start:  cwnd += min(N, L)
 //!   from N_RTT_SAMPLE samples of a round on:
 //!   currentRoundMinRTT >= lastRoundMinRTT + RttThresh:   to conservative slow start (CSS)
 //! CSS:         cwnd += min(N, L) / CSS_GROWTH_DIVISOR
-//!   currentRoundMinRTT < that at which CSS began:        back to slow start
+//!   currentRoundMinRTT < its value when CSS began:       back to slow start
 //!   after CSS_ROUNDS rounds:                             ssthresh = cwnd
 //! ```
 //!
 //! Readings:
-//! - N is what an acknowledgment counts for in slow start: 1, or what it acknowledges with
-//!   `byte_counting`. L is 8 packets, or no limit where packets are paced (section 4.3).
-//! - The acknowledgment that ends a round is of that round.
-//! - It is for the first slow start alone (section 4.3). Loss and marks end it; what they cost is
-//!   the controller's.
+//! - N is 1, or with `byte_counting` the number of packets acknowledged. L is 8 packets, or
+//!   unlimited if packets are paced (section 4.3).
+//! - The acknowledgment that ends a round belongs to that round.
+//! - HyStart++ applies only to the first slow start (section 4.3). Losses and marks end it; the
+//!   controller responds to them.
 
 use super::{Opening, StartUpConfig, Step};
 use crate::endpoint::event::AckEvent;
@@ -26,14 +26,14 @@ use crate::units::Duration;
 const MIN_RTT_DIVISOR: u64 = 8;
 /// RFC 9406 section 4.3.
 const N_RTT_SAMPLE: u32 = 8;
-/// RFC 9406 section 4.3: L where packets are not paced, packets.
+/// RFC 9406 section 4.3: L if packets are not paced, in packets.
 const LIMIT: f64 = 8.0;
 
 #[derive(Debug, Clone)]
 pub(super) struct Hystart {
     config: StartUpConfig,
     limit: f64,
-    /// windowEnd; none before the first acknowledgment.
+    /// windowEnd; `None` before the first acknowledgment.
     window_end: Option<u64>,
     /// lastRoundMinRTT and currentRoundMinRTT; MAX for infinity.
     last: Duration,
@@ -63,7 +63,7 @@ impl Hystart {
         }
     }
 
-    /// Takes in an acknowledgment; returns the step, and whether the start-up is over.
+    /// Handles an acknowledgment; returns the step, and whether the start-up is over.
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: &mut Opening<'_>) -> (Step, bool) {
         if ack.allows_growth() {
             let growth = ack.growth.min(self.limit);
@@ -85,7 +85,7 @@ impl Hystart {
         (Step::Done, over)
     }
 
-    /// Does the RTT rise, or has it fallen back?
+    /// Enters CSS if the RTT has risen, and leaves it if the RTT has fallen back.
     fn look(&mut self) {
         if self.samples < N_RTT_SAMPLE {
             return;
@@ -104,8 +104,8 @@ impl Hystart {
         }
     }
 
-    /// Begins the next round if this acknowledgment ends one. Was it the last of CSS? The round in
-    /// which CSS began counts.
+    /// Begins the next round if this acknowledgment ends one. Returns true if that was the last
+    /// round of CSS; the round in which CSS began counts.
     fn ends_round(&mut self, ack: &AckEvent) -> bool {
         let end = *self.window_end.get_or_insert(ack.high);
         if ack.una < end {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::endpoint::event::Path;
 
-    /// A start-up with its window and where it stands in the sequence space.
+    /// A start-up with its window and its position in the sequence space.
     struct Bench {
         hystart: Hystart,
         cwnd: f64,
@@ -141,9 +141,9 @@ mod tests {
             Bench { hystart, cwnd: 10.0, ssthresh: f64::INFINITY, una: 0, high: 10 }
         }
 
-        /// The acknowledgment of one packet, which counts for `growth`; whether it was the last.
+        /// Acknowledges one packet, which counts for `growth`; returns whether start-up is over.
         fn ack(&mut self, rtt: u64, growth: f64) -> bool {
-            // The window was filled after the acknowledgment before.
+            // The window was filled after the previous acknowledgment.
             self.high = self.high.max(self.una + self.cwnd as u64);
             self.una += 1;
             let (una, high) = (self.una, self.high);
@@ -162,7 +162,7 @@ mod tests {
             self.hystart.on_ack(&ack, &mut opening).1
         }
 
-        /// A whole round of one RTT; whether start-up ended with it.
+        /// Runs a whole round with one RTT; returns whether start-up ended with it.
         fn round(&mut self, rtt: u64) -> bool {
             loop {
                 let end = self.hystart.window_end;
@@ -183,7 +183,7 @@ mod tests {
         let mut bench = Bench::new(false);
         bench.round(100);
         assert_eq!(bench.cwnd, 20.0);
-        // 18 packets were sent by then, the last two are on their way.
+        // 18 packets were sent by then; the last two are in flight.
         bench.round(111);
         assert!(!bench.is_conservative(), "11 ms are less than 100/8");
         assert_eq!(bench.cwnd, 38.0);
@@ -212,7 +212,7 @@ mod tests {
         assert!(!bench.is_conservative());
         bench.ack(200, 1.0);
         assert!(bench.is_conservative());
-        // The least of the round counts: one short RTT among long ones is no rise.
+        // The smallest RTT of the round counts: one short RTT among long ones is not a rise.
         let mut bench = Bench::new(false);
         bench.round(80);
         bench.ack(80, 1.0);
@@ -246,7 +246,7 @@ mod tests {
         assert!(bench.is_conservative());
         bench.round(119);
         assert!(!bench.is_conservative(), "below the baseline of 120 ms");
-        // And slow start goes on: the next rise is above 119 ms.
+        // Slow start continues: the next rise is from 119 ms.
         bench.round(119 + 14);
         assert!(!bench.is_conservative(), "14 ms are less than 119/8 = 14.9");
         bench.round(119 + 14 + 17);

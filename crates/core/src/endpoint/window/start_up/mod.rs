@@ -1,9 +1,9 @@
-//! How a window opens before anything is known of the path: the choice of controllers that begin
-//! with slow start (`start_up.kind`).
+//! Start-up, the growth of the window before anything is known of the path (`start_up.kind`), for
+//! controllers that begin with slow start.
 //!
-//! A start-up ends with the first congestion, with the first timeout or by itself; from then on the
-//! controller goes on alone, and a later slow start is that of RFC 5681. Slow start itself has no
-//! state: the controller does it.
+//! A start-up ends with the first congestion, with the first timeout or by itself. Then the
+//! controller continues alone, and a later slow start is that of RFC 5681. Slow start itself has no
+//! state here; the controller implements it.
 
 mod hystart;
 mod rapid_start;
@@ -14,15 +14,15 @@ use crate::units::Duration;
 use hystart::Hystart;
 use rapid_start::RapidStart;
 
-/// The start-ups.
+/// The kind of start-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartUpKind {
-    /// Slow start (RFC 5681 section 3.1): twice the window a round trip until something is lost.
+    /// Slow start (RFC 5681 section 3.1): the window doubles per round trip until a loss.
     SlowStart,
-    /// HyStart++ (RFC 9406): slow start that is left when the RTT rises.
+    /// HyStart++ (RFC 9406): slow start that ends when the RTT rises.
     Hystart,
-    /// Rapid Start (draft-kazuho-ccwg-rapid-start): three times the window while no queue builds,
-    /// and a first recovery that finds the path's own window.
+    /// Rapid Start (draft-kazuho-ccwg-rapid-start): the window triples while no queue builds, and
+    /// the first recovery finds the window that the path holds.
     RapidStart,
 }
 
@@ -37,19 +37,19 @@ crate::words!(StartUpKind {
 pub struct StartUpConfig {
     /// The kind of start-up.
     pub kind: StartUpKind,
-    /// HyStart++'s MIN_RTT_THRESH: the least rise of the RTT that counts; 4 ms (RFC 9406
-    /// section 4.3).
+    /// HyStart++'s MIN_RTT_THRESH: the lower bound of the threshold for a rise of the RTT; 4 ms
+    /// (RFC 9406 section 4.3).
     pub min_rtt_thresh: Duration,
-    /// MAX_RTT_THRESH: the greatest rise that is asked for, not below the least; 16 ms.
+    /// MAX_RTT_THRESH: the upper bound of that threshold, not below the lower one; 16 ms.
     pub max_rtt_thresh: Duration,
-    /// CSS_GROWTH_DIVISOR: how much slower growth is in conservative slow start, 1 to 1000; 4.
+    /// CSS_GROWTH_DIVISOR: the divisor of growth in conservative slow start, 1 to 1000; 4.
     pub css_growth_divisor: f64,
     /// CSS_ROUNDS: the rounds of conservative slow start, 1 to 1000; 5.
     pub css_rounds: u32,
 }
 
 impl StartUpConfig {
-    /// Slow start, and the constants of the RFC for those who take HyStart++.
+    /// Slow start, with the constants of RFC 9406 for HyStart++.
     pub const SLOW_START: StartUpConfig = StartUpConfig {
         kind: StartUpKind::SlowStart,
         min_rtt_thresh: Duration::from_millis(4),
@@ -79,42 +79,42 @@ impl StartUpConfig {
     }
 }
 
-/// Writes the parameters of a controller that takes start-ups: its tables, its keys, and the table
-/// `start_up`, which all of them share. `[cubic.]` says that they are those of its field `cubic`.
+/// Declares the parameters of a controller with start-ups: its tables, its keys, and the shared
+/// table `start_up`. `[cubic.]` names the field that holds them.
 macro_rules! parameters_with_start_up {
     ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
         impl $crate::part::Parameters for $config {
             const TABLES: &'static [(&'static str, &'static str)] =
-                &[$($table,)* ("start_up", "of reno, cubic, cuback and abba: how a window opens")];
+                &[$($table,)* ("start_up", "of reno, cubic, cuback and abba: growth at the start of a connection")];
             const KEYS: &'static [$crate::part::Parameter<Self>] = &[
                 $($key,)*
                 $crate::parameter!(
                     "start_up", kind, $($at.)* start_up.kind,
                     $crate::part::ValueKind::Word($crate::endpoint::window::StartUpKind::WORDS), "",
-                    "until the first congestion"
+                    "growth until the first congestion"
                 ),
                 $crate::parameter!(
                     "start_up", min_rtt_thresh, $($at.)* start_up.min_rtt_thresh,
                     $crate::endpoint::window::start_up::THRESH, "",
-                    "hystart++: the least rise of the RTT that ends slow start",
+                    "hystart++: smallest rise of the RTT that ends slow start",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
                 $crate::parameter!(
                     "start_up", max_rtt_thresh, $($at.)* start_up.max_rtt_thresh,
                     $crate::endpoint::window::start_up::THRESH, "",
-                    "hystart++: the greatest rise of the RTT that it asks for",
+                    "hystart++: largest rise of the RTT that it requires",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
                 $crate::parameter!(
                     "start_up", css_growth_divisor, $($at.)* start_up.css_growth_divisor,
                     $crate::part::ValueKind::Number { least: 1.0, most: 1000.0 }, "",
-                    "hystart++: how much slower growth is in conservative slow start",
+                    "hystart++: divisor of growth in conservative slow start",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
                 $crate::parameter!(
                     "start_up", css_rounds, $($at.)* start_up.css_rounds,
                     $crate::part::ValueKind::Integer { least: 1, most: 1000 }, "round trips",
-                    "hystart++: how long conservative slow start lasts",
+                    "hystart++: length of conservative slow start",
                     when = |config| config.$($at.)* start_up.is_hystart()
                 ),
             ];
@@ -126,11 +126,11 @@ macro_rules! parameters_with_start_up {
 }
 pub(super) use parameters_with_start_up;
 
-/// The range of thresholds on RTTs.
+/// The range of the thresholds of RTTs.
 pub(super) const THRESH: crate::part::ValueKind =
     crate::part::ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
-/// The start-up of one connection; empty once it is over, and where there is slow start alone.
+/// The start-up of one connection; empty after its end, and for slow start.
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartUp(Option<Box<StartUpState>>);
 
@@ -143,11 +143,11 @@ enum StartUpState {
 /// The step of a start-up on an acknowledgment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// No step: the controller goes on as usual.
+    /// No step: the controller continues as usual.
     Continue,
     /// The whole response: the controller does nothing.
     Done,
-    /// It has come to its end with the window that the path holds, queue included, packets.
+    /// The end of start-up, with the window that the path and its queue hold, in packets.
     Found { full_bdp: f64 },
 }
 
@@ -170,7 +170,7 @@ impl StartUp {
         })
     }
 
-    /// An acknowledgment arrived; before the controller itself grows on it.
+    /// Handles an acknowledgment, before the controller itself grows.
     #[inline]
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: Opening<'_>) -> Step {
         if self.0.is_none() { Step::Continue } else { self.open(ack, window) }
@@ -189,8 +189,8 @@ impl StartUp {
         step
     }
 
-    /// Congestion was noticed, of which the controller keeps `beta`: the window to go on with,
-    /// where the start-up answers in its place.
+    /// Handles congestion after which the controller keeps `beta` of the window. Returns the new
+    /// window if the start-up responds in place of the controller.
     pub(super) fn on_congestion(
         &mut self,
         event: &CongestionEvent,
@@ -206,12 +206,12 @@ impl StartUp {
         None
     }
 
-    /// The connection starts again, in slow start.
+    /// Ends the start-up, since the connection starts again in slow start.
     pub(super) fn on_reset(&mut self) {
         self.0 = None;
     }
 
-    /// The pace that it asks for where packets are paced, packets per second.
+    /// The pacing rate of the start-up if packets are paced, in packets per second.
     #[inline]
     pub(super) fn pacing_rate(&self, cwnd: f64) -> Option<f64> {
         match self.0.as_deref()? {

@@ -1,28 +1,28 @@
 //! Rapid Start (draft-kazuho-ccwg-rapid-start, the editor's copy of September 2026; the 02 of
-//! March 2026 differs in ECN and CUBIC alone; h2o/quicly#622): three times the window a round trip
-//! while no queue builds, and a first recovery that lands on what the path holds.
+//! March 2026 differs only in ECN and CUBIC; h2o/quicly#622): the window triples per round trip
+//! while no queue builds, and the first recovery ends with the window that the path holds.
 //!
 //! ```text
 //! rtt_floor <= min(min_rtt + 4 ms, 1.1 min_rtt):   cwnd += 2 acked       else  cwnd += acked
 //! first loss or mark:   cwnd = silence cwnd        silence = loss = beta + 2/3 (1 - beta)
 //! in recovery:          cwnd -= ack acked + loss lost                ack = 2/3 (1 - beta)
 //!   not below max(beta pre_recovery_cwnd / 3, beta initial_window)
-//! at its end:           cwnd = beta full_bdp, whatever the share of losses; W_max = 2 full_bdp
+//! at its end:           cwnd = beta full_bdp, for any share of losses; W_max = 2 full_bdp
 //! ```
 //!
-//! All that was in flight is either acknowledged (A packets, the full BDP) or lost (L), so that
-//! what remains is (A + L) silence - A ack - L loss = beta A.
+//! Every packet in flight is either acknowledged (A packets, the full BDP) or lost (L), so that the
+//! final window is (A + L) silence - A ack - L loss = beta A.
 //!
 //! Readings and deviations:
-//! - rtt_floor is the least sample of the last min_rtt of time, the draft's first proposal.
-//! - Recovery lasts until a packet is acknowledged that was sent after it began (RFC 9002
-//!   section 7.3.2), also where TCP's own lasts longer. What was acknowledged and lost is told by
-//!   recovery: exactly where it reads selective acknowledgments or counts by packet number; else a
-//!   duplicate counts for one.
-//! - Pacing over a full round trip (section 3.1) where the endpoints pace at all. Of the initial
-//!   window nothing can be paced: no RTT is known before the first acknowledgment.
-//! - Growth counts as in slow start: an acknowledgment for 1, or for what it acknowledges with
-//!   `byte_counting`.
+//! - rtt_floor is the smallest sample in the last min_rtt, the draft's first proposal.
+//! - Recovery lasts until a packet sent after its begin is acknowledged (RFC 9002 section 7.3.2),
+//!   even if TCP's own recovery lasts longer. Recovery reports the numbers of acknowledged and lost
+//!   packets: exactly with selective acknowledgments or packet numbers; otherwise a duplicate
+//!   counts for one.
+//! - Packets are paced over a full round trip (section 3.1) if the endpoints pace at all. The
+//!   initial window cannot be paced, since no RTT is known before the first acknowledgment.
+//! - An acknowledgment counts as in slow start: for 1, or with `byte_counting` for the packets that
+//!   it acknowledges.
 //! - An earlier text (of 2025) has K = 11/18 in place of 2/3.
 
 use super::{Opening, Step};
@@ -32,7 +32,7 @@ use crate::units::{Duration, Time};
 
 /// The draft's K.
 const K: f64 = 2.0 / 3.0;
-/// queue_buildup_thresh: above min_rtt by this, or by a tenth, whichever is less.
+/// queue_buildup_thresh: the rise above min_rtt, or a tenth of it if that is less.
 const RISE: Duration = Duration::from_millis(4);
 
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl RapidStart {
         RapidStart { initial_window, phase }
     }
 
-    /// Takes in an acknowledgment; returns the step, and whether the start-up is over.
+    /// Handles an acknowledgment; returns the step, and whether the start-up is over.
     pub(super) fn on_ack(&mut self, ack: &AckEvent, window: &mut Opening<'_>) -> (Step, bool) {
         match &mut self.phase {
             RapidStartPhase::Probing { floor, srtt } => {
@@ -83,7 +83,7 @@ impl RapidStart {
         }
     }
 
-    /// The window at the beginning of the first recovery; none for a second congestion in it.
+    /// The window at the beginning of the first recovery; `None` for a second congestion in it.
     pub(super) fn on_congestion(
         &mut self,
         event: &CongestionEvent,
@@ -134,7 +134,7 @@ mod tests {
             self.rapid.on_ack(ack, &mut opening)
         }
 
-        /// An acknowledgment at `now` ms with these RTTs, ms.
+        /// An acknowledgment at `now` ms with these RTTs in ms.
         fn ack(&mut self, now: u64, rtt: u64, min_rtt: u64) {
             let (now, rtt, min_rtt) = (Time::ZERO + MS(now), MS(rtt), MS(min_rtt));
             let path = Path { now, rtt, min_rtt, srtt: rtt, ..Path::default() };
@@ -142,7 +142,8 @@ mod tests {
             self.hear(&AckEvent { path, newly_acked, growth, cwnd_limited, ..AckEvent::default() });
         }
 
-        /// Congestion at 1 s, then all that was in flight, `lost` of each thousand.
+        /// Congestion at 1 s, then acknowledgments of everything in flight, except `lost` of each
+        /// thousand.
         fn recover(&mut self, beta: f64, lost: u64) -> (Step, bool) {
             let in_flight = self.cwnd as u64;
             let now = Time::ZERO + MS(1000);
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// beta times what arrived, whatever was lost: 0.7 x 300 x (1 - 0, 1/4, 1/2).
+    /// beta times the packets that arrived, for any losses: 0.7 x 300 x (1 - 0, 1/4, 1/2).
     #[test]
     fn the_first_recovery_ends_at_beta_times_what_the_path_delivered() {
         for (lost, expected) in [(0, 210.0), (250, 157.5), (500, 105.0)] {

@@ -6,55 +6,55 @@ use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::CongestionEvent;
 use crate::units::{Duration, Time};
 
-/// The share of the shadow that a congestion event leaves, as of Reno's window.
+/// The share of the shadow that remains after a congestion event, as in Reno.
 pub(super) const BETA: f64 = 0.5;
-/// From this probability on a congestion is one.
+/// The smallest probability of congestion at which a loss counts as an overflow.
 const LIKELY: f64 = 0.25;
-/// A round trip that loses so much more than the path itself floods the queue.
+/// A round trip whose share of losses exceeds the path's own by more than this is a flood.
 const FLOOD: f64 = 0.1;
-/// How long others are known at least.
+/// The shortest time for which an overflow is remembered.
 const KNOWN: Duration = Duration::from_secs(20);
-/// The shadow gives up that share of itself in a round trip without others.
+/// The share by which the shadow shrinks in a round trip without known overflows.
 const FADES: f64 = 0.01;
-/// The largest window is forgotten by that share in a round trip.
+/// The share by which the largest window decays in a round trip.
 const FORGOTTEN: f64 = 0.002;
-/// Round trips without a short, and without a nearly empty queue after which others fill it.
+/// Round trips without a short queue, and without a nearly empty one, that show other flows.
 const SHORT_ROUNDS: u32 = 5;
 const EMPTY_ROUNDS: u32 = 20;
-/// A window below that share of the shadow, less some packets, was ceded to others.
+/// A window below this share of the shadow, minus some packets, has been lost to other flows.
 const CEDED: (f64, f64) = (0.7, 4.0);
-/// Round trips until a look at what the shadow brought.
+/// Round trips at the shadow before its gain in rate is measured.
 const LOOK: u64 = 3;
-/// A window that much larger than before is to have brought this share of it.
+/// The factor of growth from which the gain is measured, and the share of that growth that the rate
+/// must have gained.
 const MORE: f64 = 1.2;
 const BROUGHT: f64 = 0.03;
-/// Yield: after so many seconds or round trips, where there was a congestion in the last one, and
-/// in any case; for so many round trips; with this share of the pipe, and of the shadow at least.
+/// Yield: the seconds or round trips before it, after a cut in the last round trip and in any case;
+/// its length in round trips; and its window as a share of the pipe, and at least of the shadow.
 const AFTER_CUT: (f64, f64) = (10.0, 50.0);
 const AFTER: (f64, f64) = (20.0, 60.0);
 const YIELD_ROUNDS: u64 = 5;
 const YIELDED: (f64, f64) = (0.9, 0.4);
 
-/// A delay that falls to that share of its peak within so many round trips, while the window does
-/// not shrink, and has not come back to the second share after so many, is that of somebody who had
-/// a loss.
+/// Another flow had a loss if the delay falls to this share of its peak within so many round trips,
+/// while the window does not shrink, and stays below the second share for so many round trips.
 const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
-/// A window that has not shrunk is that share of what it was at least.
+/// A window of at least this share of the earlier one has not shrunk.
 const NOT_SHRUNK: f64 = 0.9;
-/// A cut can be undone for so many round trips.
+/// Round trips during which a cut can be undone.
 const UNDONE: u64 = 4;
-/// So many round trips before its peak it was that share of it at least: a loss is what a queue
-/// comes to slowly, and not what another start-up comes to.
+/// Round trips before the peak, and the least share of the peak that the delay had then: a queue
+/// grows slowly towards a loss, and quickly in another flow's start-up.
 const SLOWLY: (usize, f64) = (10, 0.5);
-/// A peak is a queue of that share of the least RTT at least, and that many deviations of noise.
+/// The smallest delay that counts as a peak: a share of the smallest RTT, and deviations of noise.
 const PEAK: (f64, f64) = (0.1, 5.0);
 
 /// The last peak of the delay: the delay, the window that made it, and the round trip.
 #[derive(Debug, Clone, Copy, Default)]
 struct Peak {
     delay: f64,
-    /// The delay [`SLOWLY`] before.
+    /// The delay [`SLOWLY`] round trips before.
     before: f64,
     window: f64,
     round: u64,
@@ -63,60 +63,60 @@ struct Peak {
 /// The evidence of other flows in the queue.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Others {
-    /// The window of a NewReno in this one's place.
+    /// The window that a NewReno would have in this one's place.
     shadow: f64,
-    /// The largest window lately, above which the shadow does not grow in delay mode.
+    /// The largest recent window; in delay mode the shadow does not grow beyond it.
     top: f64,
     /// Round trips since the queue was nearly empty, and since it was short.
     since_empty: u32,
     since_short: u32,
-    /// The round trip in which this mode began, and when the last yield was.
+    /// The round trip in which this mode began, and the time of the last yield.
     entered: u64,
     yielded: Time,
-    /// Has the window come up to the shadow? When to look what it brought, over what.
+    /// True once the window has reached the shadow; then the round trip in which the gain is
+    /// measured, and the window and rate that it is measured from.
     has_risen: bool,
     look: u64,
     window: f64,
     rate: f64,
-    /// Until then they are known to be there.
+    /// The time until which an overflow counts as known.
     known_until: Time,
-    /// When the queue overflowed last, and in which round trip.
+    /// The time of the last overflow, and the round trip of the last cut.
     overflowed: Option<Time>,
     cut: Option<u64>,
-    /// The shadow before the last cut, and until when others were known.
+    /// The shadow before the last cut, and `known_until` then.
     before_cut: Option<(f64, Time)>,
     peak: Peak,
-    /// The window of the last three round trips, the latest first: what the delay is now was made
-    /// by them.
+    /// The windows of the last three round trips, the latest first: they caused the present delay.
     windows: [f64; 3],
     /// The delays of the last round trips, in a ring.
     delays: [f64; SLOWLY.0],
-    /// The peak that the delay fell from, and the round trip in which it did.
+    /// The peak from which the delay fell, and the round trip in which it fell.
     fell: Option<(Peak, u64)>,
 }
 
 impl Others {
-    /// None are known; the window is this.
+    /// No other flows are known, and the shadow is `cwnd`.
     pub(super) fn none(cwnd: f64) -> Self {
         Others { shadow: cwnd, top: cwnd, ..Others::default() }
     }
 
-    /// The window of a NewReno in this one's place.
+    /// The window that a NewReno would have in this one's place.
     pub(super) fn shadow(&self) -> f64 {
         self.shadow
     }
 
-    /// It is that from now on.
+    /// Sets the shadow.
     pub(super) fn replace_shadow(&mut self, cwnd: f64) {
         self.shadow = cwnd;
     }
 
-    /// The queue was not short, but by this one's own doing.
+    /// Discards the evidence of a long queue, since it was this flow's own.
     pub(super) fn forgive(&mut self) {
         self.since_short = 0;
     }
 
-    /// Notes how long the queue is.
+    /// Records the length of the queue.
     pub(super) fn see(&mut self, is_over: bool, is_empty: bool, is_short: bool) {
         let passed = u32::from(is_over);
         self.since_empty = if is_empty { 0 } else { self.since_empty + passed };
@@ -125,13 +125,13 @@ impl Others {
 }
 
 impl Upwind {
-    /// Is the window above what NewReno would have?
+    /// True if the window is at least the shadow.
     pub(super) fn is_above_shadow(&self) -> bool {
         self.cwnd >= self.others.shadow
     }
 
-    /// Has somebody else given way to a loss? Then the queue overflows, though this window lost
-    /// nothing.
+    /// Detects a loss of another flow by a delay that falls: the queue overflows, though this flow
+    /// lost nothing.
     pub(super) fn watch_falls(&mut self, now: Time) {
         let (delay, round) = (self.queue.delay(), self.rounds.count);
         let least = (PEAK.0 * self.queue.floor()).max(PEAK.1 * self.queue.deviation());
@@ -161,7 +161,7 @@ impl Upwind {
         self.others.windows = [self.cwnd, first, second];
     }
 
-    /// After a step of the delay mode, or in place of one.
+    /// Updates the shadow and applies the present mode, after a step of the delay mode or instead.
     pub(super) fn compete(&mut self, sample: &RateSample, is_over: bool) {
         let (now, acked) = (sample.now, sample.newly_acked as f64);
         let is_known = self.overflows(now) || self.room.is_short(now);
@@ -169,7 +169,7 @@ impl Upwind {
         if is_known || self.mode == UpwindMode::Delay {
             others.shadow += self.config.growth * acked / others.shadow;
         } else {
-            // A queue that never overflows is that of others who go by delay.
+            // A queue that never overflows belongs to other flows that respond to delay.
             others.shadow = (others.shadow - FADES * acked).max(LEAST);
         }
         match self.mode {
@@ -181,7 +181,7 @@ impl Upwind {
         }
     }
 
-    /// Delay mode: does somebody fill the queue?
+    /// Delay mode: begins the competitive mode if another flow fills the queue.
     fn watch(&mut self, now: Time, is_over: bool) {
         let others = &mut self.others;
         others.top = others.top.max(self.cwnd);
@@ -205,7 +205,7 @@ impl Upwind {
         self.others.yielded = now;
     }
 
-    /// Competitive mode: the shadow is the least.
+    /// Competitive mode: the shadow is the lower bound of the window.
     fn keep_up(&mut self, now: Time, acked: f64, is_over: bool) {
         let others = &mut self.others;
         if self.cwnd < others.shadow {
@@ -227,7 +227,7 @@ impl Upwind {
         if has_risen && count == look && self.cwnd > MORE * window {
             let brought = self.rounds.rate / rate - 1.0;
             if brought < BROUGHT * (self.cwnd / window - 1.0) {
-                // Nobody gave way: the capacity is smaller, and the queue this one's own.
+                // No other flow gave way: the capacity is smaller, and the queue is this flow's own.
                 let pipe = self.rounds.rate * self.queue.floor();
                 self.cwnd = pipe.max(window).min(self.cwnd);
                 self.others.shadow = self.cwnd;
@@ -243,7 +243,7 @@ impl Upwind {
         let after = if was_cut { AFTER_CUT } else { AFTER };
         let due = after.0.max(after.1 * self.queue.srtt());
         if self.config.yields && has_risen && now.since(yielded).as_secs_f64() > due {
-            // Without what is this one's of the queue: does it empty?
+            // Take this flow's own packets out of the queue, to see whether it empties.
             self.mode = UpwindMode::Yield;
             self.others.entered = count;
             let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
@@ -251,7 +251,7 @@ impl Upwind {
         }
     }
 
-    /// Yield: the queue empties, or others are there still.
+    /// Yield: leaves the competitive mode if the queue empties, and returns to it if not.
     fn hold_back(&mut self, now: Time) {
         let passed = self.rounds.count - self.others.entered;
         if self.queue.is_nearly_empty() && passed > 0 {
@@ -262,7 +262,7 @@ impl Upwind {
         }
     }
 
-    /// Back to the delay mode.
+    /// Returns to the delay mode.
     pub(super) fn leave(&mut self, now: Time) {
         let top = if self.mode == UpwindMode::Yield { self.others.shadow } else { self.cwnd };
         self.mode = UpwindMode::Delay;
@@ -273,7 +273,7 @@ impl Upwind {
         (others.since_empty, others.since_short) = (0, 0);
     }
 
-    /// A loss in a queue that is too short to tell what it is of: a window of them is congestion.
+    /// Reacts to a loss in a queue too short to tell its cause: one cut per window with losses.
     pub(super) fn on_loss_in_short_queue(&mut self, now: Time) {
         if self.keep_before_cut() {
             self.on_overflow(now);
@@ -283,7 +283,8 @@ impl Upwind {
         }
     }
 
-    /// Keeps what a cut takes, if it is the first in two round trips, and returns whether it is.
+    /// Stores the state before a cut, if this cut is the first in two round trips, and returns
+    /// whether it is.
     fn keep_before_cut(&mut self) -> bool {
         let count = self.rounds.count;
         let is_first = self.others.cut.is_none_or(|cut| cut + 1 < count);
@@ -293,7 +294,7 @@ impl Upwind {
         is_first
     }
 
-    /// Nothing was lost: what the last cut took comes back, if that was just now.
+    /// Undoes the last cut, if it is recent, since the losses were spurious.
     pub(super) fn undo(&mut self) {
         let is_recent = self.others.cut.is_some_and(|cut| cut + UNDONE >= self.rounds.count);
         if is_recent && let Some((shadow, known_until)) = self.others.before_cut.take() {
@@ -302,7 +303,7 @@ impl Upwind {
         }
     }
 
-    /// A loss that is congestion as likely as that.
+    /// Reacts to a loss, in proportion to the probability that it is congestion.
     pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
         let is_likely = event.probability.get() >= LIKELY;
         self.keep_before_cut();
@@ -322,7 +323,7 @@ impl Upwind {
         }
     }
 
-    /// Delay mode: losses change nothing, but for a flood of what is congestion.
+    /// Delay mode: reacts to a flood of congestion losses; other losses change nothing.
     pub(super) fn on_congested_loss(&mut self) {
         if self.config.flood && self.floods() {
             let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
@@ -331,22 +332,23 @@ impl Upwind {
         }
     }
 
-    /// Is the queue known to overflow of late?
+    /// True if the queue is known to overflow.
     pub(super) fn overflows(&self, now: Time) -> bool {
         now < self.others.known_until
     }
 
-    /// Does this round trip lose much more than the path itself?
+    /// True if this round trip loses much more than the path itself.
     fn floods(&self) -> bool {
         self.rounds.lost > self.rounds.least_lost() + FLOOD
     }
 
-    /// Is that loss one of many that are congestion?
+    /// True if the loss is one of a flood of congestion losses.
     pub(super) fn is_flood(&self, event: &CongestionEvent) -> bool {
         event.probability.get() >= LIKELY && self.floods()
     }
 
-    /// The queue is full. Who filled it will have done so again after twice the time that it took.
+    /// Records an overflow. The flow that filled the queue will have filled it again within twice
+    /// the time since the last overflow.
     fn on_overflow(&mut self, now: Time) {
         let last = self.others.overflowed.replace(now);
         let took = last.map_or(Duration::ZERO, |last| now.since(last));
@@ -354,13 +356,13 @@ impl Upwind {
         self.others.known_until = self.others.known_until.max(until);
     }
 
-    /// A time in which a NewReno with the window of the shadow fills a queue twice.
+    /// The time in which a NewReno with the shadow's window fills a queue twice.
     fn cycle(&self) -> Duration {
         let srtt = Duration::from_secs_f64(self.queue.srtt());
         KNOWN.max(srtt.mul_f64(2.0 * self.others.shadow))
     }
 
-    /// The connection starts again, with that of the shadow.
+    /// Reduces the shadow to the share `kept`, since the connection starts again.
     pub(super) fn shrink_shadow(&mut self, kept: f64) {
         self.others.shadow = (self.others.shadow * kept).max(LEAST);
     }

@@ -1,4 +1,4 @@
-//! The delay mode: the window goes by what waits in the queue.
+//! The delay mode: the window follows the number of own packets in the queue.
 
 use super::Upwind;
 use crate::endpoint::estimator::RateSample;
@@ -6,32 +6,32 @@ use crate::units::Time;
 
 /// Round trips in one direction from which the velocity doubles.
 const STEADY_ROUNDS: u32 = 3;
-/// A window that much larger than the one that growth is measured from is to bring something.
+/// The factor of growth from which the gain in rate is measured.
 const MORE: f64 = 1.15;
-/// The least share of the rate that it must bring.
+/// The least factor by which the rate must have grown then.
 const BROUGHT: f64 = 1.05;
-/// Losses of a round trip below that are nothing to give a window back for.
+/// The share of losses in a round trip above which growth without gain is undone.
 const FEW_LOST: f64 = 0.02;
-/// Round trips for which nothing grows after a window was given back: doubled each time.
+/// Round trips without growth after growth was undone: at first and at most, doubled each time.
 const HOLD: (u64, u64) = (8, 64);
-/// A queue that many times the target is not of this window's making.
+/// A queue of this many times the target is not caused by this window.
 const JUMP: f64 = 5.0;
-/// A delay within that share of what it was has stayed as it is.
+/// A delay that differs by at most this share has remained the same.
 const SAME: f64 = 0.2;
-/// The share of the window that is left when that must show.
+/// The share of the window that is left when the delay is compared.
 const SHRUNK: f64 = 0.7;
 
-/// How the window moves.
+/// The direction and the speed of the window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps {
     velocity: f64,
     is_up: bool,
-    /// Round trips in that direction.
+    /// Round trips in this direction.
     steady: u32,
     /// The window when the round trip began.
     began: f64,
-    /// Delivered when the window was made that of the pipe: what is sent before so many are says
-    /// nothing of it.
+    /// Packets delivered when the window was set to that of the pipe: samples of packets sent
+    /// earlier do not reflect it.
     settled: u64,
 }
 
@@ -40,13 +40,13 @@ impl Steps {
         Steps { velocity: 1.0, is_up, steady: 0, began: cwnd, settled: 0 }
     }
 
-    /// From a window that is not that of the queue of now: the delay of packets that were sent
-    /// before so many were delivered is no reason to shrink.
+    /// Begins with a new window `cwnd`. The delay of packets sent before `delivered` packets were
+    /// delivered reflects the old window and does not count.
     pub(super) fn settling(cwnd: f64, delivered: u64) -> Self {
         Steps { settled: delivered, ..Steps::new(cwnd, true) }
     }
 
-    /// Slowly again.
+    /// Resets the velocity.
     pub(super) fn slow_down(&mut self) {
         self.velocity = 1.0;
     }
@@ -55,12 +55,12 @@ impl Steps {
 /// The gain from more packets in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gain {
-    /// The window a round trip ago: the rate of now is of that.
+    /// The window a round trip ago, which gave the present rate.
     before: f64,
-    /// The window and the rate that growth is measured from.
+    /// The window and the rate from which growth is measured.
     window: f64,
     rate: f64,
-    /// No growth before this round trip, and how long the next time.
+    /// The round trip before which nothing grows, and the length of the next such pause.
     until: u64,
     hold: u64,
 }
@@ -72,7 +72,7 @@ impl Default for Gain {
 }
 
 impl Upwind {
-    /// A step towards 1 / delta packets in the queue.
+    /// Moves the window towards 1 / delta packets in the queue.
     pub(super) fn step(&mut self, sample: &RateSample, is_over: bool) {
         if is_over {
             if self.config.gain_test && !self.room.is_asked(sample.now) {
@@ -113,8 +113,8 @@ impl Upwind {
         };
     }
 
-    /// Did what more was in flight arrive? Where a queue is too short to tell by delay, or a
-    /// policer drops, it does not.
+    /// Undoes growth that did not raise the rate, as where the queue is too short for delay to show
+    /// or a policer drops.
     fn judge_gain(&mut self) {
         let window = std::mem::replace(&mut self.gain.before, self.cwnd);
         let rate = self.rounds.rate;
@@ -143,12 +143,11 @@ impl Upwind {
         }
     }
 
-    /// A delay that stays as it is while the window shrinks is no queue: the path has become
-    /// longer.
+    /// Detects a longer path: a delay that remains while the window shrinks is not a queue.
     pub(super) fn judge_path(&mut self, now: Time) {
         let delay = self.queue.delay();
         match self.jump {
-            // Others keep it full.
+            // Other flows keep the queue full.
             _ if self.overflows(now) => self.jump = None,
             Some((window, was)) if (delay - was).abs() <= SAME * was => {
                 if self.cwnd <= SHRUNK * window {

@@ -1,19 +1,19 @@
-//! Routers that help: for as long as they do, the controller of their feedback is the window.
+//! Help from routers: while they help, the controller of their feedback sets the window.
 //!
-//! | heard | controller | ends |
+//! | feedback | controller | end |
 //! | --- | --- | --- |
-//! | XCP's header with less than was demanded | XCP (Katabi 2002); losses are none | nothing heard for four round trips |
-//! | a phase of ESTCP | ESTCP (estcp2010), but losses are none: overflows are told | the same |
-//! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses are none | none for 20 s, and a queue half as long again as with the last one |
+//! | XCP's header with less than was demanded | XCP (Katabi 2002); losses do not count as congestion | no feedback for four round trips |
+//! | a phase of ESTCP | ESTCP (estcp2010); losses do not count as congestion, because overflows are reported | the same |
+//! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses do not count as congestion | no flag for 20 s, and a queue half as long again as with the last one |
 //! | an ECN mark (RFC 3168) | Reno | the same |
-//! | an echo of a mark of its own, where feedback is `l4s` (RFC 9332) | Prague | the same |
+//! | an echo of each mark, where feedback is `l4s` (RFC 9332) | Prague | the same |
 //!
-//! A flag or a mark is congestion now, wherever it comes from, and ends what XCP or ESTCP grant. A
-//! router that grants is no use where another queue on the way is shorter of room: XCP and ESTCP
-//! are put aside if a round trip loses 10 points more than the least lossy one, by congestion as
-//! likely as not to be one, or if more than half of the window waits in queues for ten round trips;
-//! for 20 s at first, and twice as long each time. That bounds what a forged header does, together
-//! with the bound of every window, twice what was delivered.
+//! A flag or a mark reports congestion now, from any router, and ends the grants of XCP or ESTCP.
+//! Grants do not help if the bottleneck is another queue. XCP and ESTCP are therefore ignored, for
+//! 20 s at first and twice as long each time, if a round trip loses 10 points more than the least
+//! lossy one and congestion is at least as likely as not, or if more than half of the window waits
+//! in queues for ten round trips. This limits the effect of a forged header, as does the upper
+//! bound of every window, twice the packets delivered.
 
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
@@ -25,17 +25,18 @@ use crate::endpoint::window::{
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Duration, Time};
 
-/// Round trips without a word after which a router that writes into every packet has gone.
+/// Round trips without feedback after which a router that writes into every packet is gone.
 const SILENT: u64 = 4;
-/// Packets and share of the window, and round trips: so much in queues for so long, and what is
-/// granted is not what limits.
+/// Packets and share of the window in queues, and round trips, after which grants are not what
+/// limits the sender.
 const WAITS: (f64, f64, u32) = (20.0, 0.5, 10);
-/// Without a further flag or mark for so long, and with that many times the queue, it has gone.
+/// The time without a further flag or mark, and the factor by which the queue has grown, after
+/// which the router is gone.
 const PATIENCE: (Duration, f64) = (Duration::from_secs(20), 1.5);
-/// For how long a router's word is not taken, the first time and at most.
+/// The time for which grants are ignored, at first and at most.
 const ASIDE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(600));
 
-/// The kind of help that was heard.
+/// The kind of feedback received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Help {
     Xcp,
@@ -45,7 +46,7 @@ pub(super) enum Help {
     EachMark,
 }
 
-/// The controller of what was heard.
+/// The controller of the feedback received.
 #[derive(Debug, Clone)]
 enum HelpedController {
     Xcp(Xcp),
@@ -55,7 +56,7 @@ enum HelpedController {
     EachMark(Prague),
 }
 
-/// Does it to whichever controller it is.
+/// Evaluates an expression with the controller, of any kind.
 macro_rules! each {
     ($of:expr, $controller:ident => $does:expr) => {
         match $of {
@@ -93,17 +94,17 @@ impl HelpedController {
 #[derive(Debug, Clone)]
 pub(super) struct Guide {
     packet_size: u32,
-    /// Are marks echoed one by one, as those of L4S are?
+    /// True if marks are echoed one by one, as in L4S.
     each_mark: bool,
-    /// May packets carry headers for routers?
+    /// True if packets may carry headers for routers.
     asks: bool,
     controller: Option<HelpedController>,
-    /// When it was heard last, and in which round trip; how long packets waited then.
+    /// The time and the round trip of the last feedback, and the queueing delay then.
     heard: (Time, u64),
     waited: f64,
-    /// Round trips in which too much waited.
+    /// Round trips in which too many packets waited.
     waiting: u32,
-    /// What routers grant is not taken before that, and for how long the next time.
+    /// The time until which grants are ignored, and the length of the next such time.
     aside_until: Time,
     aside: Duration,
 }
@@ -132,7 +133,7 @@ impl Guide {
             return Some(Help::EachMark);
         }
         match ack.header {
-            // A demand that no router reduced comes back as it was.
+            // A demand that no router reduced comes back unchanged.
             CongestionHeader::XcpReverse { feedback } if feedback < f64::MAX / 2.0 => {
                 Some(Help::Xcp)
             }
@@ -141,27 +142,27 @@ impl Guide {
         }
     }
 
-    /// Takes no grants for a while.
+    /// Ignores grants for a while.
     fn put_aside(&mut self, now: Time) {
         self.aside_until = now + self.aside;
         self.aside = self.aside.saturating_mul(2).min(ASIDE.1);
     }
 
-    /// Begins anew with the connection.
+    /// Begins anew, since the connection starts again.
     pub(super) fn reset(&mut self) {
         self.controller = None;
     }
 }
 
 impl Help {
-    /// Does every packet tell?
+    /// True if every packet carries this feedback.
     fn is_steady(self) -> bool {
         matches!(self, Help::Xcp | Help::Phase)
     }
 }
 
 impl Upwind {
-    /// An acknowledgment: what it says of routers, and what follows from it.
+    /// Applies the feedback of an acknowledgment.
     pub(super) fn follow(&mut self, ack: &AckEvent) {
         if let Some(help) = self.guide.heard_in(ack) {
             self.hear(help, ack.path.now);
@@ -180,14 +181,14 @@ impl Upwind {
         }
     }
 
-    /// Routers help in that way.
+    /// Selects the controller for this feedback.
     fn hear(&mut self, help: Help, now: Time) {
         if self.queue.srtt() == 0.0 {
             return;
         }
         let current = self.guide.controller.as_ref().map(HelpedController::help);
         if current != Some(help) {
-            // Grants say nothing of the queue that flags or marks.
+            // Grants do not describe the queue that flags or marks.
             let tells_less = help.is_steady() && current.is_some_and(|help| !help.is_steady());
             let is_aside = help.is_steady() && now < self.guide.aside_until;
             if tells_less || is_aside {
@@ -207,7 +208,7 @@ impl Upwind {
         self.guide.waited = self.queue.delay();
     }
 
-    /// At the end of a round trip: does the guide still help?
+    /// Ends the help of routers that are gone or do not help, at the end of a round trip.
     pub(super) fn judge_guide(&mut self, now: Time) {
         let Some(help) = self.guide.controller.as_ref().map(HelpedController::help) else { return };
         let (heard_at, heard_in) = self.guide.heard;
@@ -220,8 +221,8 @@ impl Upwind {
             }
             limits_nothing || self.rounds.count > heard_in + SILENT
         } else {
-            // A queue that tells at some length does so at one half as long again, if it still
-            // does.
+            // A queue that signals at some length would signal at one half as long again, if it
+            // still signals at all.
             let waits_longer = self.queue.delay() >= PATIENCE.1 * self.guide.waited;
             waits_longer && now.since(heard_at) >= PATIENCE.0
         };
@@ -230,13 +231,13 @@ impl Upwind {
         }
     }
 
-    /// The window is its own again.
+    /// Returns to Upwind's own window.
     fn take_back(&mut self, now: Time) {
         self.guide.controller = None;
         self.leave(now);
     }
 
-    /// A loss or a mark that is congestion as likely as that, while routers help.
+    /// Reacts to a loss or a mark while routers help.
     pub(super) fn on_guided_congestion(&mut self, event: &CongestionEvent) {
         let is_flood = self.is_flood(event);
         match &mut self.guide.controller {
@@ -245,7 +246,7 @@ impl Upwind {
                 self.take_back(event.path.now);
                 self.on_congested_loss();
             }
-            // Routers say so: by what they grant, by a shift of phase, by the flag.
+            // Routers report congestion by smaller grants, a shift of phase or the flag.
             Some(
                 HelpedController::Xcp(_) | HelpedController::Phase(_) | HelpedController::Flag(_),
             )
@@ -257,7 +258,7 @@ impl Upwind {
         }
     }
 
-    /// A mark of classic ECN: the queue tells.
+    /// Reacts to a mark of classic ECN.
     pub(super) fn on_mark(&mut self, event: &CongestionEvent) {
         self.hear(Help::Mark, event.path.now);
         self.on_guided_congestion(event);

@@ -1,54 +1,66 @@
 //! Upwind: a window for paths that lose packets and routers that do not help.
 //!
-//! Alone it goes by delay, as Copa (Arun and Balakrishnan, NSDI 2018), with two packets in the
-//! queue, and losses change nothing. Where others fill the queue, a shadow window is the least that
-//! it has: that of a NewReno in its place, which a loss cuts as far as it is congestion, says
-//! discrimination.
+//! Alone on a path it responds to delay, as Copa does (Arun and Balakrishnan, NSDI 2018): it keeps
+//! two packets in the queue, and losses change nothing. Where other flows fill the queue, a shadow
+//! window S is the lower bound of cwnd. S is the window that a NewReno would have in its place; a
+//! loss reduces it in proportion to the probability P of congestion, as given by discrimination.
 //!
 //! ```text
-//! m    = means of RTTs over quarters of a round trip;  s = their deviation, by second differences but for outliers
-//! dq   = max(0, least m of the last half round trip - base - 2 s)
-//! base = least mean of four m of 30 s, but no more than 1.1 R0 + 5 s
-//! R    = least RTT of the last half round trip;  R0 = least RTT of 10 min
+//! m    = means of RTTs over quarters of a round trip
+//! s    = standard deviation of m, from second differences, without outliers
+//! dq   = max(0, smallest m of the last half round trip - base - 2 s)
+//! base = smallest mean of four m in 30 s, at most 1.1 R0 + 5 s
+//! R    = smallest RTT of the last half round trip;  R0 = smallest RTT of 10 min
 //! b    = cwnd dq / R                                 own packets in the queue
-//! rate = packets delivered in a round trip over its time;  bandwidth = best rate sample of 10 of them
+//! rate = packets delivered in a round trip / its duration
+//! bandwidth = largest rate sample of 10 round trips
 //! pace = max(1.25 cwnd / srtt, bandwidth);  cwnd <= 2 bandwidth srtt + 10
 //!
-//! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until cwnd dq / R > max(2, cwnd / 10)
-//!              and dq > R0 / 20 (dq here by single RTTs of an eighth of a round trip), or rate < 1.25 of the best
-//!              before for three round trips, or for one that loses 20 points more than the least lossy of late, or, not
-//!              for the first time, cwnd is half of what it was; then cwnd = bandwidth R0
+//! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until one of
+//!              - cwnd dq / R > max(2, cwnd / 10) and dq > R0 / 20, where dq is taken from single
+//!                RTTs of an eighth of a round trip;
+//!              - rate < 1.25 of the best before for three round trips, or for one that loses 20
+//!                points more than the least lossy of late;
+//!              - in later start-ups: cwnd reaches half of its value before.
+//!              Then cwnd = bandwidth R0
 //! delay        b <= 1/delta:  cwnd += v / (delta cwnd) per packet acknowledged
 //!              else:          cwnd -= max(v / delta, (b - 1/delta) / 2) / cwnd
-//!              v doubles every round trip from the third in one direction on, up to delta cwnd / 2; 1 at a turn
-//! gain         b <= 1/delta, cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost: cwnd back to what brought
-//!              as much, no growth for 8, 16, .. 64 round trips
-//! longer path  b >= 5/delta, and dq within 20 % of that when cwnd is 70 % of what it was, without overflows:
-//!              R0 and dq begin anew
-//! flood        a loss halves cwnd also in delay mode where it is congestion with P >= 1/4 and 10 points more are lost
-//!              than in the least lossy of 60 round trips
-//! room         where a round trip loses more than 2 %: b <= 10 for up to ten of those round trips, without the gain
-//!              test. Where b comes to 8 the queue has room, for 30 s or 100 round trips; else it is a short one
-//! short queue  for 10, 20, 40, .. 80 s: cwnd = S, each loss cuts S by half, once in a window, and S += 1/S per packet
-//! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;  in delay mode S <= largest cwnd of late
-//! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly empty for 20, or
-//!              cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the
-//!              greatest of four round trips), or if three round trips at S brought nothing.
-//!              S grows only while the queue is known to overflow, and falls by 1 % a round trip otherwise
-//! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (R0 / 10 at least) within four round trips,
-//!              while cwnd did not shrink, and stays below 0.95 of it for ten: somebody else had a loss. Known for
-//!              20 s, 2 S srtt, or twice the time since the one before, whichever is longest
-//! yield        every 10 s (after a cut) or 20 s of it: cwnd = max(0.9 rate R0, 0.4 S) for up to 5 round trips;
-//!              a queue that is nearly empty then is nobody's
-//! guided       by routers that help: the controller of what they say is the window (`guide.rs`)
+//!              v is 1 after a change of direction; it doubles every round trip from the third in
+//!              one direction on, up to delta cwnd / 2
+//! gain         b <= 1/delta, a cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost:
+//!              cwnd returns to the smaller window, no growth for 8, 16, .. 64 round trips
+//! longer path  b >= 5/delta, and dq has changed by at most 20 % once cwnd has shrunk to 70 %,
+//!              without overflows: R0 and dq begin anew
+//! flood        a loss halves cwnd in delay mode too, if it is congestion with P >= 1/4 and 10
+//!              points more are lost than in the least lossy of 60 round trips
+//! room         if a round trip loses more than 2 %: b <= 10 for up to ten of those round trips,
+//!              without the gain test. If b reaches 8 the queue has room, for 30 s or 100 round
+//!              trips; else it counts as short
+//! short queue  for 10, 20, 40, .. 80 s: cwnd = S, a loss halves S, once per window, and S += 1/S
+//!              per packet
+//! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
+//!              in delay mode S <= largest recent cwnd
+//! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly
+//!              empty for 20, or cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0,
+//!              or a tenth of the largest of four round trips), or if three round trips at S brought
+//!              nothing.  S grows only while the queue is known to overflow, and shrinks by 1 % per
+//!              round trip otherwise
+//! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
+//!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten: another
+//!              flow had a loss. Known for 20 s, 2 S srtt, or twice the time since the previous
+//!              overflow, whichever is longest
+//! yield        every 10 s (after a cut) or 20 s of it: cwnd = max(0.9 rate R0, 0.4 S) for up to 5
+//!              round trips; if the queue is nearly empty then, no other flow fills it
+//! guided       with help from routers: the controller of their feedback sets cwnd (`guide.rs`)
 //! ```
 //!
-//! - Losses that were none give back what the last cut took of S, and others are known no longer
-//!   than before.
+//! - Spurious losses: S returns to its value before the last cut, and so does the time until which
+//!   overflows are known.
 //! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is
-//!   halved, by P.
-//! - Two flows that compete with each other and nobody else would never know: so S needs overflows
-//!   to grow by, which flows that go by delay do not make.
+//!   reduced by P/2.
+//! - Two flows of Upwind that compete only with each other could not tell, and would stay in
+//!   competitive mode. This is why S grows only after overflows: flows that respond to delay cause
+//!   none.
 
 mod compete;
 mod delay;
@@ -78,34 +90,33 @@ use start_up::Full;
 /// The least window, packets.
 const LEAST: f64 = 2.0;
 
-/// Parameters of Upwind. Most are there to see what a mechanism buys.
+/// Parameters of Upwind. Most of them switch off one mechanism, for ablations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpwindConfig {
     /// 1 / delta packets wait in the queue on average. Above 0, up to 10; 1/2.
     pub delta: f64,
-    /// Is there a competitive mode?
+    /// True if Upwind has a competitive mode.
     pub competitive: bool,
-    /// Is a window given back that brought nothing but losses?
+    /// True if growth that brought only losses is undone.
     pub gain_test: bool,
-    /// By how many standard deviations of noise is a mean too long before it is a queue? 0 to 10;
-    /// 2.
+    /// Standard deviations of a mean that count as noise and not as a queue, 0 to 10; 2.
     pub noise: f64,
-    /// Is a delay that stays as the window shrinks a longer path?
+    /// True if a delay that remains while the window shrinks counts as a longer path.
     pub longer_path: bool,
-    /// Is a flood of losses answered in delay mode?
+    /// True if a flood of losses reduces the window in delay mode.
     pub flood: bool,
-    /// Is a delay that falls without its doing an overflow?
+    /// True if a delay that falls while the window does not counts as an overflow.
     pub falls: bool,
-    /// Does it hold back now and then to see whether others are there?
+    /// True if it reduces its rate from time to time to detect other flows.
     pub yields: bool,
-    /// Does it try out whether the queue has room, where packets are lost?
+    /// True if it tests whether the queue has room, where packets are lost.
     pub room: bool,
     /// The growth of the shadow in a round trip, packets. Above 0, up to 100; 1, as NewReno does.
     pub growth: f64,
 }
 
 impl UpwindConfig {
-    /// As it is usually.
+    /// The default parameters.
     pub const DEFAULT: UpwindConfig = UpwindConfig {
         delta: 0.5,
         competitive: true,
@@ -124,31 +135,32 @@ crate::parameters! {
     UpwindConfig in "upwind", "parameters of upwind";
     delta: ValueKind::Positive { most: 10.0 }, "per packet",
         "1 / delta packets wait in the queue on average";
-    competitive: ValueKind::Bool, "", "keep a share beside flows that fill the queue";
-    gain_test: ValueKind::Bool, "", "give back a window that brought nothing but losses";
+    competitive: ValueKind::Bool, "", "keep a share among flows that fill the queue";
+    gain_test: ValueKind::Bool, "", "undo growth of the window that brought only losses";
     noise: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations",
-        "what of a delay may be noise";
+        "part of a delay that counts as noise";
     longer_path: ValueKind::Bool, "",
-        "take a delay that stays as the window shrinks for a longer path";
+        "take a delay that remains while the window shrinks for a longer path";
     flood: ValueKind::Bool, "",
-        "halve in delay mode where ten points more are lost than the path loses";
-    falls: ValueKind::Bool, "", "take a delay that falls without its doing for somebody's loss";
-    yields: ValueKind::Bool, "", "hold back now and then, to see whether others are there";
-    room: ValueKind::Bool, "", "try out whether the queue has room, where packets are lost";
+        "halve the window in delay mode where losses exceed those of the path by ten points";
+    falls: ValueKind::Bool, "", "take a delay that falls while the window does not for another flow's loss";
+    yields: ValueKind::Bool, "", "reduce the rate from time to time to detect other flows";
+    room: ValueKind::Bool, "", "test whether the queue has room, where packets are lost";
     growth: ValueKind::Positive { most: 100.0 }, "packets per round trip",
-        "what the shadow grows by";
+        "growth of the shadow window";
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UpwindMode {
     StartUp,
-    /// The window goes by delay.
+    /// The window responds to delay.
     Delay,
-    /// The shadow is the least that it has.
+    /// The shadow is the lower bound of the window.
     Competitive,
-    /// Competitive, and holding back for some round trips: is it still needed?
+    /// Competitive, at a reduced rate for some round trips to test whether this mode is still
+    /// needed.
     Yield,
-    /// Routers help: the window is that of their controller.
+    /// Routers help: the controller of their feedback sets the window.
     Guided,
 }
 
@@ -166,7 +178,7 @@ pub struct Upwind {
     others: Others,
     room: Room,
     guide: Guide,
-    /// The window and the delay when the delay became much longer than this window makes it.
+    /// The window and the delay when the delay rose far above what this window explains.
     jump: Option<(f64, f64)>,
 }
 
@@ -175,7 +187,8 @@ impl Part for Upwind {
     const FORMS: &'static [Form<UpwindConfig>] = &[Form {
         words: Words {
             name: "upwind",
-            what: "two packets in the queue by delay; a shadow of NewReno where others fill it",
+            what: "keeps two packets in the queue, by delay; at least NewReno's window where others \
+                   fill the queue",
             source: "Windward",
         },
         config: UpwindConfig::DEFAULT,
@@ -219,12 +232,12 @@ impl Upwind {
         1.0 / self.config.delta
     }
 
-    /// The largest window: nothing is gained beyond twice what was delivered.
+    /// The largest window: twice the packets delivered in a round trip, and ten.
     fn most(&self) -> f64 {
         2.0 * self.rounds.bandwidth() * self.queue.srtt() + 10.0
     }
 
-    /// Does it do as a NewReno, since the queue is too short to tell anything?
+    /// True while it behaves as NewReno because the queue is too short for delay to be a signal.
     fn is_in_short_queue(&self, now: Time) -> bool {
         self.mode == UpwindMode::Competitive && self.room.is_short(now)
     }
@@ -244,8 +257,8 @@ impl Controller for Upwind {
     fn pacing_rate(&self) -> Option<f64> {
         let srtt = self.queue.srtt();
         let gain = if self.mode == UpwindMode::StartUp { 1.5 } else { 1.25 };
-        // An RTT that was no queue's, of a link that was dead or a clock that stepped, holds
-        // nothing up.
+        // The bandwidth bounds the pace from below: an RTT that a dead link or a step of the clock
+        // made long must not slow the sender down.
         (srtt > 0.0).then(|| (gain * self.cwnd / srtt).max(self.rounds.bandwidth()))
     }
     fn phase(&self) -> Option<&'static str> {

@@ -1,45 +1,46 @@
-//! The queue, as round-trip times show it.
+//! The queueing delay, estimated from round-trip times.
 
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
-/// How long the least RTT is remembered, and how long the least mean; no less than so many round
-/// trips.
+/// The time for which the smallest RTT and the smallest mean are remembered, and the least number
+/// of round trips.
 const FLOOR_SPAN: Duration = Duration::from_secs(600);
 const BASE_SPAN: Duration = Duration::from_secs(30);
 const BASE_ROUNDS: u64 = 40;
-/// A least mean above the least RTT by more than [`RANGE`] and so many deviations is that of a
-/// queue.
+/// Deviations, beyond [`RANGE`], by which the smallest mean may exceed the smallest RTT; a larger
+/// mean includes a standing queue.
 const ABOVE: f64 = 5.0;
-/// The shortest block of samples whose mean is taken.
+/// The fewest samples in a block whose mean is taken.
 const BLOCK: usize = 4;
-/// A bend counts for so many of the deviation, to which a sixteenth of the least RTT is added, at
-/// most.
+/// The bound of a second difference as a multiple of the deviation plus a sixteenth of the smallest
+/// RTT.
 const OUTLIER: f64 = 4.0;
-/// RTTs that differ by that share of the least are those of different queues.
+/// RTTs that differ by this share of the smallest one belong to queues of different length.
 const RANGE: f64 = 0.1;
-/// Round trips over which the greatest RTT is taken.
+/// Round trips over which the largest RTT is taken.
 const SWING_ROUNDS: u64 = 4;
-/// Round-trip times, by single samples and by means over quarters of a round trip, which noise
-/// moves less. Seconds.
+
+/// Round-trip times in seconds: single samples, and means over quarters of a round trip, which are
+/// less noisy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
-    /// By how many standard deviations of a mean the least of many is below what it should be.
+    /// Standard deviations by which the smallest of many means lies below the true value.
     allowance: f64,
     srtt: f64,
     floor: Least<f64>,
-    /// The least sample of the last eighth and of the last half of a round trip.
+    /// The smallest sample of the last eighth and of the last half of a round trip.
     eighth: Least<f64>,
     half: Least<f64>,
     swing: Greatest<f64>,
     block: Block,
-    /// The least mean of a block of late, and of a round trip, four of them, of all that is
-    /// remembered.
+    /// The smallest recent mean of a block, and the smallest remembered mean of a round trip (four
+    /// blocks).
     recent: Least<f64>,
     base: Least<f64>,
     /// The last four means of blocks, the latest first.
     means: Option<[f64; 4]>,
-    /// The deviation of one by second differences, which no trend enters.
+    /// The deviation of a block's mean, from second differences, which are free of trends.
     deviation: f64,
 }
 
@@ -71,10 +72,10 @@ impl Queue {
         if is_whole || self.base.get().is_none() {
             let mean = self.block.sum / self.block.samples as f64;
             let [first, second, third, _] = self.means.unwrap_or([mean; 4]);
-            // Of noise with deviation 1, bends have sqrt(6), and a mean size of sqrt(2 / pi) times
-            // that.
+            // Of noise with deviation 1, second differences have the deviation sqrt(6), and a mean
+            // absolute value of sqrt(2 / pi) times that.
             let bend = (mean - 2.0 * first + second).abs() / 1.954;
-            // A bend much larger than the noise so far is not noise.
+            // A second difference much larger than the noise so far is not noise.
             let most = OUTLIER * (self.deviation + self.floor() / 16.0);
             self.deviation += (bend.min(most) - self.deviation) / 16.0;
             let means = [mean, first, second, third];
@@ -85,13 +86,13 @@ impl Queue {
         }
     }
 
-    /// Start-up is over: it was no noise that it made.
+    /// Resets the deviation at the end of start-up, whose trend was not noise.
     pub(super) fn settle(&mut self) {
         self.means = None;
         self.deviation = 0.0;
     }
 
-    /// What waits now does so for another reason than a queue: the path is longer than it was.
+    /// Forgets all RTTs, since the path has become longer.
     pub(super) fn forget(&mut self) {
         self.floor = Least::default();
         self.base = Least::default();
@@ -101,31 +102,32 @@ impl Queue {
     pub(super) fn srtt(&self) -> f64 {
         self.srtt
     }
-    /// R0: the least RTT.
+    /// R0: the smallest RTT.
     pub(super) fn floor(&self) -> f64 {
         self.floor.get().unwrap_or(0.0)
     }
-    /// The RTT of the packets that wait now.
+    /// R: the RTT including the standing queue.
     pub(super) fn standing(&self) -> f64 {
         self.half.get().unwrap_or(0.0)
     }
-    /// dq: how long packets wait, by means, beyond what may be noise.
+    /// dq: the queueing delay, from means, less what may be noise.
     pub(super) fn delay(&self) -> f64 {
         let (Some(recent), Some(base)) = (self.recent.get(), self.base.get()) else { return 0.0 };
         let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation;
         (recent - base.min(most) - self.allowance * self.deviation).max(0.0)
     }
-    /// The deviation of a mean that is noise.
+    /// The standard deviation of a mean.
     pub(super) fn deviation(&self) -> f64 {
         self.deviation
     }
-    /// How long they wait at the least right now, and their RTT: sooner known, and more prone to
-    /// noise.
+    /// The queueing delay and the RTT of the last eighth of a round trip, from single samples:
+    /// earlier known than [`Self::delay`], and noisier.
     pub(super) fn now(&self) -> (f64, f64) {
         let standing = self.eighth.get().unwrap_or(0.0);
         (standing - self.floor(), standing)
     }
-    /// Is hardly anything waiting: a tenth of what did within four round trips, or 2 % of the RTT?
+    /// True if the queueing delay is below a tenth of the largest of four round trips, or below 2 %
+    /// of the RTT.
     pub(super) fn is_nearly_empty(&self) -> bool {
         let swing = self.swing.get().map_or(0.0, |rtt| rtt - self.floor());
         self.delay() < (0.1 * swing).max(0.02 * self.floor())
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
 
-    /// Samples every millisecond up to `until`, of that RTT in milliseconds at each.
+    /// A queue fed with one sample a millisecond up to `until`, with these RTTs in milliseconds.
     fn fed(until: u64, mut rtt: impl FnMut(u64) -> f64) -> Queue {
         let mut queue = Queue::new(2.0);
         for ms in 1..=until {
@@ -175,7 +177,7 @@ mod tests {
     #[test]
     fn noise_is_no_queue_and_a_trend_no_noise() {
         // 0 to 20 ms at random: a mean of 20 has a deviation of 20 / sqrt(12) / sqrt(20) = 1.3 ms,
-        // and the least of a thousand of them is 3 or so below the rest.
+        // and the smallest of a thousand of them lies about 3 deviations below the rest.
         let mut stream = Stream::new(1, "test", "noise");
         let seen: Vec<_> = (0..50)
             .map(|_| fed(5000, |_| 80.0 + 20.0 * stream.uniform()))
@@ -185,7 +187,7 @@ mod tests {
         let (deviation, delay) = (mean(|seen| seen.0), mean(|seen| seen.1));
         assert!((deviation - 0.0013).abs() < 0.0002, "{deviation}");
         assert!(delay < 0.002, "of 10 on average: {delay}");
-        // A queue that grows by 1 ms in 100 ms: means are of the last 40 ms and of the first 20.
+        // A queue that grows by 1 ms in 100 ms: the means cover the last 40 ms and the first 20 ms.
         let growing = fed(4000, |ms| 80.0 + ms as f64 / 100.0);
         assert!(growing.deviation < 1e-4, "{}", growing.deviation);
         assert!((0.035..0.04).contains(&growing.delay()), "{}", growing.delay());

@@ -1,5 +1,5 @@
-//! Upwind under input that no honest path gives: clocks that step, applications that hardly send,
-//! links that are dead for minutes, packets of other sizes, routers that mark everything.
+//! Upwind under unusual input: clocks that step, applications that hardly send, links that are dead
+//! for minutes, packets that change their size, routers that mark everything.
 
 use super::*;
 
@@ -9,7 +9,7 @@ use crate::protocols;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability};
 
-/// Packets per second, and the round trip besides transmission: 81 packets fill it.
+/// Packets per second, and the round trip without transmission: 81 packets fill the pipe.
 const RATE: u64 = 1000;
 const RTT: Duration = Duration::from_millis(80);
 const PIPE: usize = 81;
@@ -29,7 +29,7 @@ fn path() -> TestPath {
     path
 }
 
-/// The same in the midst of a transfer.
+/// The same path during a transfer.
 fn busy() -> TestPath {
     let mut path = path();
     path.offer_until(u64::MAX);
@@ -37,7 +37,7 @@ fn busy() -> TestPath {
     path
 }
 
-/// What is delivered from now on, of what the path could, and the longest queue.
+/// The share of the capacity that is delivered from now on, and the longest queue.
 fn carried(path: &mut TestPath, over: Duration) -> (f64, usize) {
     let (before, until) = (path.delivered(), path.now + over);
     let mut most = 0;
@@ -50,7 +50,7 @@ fn carried(path: &mut TestPath, over: Duration) -> (f64, usize) {
     ((path.delivered() - before) as f64 / (RATE as f64 * over.as_secs_f64()), most)
 }
 
-/// Rates, RTTs and times that no path gives, events in any order: the window stays in its bounds.
+/// Random rates, RTTs and times, and events in any order: the window stays within its bounds.
 #[test]
 fn the_window_is_bounded_whatever_comes() {
     for seed in 0..50 {
@@ -63,7 +63,7 @@ fn the_window_is_bounded_whatever_comes() {
         );
         let (mut now, mut delivered) = (Time::ZERO, 0);
         for _ in 0..3000 {
-            // A clock that steps to anywhere in two days, one event in twenty.
+            // One event in twenty steps the clock to any time in two days.
             now = if pick(&[0.0; 19]) + pick(&[0.0, 1.0]) * pick(&[0.0, 0.0, 0.0, 0.5]) > 0.0 {
                 Time::ZERO + Duration::from_secs_f64(pick(&[0.0, 1.0, 3600.0, 172_800.0]))
             } else {
@@ -95,7 +95,7 @@ fn the_window_is_bounded_whatever_comes() {
                         ..RateSample::default()
                     });
                     let most = 2.0 * controller.rounds.bandwidth() * controller.queue.srtt() + 10.0;
-                    // A sample of no time at all is none.
+                    // A sample of zero is ignored.
                     let bounded = rtt.is_zero()
                         || controller.mode == UpwindMode::StartUp
                         || controller.cwnd() <= most.max(LEAST);
@@ -117,8 +117,8 @@ fn the_window_is_bounded_whatever_comes() {
     }
 }
 
-/// All that is in flight seems to have taken as long as the step. The smoothed RTT is back to RTT
-/// once (7/8)^n step < RTT: n = 97 for a day. With two packets in a round trip of 80 ms these take
+/// All packets in flight seem to have taken as long as the step. The smoothed RTT is back to RTT
+/// once (7/8)^n step < RTT: n = 97 for a day. With two packets in a round trip of 80 ms this takes
 /// 3.9 s.
 #[test]
 fn a_clock_that_steps_forward_costs_seconds_and_no_flood() {
@@ -132,9 +132,10 @@ fn a_clock_that_steps_forward_costs_seconds_and_no_flood() {
     }
 }
 
-/// By less than a round trip: packets in flight seem fast, and those after them to wait. But that
-/// wait is the same with a smaller window: another path. By more: no sample, for those from the
-/// future count as zero, and a pacer waits until the clock has been at that time again.
+/// A step by less than a round trip makes packets in flight seem fast, and later ones seem to wait.
+/// Since this delay is the same with a smaller window, it counts as a longer path. A step by more
+/// gives no samples, because samples from the future count as zero, and the pacer waits until the
+/// clock reaches the old time again.
 #[test]
 fn a_clock_that_steps_back_is_waited_for() {
     for step in [20, 40, 60, 79, 80, 1000, 10_000] {
@@ -147,9 +148,9 @@ fn a_clock_that_steps_back_is_waited_for() {
     }
 }
 
-/// A step back in the first round trip is another matter: the RTT that it makes is the floor, and
-/// the window was never large enough to show that the wait is none. The floor is forgotten after
-/// 600 s. Until then two packets go out in 81 ms, 24.7 a second.
+/// A step back in the first round trip lasts longer: its short RTT is the floor, and the window was
+/// never large enough to show that the delay is not a queue. The floor is forgotten after 600 s.
+/// Until then two packets are sent in 81 ms, 24.7 a second.
 #[test]
 fn a_false_floor_from_the_start_holds_it_at_the_least_for_ten_minutes() {
     for step in [30, 50, 70, 79] {
@@ -168,9 +169,10 @@ fn a_false_floor_from_the_start_holds_it_at_the_least_for_ten_minutes() {
     }
 }
 
-/// A packet a second for an hour, from the start and after bulk. Then start-up doubles a window of
-/// ten in each round trip: 81 are there after three of them, and it takes another two to see that;
-/// a second is 12. Twice the pipe and ten in flight leave a queue of one pipe and a bit.
+/// A packet a second for an hour, from the start and after a bulk transfer. Then start-up doubles a
+/// window of ten in each round trip: it reaches 81 after three round trips, and takes another two
+/// to detect that; a second has 12. Twice the pipe and ten packets in flight leave a queue of
+/// little more than one pipe.
 #[test]
 fn bulk_after_an_hour_of_hardly_anything_starts_soon_and_floods_nothing() {
     for bulk in [0, 20_000] {
@@ -190,9 +192,9 @@ fn bulk_after_an_hour_of_hardly_anything_starts_soon_and_floods_nothing() {
     }
 }
 
-/// What is in flight is lost, at most a window; then two probes whenever the timer expires. From T
-/// on, 81 to 170 ms, it doubles up to 60 s: 9 or 10 times, which take 83 to 174 s, and 7 or 8 times
-/// more until 600 s.
+/// The packets in flight are lost, at most a window; then two probes follow each time the timer
+/// expires. Its time doubles from T, 81 to 170 ms, up to 60 s: it expires 9 or 10 times in 83 to
+/// 174 s, and 7 or 8 times more until 600 s.
 #[test]
 fn a_link_that_is_dead_for_ten_minutes_is_probed_and_used_again() {
     let mut path = busy();
@@ -203,7 +205,7 @@ fn a_link_that_is_dead_for_ten_minutes_is_probed_and_used_again() {
     let after = path.sender.stats(path.now);
     let probes = 2 * (after.timeouts - before.timeouts);
     assert!((2 * 15..=2 * 19).contains(&probes), "{probes}");
-    // Acknowledgments on their way when the link died let new packets out, none beside those of the
+    // Acknowledgments in flight when the link died release new packets, but no more than the
     // window.
     let arrived = after.rtt_samples - before.rtt_samples;
     assert!((after.sent - before.sent) as f64 <= most + probes as f64, "{after:?}");
@@ -216,9 +218,10 @@ fn a_link_that_is_dead_for_ten_minutes_is_probed_and_used_again() {
     assert!(share > 0.9 && queue < 10, "{share} {queue}");
 }
 
-/// A quarter of the size: 320 packets fill the pipe. Back again there are 240 too many, a queue of
-/// 240 ms; half of what is too much goes in a round trip, but others' queue it could be as well,
-/// and twice it is held for a while until it has been found to be its own.
+/// With packets of a quarter of the size, 320 fill the pipe. After the return to full size there
+/// are 240 too many, a queue of 240 ms. Half of the excess drains in a round trip; but the queue
+/// could be other flows' too, and twice the window is held for a while until the queue is found to
+/// be its own.
 #[test]
 fn packets_of_another_size_are_another_rate() {
     let mut path = busy();
@@ -234,10 +237,10 @@ fn packets_of_another_size_are_another_rate() {
     assert!(share > 0.95 && queue < 20, "{share} {queue}");
 }
 
-/// A router that marks everything leaves two packets in a round trip of 81 ms, as it leaves a
-/// NewReno. After it the window grows by one in a round trip: 79 of them are 6.4 s. That goes on
-/// until 20 s have passed since the last mark, dW/dt = 1 / RTT = 1000 / W: W = sqrt(81^2 + 2 x 1000
-/// x 13.6) = 184, a queue of 103. Then it goes by delay again.
+/// A router that marks everything leaves two packets in a round trip of 81 ms, as with NewReno.
+/// After the last mark the window grows by one per round trip: 79 round trips are 6.4 s. This
+/// continues until 20 s have passed since the last mark, dW/dt = 1 / RTT = 1000 / W: W = sqrt(81^2
+/// + 2 x 1000 x 13.6) = 184, a queue of 103. Then the window responds to delay again.
 #[test]
 fn marks_on_everything_slow_it_down_until_they_end() {
     let config = EndpointConfig { initial_window: 10.0, ecn: true, ..EndpointConfig::default() };
@@ -257,14 +260,14 @@ fn marks_on_everything_slow_it_down_until_they_end() {
     assert!(share > 0.9 && queue < 10, "{share} {queue}");
 }
 
-/// 300 packets a second, and a path that becomes 20 or 40 ms longer than 70: 27 or 33 packets fill
-/// it, of which six or twelve seem to wait, and too few for the test of a longer path, ten, once
-/// the window has begun to shrink. What is left is less than it could be, until the old floor is
-/// forgotten after 600 s: an open defect. Beyond 1.1 R0 = 77 ms it takes 13 or 33 ms for a queue of
-/// two packets: a window of 2 x 90 / 13 = 13.8 or 2 x 110 / 33 = 6.7 packets, half or a fifth of
+/// 300 packets a second, on a path that becomes 20 or 40 ms longer than 70 ms: 27 or 33 packets
+/// fill it. Six or twelve of them seem to wait, too few for the test of a longer path, which needs
+/// ten, once the window has begun to shrink. The rate stays below the capacity until the old floor
+/// is forgotten after 600 s: an open defect. Beyond 1.1 R0 = 77 ms, 13 or 33 ms count as a queue of
+/// two packets: the window is 2 x 90 / 13 = 13.8 or 2 x 110 / 33 = 6.7 packets, half or a fifth of
 /// the pipe on average, and never less than two packets in a round trip of 90 or 110 ms: 22 or 18
-/// of 300 a second. For half a minute it may take the delay for somebody else's, and hold no more
-/// in the queue than two pipes of 27.
+/// of 300 a second. For half a minute the delay may count as another flow's queue; then no more
+/// than two pipes of 27 wait in the queue.
 #[test]
 fn a_thin_path_that_becomes_longer_is_under_used_for_ten_minutes_at_most() {
     for (longer, least) in [(20, 0.07), (40, 0.06)] {

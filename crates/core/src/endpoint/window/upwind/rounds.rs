@@ -1,4 +1,4 @@
-//! Round trips: what each delivered and lost.
+//! Round trips with the packets that each delivered and lost.
 
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
@@ -6,18 +6,18 @@ use crate::units::{Duration, Time};
 /// Packets delivered and lost, round trip by round trip.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
-    /// How many are over.
+    /// Completed round trips.
     pub(super) count: u64,
-    /// Packets per second delivered in the last one.
+    /// Delivery rate of the last one, packets per second.
     pub(super) rate: f64,
-    /// The greatest of the last three.
+    /// The largest rate of the last three.
     pub(super) best_of_three: f64,
     rates: [f64; 3],
     /// The share of packets lost in the last one.
     pub(super) lost: f64,
-    /// The same in packets.
+    /// The number of packets lost in the last one.
     pub(super) lost_packets: u64,
-    /// One is over when a packet is delivered that was sent after so many were.
+    /// The round trip ends when a packet arrives that was sent after this many were delivered.
     ends: u64,
     began: (Time, u64),
     lost_now: u64,
@@ -26,7 +26,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// One more packet was lost.
+    /// Counts a lost packet.
     pub(super) fn on_lost(&mut self) {
         self.lost_now += 1;
     }
@@ -57,19 +57,19 @@ impl Rounds {
         true
     }
 
-    /// Does this round trip lose so much more than the path itself, and so many packets, up to now?
+    /// True if this round trip has lost at least `fewest` packets so far, and a share that exceeds
+    /// the path's own by more than `more`.
     pub(super) fn floods_now(&self, sample: &RateSample, more: f64, fewest: u64) -> bool {
         let lost = self.lost_now as f64;
         let delivered = (sample.total_delivered - self.began.1) as f64;
         self.lost_now >= fewest && lost > (self.least_lost() + more) * (lost + delivered)
     }
 
-    /// The greatest delivery rate of ten round trips, packets per second.
+    /// The largest delivery rate of ten round trips, packets per second.
     pub(super) fn bandwidth(&self) -> f64 {
         self.bandwidth.get().unwrap_or(0.0)
     }
-    /// The least share of packets that a round trip of the last sixty lost: that of the path
-    /// itself.
+    /// The smallest share of losses in one of the last sixty round trips: that of the path itself.
     pub(super) fn least_lost(&self) -> f64 {
         self.least_lost.get().unwrap_or(0.0)
     }

@@ -5,24 +5,23 @@ use super::delay::Steps;
 use super::{Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 
-/// A round trip that brings less than that of the rate before brings nothing new; so many of them,
-/// and the pipe is full.
+/// The factor by which the rate grows in a round trip while the pipe is not full, and the number of
+/// round trips below it after which the pipe is full.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// One of them will do where so much more is lost than the path itself loses.
+/// One such round trip is enough if its share of losses exceeds the path's own by more than this.
 const FLOOD: f64 = 0.2;
-/// Fewer losses say nothing.
+/// The fewest losses that count for this.
 const FEWEST: u64 = 10;
-/// A queue of that share of the window, which lasts that share of the round trip, is one.
+/// The shares of the window and of the round trip from which a queue counts.
 const QUEUE: (f64, f64) = (0.1, 0.05);
 
-/// Is the pipe full?
+/// Detector of a full pipe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Full {
     rate: f64,
     rounds: u32,
-    /// What the window opens to at most: no limit for the first time, and later as much as
-    /// NewReno's ssthresh.
+    /// The largest window of this start-up: unlimited the first time, later NewReno's ssthresh.
     most: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Upwind by itself, and alone on a path.
+//! Tests of Upwind's state, and of Upwind alone on a path.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 
-/// A sample of one packet at `now`, milliseconds, with that RTT, of a steady 1000 packets a second.
+/// A sample of one packet at `now` ms with an RTT of `rtt` ms, at a steady 1000 packets a second.
 fn sample(now: u64, rtt: u64) -> RateSample {
     RateSample {
         now: at(now),
@@ -32,7 +32,7 @@ fn sample(now: u64, rtt: u64) -> RateSample {
     }
 }
 
-/// In delay mode, with 80 packets in flight for 80 ms and no queue.
+/// An Upwind in delay mode, with 80 packets in flight for 80 ms and no queue.
 fn upwind() -> Upwind {
     let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
     let mut controller = Upwind::of(UpwindConfig::DEFAULT, &config, &FeedbackConfig::Help(Plain));
@@ -57,8 +57,8 @@ fn the_window_moves_towards_two_packets_in_the_queue() {
     let mut controller = upwind();
     controller.step(&sample(400, 80), false);
     assert!((controller.cwnd() - 80.025).abs() < 1e-9, "{}", controller.cwnd());
-    // 20 ms of queue for long: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a round
-    // trip.
+    // A standing queue of 20 ms: b = 80 x 20 / 100 = 16, so down by (16 - 2) / 2 = 7 packets a
+    // round trip.
     let mut controller = upwind();
     for now in 400..2400 {
         controller.queue.on_sample(&sample(now, 100));
@@ -74,7 +74,8 @@ fn the_delay_of_what_was_sent_before_start_up_ended_shrinks_nothing() {
     for now in 400..2400 {
         controller.queue.on_sample(&sample(now, 100));
     }
-    // It ended when 2350 were delivered, and what comes at 2400 was sent when 2300 were.
+    // Start-up ended when 2350 were delivered; the packet that arrives at 2400 was sent when 2300
+    // were.
     controller.steps = Steps::settling(80.0, 2350);
     controller.step(&sample(2400, 100), true);
     assert_eq!(controller.cwnd(), 80.0);
@@ -94,8 +95,8 @@ fn start_up_does_not_grow_while_a_fifth_is_lost() {
         controller.cwnd()
     };
     assert_eq!(started(0), 81.0);
-    // 7 of 37 are less than 20 %; 9 of 39 are 23 %, and fewer than ten say nothing; 10 of 40 are 25
-    // %.
+    // 7 of 37 are less than 20 %; 9 of 39 are 23 %, but fewer than ten losses do not count; 10 of
+    // 40 are 25 %.
     assert_eq!((started(7), started(9), started(10)), (81.0, 81.0, 80.0));
 }
 
@@ -132,7 +133,7 @@ fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
         controller.queue.on_sample(&sample(now, 100));
     }
     assert_eq!((controller.queue.floor(), controller.queue.delay()), (0.1, 0.0));
-    // And where the queue shrinks with it, it is a queue.
+    // If the delay shrinks with the window, it is a queue.
     let mut controller = upwind();
     for now in 400..600 {
         controller.queue.on_sample(&sample(now, 100));
@@ -146,7 +147,7 @@ fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
     assert_eq!((controller.cwnd(), controller.queue.floor()), (50.0, 0.08));
 }
 
-/// Round trips of 80 ms, in each of which the delay stays as it is.
+/// Round trips of 80 ms with these delays, each constant within its round trip.
 fn rounds(controller: &mut Upwind, from: u64, delays: &[u64]) -> u64 {
     let mut now = from;
     for delay in delays {
@@ -168,25 +169,25 @@ fn a_delay_that_falls_without_its_doing_is_somebody_who_had_a_loss() {
     let now = rounds(&mut controller, 400, &rises);
     let now = rounds(&mut controller, now, &falls);
     assert!(controller.overflows(at(now)) && !controller.overflows(at(now + 30_000)));
-    // Not if the window shrank before,
+    // No overflow if the window shrank before,
     let mut controller = upwind();
     let now = rounds(&mut controller, 400, &rises);
     controller.cwnd = 40.0;
     let now = rounds(&mut controller, now, &falls);
     assert!(!controller.overflows(at(now)));
-    // not if it was come to within fewer than ten round trips, as start-ups do,
+    // nor if the delay rose within fewer than ten round trips, as in start-ups,
     let mut controller = upwind();
     let now = rounds(&mut controller, 400, &[10, 12, 14, 16, 18, 20, 30, 40]);
     let now = rounds(&mut controller, now, &falls);
     assert!(!controller.overflows(at(now)));
-    // and not if the delay comes back.
+    // nor if the delay comes back.
     let mut controller = upwind();
     let now = rounds(&mut controller, 400, &rises);
     let now = rounds(&mut controller, now, &[10, 10, 10, 40, 42, 44, 46, 48, 50, 52, 54, 56]);
     assert!(!controller.overflows(at(now)));
 }
 
-/// Round trips of 80 ms from the one at `from` on that lose 5 %.
+/// Round trips of 80 ms, beginning at `from`, that lose 5 %.
 fn lossy(controller: &mut Upwind, from: u64, rounds: u64) {
     controller.rounds.lost = 0.05;
     for round in 0..rounds {
@@ -201,7 +202,7 @@ fn a_queue_that_takes_eight_packets_has_room() {
     assert_eq!(controller.aim(at(400)), 2.0);
     lossy(&mut controller, 400, 1);
     assert_eq!(controller.aim(at(400)), 10.0);
-    // b = 80 x 10 / 90 = 8.9: for 30 s nothing is asked.
+    // b = 80 x 10 / 90 = 8.9: no test for 30 s.
     for now in 400..600 {
         controller.queue.on_sample(&sample(now, 90));
     }
@@ -217,7 +218,7 @@ fn a_queue_that_takes_eight_packets_has_room() {
 
 #[test]
 fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
-    // Not while a round trip brings a tenth more than those before.
+    // No result while the rate grows by a tenth per round trip.
     let mut controller = upwind();
     for _ in 0..20 {
         controller.rounds.rate *= 1.11;
@@ -229,7 +230,7 @@ fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
     assert_eq!((controller.cwnd(), controller.mode), (80.0, UpwindMode::Delay));
     lossy(&mut controller, 1120, 1);
     assert_eq!((controller.cwnd(), controller.mode), (40.0, UpwindMode::Competitive));
-    // Corruption or not, and once in a window.
+    // A cut whether corruption or not, once per window.
     let path = Path { now: at(1200), ..Path::default() };
     controller.on_error_loss(&path);
     controller.on_error_loss(&path);
@@ -240,17 +241,17 @@ fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
         controller.compete(&sample(now, 80), false);
     }
     assert!((controller.cwnd() - 21.0).abs() < 0.05, "{}", controller.cwnd());
-    // It was none: as before, with what has grown.
+    // A spurious loss: the window as before, plus the growth since.
     controller.on_spurious_losses();
     controller.compete(&sample(1220, 80), false);
     assert!((controller.cwnd() - 40.0).abs() < 0.05, "{}", controller.cwnd());
-    // After 20 s the queue is empty, and others are no more.
+    // After 20 s the queue is empty, and the competitive mode ends.
     controller.rounds.count += 5;
     controller.compete(&sample(21_100, 80), true);
     assert_eq!(controller.mode, UpwindMode::Competitive);
     controller.compete(&sample(21_200, 80), true);
     assert_eq!(controller.mode, UpwindMode::Delay);
-    // The next time it is 40 s, from the tenth of these round trips on.
+    // The next time it takes 40 s, from the tenth of these round trips on.
     lossy(&mut controller, 21_200, 10);
     assert!(controller.is_in_short_queue(at(61_900)) && !controller.is_in_short_queue(at(61_920)));
 }
@@ -278,7 +279,7 @@ fn granted(feedback: f64) -> CongestionHeader {
 #[test]
 fn what_xcp_grants_is_the_window_and_losses_are_none() {
     let mut controller = upwind();
-    // Nobody on the way cut down what was demanded.
+    // No router on the path reduced the demand.
     controller.on_ack(&ack(400, granted(f64::MAX), Flags::NONE));
     assert_eq!((controller.cwnd(), controller.phase()), (80.0, Some("delay")));
     // 50,000 bytes a second more are 4,000 bytes in 80 ms: 4 packets of 1000.
@@ -288,13 +289,13 @@ fn what_xcp_grants_is_the_window_and_losses_are_none() {
     assert_eq!(controller.cwnd(), 84.0);
     controller.on_ack(&ack(403, granted(-25_000.0), Flags::NONE));
     assert_eq!(controller.cwnd(), 82.0);
-    // It asks with every packet from now on: 80 ms over 82 packets.
+    // Every packet carries a request from now on: 80 ms over 82 packets.
     let mut packet = Packet { packet_seq: 5, ..Packet::default() };
     controller.announce(&mut packet, true);
     let CongestionHeader::Xcp { rtt, inter_packet, delta, .. } = packet.header else { panic!() };
     assert!((rtt - 0.08).abs() < 1e-4 && (inter_packet - 0.08 / 82.0).abs() < 1e-5);
     assert_eq!(delta, f64::MAX);
-    // Not heard for four round trips, and the window is its own again.
+    // Without feedback for four round trips, the window is its own again.
     for round in 0..6 {
         controller.rounds.count += 1;
         controller.judge_guide(at(500 + 80 * round));
@@ -311,8 +312,8 @@ fn what_is_granted_without_end_is_bounded_by_what_arrives() {
     }
     // 1000 packets a second for 80 ms, twice, and 10.
     assert!((controller.cwnd() - 170.0).abs() < 1.0, "{}", controller.cwnd());
-    // More than half of the window waits for ten round trips: the grants are not what limits.
-    // The first two are taken for noise in part.
+    // More than half of the window waits for ten round trips: grants do not limit the sender.
+    // The first two round trips partly count as noise.
     for round in 0..12 {
         for now in 0..180 {
             controller.queue.on_sample(&sample(500 + 180 * round + now, 180));
@@ -333,7 +334,7 @@ fn what_is_granted_without_end_is_bounded_by_what_arrives() {
 fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_long() {
     for is_flag in [true, false] {
         let mut controller = upwind();
-        // XCP's grants say nothing of the queue that flags.
+        // XCP's grants do not describe the queue that flags.
         controller.on_ack(&ack(400, granted(0.0), Flags::NONE));
         if is_flag {
             controller.on_ack(&ack(401, CongestionHeader::None, Flags::CONGESTION));
@@ -345,7 +346,7 @@ fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_
         assert_eq!((controller.cwnd(), controller.phase()), (40.0, Some("guided")), "{is_flag}");
         controller.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
         assert_eq!(controller.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
-        // There was no queue when it told, so that any is longer: 20 s.
+        // There was no queue at the last flag, so that any queue is longer: 20 s.
         controller.judge_guide(at(20_300));
         assert_eq!(controller.mode, UpwindMode::Guided);
         controller.judge_guide(at(20_500));
@@ -357,8 +358,8 @@ fn composed() -> Protocol {
     *protocols::find("upwind").expect("a row of the table")
 }
 
-/// A path of 1000 packets a second and 80 ms that loses that share: packets delivered in 20 s from
-/// the 20th on, the mean and the greatest queue.
+/// Packets delivered from 20 to 40 s over a path of 1000 packets a second and 80 ms with random
+/// losses, and the mean and the longest queue.
 fn alone(loss: f64) -> (u64, f64, usize) {
     let mut path = TestPath::of(&composed(), 2.0, 1000, Duration::from_millis(80));
     path.loss = Probability::new(loss).unwrap();
@@ -378,7 +379,7 @@ fn alone_the_path_is_full_and_the_queue_short_whatever_is_lost() {
     for loss in [0.0, 0.05, 0.2] {
         let (delivered, mean, most) = alone(loss);
         let share = delivered as f64 / (20_000.0 * (1.0 - loss));
-        println!("loss {loss}: {share:.3} of what is possible, queue {mean:.2}, at most {most}");
+        println!("loss {loss}: {share:.3} of the capacity, queue {mean:.2}, at most {most}");
         assert!(share > 0.97, "{loss}: {share}");
         assert!(mean < 5.0, "{loss}: {mean}");
     }
