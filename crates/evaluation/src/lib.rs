@@ -10,8 +10,10 @@
 //! The modules, in the order of reading; each uses those before it:
 //!
 //! - `suite`: what is asked, read from files. [`suites`]: those that come with the program.
-//! - `inquiry`: a [`Question`], what is to be run for it ([`Inquiry`]), and its answers ([`Evaluation`]).
-//! - `words`: answers as sentences, Markdown and JSON. `page`: answers as the first page of a report.
+//! - `inquiry`: a [`Question`], what is to be run for it ([`Inquiry`]), and its answers
+//!   ([`Evaluation`]).
+//! - `words`: answers as sentences, Markdown and JSON. `page`: answers as the first page of a
+//!   report.
 //! - `report`: runs an inquiry and writes its report.
 
 mod inquiry;

@@ -1,4 +1,5 @@
-//! An evaluation in words, as Markdown and as JSON; and the files of its experiments as they were run.
+//! An evaluation in words, as Markdown and as JSON; and the files of its experiments as they were
+//! run.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -138,8 +139,8 @@ impl Evaluation {
         self.criteria.iter().filter(|c| c.answers[column] == Some(answer)).count()
     }
 
-    /// Does that subject meet all criteria for general use: `yes`, `open`, or `no: 5.1.2, 5.2.1`, those
-    /// that it does not.
+    /// Does that subject meet all criteria for general use: `yes`, `open`, or `no: 5.1.2, 5.2.1`,
+    /// those that it does not.
     pub(crate) fn general_use_in_short(&self, column: usize) -> String {
         let fails = self
             .criteria
@@ -280,7 +281,8 @@ impl Evaluation {
         })
     }
 
-    /// A row for each subject: how many criteria it meets, and whether that is enough for general use.
+    /// A row for each subject: how many criteria it meets, and whether that is enough for general
+    /// use.
     fn standings_in_markdown(&self, text: &mut String) {
         text.push_str("| Controller |");
         for answer in Answer::ALL {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let crates = Path::new("..");
-    // Stored types live in these crates. What is kept of a run is decided by the types that are read back, by what the engine computes
-    // (the golden runs stand for that), and by how metrics are computed of it.
+    // Stored types live in these crates. What is kept of a run is decided by the types that are
+    // read back, by what the engine computes (the golden runs stand for that), and by how metrics
+    // are computed of it.
     let mut types = Vec::new();
     for folder in ["core", "sim", "experiments", "report"].map(|name| crates.join(name).join("src"))
     {

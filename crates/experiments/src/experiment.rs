@@ -83,8 +83,9 @@ pub struct Revision {
     /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and
     /// axes.
     pub overrides: Vec<(String, String)>,
-    /// FNV-1a hash of the file's text, of those that it takes readings from and of [`overrides`](Self::overrides): two
-    /// results with the same hash and version came from the same configuration.
+    /// FNV-1a hash of the file's text, of those that it takes readings from and of
+    /// [`overrides`](Self::overrides): two results with the same hash and version came from the
+    /// same configuration.
     pub configuration_hash: u64,
     /// That of the file's own text.
     pub(crate) text_hash: u64,

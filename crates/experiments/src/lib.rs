@@ -8,7 +8,8 @@
 //! The modules, in the order of reading; each uses those before it:
 //!
 //! - [`error`]: what can go wrong. [`statistics`]: means, intervals, when to look.
-//! - [`expression`]: metrics of a run and both sides of a check. [`theory`]: curves to compare with.
+//! - [`expression`]: metrics of a run and both sides of a check. [`theory`]: curves to compare
+//!   with.
 //! - [`experiment`]: the files, what is varied, measured, drawn and claimed.
 //! - [`builtin`]: the experiments that come with the program.
 //! - [`sweep`]: a plan of runs, one run, and results. [`rows`] and [`table`]: results as tables.

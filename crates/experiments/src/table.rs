@@ -1,8 +1,8 @@
 //! Tables of results as CSV and Parquet: the same columns in both.
 //!
-//! Axes and metrics have columns of their own names, without dots, and `repetition`, `seed`, `time_s`
-//! and `bin_start_s` are reserved. What was measured has a dot in its name: that of the group, link
-//! or flow before it, or `run`. So no table has two columns of one name.
+//! Axes and metrics have columns of their own names, without dots, and `repetition`, `seed`,
+//! `time_s` and `bin_start_s` are reserved. What was measured has a dot in its name: that of the
+//! group, link or flow before it, or `run`. So no table has two columns of one name.
 
 use std::io::{self, Write};
 
@@ -174,8 +174,8 @@ impl Results {
     }
 
     /// Stages `<id>.csv` (a row per run), `<id>-series.csv` if a chart shows throughput over time,
-    /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row per
-    /// flow, `<id>-flows.csv` and `.parquet`. Returns their names.
+    /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row
+    /// per flow, `<id>-flows.csv` and `.parquet`. Returns their names.
     pub fn stage_tables(&self, dir: &mut OutputDir, every: bool) -> Result<Vec<String>, LabError> {
         let experiment = &self.plan.experiment;
         let mut names = Vec::new();

@@ -1,4 +1,5 @@
-//! The fingerprint of a build changes with what decides whether stored data fit, and with nothing else.
+//! The fingerprint of a build changes with what decides whether stored data fit, and with nothing
+//! else.
 
 #[path = "../build/fingerprint.rs"]
 mod fingerprint;

@@ -14,8 +14,8 @@ use crate::side::{Counts, Notable, Side};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Align {
-    /// The first packet of the application's packet number space that is sent; or of any space, or the
-    /// first event, where there is none.
+    /// The first packet of the application's packet number space that is sent; or of any space, or
+    /// the first event, where there is none.
     #[default]
     Data,
     /// The first packet sent; or the first event.
@@ -31,8 +31,8 @@ pub enum Align {
 pub struct CompareOptions {
     /// Values that differ by more than this share of the larger have parted: 0 to 1.
     pub tolerance: f64,
-    /// For how long they must differ, milliseconds; `None` is the larger smoothed RTT at the time, or 100
-    /// before there is one.
+    /// For how long they must differ, milliseconds; `None` is the larger smoothed RTT at the time,
+    /// or 100 before there is one.
     pub hold_ms: Option<f64>,
     /// The time over which rates are taken, milliseconds; more than zero.
     pub rate_window_ms: f64,
@@ -186,9 +186,9 @@ impl std::fmt::Display for CompareError {
 
 impl std::error::Error for CompareError {}
 
-/// Compares two logs of the same workload, in the space of one event of each and of what was sent and
-/// not acknowledged. A departure is a difference beyond the tolerance that lasts: one acknowledgment that
-/// comes a little later than the other makes none.
+/// Compares two logs of the same workload, in the space of one event of each and of what was sent
+/// and not acknowledged. A departure is a difference beyond the tolerance that lasts: one
+/// acknowledgment that comes a little later than the other makes none.
 ///
 /// # Errors
 /// If one of them cannot be read as qlog, or `cancel` becomes true.
@@ -521,8 +521,8 @@ fn notes(logs: &[Log; 2], known: &[[bool; 2]; 4], until_ms: f64) -> Vec<String> 
     notes
 }
 
-/// Samples at equal distances, which double whenever there are too many: nobody knows beforehand how
-/// long logs are.
+/// Samples at equal distances, which double whenever there are too many: nobody knows beforehand
+/// how long logs are.
 #[derive(Debug)]
 struct Grid {
     step_ms: f64,

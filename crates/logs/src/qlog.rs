@@ -251,7 +251,8 @@ impl QlogFiles {
         Ok(files)
     }
 
-    /// Observer that writes the files, for [`Simulation::observed`](windward_sim::Simulation::observed).
+    /// Observer that writes the files, for
+    /// [`Simulation::observed`](windward_sim::Simulation::observed).
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(Writer(Arc::clone(&self.shared)))
     }

@@ -40,8 +40,8 @@ impl Quantity {
         }
     }
 
-    /// Largest difference that is ignored, whatever share it is: half a packet of the window, a whole
-    /// one in flight, the resolution of a coarse clock.
+    /// Largest difference that is ignored, whatever share it is: half a packet of the window, a
+    /// whole one in flight, the resolution of a coarse clock.
     pub(super) fn floor(self, packet: f64, window_ms: f64) -> f64 {
         match self {
             Quantity::Cwnd => packet / 2.0,

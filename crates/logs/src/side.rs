@@ -94,8 +94,8 @@ impl Side {
         }
     }
 
-    /// When an event is on the common clock. Events that are out of order count as simultaneous with the
-    /// latest before them.
+    /// When an event is on the common clock. Events that are out of order count as simultaneous
+    /// with the latest before them.
     pub(super) fn time_of(&self, event: &LogEvent) -> f64 {
         (event.time_ms - self.zero_ms).max(self.now_ms)
     }
@@ -237,8 +237,8 @@ impl Side {
         }
     }
 
-    /// Bits per second that were acknowledged over the window before `now`, once there is such a window
-    /// and something was.
+    /// Bits per second that were acknowledged over the window before `now`, once there is such a
+    /// window and something was.
     fn rate(&mut self, now_ms: f64) -> Option<f64> {
         let begin = now_ms - self.window_ms;
         while let Some(&(time, bytes)) = self.recent.front()

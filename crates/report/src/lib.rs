@@ -3,10 +3,11 @@
 //! The modules, in the order of reading; each uses those before it:
 //!
 //! - [`plot`]: charts as SVG, with one look for each protocol (`palette`).
-//! - [`explain`], [`catalogue`] and [`protocol_pages`]: protocols in words, as rows, and their pages.
+//! - [`explain`], [`catalogue`] and [`protocol_pages`]: protocols in words, as rows, and their
+//!   pages.
 //! - [`page`]: what all pages share. [`page_of_comparison`]: the page of a comparison of programs.
-//! - `section`: all that pages show of one experiment, kept beside them; `matrix`: its properties of
-//!   protocols. `group`: the sections on one page. `figure`: that page.
+//! - `section`: all that pages show of one experiment, kept beside them; `matrix`: its properties
+//!   of protocols. `group`: the sections on one page. `figure`: that page.
 //! - [`lead`]: what leads a report; `front`: the first page of a reproduction.
 //! - [`reproduce()`]: runs experiments and writes their report, which grows while they run.
 

@@ -76,7 +76,8 @@ enum Takes {
 /// What the size of a number says by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// Nothing: it has a unit or, as `cv`, no scale of its own, and only shares of it say something.
+    /// Nothing: it has a unit or, as `cv`, no scale of its own, and only shares of it say
+    /// something.
     Open,
     /// It is a ratio, mostly from 0 to 1: an estimate of a share can be above.
     Ratio,
@@ -537,8 +538,8 @@ fn max_cwnd(of: &Inputs<'_>) -> f64 {
     windows.copied().fold(f64::NAN, f64::max)
 }
 
-/// The most intervals between samples in a row, after the warm-up, in each of which the link lost more
-/// than this share of what came.
+/// The most intervals between samples in a row, after the warm-up, in each of which the link lost
+/// more than this share of what came.
 fn lossy_periods(of: &Inputs<'_>) -> f64 {
     let Some((samples, first)) = of.samples() else { return f64::NAN };
     let link = &samples.links[of.link_index(0)];
@@ -569,8 +570,8 @@ fn throughput_between(of: &Inputs<'_>) -> f64 {
     mean(within.map(|(_, throughput)| *throughput))
 }
 
-/// An allocation is epsilon-fair if the flow with least has at least (1 - epsilon) of what the one with
-/// most has (RFC 5166 section 2.3.3); the least epsilon for which this one is.
+/// An allocation is epsilon-fair if the flow with least has at least (1 - epsilon) of what the one
+/// with most has (RFC 5166 section 2.3.3); the least epsilon for which this one is.
 fn epsilon(of: &Inputs<'_>) -> f64 {
     let (least, most) =
         of.flows(0).fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), flow| {
@@ -582,8 +583,8 @@ fn epsilon(of: &Inputs<'_>) -> f64 {
 const CONVERGENCE: &[Takes] =
     &[Takes::Group, Takes::Group, Takes::Share("share"), Takes::Number("seconds")];
 
-/// From the start of the first group on, how long it is until it has `share` of what the second has, on the
-/// mean of so many seconds; the rest of the run if it never has.
+/// From the start of the first group on, how long it is until it has `share` of what the second
+/// has, on the mean of so many seconds; the rest of the run if it never has.
 fn convergence(of: &Inputs<'_>) -> f64 {
     let (share, seconds) = (of.number(2), of.number(3));
     let width = of.scenario.bin.as_secs_f64();
@@ -888,7 +889,8 @@ mod tests {
         });
         let index = outcome.links.iter().position(|l| l.name == "bottleneck").unwrap();
         let samples = &mut outcome.samples.as_mut().unwrap().links[index];
-        // 100 come in each interval. What is lost in those after the warm-up: 20, 20, 10, 11, 11, 11, 0 ..
+        // 100 come in each interval. What is lost in those after the warm-up: 20, 20, 10, 11, 11,
+        // 11, 0 ..
         samples.arrived = (0..13).map(|n| 100 * n).collect();
         samples.lost = vec![0, 50, 90, 110, 130, 140, 151, 162, 173, 173, 173, 173, 173];
         for (text, expected) in [
@@ -897,7 +899,8 @@ mod tests {
             ("lossy_periods(bottleneck, 0.3)", 0.0), // 40 was during the warm-up
             ("jain_of(tcp)", 0.8),
             ("epsilon(tcp)", 1.0 - 1.0 / 3.0),
-            // It starts at once. The first second with half of what the other has: 0 + 9 of 10 + 10.
+            // It starts at once. The first second with half of what the other has: 0 + 9 of 10 +
+            // 10.
             ("convergence(tcp, udp, 0.4, 1)", 0.0),
             ("convergence(tcp, udp, 0.5, 1)", 0.5), // 9 + 4 of 20
             ("convergence(tcp, udp, 0.9, 0.5)", 0.5), // 9 of 10
@@ -956,8 +959,8 @@ mod tests {
 
     #[test]
     fn completion_times_are_those_after_the_warm_up_and_miss_none() {
-        // The first began in the warm-up. Of the others one packet is least done in 4.4 ms, three in
-        // 5.0 ms.
+        // The first began in the warm-up. Of the others one packet is least done in 4.4 ms, three
+        // in 5.0 ms.
         let mut all = vec![(999, 1, Some(1)), (1000, 1, Some(11)), (2000, 3, Some(20))];
         all.extend([(3000, 3, Some(50)), (4000, 100, Some(99))]);
         let (scenario, outcome) = with_transfers(&all);
