@@ -1,5 +1,4 @@
-//! What Upwind does, by itself, beside others and without each of its mechanisms; run only when
-//! asked for.
+//! Upwind alone, competing with others, and without each of its mechanisms; these run only on request.
 
 use super::{Collection, file};
 

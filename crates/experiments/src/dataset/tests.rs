@@ -59,7 +59,7 @@ fn whatever_was_added_outlives_the_process() {
     dataset.flush().unwrap();
     dataset.add(rows(&grid, &[2])).unwrap();
     dataset.add(rows(&grid, &[3])).unwrap();
-    // Nothing is flushed: as after kill -9, with the last record torn.
+    // Nothing is flushed, as after kill -9, and the last record is torn.
     let journal = dir.path().join(".windward/mine.rows");
     drop(dataset);
     let length = fs::metadata(&journal).unwrap().len();
