@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let crates = Path::new("..");
-    // Stored types live in these crates. The contents of a stored run depend on the types that are read back, on the engine (represented by the golden runs), and on the code of metrics.
+    // Stored types live in these crates. The contents of a stored run depend on the types that are
+    // read back, on the engine (represented by the golden runs), and on the code of metrics.
     let mut types = Vec::new();
     for folder in ["core", "sim", "experiments", "report"].map(|name| crates.join(name).join("src"))
     {

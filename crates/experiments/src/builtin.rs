@@ -1,6 +1,7 @@
 //! The experiments that come with the program, compiled in, so that they run from anywhere.
 //!
-//! They form collections: one per paper, each in a file of its own, and further ones without a paper. A new experiment is a line in its collection.
+//! They form collections: one per paper, each in a file of its own, and further ones without a
+//! paper. A new experiment is a line in its collection.
 
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
@@ -110,7 +111,8 @@ impl Collection {
         !self.authors.is_empty()
     }
 
-    /// True if the experiment belongs to it. Experiments of a paper name the paper; the others are identified by their file.
+    /// True if the experiment belongs to it. Experiments of a paper name the paper; the others are
+    /// identified by their file.
     pub fn holds(&self, experiment: &Experiment) -> bool {
         match &experiment.caption.paper {
             Some(paper) => paper == self.key,
@@ -130,7 +132,8 @@ pub fn place(experiment: &Experiment) -> usize {
     files.position(|(name, _)| *name == experiment.file).unwrap_or(usize::MAX)
 }
 
-/// True if this exact experiment comes with the program, so that its id identifies it. A file of the same name or paper may differ, and so may the readings next to a copy.
+/// True if this exact experiment comes with the program, so that its id identifies it. A file of
+/// the same name or paper may differ, and so may the readings next to a copy.
 pub fn is_builtin(experiment: &Experiment) -> bool {
     let is_of = |collection: &Collection, file: &File| {
         experiment.is_of(file.1)
@@ -179,7 +182,9 @@ pub fn all() -> Result<Vec<Experiment>, LabError> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// The experiments with these names, and those that their claims refer to. A name is that of a collection, an experiment or a claim, or [`ALL`]. Without names, these are the papers and the matrix.
+/// The experiments with these names, and those that their claims refer to. A name is that of a
+/// collection, an experiment or a claim, or [`ALL`]. Without names, these are the papers and the
+/// matrix.
 ///
 /// # Errors
 /// If a name is unknown; the error suggests the nearest one.

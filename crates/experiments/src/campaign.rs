@@ -1,6 +1,10 @@
 //! A campaign: all runs that a list of experiments needs, and the resulting verdicts.
 //!
-//! The runs of charts and tables come first, experiment by experiment. A claim is judged as soon as its cells are complete. While one of its checks is open and none has failed, the cells are repeated up to the next look ([`Looks`]). The other readings follow, and with full effort pairs of those that matter. The next step depends only on the numbers, never on the order in which runs end. The result is therefore the same with any number of threads and after an interruption.
+//! The runs of charts and tables come first, experiment by experiment. A claim is judged as soon as
+//! its cells are complete. While one of its checks is open and none has failed, the cells are
+//! repeated up to the next look ([`Looks`]). The other readings follow, and with full effort pairs
+//! of those that matter. The next step depends only on the numbers, never on the order in which
+//! runs end. The result is therefore the same with any number of threads and after an interruption.
 //!
 //! The caller's thread decides; the others simulate. They share a queue of jobs.
 
@@ -26,7 +30,8 @@ mod queue;
 use cells::Cells;
 use queue::{Closing, Finished, Job, Queue, Stage};
 
-/// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and smaller.
+/// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
+/// smaller.
 const FIRST_LOOK: u32 = 4;
 
 /// A completed run, as journals store it.
@@ -103,7 +108,8 @@ impl Plan {
     }
 }
 
-/// Runs the campaign. `known` has the runs of an earlier attempt at the same work. `simulate` runs one scenario, or stops when the flag is set. Returns the number of runs.
+/// Runs the campaign. `known` has the runs of an earlier attempt at the same work. `simulate` runs
+/// one scenario, or stops when the flag is set. Returns the number of runs.
 pub fn run(
     plans: &[Plan],
     options: &RunOptions<'_>,
@@ -550,7 +556,8 @@ impl<'a> Campaign<'a> {
         self.cells_of(own, claim, checks).into_iter().map(plain).collect()
     }
 
-    /// The cells that another value of one choice changes. Records the others, since an axis may set the same.
+    /// The cells that another value of one choice changes. Records the others, since an axis may
+    /// set the same.
     fn changed(
         &mut self,
         cells: &[Plainly],
@@ -604,7 +611,9 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// Order in which the checks of a claim are judged under its other readings. If a check that failed plainly fails again, the others do not matter, and the cheapest of those may be enough.
+    /// Order in which the checks of a claim are judged under its other readings. If a check that
+    /// failed plainly fails again, the others do not matter, and the cheapest of those may be
+    /// enough.
     fn order(&self, e: usize, c: usize, plain: &[CheckResult]) -> Vec<Vec<usize>> {
         let (mut failed, passed): (Vec<usize>, Vec<usize>) =
             (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
@@ -756,7 +765,8 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// The other readings of a claim that fit into the budget, each with the cells that it changes. The claim records how many are left out.
+    /// The other readings of a claim that fit into the budget, each with the cells that it changes.
+    /// The claim records how many are left out.
     fn affordable(&mut self, e: usize, c: usize, readings: Vec<Changing>) -> Vec<Deviation> {
         let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
         let order = self.order(e, c, &case.result.checks);
@@ -822,7 +832,8 @@ fn within_budget(work: &[f64], budget: Option<f64>) -> Vec<bool> {
     kept
 }
 
-/// The pairs of readings that matter: pairs of choices each of which alone changes the verdict of the claim or of a check.
+/// The pairs of readings that matter: pairs of choices each of which alone changes the verdict of
+/// the claim or of a check.
 fn pairs(claim: &ClaimResult) -> Vec<Deviation> {
     let matters = |r: &&ReadingResult| r.verdict != claim.verdict || claim.turned(r).is_some();
     let those: Vec<&ReadingResult> = claim.readings.iter().filter(matters).collect();

@@ -5,7 +5,8 @@
 //! Student-t interval. If the interval lies wholly on the right side the check holds, wholly on the
 //! wrong side it does not, else more repetitions must decide. Where a check asks which of two
 //! measured things is larger and the interval lies wholly within a margin around zero, the two are
-//! practically equal, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its checks does not hold. It holds if all of them do; a tie does not violate an order.
+//! practically equal, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its checks
+//! does not hold. It holds if all of them do; a tie does not violate an order.
 //!
 //! A claim is judged under the plain reading and under others
 //! ([`crate::experiment::Reading`]).
@@ -134,7 +135,8 @@ pub struct CheckResult {
     pub trouble: Option<String>,
 }
 
-/// The verdict of an interval of `left - right`; `margin` is the largest difference of equal values, if the check asks for an order.
+/// The verdict of an interval of `left - right`; `margin` is the largest difference of equal
+/// values, if the check asks for an order.
 pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> Verdict {
     let Estimate { low, high, .. } = difference;
     if margin.is_some_and(|margin| low >= -margin && high <= margin) {
@@ -153,7 +155,8 @@ pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> V
     }
 }
 
-/// The verdict of several checks together. A tie does not violate an order; ties alone do not make one.
+/// The verdict of several checks together. A tie does not violate an order; ties alone do not make
+/// one.
 pub fn combine(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     let rank = |verdict: &Verdict| match verdict {
         Verdict::NotHeld => 3,
@@ -195,7 +198,8 @@ impl SampledCells<'_> {
     }
 }
 
-/// Result of check number `index` of a claim after a look at the first runs of each of its cells, which `column` returns. The best of the alternatives counts; most checks have only one.
+/// Result of check number `index` of a claim after a look at the first runs of each of its cells,
+/// which `column` returns. The best of the alternatives counts; most checks have only one.
 pub fn evaluate(
     index: usize,
     check: &Check,
@@ -311,7 +315,8 @@ fn summarize(
     }
 }
 
-/// Verifies the checks that name cells of another experiment of the list, which the reader of one file cannot do.
+/// Verifies the checks that name cells of another experiment of the list, which the reader of one
+/// file cannot do.
 pub fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
     for own in experiments {
         for claim in &own.claims {
@@ -327,7 +332,8 @@ pub fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Verifies that all experiments whose cells appear in one expression have these cells, and that any two of them have the same values for a choice of the same name.
+/// Verifies that all experiments whose cells appear in one expression have these cells, and that
+/// any two of them have the same values for a choice of the same name.
 fn check_involved<'a>(
     own: &Experiment,
     cells: impl Iterator<Item = (&'a Cell, usize)>,
@@ -352,7 +358,8 @@ fn check_involved<'a>(
     Ok(())
 }
 
-/// A choice that two experiments share must have the same values in both. Otherwise a reading of one would silently be the plain one of the other.
+/// A choice that two experiments share must have the same values in both. Otherwise a reading of
+/// one would silently be the plain one of the other.
 fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
     let labels = |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
     for here in &a.readings {
@@ -373,7 +380,8 @@ fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
 }
 
 impl CheckResult {
-    /// The numbers for readers: the left side with its interval for a fixed bound, otherwise both sides and their difference.
+    /// The numbers for readers: the left side with its interval for a fixed bound, otherwise both
+    /// sides and their difference.
     pub fn measured(&self) -> String {
         let (Some(left), Some(right), Some(difference)) = (self.left, self.right, self.difference)
         else {
@@ -392,7 +400,8 @@ impl CheckResult {
 }
 
 impl CheckResult {
-    /// The numbers, to follow those of the same check under another reading. If they belong to another alternative, its text comes first.
+    /// The numbers, to follow those of the same check under another reading. If they belong to
+    /// another alternative, its text comes first.
     pub fn measured_beside(&self, other: &CheckResult) -> String {
         match self.text == other.text {
             true => self.measured(),
@@ -494,12 +503,15 @@ impl ClaimResult {
         }
     }
 
-    /// The deciding readings. If the claim does not hold plainly, these are the readings under which it holds; if it does, those with another verdict. Of these, the ones with the fewest changed choices.
+    /// The deciding readings. If the claim does not hold plainly, these are the readings under
+    /// which it holds; if it does, those with another verdict. Of these, the ones with the fewest
+    /// changed choices.
     pub fn deciding(&self) -> Vec<&ReadingResult> {
         let turns = |r: &&ReadingResult| {
             let decided = |v: Verdict| matches!(v, Verdict::Held | Verdict::NotHeld | Verdict::Tie);
             let holds = |v: Verdict| v == Verdict::Held;
-            // If the plain verdict is open, only a reading under which the claim holds decides. A reading that stays open never does.
+            // If the plain verdict is open, only a reading under which the claim holds decides. A
+            // reading that stays open never does.
             r.verdict != self.verdict
                 && decided(r.verdict)
                 && (holds(r.verdict) || holds(self.verdict))

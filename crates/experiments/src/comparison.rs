@@ -185,10 +185,10 @@ impl Comparison {
         })
     }
 
-    /// All runs as CSV, a line each.
+    /// Writes all runs as CSV, a line each.
     ///
     /// # Errors
-    /// If `out` does not take it.
+    /// If `out` cannot be written.
     pub fn write_runs(&self, out: impl Write + Send) -> io::Result<()> {
         let columns = [
             Column::new("program", Kind::Text),
@@ -246,10 +246,11 @@ impl Comparison {
         table.finish().map(drop)
     }
 
-    /// The [rows](Comparison::rows) as CSV: of each estimate its mean and the ends of its interval.
+    /// Writes the [rows](Comparison::rows) as CSV: the mean of each estimate and the ends of its
+    /// interval.
     ///
     /// # Errors
-    /// If `out` does not take it.
+    /// If `out` cannot be written.
     pub fn write_rows(&self, out: impl Write + Send) -> io::Result<()> {
         const ESTIMATES: [&str; 8] = [
             "goodput_bps",
@@ -334,10 +335,12 @@ fn size(bytes: Option<u32>) -> Cell<'static> {
 pub struct Keeper(Folder);
 
 impl Keeper {
-    /// Opens or creates the folder of the comparison that `work` describes. With `resume`, it puts the finished runs of an interrupted comparison into `runs`, each at its number.
+    /// Opens or creates the folder of the comparison that `work` describes. With `resume`, it puts
+    /// the finished runs of an interrupted comparison into `runs`, each at its number.
     ///
     /// # Errors
-    /// If the folder cannot be opened, contains the page of another program, or has no runs of this comparison to resume.
+    /// If the folder cannot be opened, contains the page of another program, or has no runs of this
+    /// comparison to resume.
     pub fn open(
         dir: &Path,
         work: &impl Hash,

@@ -1,9 +1,11 @@
-//! The rows of a growing sweep on disk: Parquet files that others may read at any time, a journal of the rows that are in no file yet, and a record of the completed runs, each once.
+//! The rows of a growing sweep on disk: Parquet files that others may read at any time, a journal
+//! of the rows that are in no file yet, and a record of the completed runs, each once.
 //!
 //! A dataset is a folder with a folder per experiment, `experiment=ID`, of files
 //! `part-NNNNN.parquet`: what pyarrow, polars, DuckDB and Spark call hive partitions. Rows stand in
 //! the order in which they came; the column `run.number` has the order of the experiment. Beside
-//! them lies `.windward` with `ID.lock`, held by the writing process, `ID.json`, which describes the sweep, and the journal `ID.rows`. Rows that were added survive the process.
+//! them lies `.windward` with `ID.lock`, held by the writing process, `ID.json`, which describes
+//! the sweep, and the journal `ID.rows`. Rows that were added survive the process.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -100,10 +102,12 @@ impl Manifest {
 }
 
 impl Dataset {
-    /// Opens or creates the dataset of a grid in a folder. With `resume` it may already contain runs.
+    /// Opens or creates the dataset of a grid in a folder. With `resume` it may already contain
+    /// runs.
     ///
     /// # Errors
-    /// If it contains runs and `resume` is false, if they belong to other work of the same id, if another process writes there, or if the folder cannot be read or written.
+    /// If it contains runs and `resume` is false, if they belong to other work of the same id, if
+    /// another process writes there, or if the folder cannot be read or written.
     pub fn open(root: &Path, grid: &Grid, resume: bool) -> Result<Self, LabError> {
         let id = &grid.experiment().id;
         let partition = root.join(format!("experiment={id}"));
@@ -128,7 +132,7 @@ impl Dataset {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 if let Some(part) = parts(&partition)?.first() {
                     return refuse(format!(
-                        "has {} and nothing says of which sweep ({} is missing): choose another \
+                        "has {} but no description of their sweep ({} is missing): choose another \
                          folder",
                         file_name(part),
                         manifest_path.display()
@@ -217,7 +221,8 @@ impl Dataset {
         }
     }
 
-    /// Adds rows. Rows of runs that are already present are left out, since a second execution gives the same. After this returns, the rows survive the process.
+    /// Adds rows. Rows of runs that are already present are left out, since a second execution
+    /// gives the same. After this returns, the rows survive the process.
     ///
     /// # Errors
     /// If they cannot be written. Rows that were added before are not lost.
@@ -254,10 +259,12 @@ impl Dataset {
         self.journal.remove()
     }
 
-    /// All rows in the files of an experiment's folder, in the order of the experiment, with the columns of [`crate::sweep::Results::run_table`].
+    /// All rows in the files of an experiment's folder, in the order of the experiment, with the
+    /// columns of [`crate::sweep::Results::run_table`].
     ///
     /// # Errors
-    /// If one of the files cannot be read, is not a file of a sweep, or has other columns than the others.
+    /// If one of the files cannot be read, is not a file of a sweep, or has other columns than the
+    /// others.
     pub fn read(partition: &Path) -> Result<Table, LabError> {
         let mut whole: Option<Table> = None;
         for path in parts(partition)? {

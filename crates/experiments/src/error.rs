@@ -22,7 +22,8 @@ pub enum LabError {
         /// The error and its remedy.
         message: String,
     },
-    /// Error of the strict reader: in the `[experiment]` part of a file, in readings, a suite or a script.
+    /// Error of the strict reader: in the `[experiment]` part of a file, in readings, a suite or a
+    /// script.
     File(FileError),
     /// The scenario part of a file is wrong.
     Scenario {

@@ -1,4 +1,5 @@
-//! Every protocol of the table on one link, with its properties in one table of the report, and every AQM under one load.
+//! Every protocol of the table on one link, with its properties in one table of the report, and
+//! every AQM under one load.
 
 use super::{Collection, file};
 

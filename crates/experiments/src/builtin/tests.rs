@@ -24,7 +24,8 @@ fn every_experiment_reads_and_plans() {
     }
 }
 
-/// The order of predicted costs is close to that of the events that runs take: sweeps start with some of the most expensive runs.
+/// The order of predicted costs is close to that of the events that runs take: sweeps start with
+/// some of the most expensive runs.
 #[test]
 fn predicted_costs_are_in_the_order_of_measured_ones() {
     let mut costs = Vec::new();
@@ -48,7 +49,8 @@ fn predicted_costs_are_in_the_order_of_measured_ones() {
     let hops = spearman(&predicted, &rank(&|c| c.1 as f64));
     let events = spearman(&predicted, &rank(&|c| c.2 as f64));
     // Measured: 0.78 and 0.67 here, 0.87 and 0.80 over whole runs of up to four cells of each
-    // experiment (quick). The prediction mainly lacks slow start over long paths and lost ACKs. Events differ more, since links with routers take more of them per packet-hop.
+    // experiment (quick). The prediction mainly lacks slow start over long paths and lost ACKs.
+    // Events differ more, since links with routers take more of them per packet-hop.
     assert!(hops > 0.7, "{hops}");
     assert!(events > 0.6, "{events}");
 }

@@ -1,4 +1,5 @@
-//! Upwind alone, competing with others, and without each of its mechanisms; these run only on request.
+//! Upwind alone, competing with others, and without each of its mechanisms; these run only on
+//! request.
 
 use super::{Collection, file};
 

@@ -66,7 +66,8 @@ impl PartialOrd for Job {
 }
 
 impl Ord for Job {
-    /// The greatest runs first: the earliest stage, and within it the most expensive job, since an expensive job at the end would leave the other cores idle.
+    /// The greatest runs first: the earliest stage, and within it the most expensive job, since an
+    /// expensive job at the end would leave the other cores idle.
     fn cmp(&self, other: &Self) -> Ordering {
         let stage = other.stage.cmp(&self.stage);
         stage

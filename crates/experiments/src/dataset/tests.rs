@@ -126,5 +126,5 @@ fn files_that_are_no_dataset_are_refused() {
     fs::create_dir_all(&foreign).unwrap();
     fs::write(foreign.join("part-00000.parquet"), "").unwrap();
     let message = refusal(Dataset::open(&dir.path().join("data"), &grid(), true));
-    assert!(message.contains("nothing says of which sweep"), "{message}");
+    assert!(message.contains("no description of their sweep"), "{message}");
 }
