@@ -42,7 +42,7 @@ pub(crate) fn kind_of<T, C>(metric: &Metric<T, C>) -> Kind {
     if metric.kind == Kind::Count { Kind::Unsigned } else { metric.kind }
 }
 
-/// Names of parts, without duplicates.
+/// Parts by name; of several with one name, the first.
 fn by_name<'a, T>(parts: impl Iterator<Item = (&'a str, T)>) -> HashMap<&'a str, T> {
     let mut found = HashMap::new();
     for (name, part) in parts {
