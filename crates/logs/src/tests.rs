@@ -493,7 +493,7 @@ fn what_is_no_log_is_refused_with_what_was_found_and_what_is_understood() {
     ] {
         let said = folder.refusal(text);
         assert!(said.contains(expected), "{expected}: {said}");
-        if said.starts_with("is no qlog") || said.contains("version") {
+        if said.starts_with("is not a qlog file") || said.contains("version") {
             assert!(said.contains(understood), "{said}");
         }
     }
