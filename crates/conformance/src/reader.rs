@@ -483,7 +483,9 @@ fn want(field: &Field<'_>, quantity: Quantity) -> Result<Want> {
 /// A quantity that is defined at every moment.
 fn state(field: &Field<'_>) -> Result<Quantity> {
     match field.one_of(&Quantity::ALL.map(|(quantity, word)| (word, quantity)))? {
-        Quantity::Time | Quantity::Data => Err(field.error("is not a state, so that it cannot be compared")),
+        Quantity::Time | Quantity::Data => {
+            Err(field.error("is not a state, so that it cannot be compared"))
+        }
         quantity => Ok(quantity),
     }
 }

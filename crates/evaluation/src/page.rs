@@ -161,11 +161,8 @@ fn asked(html: &mut String, claim: &ClaimAnswers, page: Option<&str>) {
         ),
         None => escape(&claim.claim),
     };
-    let _ = write!(
-        html,
-        "<tr><td>{title}<br><small>Met if: {}</small></td>",
-        escape(&claim.expected)
-    );
+    let _ =
+        write!(html, "<tr><td>{title}<br><small>Met if: {}</small></td>", escape(&claim.expected));
     for answer in &claim.answers {
         let _ = write!(html, "<td>{}</td>", cell(answer));
     }

@@ -130,8 +130,9 @@ impl Suite {
             return Err(LabError::Experiment { file: name.to_owned(), line: 0, message });
         }
         if let Some((key, field)) = file.entries().find(|(key, _)| *key != "suite") {
-            let message =
-                format!("`{key}` is not allowed next to [suite]: scenarios have files of their own");
+            let message = format!(
+                "`{key}` is not allowed next to [suite]: scenarios have files of their own"
+            );
             return Err(field.error(message).into());
         }
         let suite = FileKeys::read(&document.root(KEYS)?)?.suite;

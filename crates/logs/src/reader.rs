@@ -150,7 +150,9 @@ impl LogReader {
         let io = |error: io::Error| fail(format!("cannot read: {error}"));
         let file = File::open(path).map_err(io)?;
         if !file.metadata().map_err(io)?.is_file() {
-            return Err(fail("is not a regular file; logs are read twice, so that pipes do not work".into()));
+            return Err(fail(
+                "is not a regular file; logs are read twice, so that pipes do not work".into(),
+            ));
         }
         let mut scanner = Scanner::new(BufReader::with_capacity(BUFFER, file), 0);
         let survey = Survey::of(&mut scanner).map_err(|stop| match stop {
@@ -286,7 +288,9 @@ impl LogReader {
 
     fn cut_at(&mut self, at: u64, stop: &Stop) {
         let what = match stop {
-            Stop::Unexpected(byte) => format!("is read only up to byte {at}, which is {}", shown(*byte)),
+            Stop::Unexpected(byte) => {
+                format!("is read only up to byte {at}, which is {}", shown(*byte))
+            }
             _ => format!("is truncated at byte {at}, and read up to there"),
         };
         self.cut = Some(what);
@@ -355,7 +359,10 @@ impl LogReader {
         if let Some(group) = group
             && *self.group.get_or_insert_with(|| group.clone()) != group
         {
-            self.pass_over("with another group_id than the first, perhaps of another connection", at);
+            self.pass_over(
+                "with another group_id than the first, perhaps of another connection",
+                at,
+            );
             return None;
         }
         Some(LogEvent { time_ms, at, what })
@@ -650,7 +657,9 @@ fn version(header: &Value) -> Result<String, String> {
                 false => Err(format!("has the unsupported qlog version {version:?}; {UNDERSTOOD}")),
             }
         }
-        Some(other) => Err(format!("has the qlog version {other}, which is not a text; {UNDERSTOOD}")),
+        Some(other) => {
+            Err(format!("has the qlog version {other}, which is not a text; {UNDERSTOOD}"))
+        }
         None => {
             let names = header.as_object().into_iter().flat_map(serde_json::Map::keys);
             let names: Vec<&str> = names.map(String::as_str).take(5).collect();
@@ -683,8 +692,9 @@ impl TraceHeader {
         let configuration = trace.get("configuration").unwrap_or(&nothing);
         let mut time_format = match text_of(common, "time_format") {
             None => TimeFormat::SinceReference,
-            Some(word) => TimeFormat::of(&word)
-                .ok_or_else(|| format!("its times are {word:?}, which is not a time_format of qlog"))?,
+            Some(word) => TimeFormat::of(&word).ok_or_else(|| {
+                format!("its times are {word:?}, which is not a time_format of qlog")
+            })?,
         };
         let units = text_of(configuration, "time_units").or_else(|| text_of(common, "time_units"));
         let unit_ms = match units.as_deref() {

@@ -208,18 +208,16 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
 fn quotes(group: &Group<'_>, claim: &ClaimResult) -> String {
     let sections = group.sections.iter().filter(|s| s.id == claim.figure);
     let rows = sections.flat_map(|s| &s.found.reported);
-    let begins = |before: &str| !before.ends_with(|c: char| c.is_alphanumeric() || "_-:".contains(c));
+    let begins =
+        |before: &str| !before.ends_with(|c: char| c.is_alphanumeric() || "_-:".contains(c));
     let checked = |what: &str| {
         let mut texts = claim.checks.iter().map(|check| check.text.as_str());
         texts.any(|text| text.match_indices(what).any(|(at, _)| begins(&text[..at])))
     };
     let mut quotes: Vec<String> = Vec::new();
     for row in rows.filter(|row| checked(&row.what)) {
-        let quote = format!(
-            "<br><q>{}</q> <small>({})</small>",
-            escape(&row.words),
-            escape(&row.source)
-        );
+        let quote =
+            format!("<br><q>{}</q> <small>({})</small>", escape(&row.words), escape(&row.source));
         if !quotes.contains(&quote) {
             quotes.push(quote);
         }

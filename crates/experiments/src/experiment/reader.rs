@@ -818,8 +818,9 @@ fn contradictions(checks: &[Check], spots: &[Spot]) -> Result<()> {
                 _ => false,
             };
             if empty {
-                let message =
-                    format!("`{text}` and `{other_text}` contradict each other: no value meets both");
+                let message = format!(
+                    "`{text}` and `{other_text}` contradict each other: no value meets both"
+                );
                 return Err(spot.error(message));
             }
         }
