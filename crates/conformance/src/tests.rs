@@ -27,7 +27,7 @@ fn refused(text: &str, words: &[&str]) {
 }
 
 #[test]
-fn what_comes_with_the_program_is_as_its_texts_say() {
+fn the_experiments_of_the_program_match_their_texts() {
     for script in all().unwrap() {
         for protocol in &script.protocols {
             let report = script.run(protocol, &Stacks::none()).unwrap();
@@ -212,7 +212,7 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
 }
 
 #[test]
-fn what_a_script_cannot_be_about_is_refused() {
+fn unsupported_scripts_are_refused() {
     let text = script("", "at = \"1s\"\ncwnd = 4");
     let script = Script::parse("a.toml", &text).unwrap();
     let error = |protocol: &str| script.run(protocol, &Stacks::none()).unwrap_err().to_string();

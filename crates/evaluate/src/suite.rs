@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_tells_one_that_gives_way_from_one_that_does_not() {
+    fn a_suite_distinguishes_a_responsive_controller() {
         let aimd = queue(|| Aimd(15_000), "aimd");
         assert_eq!(aimd.answers, [("bufferbloat".to_owned(), Answer::Meets)], "{aimd:?}");
         assert_eq!((aimd.general_use, &*aimd.troubles), (Some(true), &[][..]));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_said() {
+    fn missing_names_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let ask = |name: &str, suite: &str, only: &str| {
             let builder = evaluate(|| Flood).named(name).only([only]);

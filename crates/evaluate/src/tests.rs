@@ -37,7 +37,7 @@ fn a_panic_is_told_with_its_message() {
 }
 
 #[test]
-fn windows_that_are_none_are_refused_and_told() {
+fn invalid_windows_are_refused_and_reported() {
     for value in [0, 1 << 63, u64::MAX] {
         let evaluation = of(move |calls| if calls < 50 { 15_000 } else { value });
         let refused = |trouble: &Trouble| matches!(trouble, Trouble::Refused { what: "window", value: v, .. } if *v == value);
@@ -54,7 +54,7 @@ fn a_flood_is_cut_short() {
 }
 
 #[test]
-fn what_is_kept_between_connections_is_found_out() {
+fn state_between_connections_is_detected() {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let evaluation = of(|_| 15_000 + 1500 * (CALLS.fetch_add(1, Ordering::Relaxed) / 500));
     let place = "high-loss".to_owned();
@@ -62,7 +62,7 @@ fn what_is_kept_between_connections_is_found_out() {
 }
 
 #[test]
-fn a_window_that_never_moves_is_no_trouble_and_no_good() {
+fn a_constant_window_has_no_trouble_but_fails() {
     let evaluation = of(|_| 150_000);
     assert_eq!(evaluation.troubles, []);
     // Two windows of a hundred packets, with a buffer of eight.
@@ -86,7 +86,7 @@ fn names_that_do_not_exist_are_refused() {
 
 /// Events of a controller, compared with arithmetic.
 #[test]
-fn what_it_hears_is_what_happened() {
+fn a_controller_gets_the_events_of_the_run() {
     #[derive(Default)]
     struct Ears {
         sent: u64,

@@ -232,7 +232,7 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
 }
 
 #[test]
-fn of_many_subjects_a_table_says_which_are_for_general_use() {
+fn a_table_shows_general_use_of_many_subjects() {
     let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
     let mut question = question(
@@ -254,7 +254,7 @@ fn of_many_subjects_a_table_says_which_are_for_general_use() {
 }
 
 #[test]
-fn who_is_known_takes_part_where_it_would_show_and_is_asked_for_nothing_else() {
+fn controllers_with_known_results_take_part_only_in_their_claims() {
     let inquiry = inquiry(&["vegas"]);
     let asked = |name: &str| -> Vec<&str> {
         let claims = inquiry.experiments.iter().flat_map(|e| &e.claims);

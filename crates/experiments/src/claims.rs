@@ -672,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_break_no_order_and_alone_are_none() {
+    fn ties_do_not_violate_an_order_and_do_not_make_one() {
         use Verdict::{Held, Inconclusive, NotHeld, Tie};
         assert_eq!(combine([Tie, Held, Tie]), Held);
         assert_eq!(combine([Tie, Tie]), Tie);

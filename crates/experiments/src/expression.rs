@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_keeps_none() {
+    fn a_missing_value_stays_missing() {
         assert!(value("min(0/0, 1)").is_nan());
         assert!(value("max(1, 0/0)").is_nan());
         assert!(value("mean(1, at_least(0/0, 1))").is_nan());
@@ -727,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_or_a_difference_that_is_asked_for_is_no_order() {
+    fn a_required_factor_or_difference_is_not_an_order() {
         for (text, order) in [
             ("a[x] > b[x]", true),
             ("a[x] >= b[x]", true),

@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_to_be_built_is_looked_at_here_and_there() {
+    fn large_grids_are_checked_in_samples() {
         // 2 x 3 x 10,000 cells of 1000 runs.
         let grid = grid(&with_seeds(10_000, ""));
         assert_eq!(grid.runs(), 60_000_000);

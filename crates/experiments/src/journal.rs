@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_begins_anew() {
+    fn a_removed_dataset_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let (mut first, _) = journal(&path, 7);

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_empty_is_told() {
+    fn truncated_and_empty_files_are_reported() {
         for text in ["", "  ", "{", "[1, 2", r#""abc"#, r#""abc\""#, r#"{"a": "#] {
             let stop = scanner(text).value(&mut Vec::new(), 100).unwrap_err();
             assert!(matches!(stop, Stop::Cut), "{text}: {stop:?}");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_passed_over_and_not_kept() {
+    fn long_values_are_skipped_and_not_stored() {
         let mut scanner = scanner(r#"["aaaaaaaaaaaaaaaaaaaaaaaa"] 7"#);
         let mut text = Vec::new();
         assert_eq!(scanner.value(&mut text, 10).unwrap(), Kept::TooLong);

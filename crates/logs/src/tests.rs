@@ -282,7 +282,7 @@ fn the_first_departure_is_named_with_its_values_and_what_was_before() {
 }
 
 #[test]
-fn differences_that_do_not_last_are_none() {
+fn short_differences_are_not_departures() {
     let folder = Folder::new();
     let window = |time: f64, bytes: u64| metrics(time, json!({ "congestion_window": bytes }));
     let rtt = metrics(0.0, json!({ "smoothed_rtt": 40.0 }));
@@ -334,7 +334,7 @@ fn rates_are_what_was_acknowledged_in_time() {
 }
 
 #[test]
-fn other_tools_write_other_things_and_what_is_unusable_is_passed_over() {
+fn variants_of_other_tools_are_read_and_unusable_events_are_skipped() {
     let folder = Folder::new();
     let records = [
         r#"{"qlog_version":"0.4","qlog_format":"JSON-SEQ","trace":{"common_fields":{"time_format":"relative","reference_time":0.0},"unknown":[1,{"a":null}]}}"#,
@@ -459,7 +459,7 @@ fn bytes_that_change_break_nothing() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_what_was_found_and_what_is_understood() {
+fn files_that_are_not_logs_are_refused_with_the_reason() {
     let folder = Folder::new();
     let understood = "supported are qlog 0.3 and 0.4";
     for (text, expected) in [
@@ -645,7 +645,7 @@ fn quinns_logs_are_read_with_their_lengths_groups_and_seconds() {
 }
 
 #[test]
-fn whoever_says_stop_is_heard() {
+fn a_comparison_can_be_cancelled() {
     let folder = Folder::new();
     let log = simulated(&folder, "newreno", Format::Current);
     let stopped = super::compare([&log, &log], &CompareOptions::default(), &AtomicBool::new(true));

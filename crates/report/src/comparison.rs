@@ -131,7 +131,7 @@ fn skipped(html: &mut String, comparison: &Comparison) {
     if all.is_empty() {
         return;
     }
-    html.push_str("<h3>What is missing</h3>\n<ul>\n");
+    html.push_str("<h3>Missing programs and runs</h3>\n<ul>\n");
     for (what, why) in all {
         let _ = writeln!(html, "<li>{}: {}</li>", escape(&what), escape(&why));
     }

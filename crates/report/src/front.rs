@@ -56,6 +56,10 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
         for verdict in Verdict::ALL {
             counter(html, count(verdict), &verdict.to_string(), class(verdict));
         }
+        let open = claims().count() - judged().count();
+        if open > 0 {
+            counter(html, open, "still to come", "open");
+        }
         html.push_str("</ul>\n");
         let some = judged().filter(|c| c.held() > 0).count();
         let readings: usize = judged().map(|c| c.of()).sum();

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_brought_stands_behind_the_papers() {
+    fn the_users_experiments_follow_the_papers() {
         let papers = builtin::PAPERS.into_iter().map(|c| place(Some(c)));
         let others = [builtin::MATRIX, builtin::FIELD].map(|c| place(Some(c)));
         let places: Vec<usize> = papers.chain([place(None)]).chain(others).collect();

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_a_share_of_what_the_link_lets_through() {
+    fn goodput_is_a_share_of_the_deliverable_rate() {
         let text = windward_experiments::testing::TEXT
             .replace("queue = \"50p\"", "queue = \"50p\", loss = 0.2");
         let experiment = Experiment::parse("f.toml", &text).unwrap();

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_protocol_has_no_protocols_colour() {
+    fn other_series_have_no_protocols_colour() {
         for all in 1..=12 {
             for n in 0..all {
                 assert!(!COLORS.contains(&style(n, all).color), "{n} of {all}");

@@ -51,7 +51,7 @@ fn rows_that_come_in_any_order_twice_and_in_parts_are_the_sweep() {
 }
 
 #[test]
-fn whatever_was_added_outlives_the_process() {
+fn added_rows_outlive_the_process() {
     let dir = tempfile::tempdir().unwrap();
     let grid = grid();
     let mut dataset = Dataset::open(dir.path(), &grid, false).unwrap();
@@ -113,7 +113,7 @@ fn a_dataset_of_something_else_is_refused() {
 }
 
 #[test]
-fn files_that_are_no_dataset_are_refused() {
+fn files_that_are_not_a_dataset_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let missing = Dataset::read(&dir.path().join("none")).unwrap_err().to_string();
     assert!(missing.contains("cannot read"), "{missing}");

@@ -18,7 +18,7 @@ fn refused(key: &str, value: &str) -> String {
 }
 
 #[test]
-fn what_is_set_goes_over_the_lengths() {
+fn settings_override_the_lengths() {
     let (plain, changed) = (planned(&[]), planned(&[("duration", "4s"), ("warmup", "1s")]));
     let lengths = |plan: &crate::Plan| {
         let scenario = &plan.scenarios[5];

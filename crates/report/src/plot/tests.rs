@@ -130,7 +130,7 @@ fn samples_and_theory_are_drawn() {
 }
 
 #[test]
-fn charts_of_what_is_not_recorded_are_errors() {
+fn charts_without_recorded_data_are_errors() {
     let error = |from: &str, to: &str| {
         traced_experiment(from, to).plan(&Effort::Quick).unwrap_err().to_string()
     };

@@ -69,7 +69,7 @@ fn the_guide_lists_the_keys_of_parts() {
 }
 
 #[test]
-fn every_page_has_a_heart_and_a_protocol() {
+fn every_page_has_a_protocol_and_all_sections() {
     let mut expected = BTreeSet::from(["README.md".to_owned()]);
     let mut empty = Vec::new();
     for protocol in PROTOCOLS {

@@ -136,7 +136,7 @@ fn a_number_of_runs_that_is_fixed_has_one_look_at_95_percent() {
 }
 
 #[test]
-fn a_reading_that_an_axis_overrides_is_none() {
+fn a_reading_that_an_axis_overrides_does_not_count() {
     let text = TEXT.replace("CENTRE", "0").replace(
         "key = \"dumbbell.bottleneck.rate\"",
         "key = [\"dumbbell.bottleneck.rate\"]\nlabels = [\"1 Mbit\", \"2 Mbit\"]",
@@ -312,7 +312,7 @@ fn a_journal_of_something_else_is_not_resumed() {
 }
 
 #[test]
-fn who_begins_anew_loses_nothing() {
+fn beginning_anew_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let attempt = |experiment: &Experiment, resume: bool, runs: usize| {
         let cancel = AtomicBool::new(false);

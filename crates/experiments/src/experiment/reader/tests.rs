@@ -204,7 +204,7 @@ fn labels_that_a_spreadsheet_or_a_terminal_would_obey_are_refused() {
 }
 
 #[test]
-fn a_plain_scenario_is_no_experiment() {
+fn a_plain_scenario_is_not_an_experiment() {
     let error = parse("").unwrap_err().to_string();
     assert_eq!(
         error,
