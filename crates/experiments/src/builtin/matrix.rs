@@ -5,7 +5,7 @@ use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "matrix",
-    title: "Every protocol and every queue on one link: the experiments",
+    title: "Every protocol and every AQM on one link: the experiments",
     authors: "",
     published: "",
     files: &[

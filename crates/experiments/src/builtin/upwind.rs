@@ -5,7 +5,7 @@ use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "upwind",
-    title: "Upwind, and what its mechanisms buy",
+    title: "Upwind and the ablation of its mechanisms",
     authors: "",
     published: "",
     files: &[
