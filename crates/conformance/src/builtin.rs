@@ -66,7 +66,7 @@ pub(super) const FILES: &[(&str, &str)] = scripts![
     "bbr/bbr1",
 ];
 
-/// All of them, in the order of the documentation.
+/// All scripts, in the order of the documentation.
 ///
 /// # Errors
 /// None, as long as the tests pass.
@@ -74,10 +74,10 @@ pub fn all() -> Result<Vec<Script>, FileError> {
     FILES.iter().map(|(name, text)| Script::parse(name, text)).collect()
 }
 
-/// Those that a name stands for: one script (`rfc9438/w-cubic`), or all of a text (`rfc9438`).
+/// The scripts with a name: one script (`rfc9438/w-cubic`), or all of a source (`rfc9438`).
 ///
 /// # Errors
-/// If there is nothing of that name, with the nearest one.
+/// If there is no such script; the error suggests the nearest name.
 pub fn select(name: &str) -> Result<Vec<Script>, FileError> {
     let folder = |file: &'static str| file.split('/').next().unwrap_or(file);
     let is_meant = |file: &&(&'static str, &str)| file.0 == name || folder(file.0) == name;

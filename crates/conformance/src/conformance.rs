@@ -2,18 +2,18 @@
 
 use super::{Compliance, Script, ScriptReport, label};
 
-/// A document with a row per script, and all departures from the texts below:
-/// `docs/conformance.md`. `reports` are those of each script, in order; `foreign` the stacks that
-/// have columns of their own.
+/// A document with a row per script, and all departures from the RFCs below the table:
+/// `docs/conformance.md`. `reports` has the reports of each script, in order; `foreign` the stacks
+/// with their own columns.
 pub fn conformance(reports: &[(&Script, Vec<ScriptReport>)], foreign: &[&str]) -> String {
     let mut text = String::from(
         "# Conformance\n\n\
          <!-- Written by `windward script --markdown`. -->\n\n\
-         What senders do on [scripts of one path](scripts.md), held against the texts. A number is that of the\n\
-         expectations that are met, of all; the others are below the table, each with the reason. A dash: the\n\
-         script asks nothing of it.\n\n",
+         Senders on [scripts of one path](scripts.md), compared with the RFCs. `2/3` means that two of three\n\
+         expectations are met. The others are below the table, each with the reason. A dash means that the\n\
+         script does not apply.\n\n",
     );
-    text += "| script | what it holds senders to | rows and compositions |";
+    text += "| script | requirement | rows and compositions |";
     foreign.iter().for_each(|name| text += &format!(" {name} |"));
     text += "\n| --- | --- | --- |";
     foreign.iter().for_each(|_| text += " --- |");

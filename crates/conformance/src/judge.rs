@@ -1,4 +1,4 @@
-//! Holds what is expected against the record of a run.
+//! Compares the expectations of a script with the record of a run.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use super::{Anchor, Compared, Expectation, Moment, Quantity, Script, Want, label
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compliance {
-    /// As the text has it.
+    /// As the text requires.
     Met,
-    /// Not as the text has it.
+    /// Not as the text requires.
     NotMet,
-    /// Not as the text has it, as the script says of this protocol.
+    /// Not as the text requires, which the script notes for this protocol.
     Departs,
-    /// As the text has it, although the script says that this protocol departs from it: the script
-    /// is wrong.
+    /// As the text requires, although the script notes a departure of this protocol: the script is
+    /// wrong.
     DepartsNoMore,
-    /// The endpoint has no such quantity, or does not tell.
+    /// The endpoint has no such quantity, or does not report it.
     NotTold,
 }
 
@@ -32,8 +32,8 @@ impl Compliance {
             Compliance::Met => "met",
             Compliance::NotMet => "not met",
             Compliance::Departs => "departs, as noted",
-            Compliance::DepartsNoMore => "met, against the note",
-            Compliance::NotTold => "not told",
+            Compliance::DepartsNoMore => "met, contrary to the note",
+            Compliance::NotTold => "not reported",
         }
     }
 
@@ -49,28 +49,28 @@ impl fmt::Display for Compliance {
     }
 }
 
-/// One expectation and what was seen.
+/// One expectation with the observed value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// The line of the script.
     pub line: usize,
-    /// The section that asks for it.
+    /// Its section of the text.
     pub source: String,
     /// Sentence of the text.
     pub says: String,
-    /// The moment, as the script has it.
+    /// The moment, as written in the script.
     pub at: String,
-    /// Quantity, as the script has it.
+    /// Quantity, as written in the script.
     pub quantity: &'static str,
     /// Expected value, in words.
     pub expected: String,
     /// Observed value, in words.
     pub seen: String,
-    /// When that was, seconds; `None` if the moment never came.
+    /// Time of the moment, seconds; `None` if it never came.
     pub seen_at_s: Option<f64>,
-    /// Whether that is as expected.
+    /// Whether the observed value is as expected.
     pub verdict: Compliance,
-    /// Why the protocol departs, where the script knows.
+    /// Reason for a departure, if the script gives one.
     pub reason: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct ScriptReport {
     pub script: String,
     /// Its title.
     pub title: String,
-    /// The protocol, as it was asked for.
+    /// The protocol, as requested.
     pub protocol: String,
     /// One per quantity of each expectation, in the order of the file.
     pub findings: Vec<Finding>,
@@ -93,7 +93,7 @@ impl ScriptReport {
         !self.findings.iter().any(|finding| finding.verdict.is_failure())
     }
 
-    /// How many findings are so.
+    /// Number of findings with that result.
     pub fn count(&self, verdict: Compliance) -> usize {
         self.findings.iter().filter(|finding| finding.verdict == verdict).count()
     }
@@ -129,7 +129,7 @@ fn finding(
     let seen_at_s = found.as_ref().ok().map(|found| found.when.as_secs_f64());
     let looked = found.and_then(|found| look(record, quantity, want, &found, end));
     let (met, seen) = match looked {
-        Ok(None) => (None, "not told".to_owned()),
+        Ok(None) => (None, "not reported".to_owned()),
         Ok(Some(seen)) => {
             let met = (want.least..=want.most).contains(&seen);
             (Some(met), want.compared(quantity, seen))
@@ -157,14 +157,14 @@ fn finding(
     }
 }
 
-/// A moment of a run that came.
+/// A moment that came during the run.
 struct Found<'a> {
     when: Time,
     state: &'a State,
     data: u64,
 }
 
-/// The state at a moment, or what to say if it never came.
+/// The state at a moment, or a message if it never came.
 fn at<'a>(record: &'a PathRecord, moment: &Moment, end: Duration) -> Result<Found<'a>, String> {
     let (instant, index, data) = match moment.anchor {
         Anchor::Instant(at) => (at + moment.plus, None, 0),
@@ -174,7 +174,7 @@ fn at<'a>(record: &'a PathRecord, moment: &Moment, end: Duration) -> Result<Foun
             let Some(happened) = happened else {
                 let word = event.word();
                 let seen = events.len();
-                return Err(format!("no {word} {number} in {end}, but {seen}"));
+                return Err(format!("only {seen} of the event {word} in {end}, not {number}"));
             };
             let exact = moment.plus.is_zero().then_some(happened.state);
             (happened.at + moment.plus, exact, happened.data)
@@ -193,7 +193,7 @@ fn at<'a>(record: &'a PathRecord, moment: &Moment, end: Duration) -> Result<Foun
         (true, Some(index)) => index,
         (true, None) => states.partition_point(|state| state.at < instant),
     };
-    // The first state is that before anything happened.
+    // The first state is that before all events.
     let state = states[..count.min(states.len())].last().or(states.first());
     let state = state.ok_or_else(|| "nothing happened".to_owned())?;
     Ok(Found { when: instant, state, data })
@@ -230,7 +230,7 @@ fn value(quantity: Quantity, found: &Found<'_>) -> Option<f64> {
         Quantity::PacingRate => pacing_rate?,
         Quantity::Srtt => srtt.as_secs_f64(),
         Quantity::Time => found.when.as_secs_f64(),
-        // What a stack's packet carries is not told.
+        // The data in a stack's packet is not reported.
         Quantity::Data => Some(found.data as f64).filter(|data| *data > 0.0)?,
         Quantity::Packets => packets as f64,
         Quantity::Reductions => reductions as f64,
@@ -248,7 +248,7 @@ impl Want {
         } else if most == f64::INFINITY && least < most {
             format!("at least {}", self.number(quantity, least))
         } else {
-            // Rounding alone is no interval.
+            // An interval that is due to rounding shows as one number.
             let (low, high) = (self.number(quantity, least), self.number(quantity, most));
             if low == high { low } else { format!("{low} to {high}") }
         };

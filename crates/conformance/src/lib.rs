@@ -1,14 +1,16 @@
-//! Scripts of one path, in the spirit of packetdrill: what becomes of which packet, and what the
-//! sender must do then, by the text of an RFC.
+//! Conformance scripts of one path, similar to packetdrill: the fate of packets, and the behaviour
+//! of the sender that an RFC requires.
 //!
-//! A [`Script`] is a TOML file (docs/scripts.md): a path, what is lost, marked or delayed on it,
-//! what the application offers, and expectations, each with the section that asks for it.
-//! [`Script::run`] lets one connection cross the path in virtual time, writes down its state after
-//! everything that happens (`path`), and then holds every expectation against that record
-//! (`judge`).
+//! A [`Script`] is a TOML file (docs/scripts.md) with a path, rules for lost, marked and delayed
+//! packets, the data of the application, and expectations, each with the section of its source.
+//! [`Script::run`] runs one connection over the path in virtual time, records its state after every
+//! event (`path`), and then compares every expectation with that record (`judge`).
 //!
-//! Nothing here is random, and no link of the simulator is in between: what is expected follows
+//! Nothing here is random, and no link of the simulator is involved: the expected values follow
 //! from the text by arithmetic that fits into a comment.
+//!
+//! The modules, in the order of reading: `reader` reads scripts, `builtin` has those that come with
+//! the program, `path` runs one, `judge` compares, and `conformance` writes the results of all.
 
 use std::path::Path;
 
@@ -28,21 +30,21 @@ pub use builtin::{all, select};
 pub use conformance::conformance;
 pub use judge::{Compliance, Finding, ScriptReport};
 
-/// A script: a path, what happens on it, and what is expected.
+/// A script: a path, the events on it, and expectations.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// The file, as the user named it; of one that comes with the program its path below
-    /// `experiments/scripts/`, without the ending.
+    /// The file, as the user named it. For a script that comes with the program, its path below
+    /// `experiments/scripts/` without the extension.
     pub name: String,
     /// Title, one line.
     pub title: String,
-    /// The text that it holds senders to: `RFC 5681`.
+    /// Its source: `RFC 5681`.
     pub source: String,
     /// Further explanation; may be empty.
     pub about: String,
-    /// The protocols of which it is expected, as scenario files name them; never empty.
+    /// The protocols that it applies to, as scenario files name them; never empty.
     pub protocols: Vec<String>,
-    /// Stacks of which it is expected too, where the program has them.
+    /// Stacks that it applies to as well, if the program includes them.
     pub foreign: Vec<String>,
     duration: Duration,
     route: Route,
@@ -54,18 +56,18 @@ pub struct Script {
     expectations: Vec<Expectation>,
 }
 
-/// Where packets go along.
+/// The path of packets.
 #[derive(Debug, Clone, Copy)]
 struct Route {
-    /// From sender to receiver and back, without queues; half of it each way.
+    /// Round-trip time without queues; half of it each way.
     rtt: Duration,
     /// Rate of data packets; `None` sends any number of them at once.
     rate: Option<Rate>,
-    /// How many packets may wait behind the one in transmission.
+    /// Queue limit: packets behind the one in transmission.
     queue: Option<u64>,
 }
 
-/// The application has so many packets more from an instant on.
+/// Additional data of the application from an instant on.
 #[derive(Debug, Clone, Copy)]
 struct Offer {
     at: Time,
@@ -80,23 +82,23 @@ struct Rule {
     fate: Fate,
 }
 
-/// Which packets a rule concerns: all that meet every condition.
+/// Packets that a rule applies to: those that meet every condition.
 #[derive(Debug, Clone)]
 struct Which {
-    /// The place in the order in which they are sent, from one.
+    /// Numbers in the order of sending, from one.
     packet: Option<Numbers>,
-    /// The data that they carry, from one, and of which transmission of it, from one.
+    /// The data that they carry, from one, and the number of its transmission, from one.
     data: Option<Numbers>,
     transmission: Option<Numbers>,
     /// Sent from the first instant on and before the second.
     from: Time,
     until: Time,
-    /// Of those every so many-th, from one, and of these so many at most.
+    /// Every n-th of those, from one, and the maximum number of these.
     every: u64,
     first: u64,
 }
 
-/// Numbers from one, as single ones and as ranges with both ends.
+/// Numbers from one, as single numbers and inclusive ranges.
 #[derive(Debug, Clone, Default)]
 struct Numbers(Vec<(u64, u64)>);
 
@@ -109,13 +111,13 @@ impl Numbers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Lost,
-    /// Congestion experienced, where the packet can say so.
+    /// Congestion experienced, if the packet is ECN-capable.
     Marked,
-    /// Later than the path alone would have it, so that others may overtake it.
+    /// An additional delay, with which later packets may overtake it.
     Delayed(Duration),
 }
 
-/// One thing that is expected.
+/// One expectation.
 #[derive(Debug, Clone)]
 struct Expectation {
     line: usize,
@@ -124,7 +126,7 @@ struct Expectation {
     at: Moment,
     /// Requirements of the text for the state at that moment, by quantity; never empty.
     wants: Vec<(Quantity, Want)>,
-    /// Protocols that are known to depart from the text, each with the reason.
+    /// Protocols with a known departure from the text, each with the reason.
     departs: Vec<(String, String)>,
 }
 
@@ -132,7 +134,7 @@ struct Expectation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Moment {
     text: String,
-    /// Just before it, and not after all that it led to.
+    /// True for the state just before it, false for the state after all its consequences.
     before: bool,
     anchor: Anchor,
     plus: Duration,
@@ -141,7 +143,7 @@ struct Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Anchor {
     Instant(Time),
-    /// The n-th of its kind, from one.
+    /// The n-th event of its kind, from one.
     Event(Event, u64),
 }
 
@@ -150,11 +152,11 @@ enum Anchor {
 enum Event {
     /// A data packet leaves.
     Packet,
-    /// A data packet leaves whose data had left before.
+    /// A retransmission leaves.
     Retransmission,
     /// An acknowledgment reaches the sender.
     Ack,
-    /// One that reports a congestion mark does.
+    /// An acknowledgment with a congestion mark reaches the sender.
     Echo,
     /// The timer of recovery expires: a retransmission timeout, or a probe timeout.
     Timeout,
@@ -191,16 +193,16 @@ enum Quantity {
     PacingRate,
     /// Seconds.
     Srtt,
-    /// When it is, seconds.
+    /// Time of the moment, seconds.
     Time,
-    /// The data, from one, that the packet of the moment carries.
+    /// Number of the data, from one, in the packet of the moment.
     Data,
     /// Counts since the start.
     Packets,
     Reductions,
     Retransmissions,
     Timeouts,
-    /// Packets of data that are acknowledged, all before them included.
+    /// Packets of data that are cumulatively acknowledged.
     Acked,
 }
 
@@ -229,7 +231,7 @@ impl Quantity {
     }
 }
 
-/// Requirement for a quantity: bounds of itself, or of how it compares with another moment.
+/// Requirement for a quantity: bounds of its value, or of its relation to another moment.
 #[derive(Debug, Clone)]
 struct Want {
     least: f64,
@@ -241,11 +243,11 @@ struct Want {
 #[derive(Debug, Clone)]
 enum Compared {
     Itself,
-    /// Its difference to what it was then.
+    /// Its difference from its value at that moment.
     Beyond(Moment),
-    /// Its ratio to what it was then.
+    /// Its ratio to its value at that moment.
     Over(Moment),
-    /// Its ratio to another quantity, then.
+    /// Its ratio to another quantity at that moment.
     OverOther(Quantity, Moment),
 }
 
@@ -258,7 +260,7 @@ impl Script {
     /// Reads a script; `name` is its name in errors.
     ///
     /// # Errors
-    /// Anything unknown, missing or impossible, with its line.
+    /// If anything is unknown, missing or impossible, with its line.
     pub fn parse(name: &str, text: &str) -> Result<Script, FileError> {
         reader::parse(name, text)
     }
@@ -271,13 +273,12 @@ impl Script {
         Self::parse(&ScenarioFile::name(path), &ScenarioFile::text(path)?)
     }
 
-    /// Runs it with a protocol, as the `protocol` of scenario files names one (a row, one of
-    /// `stacks`, or a table of parts written as TOML), and says of each expectation whether it is
-    /// met.
+    /// Runs it with a protocol, named as `protocol` in scenario files (a row, one of `stacks`, or a
+    /// table of parts written as TOML). Reports for each expectation whether it is met.
     ///
     /// # Errors
-    /// If there is no such protocol, if it needs routers, if the script asks for what a stack does
-    /// not take, or if the run sends more than a script can be about.
+    /// If there is no such protocol, if it needs routers, if the script has settings that a stack
+    /// does not support, or if the run has too many events.
     pub fn run(&self, protocol: &str, stacks: &Stacks) -> Result<ScriptReport, FileError> {
         let ends = path::Ends::new(self, protocol, stacks)?;
         let record = path::walk(self, ends)?;
@@ -294,7 +295,7 @@ impl Script {
     }
 }
 
-/// Short name of a protocol: of a table of parts its `name`.
+/// Short name of a protocol: the `name` of a table of parts.
 fn label(protocol: &str) -> &str {
     let name = protocol.split_once("name = \"").and_then(|(_, rest)| rest.split_once('"'));
     name.map_or(protocol, |(name, _)| name)

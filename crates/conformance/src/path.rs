@@ -1,10 +1,11 @@
-//! One connection over one path, in virtual time, and the record of what it did.
+//! One connection over one path, in virtual time, and the record of its run.
 //!
-//! At one instant packets and acknowledgments arrive first, in the order in which they left; then
-//! the application offers, then timers expire.
+//! At one instant, packets and acknowledgments arrive first, in the order of departure; then the
+//! application offers data, then timers expire.
 //!
-//! A connection of a stack shakes hands first. Its script begins when its first full packet leaves,
-//! and is about full packets alone: smaller ones, which carry no data to speak of, meet no rule.
+//! A connection of a stack begins with a handshake. Its script begins when its first full packet
+//! leaves, and considers full packets only: no rule applies to smaller ones, which carry hardly any
+//! data.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -21,10 +22,10 @@ use windward_sim::strict_toml::FileError;
 
 use super::{Event, Fate, Route, Rule, Script};
 
-/// So many things happen in a script at most: it is about single packets.
+/// Maximum number of events in a script, which considers single packets.
 const MOST_EVENTS: usize = 300_000;
 
-/// Where the sender stands after something happened.
+/// State of the sender after an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State {
     pub(super) at: Time,
@@ -35,13 +36,13 @@ pub(super) struct State {
     pub(super) pacing_rate: Option<f64>,
     pub(super) srtt: Duration,
     pub(super) packets: u64,
-    /// How often cwnd became smaller.
+    /// Number of reductions of cwnd.
     pub(super) reductions: u64,
-    /// `None` where the endpoint does not tell.
+    /// `None` if the endpoint does not report it.
     pub(super) ours: Option<Ours>,
 }
 
-/// Further state that our own senders show.
+/// Further state of Windward's own senders.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ours {
     pub(super) retransmissions: u64,
@@ -49,17 +50,18 @@ pub(super) struct Ours {
     pub(super) acked: u64,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Happened {
     pub(super) at: Time,
-    /// The place of the state after it in [`PathRecord::states`]; the one before it is that before.
+    /// Index of the state after it in [`PathRecord::states`]; the previous one is the state before
+    /// it.
     pub(super) state: usize,
-    /// The data of a packet, from one.
+    /// Number of the data in the packet, from one.
     pub(super) data: u64,
 }
 
-/// All that a run was.
+/// Record of a run.
 #[derive(Debug, Default)]
 pub(super) struct PathRecord {
     pub(super) states: Vec<State>,
@@ -83,11 +85,10 @@ impl Ends {
     pub(super) fn new(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Self, FileError> {
         match resolve(script, protocol, stacks)? {
             Traffic::Transport { protocol, config, .. } => {
-                // A router that only marks is what the script is for; others take part in the
-                // protocol.
+                // A script replaces routers that only mark; others take part in the protocol.
                 if !matches!(protocol.router, RouterKind::Any | RouterKind::EcnThreshold) {
                     let message = format!(
-                        "`{}` needs {} routers, and the path of a script has none: \
+                        "`{}` needs {} routers, which the path of a script does not have: \
                          `windward run` has",
                         protocol.name,
                         protocol.router.name(),
@@ -102,8 +103,8 @@ impl Ends {
             Traffic::Stack { stack, config, .. } => {
                 let [only] = script.offers[..] else {
                     let message = format!(
-                        "`{protocol}` is told at once what its application has, and the script \
-                         offers more later"
+                        "`{protocol}` needs all data of its application at the start, but the \
+                         script offers more later"
                     );
                     return Err(script.error(0, message));
                 };
@@ -113,7 +114,7 @@ impl Ends {
                 Ok(Ends::Stack { connection: stack.connect(&setup), config: *config })
             }
             Traffic::Datagrams { .. } => {
-                let message = format!("`{protocol}` sends datagrams, and nothing answers those");
+                let message = format!("`{protocol}` sends datagrams, which are not acknowledged");
                 Err(script.error(0, message))
             }
         }
@@ -126,8 +127,8 @@ enum Travelling {
     Theirs { to: End, payload: Vec<u8>, ecn: Codepoint },
 }
 
-/// The smallest scenario, whose one flow has the protocol and the endpoints of the script: scenario
-/// files know how these are written and what goes together.
+/// A minimal scenario, whose single flow has the protocol and the endpoints of the script. Its
+/// reader knows their syntax and valid combinations.
 const SCENARIO: &str = r#"
 duration = "1s"
 [dumbbell]
@@ -154,7 +155,7 @@ fn resolve(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Traffic, 
     Ok(flow.kind.traffic.clone())
 }
 
-/// Lets the connection cross the path until the script ends.
+/// Runs the connection until the script ends.
 pub(super) fn walk(script: &Script, ends: Ends) -> Result<PathRecord, FileError> {
     let is_own = matches!(ends, Ends::Own { .. });
     let mut walk = Walk {
@@ -178,21 +179,21 @@ pub(super) fn walk(script: &Script, ends: Ends) -> Result<PathRecord, FileError>
     Ok(walk.record)
 }
 
-/// The way of data: a wire that may take its time, and what waits for it.
+/// The data direction of the path: a link with an optional rate, and its queue.
 struct Wire {
     route: Route,
-    /// When what waits or is being sent will have left, in order.
+    /// Departure times of the queued and the transmitted packets, in order.
     busy: VecDeque<Time>,
 }
 
 impl Wire {
-    /// When a packet that comes now has left; `None` if the queue is full.
+    /// Departure time of a packet that arrives now; `None` if the queue is full.
     fn leaves(&mut self, now: Time, size: u32) -> Option<Time> {
         let Some(rate) = self.route.rate else { return Some(now) };
         while self.busy.front().is_some_and(|end| *end <= now) {
             self.busy.pop_front();
         }
-        // The first is on the wire, the others wait.
+        // The first is in transmission, the others wait.
         let waiting = (self.busy.len() as u64).saturating_sub(1);
         if !self.busy.is_empty() && self.route.queue.is_some_and(|queue| waiting >= queue) {
             return None;
@@ -203,27 +204,27 @@ impl Wire {
     }
 }
 
-/// A handshake takes no longer.
+/// Maximum duration of a handshake.
 const LONGEST_HANDSHAKE: Duration = Duration::from_secs(60);
 
 struct Walk<'a> {
     script: &'a Script,
     ends: Ends,
     now: Time,
-    /// When the script began; `None` before that.
+    /// Begin of the script; `None` before that.
     origin: Option<Time>,
-    /// Packets on their way, by arrival and the order in which they left.
+    /// Packets in flight, by arrival and order of departure.
     due: BTreeMap<(Time, u64), Travelling>,
     entered: u64,
     offered: usize,
     wire: Wire,
     sent: u64,
     acks: u64,
-    /// Everything that happened.
+    /// All events and states.
     steps: usize,
-    /// How often data was sent that was sent again.
+    /// Numbers of transmissions of retransmitted data.
     transmissions: HashMap<u64, u64>,
-    /// How many packets met the conditions of each rule, of data and of acknowledgments.
+    /// Number of packets that met the conditions of each rule, for data and for acknowledgments.
     met: [Vec<u64>; 2],
     reductions: u64,
     record: PathRecord,
@@ -266,7 +267,7 @@ impl Walk<'_> {
             self.steps += 1;
             if self.steps.max(self.record.states.len()) >= MOST_EVENTS {
                 let message = format!(
-                    "more than {MOST_EVENTS} things happen within {}: give the path a `rate` and \
+                    "more than {MOST_EVENTS} events within {}: give the path a `rate` and \
                      a `queue`, the endpoint an `rwnd`, or shorten the `duration`",
                     self.at().since(Time::ZERO)
                 );
@@ -357,7 +358,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Lets our sender send all it may, and writes down where it then stands.
+    /// Lets our sender send all it may, and records its state.
     fn transmit(&mut self) {
         let mut packet = Packet::default();
         loop {
@@ -370,10 +371,10 @@ impl Walk<'_> {
         self.look();
     }
 
-    /// The same of an end of a stack's connection.
+    /// The same for an end of a stack's connection.
     fn transmit_theirs(&mut self, end: End) {
         let mut payload = Vec::new();
-        // One that never has enough ends as the script does that does too much.
+        // An endless sender ends the run by the maximum number of events.
         while self.steps < MOST_EVENTS {
             let Ends::Stack { connection, config } = &mut self.ends else { return };
             let Some(ecn) = connection.poll_transmit(self.now, end, &mut payload) else { break };
@@ -447,7 +448,7 @@ impl Walk<'_> {
         let numbers = [self.sent, data, transmission];
         let fates = fates(&self.script.data, &mut self.met[0], self.now, numbers);
         let mut packet = packet.clone();
-        // What the script loses does not get as far as the queue.
+        // Packets that the script loses do not reach the queue.
         let left = match fates.lost {
             true => None,
             false => self.wire.leaves(self.now, packet.size),
@@ -470,7 +471,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Something sets out, at the end of its transmission.
+    /// A packet departs, at the end of its transmission.
     fn enter(&mut self, at: Time, what: Travelling) {
         let there = Duration::from_ps(self.script.route.rtt.as_ps() / 2);
         let back = Duration::from_ps(self.script.route.rtt.as_ps() - there.as_ps());
@@ -531,7 +532,7 @@ impl Walk<'_> {
     }
 }
 
-/// Fate of one packet by all rules that concern it.
+/// Fate of one packet by all rules that apply to it.
 #[derive(Default)]
 struct Fates {
     lost: bool,

@@ -1,4 +1,4 @@
-//! Reads scripts, strictly.
+//! Strict reader of scripts.
 
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -18,13 +18,13 @@ use super::{
     Script, Want, Which,
 };
 
-/// The longest script, by its own clock.
+/// Maximum duration of a script.
 const LONGEST: Duration = Duration::from_secs(86_400);
-/// The tolerance of a number without one, as a share of it: rounding.
+/// Default tolerance of a number, as a share of it, for rounding.
 const ROUNDING: f64 = 1e-6;
-/// Repetitions of one offer of the application.
+/// Maximum number of repetitions of one offer of the application.
 const MOST_OFFERS: u32 = 10_000;
-/// The largest count.
+/// Maximum of a count.
 const MOST: u32 = 1_000_000;
 
 /// The declarations of all keys.
@@ -35,12 +35,12 @@ keys! {
     struct ScriptKeys<'a> in "script" {
         title: String = readers::string(), needed "title = \"Slow start\"", "what it tests";
         source: String = readers::string(), needed "source = \"RFC 5681\"",
-            "the text that it follows";
+            "the source";
         about: String = readers::string(), empty, "more words";
         protocols: Vec<Field<'a>> = readers::one_or_more(any_value()), empty,
-            "the protocols that it is for, by name or as tables of parts";
+            "the protocols that it applies to, by name or as tables of parts";
         foreign: Vec<At<String>> = readers::texts(), empty,
-            "protocols that it is not for, with which it runs all the same";
+            "protocols that it does not apply to but runs with";
         duration: Duration = readers::positive(LONGEST), needed "duration = \"1s\"",
             "its length, up to 24h";
         path: Section<'a> = readers::table(&[PathKeys::KEYS]), needed "path = { rtt = \"100ms\" }",
@@ -55,7 +55,7 @@ keys! {
         acks: Vec<Section<'a>> = readers::tables(&[AckKeys::KEYS, RuleKeys::KEYS], unnamed), empty,
             "rules for acknowledgments";
         expect: Vec<Section<'a>> = readers::tables(EXPECTATION, unnamed), empty,
-            "what the text asks for";
+            "requirements of the source";
     }
 }
 
@@ -82,18 +82,18 @@ keys! {
     /// Keys of `path`.
     struct PathKeys<'a> in "path" {
         rtt: Duration = readers::positive(LONGEST), needed "rtt = \"100ms\"",
-            "from sender to receiver and back, without queues";
+            "round-trip time without queues";
         rate: Option<Rate> = readers::rate(), absent "any number of packets at once",
             "of data packets";
         queue: Option<Field<'a>> =
             readers::any(|| (readers::small(0..=MOST).kind)()), absent "no limit",
-            "packets that may wait behind the one in transmission";
+            "maximum number of packets behind the one in transmission";
     }
 
     /// Keys of an offer.
     struct OfferKeys in "offer" {
         at: Duration = readers::time(Duration::ZERO..=Duration::MAX), or Duration::ZERO,
-            "when the application has the data";
+            "the time at which the application has the data";
         packets: Option<u32> = readers::small(1..=MOST), absent, "packets of it";
         bulk: bool = readers::flag(), or false, "instead of packets: data that never runs out";
         every: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent,
@@ -104,18 +104,18 @@ keys! {
     /// Keys of a rule for data packets.
     struct DataKeys in "data_rule" {
         packet: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
-            "places in the order in which they are sent, from 1";
+            "numbers in the order of sending, from 1";
         data: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
             "the data that they carry, from 1";
         transmission: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
-            "of which transmission of that data, from 1";
+            "the number of the transmission of that data, from 1";
         marked: bool = readers::flag(), or false, "mark them";
     }
 
     /// Keys of a rule for acknowledgments.
     struct AckKeys in "ack_rule" {
         ack: Option<Numbers> = readers::custom(numbers_kind, numbers), absent,
-            "places in the order in which they are sent, from 1";
+            "numbers in the order of sending, from 1";
     }
 
     /// Keys of every rule.
@@ -124,11 +124,11 @@ keys! {
             "sent from this instant on";
         until: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent "the end",
             "sent before this instant";
-        every: u32 = readers::small(1..=MOST), or 1, "of those, each so many-th";
-        first: Option<u32> = readers::small(1..=MOST), absent "all", "of those, the first";
+        every: u32 = readers::small(1..=MOST), or 1, "every n-th of those";
+        first: Option<u32> = readers::small(1..=MOST), absent "all", "the maximum number of these";
         lost: bool = readers::flag(), or false, "lose them";
         delay: Option<Duration> = readers::time(Duration::ZERO..=Duration::MAX), absent,
-            "delay them beyond the path, so that others may overtake";
+            "an additional delay, with which later packets may overtake";
     }
 }
 
@@ -141,11 +141,11 @@ keys! {
         at: Field<'a> = readers::any(|| TomlType::Text), needed "at = \"1s\"",
             "the moment, as 300ms, ack 5, before timeout 1 or loss 1 + 1s";
         source: String = readers::string(), needed "source = \"section 3.1\"",
-            "the place in the text";
+            "the section of the source";
         says: String = readers::string(), needed "says = \"cwnd is halved\"",
-            "the sentence of the text";
+            "the sentence of the source";
         departs: Option<Section<'a>> = readers::free(TomlType::Text), absent,
-            "protocols that are known to depart from it, each with the reason";
+            "protocols with a known departure, each with the reason";
     }
 }
 
@@ -191,7 +191,7 @@ pub(super) fn schema() -> serde_json::Value {
 
 pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
     if text.trim().is_empty() {
-        let message = "is empty: a script is described in docs/scripts.md".to_owned();
+        let message = "is empty: docs/scripts.md describes scripts".to_owned();
         return Err(FileError::new(name, message));
     }
     let document = Document::parse(name, text)?;
@@ -204,7 +204,7 @@ fn read(file: &Section<'_>) -> Result<Script> {
         return Err(file.missing("protocols", "protocols = [\"newreno\"]"));
     }
     if keys.expect.is_empty() {
-        return Err(file.error("expects nothing: write [[expect]]"));
+        return Err(file.error("expects nothing: add [[expect]]"));
     }
     let end = Time::ZERO + keys.duration;
     let mut expectations = Vec::new();
@@ -213,7 +213,7 @@ fn read(file: &Section<'_>) -> Result<Script> {
         if let Anchor::Instant(at) = expectation.at.anchor
             && at + expectation.at.plus > end
         {
-            let message = format!("`{}` lies beyond the `duration`", expectation.at.text);
+            let message = format!("`{}` is after the end of the `duration`", expectation.at.text);
             return Err(table.error_at("at", message));
         }
         expectations.push(expectation);
@@ -255,7 +255,7 @@ fn protocol(field: &Field<'_>) -> Result<String> {
 fn route(path: &Section<'_>) -> Result<Route> {
     let PathKeys { rtt, rate, queue } = PathKeys::read(path)?;
     if let (Some(queue), None) = (&queue, rate) {
-        return Err(queue.error("a `queue` needs a `rate`: without one nothing waits"));
+        return Err(queue.error("a `queue` needs a `rate`, without which no packet waits"));
     }
     let queue = queue.map(|field| field.integer(0..=u64::from(MOST))).transpose()?;
     Ok(Route { rtt, rate, queue })
@@ -274,17 +274,17 @@ fn offers(tables: &[Section<'_>]) -> Result<Vec<Offer>> {
         let packets = match (packets, bulk) {
             (Some(packets), false) => u64::from(packets),
             (None, true) => u64::MAX,
-            _ => return Err(table.error("an offer is either of `packets` or `bulk = true`")),
+            _ => return Err(table.error("an offer has either `packets` or `bulk = true`")),
         };
         let (every, times) = match (every, times) {
             (None, None) => (Duration::ZERO, 1),
             (Some(_), Some(times)) if !bulk && times > MOST_OFFERS => {
-                let message = format!("`times` is {times} and may be {MOST_OFFERS}");
+                let message = format!("`times` is {times}; at most {MOST_OFFERS} are possible");
                 return Err(table.error_at("times", message));
             }
             (Some(every), Some(times)) if !bulk => (every, times),
             _ => {
-                let message = "`every` and `times` go together, and not with `bulk`";
+                let message = "`every` and `times` need each other, and exclude `bulk`";
                 return Err(table.error(message));
             }
         };
@@ -327,7 +327,7 @@ fn rule(table: &Section<'_>, of: [Option<Numbers>; 3], marked: Option<bool>) -> 
                 Some(_) => "`lost`, `marked` or `delay`",
                 None => "`lost` or `delay`",
             };
-            let message = format!("a rule says what becomes of packets by one of {fates}");
+            let message = format!("a rule sets the fate of packets by one of {fates}");
             return Err(table.error(message));
         }
     };
@@ -348,9 +348,9 @@ fn expectation(table: &Section<'_>) -> Result<Expectation> {
         matches!(at.anchor, Anchor::Event(Event::Packet | Event::Retransmission | Event::Loss, _));
     for (quantity, _) in &wants {
         let message = match quantity {
-            Quantity::Time if !is_event => "`time` is expected of events, as `at = \"timeout 1\"`",
+            Quantity::Time if !is_event => "`time` needs an event, as `at = \"timeout 1\"`",
             Quantity::Data if !is_event || !of_packet => {
-                "`data` is expected of packets, as `at = \"retransmission 1\"`"
+                "`data` needs a packet, as `at = \"retransmission 1\"`"
             }
             _ => continue,
         };
@@ -367,7 +367,7 @@ fn expectation(table: &Section<'_>) -> Result<Expectation> {
     }
     if wants.is_empty() {
         let quantities = Quantity::ALL.map(|(_, word)| word).join(", ");
-        let message = format!("expects nothing at that moment: give one of {quantities}");
+        let message = format!("expects nothing at that moment: add one of {quantities}");
         return Err(table.error(message));
     }
     let ExpectationKeys { source, says, .. } = keys;
@@ -452,38 +452,40 @@ fn want(field: &Field<'_>, quantity: Quantity) -> Result<Want> {
         _ => return Err(table.error("give one of `is`, `times`, `plus`, or `least` and `most`")),
     };
     if keys.of.is_some() != times.is_some() || keys.from.is_some() != plus.is_some() {
-        return Err(table.error("`times` goes with `of`, and `plus` with `from`"));
+        return Err(table.error("`times` needs `of`, and `plus` needs `from`"));
     }
     if keys.quantity.is_some() && times.is_none() {
-        return Err(table.error("`quantity` goes with `times`"));
+        return Err(table.error("`quantity` needs `times`"));
     }
     let (least, most) = match span {
         Some(_) if least.is_some() || most.is_some() => {
-            return Err(table.error("bounds are `least` and `most`, or a value alone"));
+            return Err(table.error("use the bounds `least` and `most`, or a single value"));
         }
         Some(span) => match within {
             None => widened(span, ROUNDING),
             Some(Tolerance::Share(share)) => widened(span, share),
             Some(Tolerance::Wide(by)) => (span.0 - by, span.1 + by),
         },
-        None if within.is_some() => return Err(table.error("`within` goes with a value")),
+        None if within.is_some() => return Err(table.error("`within` needs a value")),
         None => {
             let low = least.map_or(f64::NEG_INFINITY, |span| span.0);
             let high = most.map_or(f64::INFINITY, |span| span.1);
             if low > high {
-                return Err(table.error("`least` is more than `most`: nothing can meet both"));
+                return Err(table.error("`least` is more than `most`: no value meets both"));
             }
-            // Rounding alone does not miss a bound.
+            // Rounding must not violate a bound.
             (widened((low, low), ROUNDING).0, widened((high, high), ROUNDING).1)
         }
     };
     Ok(Want { least, most, of: compared })
 }
 
-/// A quantity that every moment has.
+/// A quantity that is defined at every moment.
 fn state(field: &Field<'_>) -> Result<Quantity> {
     match field.one_of(&Quantity::ALL.map(|(quantity, word)| (word, quantity)))? {
-        Quantity::Time | Quantity::Data => Err(field.error("is not a state to compare with")),
+        Quantity::Time | Quantity::Data => {
+            Err(field.error("is not a state, so that it cannot be compared"))
+        }
         quantity => Ok(quantity),
     }
 }
@@ -527,7 +529,7 @@ fn amount(field: &Field<'_>, is_time: bool) -> Option<f64> {
     field.float(f64::NEG_INFINITY..=f64::INFINITY).ok()
 }
 
-/// A value alone, or two of them, the lower first.
+/// A single value, or two of them, the lower first.
 fn span(field: &Field<'_>, is_time: bool) -> Result<(f64, f64)> {
     let both = if field.is_array() { field.items()? } else { vec![field.clone(); 2] };
     match both.iter().map(|item| amount(item, is_time)).collect::<Vec<_>>()[..] {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A connection of four packets a round trip, and what is expected of it.
+/// A script with a connection of four packets per round trip, and its expectations.
 fn script(change: &str, expect: &str) -> String {
     format!(
         "title = \"a\"\nsource = \"b\"\nprotocols = [\"newreno\"]\nduration = \"1s\"\n\
@@ -27,7 +27,7 @@ fn refused(text: &str, words: &[&str]) {
 }
 
 #[test]
-fn what_comes_with_the_program_is_as_its_texts_say() {
+fn the_experiments_of_the_program_match_their_texts() {
     for script in all().unwrap() {
         for protocol in &script.protocols {
             let report = script.run(protocol, &Stacks::none()).unwrap();
@@ -85,7 +85,7 @@ fn moments_are_before_after_and_beyond_what_happens() {
         assert!(report.holds(), "{at}: {:?}", report.findings);
     }
     let never = report("", "at = \"timeout 2\"\ntime = \"1s\"");
-    assert_eq!(never.findings[0].seen, "no timeout 2 in 1s, but 0");
+    assert_eq!(never.findings[0].seen, "only 0 of the event timeout in 1s, not 2");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn quantities_compare_with_other_moments() {
         let report = report("", expect);
         assert!(report.holds(), "{expect}: {:?}", report.findings);
     }
-    // Not paced: nothing to tell.
+    // Not paced, so that nothing is reported.
     let report = report("", "at = \"200ms\"\npacing_rate = 12");
     assert_eq!(report.findings[0].verdict, Compliance::NotTold);
     assert!(report.holds());
@@ -126,7 +126,7 @@ fn packets_are_lost_marked_and_delayed_as_rules_say() {
         Script::parse("a.toml", text).unwrap().run("newreno", &Stacks::none()).unwrap()
     };
     assert!(report_of(&with_rate).holds(), "{:?}", report_of(&with_rate).findings);
-    // One on the wire and one behind it: the other two of four are lost at once.
+    // One in transmission and one in the queue: the other two of four are lost at once.
     let tiny = with_rate
         .replace(rate, &format!("{rate}\npath.queue = 1"))
         .replace(at, "at = \"loss 2\"\ntime = \"0s\"\ndata = 4");
@@ -150,7 +150,7 @@ fn packets_are_lost_marked_and_delayed_as_rules_say() {
         let report = report(rule, expect);
         assert!(report.holds(), "{rule}: {:?}", report.findings);
     }
-    // A mark on what does not understand ECN is none; on what does it is echoed.
+    // A mark has no effect without ECN; with ECN it is echoed.
     let marked = "[[data]]\npacket = 3\nmarked = true";
     let echo = "at = \"echo 1\"\ntime = \"100ms\"";
     assert!(!report(marked, echo).holds());
@@ -171,7 +171,7 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
         ("rwnd = 4", "rwnd = -4", vec!["a.toml:9", "rwnd", "-4"]),
         ("rwnd = 4", "protocol = \"sack\"", vec!["a.toml:9", "endpoint.protocol: unknown key"]),
         ("cwnd = 4", "", vec!["expects nothing", "cwnd"]),
-        ("cwnd = 4", "cwnd = { least = 4, most = 3 }", vec!["a.toml:14", "nothing can meet both"]),
+        ("cwnd = 4", "cwnd = { least = 4, most = 3 }", vec!["a.toml:14", "no value meets both"]),
         ("cwnd = 4", "cwnd = { is = 4, times = 3 }", vec!["give one of `is`, `times`, `plus`"]),
         ("cwnd = 4", "cwnd = { times = 3 }", vec!["`of` is missing"]),
         ("cwnd = 4", "cwnd = { plus = 3, of = \"0s\" }", vec!["`from` is missing"]),
@@ -197,13 +197,13 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
     for (rule, words) in [
         ("[[data]]\npacket = 0\nlost = true", vec!["a number from 1"]),
         ("[[data]]\npacket = \"5..3\"\nlost = true", vec!["a number from 1"]),
-        ("[[data]]\npacket = 1", vec!["what becomes of packets"]),
+        ("[[data]]\npacket = 1", vec!["the fate of packets"]),
         ("[[data]]\npacket = 1\nlost = true\nmarked = true", vec!["by one of"]),
         ("[[data]]\ntransmission = 1\nlost = true", vec!["needs `data`"]),
         ("[[data]]\nfrom = \"2s\"\nuntil = \"1s\"\nlost = true", vec!["before `until`"]),
         ("[[acks]]\nack = 1\nmarked = true", vec!["marked: unknown key", "lost, delay"]),
         ("[[offer]]\npackets = 0", vec!["must lie between 1 and"]),
-        ("[[offer]]\nbulk = true\nevery = \"1s\"\ntimes = 2", vec!["go together"]),
+        ("[[offer]]\nbulk = true\nevery = \"1s\"\ntimes = 2", vec!["need each other"]),
         ("[[offer]]\nbulk = true\npackets = 4", vec!["either of"]),
         ("[[offer]]\npackets = 4\nevery = \"1s\"\ntimes = 1000000", vec!["may be 10000"]),
     ] {
@@ -212,7 +212,7 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
 }
 
 #[test]
-fn what_a_script_cannot_be_about_is_refused() {
+fn unsupported_scripts_are_refused() {
     let text = script("", "at = \"1s\"\ncwnd = 4");
     let script = Script::parse("a.toml", &text).unwrap();
     let error = |protocol: &str| script.run(protocol, &Stacks::none()).unwrap_err().to_string();

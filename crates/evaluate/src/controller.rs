@@ -4,26 +4,25 @@ use std::time::Duration;
 
 /// A congestion controller of one connection.
 ///
-/// The two methods without a default are enough for one that goes by ACKs and losses. Windows and
-/// volumes are bytes on the wire, rates are bytes per second, and times count from the start of the
-/// run: there is no other clock, and a controller that asks one of its own is found out (see
+/// The two methods without a default are enough for a controller that uses ACKs and losses. Windows
+/// and volumes are bytes on the wire, rates are bytes per second, and times count from the start of
+/// the run. There is no other clock; a controller that reads one is detected (see
 /// [`Trouble::NotDeterministic`](crate::Trouble::NotDeterministic)).
 ///
-/// What it is called for, and in which order, is as in QUIC (RFC 9002): one ACK may first bring a
-/// [`Congestion`] and then the [`Ack`] itself. Loss detection, pacing, timers and retransmissions
-/// are done for it.
+/// Calls and their order follow QUIC (RFC 9002): one ACK may first cause a [`Congestion`] and then
+/// the [`Ack`] itself. The simulator does loss detection, pacing, timers and retransmissions.
 pub trait Controller: Send {
-    /// The congestion window, bytes. Asked after each of the calls below.
+    /// The congestion window, bytes. Called after each of the methods below.
     fn window(&self) -> u64;
 
     /// An acknowledgment of new data arrived.
     fn on_ack(&mut self, ack: &Ack);
 
-    /// Congestion was noticed: at most once per round trip for losses and marks.
+    /// Congestion was detected: at most once per round trip for losses and marks.
     fn on_congestion(&mut self, _event: &Congestion) {}
 
-    /// The rate at which packets leave, bytes per second; `None` sends as far as the window goes.
-    /// Asked after each call, of controllers that [pace](crate::Builder::paced).
+    /// The pacing rate, bytes per second; `None` sends as far as the window allows. Called after
+    /// each method, for controllers that [pace](crate::Builder::paced).
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
@@ -31,7 +30,7 @@ pub trait Controller: Send {
     /// A packet leaves.
     fn on_sent(&mut self, _sent: &Sent) {}
 
-    /// All losses since the last [`Congestion`] turned out to be none: the packets were late.
+    /// All losses since the last [`Congestion`] were spurious: the packets were late.
     fn on_spurious_congestion(&mut self, _now: Duration) {}
 }
 
@@ -60,7 +59,7 @@ impl<T: Controller + ?Sized> Controller for Box<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sent {
-    /// When.
+    /// Time.
     pub now: Duration,
     /// Its size, bytes.
     pub bytes: u64,
@@ -72,32 +71,32 @@ pub struct Sent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ack {
-    /// When it arrived.
+    /// Time of arrival.
     pub now: Duration,
-    /// When the packet was sent that it answers.
+    /// Send time of the acknowledged packet.
     pub sent: Duration,
-    /// How much it shows to have arrived, bytes.
+    /// Bytes that it acknowledges.
     pub bytes: u64,
-    /// How much it shows to be lost, bytes.
+    /// Bytes that it shows to be lost.
     pub lost: u64,
     /// The round-trip time that it measured.
     pub rtt: Duration,
-    /// The smallest so far.
+    /// The smallest round-trip time so far.
     pub min_rtt: Duration,
-    /// Smoothed as in RFC 9002 section 5.3.
+    /// The round-trip time, smoothed as in RFC 9002 section 5.3.
     pub srtt: Duration,
     /// Bytes in flight before it.
     pub in_flight: u64,
-    /// Had the application, and not the window, kept the sender from sending more? RFC 9002 section
-    /// 7.8: the window SHOULD NOT be increased then.
+    /// True if the application, and not the window, limited the sender. RFC 9002 section 7.8: the
+    /// window SHOULD NOT be increased then.
     pub app_limited: bool,
-    /// Does it belong to the round trip for which [`Controller::on_congestion`] was called? RFC
+    /// True if it belongs to the round trip for which [`Controller::on_congestion`] was called. RFC
     /// 9002 section 7.3.2: no growth then.
     pub in_recovery: bool,
     /// True if it reports a congestion mark (ECN).
     pub ce: bool,
     /// The delivery rate that it measured (draft-cheng-iccrg-delivery-rate-estimation), bytes per
-    /// second; `None` where no time passed or the application limited it.
+    /// second; `None` if no time passed or the application limited it.
     pub delivery_rate: Option<u64>,
     /// Bytes delivered since the start.
     pub delivered: u64,
@@ -107,11 +106,11 @@ pub struct Ack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Congestion {
-    /// When it was noticed.
+    /// Time of detection.
     pub now: Duration,
     /// Cause.
     pub cause: Cause,
-    /// When the packet was sent whose acknowledgment told of it; of a timeout, `now`.
+    /// Send time of the packet whose acknowledgment reported it; for a timeout, `now`.
     pub sent: Duration,
     /// Bytes in flight before.
     pub in_flight: u64,
@@ -121,7 +120,7 @@ pub struct Congestion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// A packet was lost, by what arrived after it (RFC 9002 section 6.1).
+    /// A packet was lost, according to later acknowledgments (RFC 9002 section 6.1).
     Loss,
     /// A router marked a packet (ECN, RFC 9002 section 7.1).
     Mark,

@@ -1,5 +1,5 @@
-//! Between a controller and the simulator: what a controller does wrong is noted and bounded, and
-//! never reaches the run.
+//! Guard between a controller and the simulator: faults of the controller are recorded and limited,
+//! and never affect the run.
 
 use std::any::Any;
 use std::fmt;
@@ -18,10 +18,10 @@ use windward_core::units::Time;
 
 use crate::controller::{Ack, Cause, Congestion, Controller, Sent};
 
-/// The largest window that is taken at its word: the receiver would not have more room.
+/// The largest accepted window: the receive window is not larger.
 const MOST_PACKETS: u64 = 1 << 20;
 
-/// Something that a controller must not do.
+/// A fault of a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Trouble {
@@ -32,26 +32,26 @@ pub enum Trouble {
         /// Message of the panic.
         message: String,
     },
-    /// It gave an invalid window or rate: 0, or more than any path holds.
+    /// It returned an invalid window or rate: 0, or more than any path holds.
     Refused {
         /// `window` or `pacing_rate`.
         what: &'static str,
-        /// The first of them.
+        /// The first invalid value.
         value: u64,
-        /// When that was.
+        /// Time of it.
         at: Duration,
     },
-    /// It kept sending so much beyond what the path can carry that the run was cut short.
+    /// It kept sending far more than the path can carry, so that the run was cut short.
     Exhausted {
-        /// Calls after which it was.
+        /// Number of calls until then.
         calls: u64,
-        /// When that was.
+        /// Time of it.
         at: Duration,
     },
-    /// The same run twice was not the same: it keeps state from one connection to another, or asks
-    /// a clock or a random generator of its own.
+    /// Two identical runs differed: it keeps state from one connection to another, or uses a clock
+    /// or a random generator of its own.
     NotDeterministic {
-        /// In which scenario.
+        /// The scenario.
         place: String,
     },
 }
@@ -75,20 +75,20 @@ impl fmt::Display for Trouble {
             }
             Trouble::Exhausted { calls, at } => write!(
                 f,
-                "sent so much beyond what the path carries that it was cut short after {calls} \
+                "sent far more than the path carries, so that the run was cut short after {calls} \
                  calls, at {:.3} s",
                 at.as_secs_f64()
             ),
             Trouble::NotDeterministic { place } => write!(
                 f,
-                "the same run twice was not the same ({place}): it keeps state from one connection \
-                 to another, or asks a clock or a random generator of its own"
+                "two identical runs differed ({place}): it keeps state from one connection \
+                 to another, or uses a clock or a random generator of its own"
             ),
         }
     }
 }
 
-/// Troubles of all connections of a subject, and the calls that they may still make.
+/// Troubles of all connections of a subject, and the remaining calls.
 #[derive(Debug, Default)]
 pub(crate) struct Watch(Mutex<Noted>);
 
@@ -104,18 +104,18 @@ impl Watch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run begins that may call so often.
+    /// Begins a run with this number of calls.
     pub(crate) fn begin(&self, budget: u64) {
         let mut noted = self.lock();
         (noted.calls, noted.budget) = (0, budget);
     }
 
-    /// Takes the troubles noted since the last call.
+    /// Takes the troubles recorded since the last call.
     pub(crate) fn take(&self) -> Vec<Trouble> {
         std::mem::take(&mut self.lock().troubles)
     }
 
-    /// Notes it, unless something of the kind was noted before.
+    /// Records it, unless one of its kind was recorded before.
     fn note(&self, trouble: Trouble) {
         let mut noted = self.lock();
         if !noted.troubles.iter().any(|known| known.is_like(&trouble)) {
@@ -123,7 +123,7 @@ impl Watch {
         }
     }
 
-    /// One call more; may it still be made?
+    /// Counts a call; true if it is permitted.
     fn may_call(&self, at: Duration) -> bool {
         let mut noted = self.lock();
         noted.calls += 1;
@@ -195,24 +195,24 @@ impl MakeController for Maker {
     }
 }
 
-/// A controller at work. Once it has panicked, or asked for too much, it is asked nothing more, and
-/// the connection goes on with a window of one packet.
+/// A controller of a connection. After a panic or too many calls it is not called again, and the
+/// connection continues with a window of one packet.
 struct Guarded {
-    /// In a lock for the sake of those that only one thread may look at; it is never contended.
+    /// The lock is for controllers that are not `Sync`; it is never contended.
     controller: Option<Mutex<Box<dyn Controller>>>,
     watch: Arc<Watch>,
     paces: bool,
-    /// Bytes of a packet.
+    /// Size of a packet, bytes.
     packet: u64,
     /// Packets.
     cwnd: f64,
     /// Packets per second.
     rate: Option<f64>,
-    /// Bytes per second, by the acknowledgment at hand.
+    /// Delivery rate of the current acknowledgment, bytes per second.
     delivery_rate: Option<u64>,
     /// Packets.
     delivered: u64,
-    /// When it was last called.
+    /// Time of the last call.
     now: Duration,
 }
 
@@ -235,12 +235,12 @@ fn length(time: windward_core::units::Duration) -> Duration {
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "something that is no text".to_owned())
+    text.unwrap_or_else(|| "a message that is not text".to_owned())
 }
 
 impl Guarded {
     fn bytes(&self, packets: f64) -> u64 {
-        // Saturates; what is negative or no number becomes zero.
+        // Saturates; negative values and NaN become zero.
         (packets * self.packet as f64) as u64
     }
 
@@ -250,7 +250,7 @@ impl Guarded {
         self.watch.note(Trouble::Panicked { call, message: message(panic) });
     }
 
-    /// Calls the controller, unless it is out.
+    /// Calls the controller, unless it is stopped.
     fn call<T>(
         &mut self,
         call: &'static str,
@@ -274,7 +274,7 @@ impl Guarded {
         }
     }
 
-    /// Reads window and rate after the controller has heard something.
+    /// Reads window and rate after a call of the controller.
     fn look(&mut self, now: Duration) {
         let Some(window) = self.call("window", now, |controller| controller.window()) else {
             return;
@@ -284,7 +284,7 @@ impl Guarded {
         if window == 0 || window > most {
             self.watch.note(refuse("window", window));
         }
-        // Less than a packet, but some of it, is a window of one: nothing smaller can be sent.
+        // A window below one packet counts as one packet: nothing smaller can be sent.
         self.cwnd = (window.min(most) as f64 / self.packet as f64).max(1.0);
         if !self.paces {
             return;
@@ -362,7 +362,7 @@ impl CongestionController for Guarded {
     fn on_lost(&mut self, _: &LostPacket, _: Time) {}
 
     fn on_spurious_losses(&mut self) {
-        // The acknowledgment that tells of it, with its time, comes after this.
+        // The acknowledgment that reports it follows, with its time.
         let now = self.now;
         self.call("on_spurious_congestion", now, |controller| {
             controller.on_spurious_congestion(now);
@@ -375,6 +375,7 @@ impl CongestionController for Guarded {
         let again = packet.flags.contains(Flags::RETRANSMISSION);
         let sent = Sent { now, bytes: u64::from(packet.size), again };
         self.call("on_sent", now, |controller| controller.on_sent(&sent));
-        // No look at the window: what leaves changes what is in flight, which the sender counts.
+        // The window is not read: a departure only changes the packets in flight, which the sender
+        // counts.
     }
 }

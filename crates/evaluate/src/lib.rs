@@ -1,7 +1,7 @@
-//! A congestion controller of any project, judged in that project's own tests.
+//! Evaluation of a congestion controller of any project in that project's own tests.
 //!
-//! Implement [`Controller`] for what you have, a few methods over integers and
-//! [`Duration`](std::time::Duration), and say:
+//! Implement [`Controller`], a few methods over integers and [`Duration`](std::time::Duration), and
+//! write:
 //!
 //! ```
 //! use std::time::Duration;
@@ -27,21 +27,20 @@
 //! evaluate(|| Halving { window: 15_000, threshold: u64::MAX }).only(["high-loss"]).assert();
 //! ```
 //!
-//! Each [`Criterion`] is one that RFC 9743 (BCP 133) asks of a congestion control algorithm. They
-//! stand as data in experiments/suites/rfc9743, in the experiments that the suite names as `smoke`.
-//! Where the RFC gives no number, the bound is what NewReno and CUBIC do in the same place, so that
-//! nothing is arbitrary: harm in the sense of Ware et al. (HotNets 2019). The runs are a packet
-//! simulator's, in virtual time: the same controller gives the same numbers, to the bit, on any
-//! machine. They are small, some ten seconds of slow links, and say whether something is badly
-//! wrong. `windward evaluate` asks the whole RFC, and so does [`Builder::report`], in minutes, with
-//! a page to attach to a draft.
+//! Each [`Criterion`] comes from RFC 9743 (BCP 133). The criteria are data in
+//! experiments/suites/rfc9743, in the experiments that the suite names as `smoke`. Where the RFC
+//! gives no number, the bound is relative to NewReno and CUBIC in the same scenario (harm in the
+//! sense of Ware et al., HotNets 2019), so that it is not arbitrary. A packet simulator executes
+//! the runs in virtual time: the same controller gives the same numbers, to the bit, on any
+//! machine. The runs are small, some ten seconds of slow links, and detect serious faults.
+//! `windward evaluate` and [`Builder::report`] evaluate all criteria of the RFC in minutes and
+//! write a page to attach to a draft.
 //!
-//! What a controller does wrong never reaches the test but as a verdict: a panic is caught (where
-//! panics unwind) and told with its message, windows of zero or beyond a million packets are
-//! refused and told, a controller that floods the path is cut short, and one that keeps state from
-//! one connection to another, or asks a clock, is found out by running the same again. What cannot
-//! be bounded from here is what it does between two calls: memory without end, and a call that
-//! never returns.
+//! Faults of a controller reach the test only as a verdict. A panic is caught (if panics unwind)
+//! and reported with its message. Windows of zero or beyond a million packets are refused and
+//! reported. The run of a controller that floods the path is cut short. State kept from one
+//! connection to another, and the use of a clock, are detected by a second, identical run. Two
+//! faults cannot be limited from here: unlimited memory, and a call that never returns.
 
 mod controller;
 mod guard;
@@ -71,7 +70,7 @@ use smoke::Smoke;
 /// The suite that criteria come from.
 const SUITE: &str = "rfc9743";
 
-/// Begins the evaluation of a controller: `make` gives one for each connection, at its start.
+/// Begins the evaluation of a controller: `make` returns one for each connection, at its start.
 ///
 /// A few hundred bytes per evaluation stay in memory until the program ends.
 pub fn evaluate<C: Controller + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Builder {
@@ -96,7 +95,7 @@ pub struct Builder {
     effort: Effort,
 }
 
-/// How much is run.
+/// Number of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effort {
     Smoke,
@@ -129,45 +128,45 @@ impl Builder {
         self
     }
 
-    /// Packets leave at [`Controller::pacing_rate`]. Without it the window alone decides.
+    /// Paces packets at [`Controller::pacing_rate`]. By default only the window limits the sender.
     pub fn paced(mut self) -> Self {
         self.paced = true;
         self
     }
 
-    /// Every scenario once: the default, for tests that run at each change. Well below five seconds
-    /// in a debug build.
+    /// Runs every scenario once: the default, for tests at each change. Well below five seconds in
+    /// a debug build.
     pub fn smoke(mut self) -> Self {
         self.effort = Effort::Smoke;
         self
     }
 
-    /// Every scenario with five seeds, and bounds on the means.
+    /// Runs every scenario with five seeds, with bounds on the means.
     pub fn quick(mut self) -> Self {
         self.effort = Effort::Quick;
         self
     }
 
-    /// Every scenario with thirty seeds, and bounds on the means.
+    /// Runs every scenario with thirty seeds, with bounds on the means.
     pub fn full(mut self) -> Self {
         self.effort = Effort::Full;
         self
     }
 
-    /// The standards that bounds are taken from and that must not be harmed: names of `windward
-    /// list`, `newreno` and `cubic` if nothing is said.
+    /// Sets the standards that bounds are relative to and that must not be harmed: names of
+    /// `windward list`, by default `newreno` and `cubic`.
     pub fn against<S: Into<String>>(mut self, standards: impl IntoIterator<Item = S>) -> Self {
         self.against = standards.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Only these criteria, by [`Criterion::id`].
+    /// Restricts the evaluation to these criteria, by [`Criterion::id`].
     pub fn only<S: Into<String>>(mut self, criteria: impl IntoIterator<Item = S>) -> Self {
         self.only = criteria.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Runs it.
+    /// Runs the evaluation.
     ///
     /// # Errors
     /// If there is no such criterion or standard.
@@ -177,13 +176,13 @@ impl Builder {
         let maker: &'static Maker =
             Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
         if against.is_empty() {
-            return Err(Error("no standard is named to take bounds from".to_owned()));
+            return Err(Error("name at least one standard for the bounds".to_owned()));
         }
         for name in &against {
             if protocols::find(name).is_none() {
                 let known: Vec<&str> = protocols::PROTOCOLS.iter().map(|p| p.name).collect();
                 let known = known.join(", ");
-                return Err(Error(format!("there is no protocol `{name}`: there are {known}")));
+                return Err(Error(format!("there is no protocol `{name}`; valid: {known}")));
             }
         }
         let mut suite = Suite::find(SUITE).map_err(failed)?;
@@ -193,7 +192,7 @@ impl Builder {
         let known: Vec<String> = smoke.criteria().into_iter().map(|c| c.id).collect();
         if let Some(unknown) = only.iter().find(|id| !known.contains(id)) {
             return Err(Error(format!(
-                "there is no criterion `{unknown}`: there are {}",
+                "there is no criterion `{unknown}`; valid: {}",
                 known.join(", ")
             )));
         }
@@ -206,11 +205,11 @@ impl Builder {
         Ok(Evaluation { name, troubles, verdicts })
     }
 
-    /// Runs it, and panics with a table of all verdicts unless every criterion is met and nothing
-    /// else is wrong.
+    /// Runs the evaluation, and panics with a table of all verdicts unless every criterion is met
+    /// and there are no troubles.
     ///
     /// # Panics
-    /// Then, and where [`Builder::run`] gives an error.
+    /// In that case, and if [`Builder::run`] returns an error.
     #[track_caller]
     pub fn assert(self) {
         match self.run() {
@@ -220,7 +219,7 @@ impl Builder {
     }
 }
 
-/// A connection of that controller: loss detection of RFC 9002, and nothing else of its own.
+/// The protocol with that controller and the loss detection of RFC 9002.
 fn protocol(name: &'static str, maker: &'static Maker) -> Protocol {
     Protocol {
         name,
@@ -236,7 +235,7 @@ fn failed(error: LabError) -> Error {
 }
 
 impl Criterion {
-    /// All of them, in the order of the RFC.
+    /// All criteria, in the order of the RFC.
     pub fn all() -> Vec<Criterion> {
         let (watch, standard) = (Watch::default(), Subject::row("newreno"));
         let suite = Suite::find(SUITE).ok();

@@ -1,5 +1,5 @@
-//! The criteria that a test has time for: the experiments that the suite of RFC 9743 names as
-//! `smoke`, judged by the means of few runs.
+//! The criteria for short tests: the experiments that the suite of RFC 9743 names as `smoke`,
+//! judged by the means of few runs.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,8 +19,8 @@ use windward_sim::{Outcome, Scenario};
 use crate::guard::{Trouble, Watch};
 use crate::verdict::{Criterion, CriterionResult};
 
-/// What an honest sender may ask for, in calls per packet that the link carries: a few for each
-/// packet and each ACK, and again where most are lost.
+/// Permitted calls per packet that the link carries: a few for each packet and each ACK, and more
+/// where most are lost.
 const CALLS: f64 = 40.0;
 
 /// Claims of the smoke experiments about one subject.
@@ -32,7 +32,7 @@ pub(crate) struct Smoke<'a> {
 }
 
 impl<'a> Smoke<'a> {
-    /// Reads the experiments with the subject in its place.
+    /// Reads the experiments and inserts the subject.
     pub(crate) fn new(
         suite: &'a Suite,
         subject: &Subject,
@@ -107,7 +107,7 @@ impl<'a> Smoke<'a> {
             if verdicts.is_empty()
                 && let Some(cell) = comparison.left.leaves().first()
             {
-                // First of all: what is kept from one run to the next may settle.
+                // First, since state kept between runs may settle.
                 troubles.extend(self.repeat(experiment, cell, &criterion.id)?);
             }
             let left = value(&comparison.left)?;
@@ -121,7 +121,7 @@ impl<'a> Smoke<'a> {
                     standards.push((asked.subject.clone(), value(&theirs.left)?));
                 }
             }
-            // A value that is not a number meets nothing.
+            // NaN meets no bound.
             let met = comparison.relation.holds(left, bound);
             verdicts.push(CriterionResult { criterion, met, value: left, bound, standards });
         }
@@ -146,8 +146,7 @@ impl<'a> Smoke<'a> {
         Ok(sums.into_iter().map(|sum| sum / f64::from(runs)).collect())
     }
 
-    /// Runs a scenario with the loss detection of QUIC, which controllers are judged with, for all
-    /// of its flows.
+    /// Runs a scenario with the loss detection of QUIC for all of its flows.
     fn simulate(&self, scenario: &Scenario) -> Outcome {
         let mut scenario = scenario.clone();
         for flow in &mut scenario.flows {
@@ -163,7 +162,7 @@ impl<'a> Smoke<'a> {
         windward_sim::run(&scenario)
     }
 
-    /// Runs the same twice and compares the fingerprints.
+    /// Runs a scenario twice and compares the fingerprints.
     fn repeat(
         &self,
         experiment: &Experiment,
@@ -177,12 +176,12 @@ impl<'a> Smoke<'a> {
     }
 }
 
-/// The comparison of a claim, which has one.
+/// The single comparison of a claim.
 fn comparison(claim: &Claim) -> Option<&Comparison> {
     claim.checks.first()?.any.first().map(|(_, comparison)| comparison)
 }
 
-/// Metric and cell as indices.
+/// Indices of metric and cell.
 fn place(experiment: &Experiment, cell: &Cell) -> Result<(usize, usize), LabError> {
     let file = experiment.file.clone();
     experiment.find(cell).map_err(|message| LabError::Experiment { file, line: 0, message })
@@ -192,7 +191,7 @@ fn scenario(experiment: &Experiment, cell: usize) -> Result<Scenario, LabError> 
     experiment.scenario(cell, &experiment.run_length(&Effort::Quick), &Deviation::PLAIN)
 }
 
-/// The protocol with the recovery of QUIC; its own where it needs that.
+/// The protocol with the recovery of QUIC, unless it needs its own.
 fn with_numbers(protocol: &Protocol) -> Protocol {
     let numbered = Protocol { recovery: RecoveryConfig::PacketNumber(Plain), ..*protocol };
     if numbered.check().is_ok() { numbered } else { *protocol }

@@ -1,4 +1,4 @@
-//! Everything that a suite of `windward evaluate` asks, with its report.
+//! Evaluation by a whole suite, as `windward evaluate`, with its report.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use windward_report::{Provenance, ReportOptions};
 use crate::guard::{Maker, Trouble, Watch};
 use crate::{Builder, Effort, Error, failed, protocol};
 
-/// How a controller answers what a suite asks.
+/// Answer of a controller to a criterion of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// The numbers say that it meets it.
+    /// The numbers show that it meets the criterion.
     Meets,
-    /// They say that it does not.
+    /// The numbers show that it does not.
     DoesNot,
-    /// They do not say, with all runs that were allowed.
+    /// The numbers do not decide after the permitted runs.
     Undecided,
-    /// There is no such scenario with the controller.
+    /// The scenario is impossible with the controller.
     NotApplicable,
 }
 
@@ -30,35 +30,36 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The page.
+    /// Path of the first page.
     pub index: PathBuf,
     /// Troubles of the controller, one of each kind.
     pub troubles: Vec<Trouble>,
-    /// Each criterion that something was measured for, by its id, in the order of the suite.
+    /// Answers to the measured criteria, by id, in the order of the suite.
     pub answers: Vec<(String, Answer)>,
     /// True if it meets all criteria for general use; `None` while one is undecided.
     pub general_use: Option<bool>,
-    /// The same in a few sentences.
+    /// Summary in a few sentences.
     pub summary: String,
 }
 
 impl Builder {
-    /// Asks everything of a suite, `rfc9743` or a file, as `windward evaluate` does, and writes its
-    /// report into `folder`: minutes in an optimised build, and hours with [`Builder::full`]. Runs
-    /// are done on all cores; how many depends on what decides, and not on [`Builder::quick`].
+    /// Evaluates the controller by a whole suite, `rfc9743` or a file, as `windward evaluate` does,
+    /// and writes the report into `folder`. This takes minutes in an optimised build, and hours
+    /// with [`Builder::full`]. Runs use all cores. Their number depends on the verdicts, and not on
+    /// [`Builder::quick`].
     ///
     /// [`Builder::only`] takes criteria, claims and experiments of the suite here, and
-    /// [`Builder::against`] names who shares paths with the controller; bounds come from the
+    /// [`Builder::against`] names the controllers that share paths with it; bounds come from the
     /// standards of the suite.
     ///
     /// # Errors
-    /// If there is no such suite or nothing of that name in it, the controller's name cannot stand
-    /// in reports, or the folder cannot be written.
+    /// If the suite or a name in `only` does not exist, the controller's name is not valid in
+    /// reports, or the folder cannot be written.
     pub fn report(self, suite: &str, folder: impl AsRef<Path>) -> Result<Report, Error> {
         let default = self.against == Self::standards();
         let Builder { name, make, paced, against, only, effort } = self;
         let watch = Arc::new(Watch::default());
-        // Runs go on side by side, so that what one may ask cannot be counted.
+        // Runs are parallel, so that calls cannot be counted per run.
         watch.begin(u64::MAX);
         let maker: &'static Maker =
             Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
@@ -126,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Never gives way.
+    /// Never reduces its window.
     struct Flood;
 
     impl Controller for Flood {
@@ -136,7 +137,7 @@ mod tests {
         fn on_ack(&mut self, _: &Ack) {}
     }
 
-    /// Report on its queue before a deep buffer.
+    /// Report on its queue in a deep buffer.
     fn queue<C: Controller + 'static>(
         make: impl Fn() -> C + Send + Sync + 'static,
         name: &str,
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_tells_one_that_gives_way_from_one_that_does_not() {
+    fn a_suite_distinguishes_a_responsive_controller() {
         let aimd = queue(|| Aimd(15_000), "aimd");
         assert_eq!(aimd.answers, [("bufferbloat".to_owned(), Answer::Meets)], "{aimd:?}");
         assert_eq!((aimd.general_use, &*aimd.troubles), (Some(true), &[][..]));
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_said() {
+    fn missing_names_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let ask = |name: &str, suite: &str, only: &str| {
             let builder = evaluate(|| Flood).named(name).only([only]);

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A window by a function of the calls so far.
+/// A window as a function of the number of calls.
 struct By<F>(u64, F);
 
 impl<F: Fn(u64) -> u64 + Send> Controller for By<F> {
@@ -29,7 +29,7 @@ fn a_panic_is_told_with_its_message() {
     assert_eq!(evaluation.troubles, [Trouble::Panicked { call: "window", message }]);
     assert!(!evaluation.passes());
     assert!(evaluation.to_string().contains("panicked in window: the window is inside out"));
-    // So is one at the very start.
+    // A panic at the start is caught too.
     let evaluation = evaluate(|| -> By<fn(u64) -> u64> { panic!("no room") });
     let evaluation = evaluation.only(["fairness"]).run().unwrap();
     let call = "the making of it";
@@ -37,7 +37,7 @@ fn a_panic_is_told_with_its_message() {
 }
 
 #[test]
-fn windows_that_are_none_are_refused_and_told() {
+fn invalid_windows_are_refused_and_reported() {
     for value in [0, 1 << 63, u64::MAX] {
         let evaluation = of(move |calls| if calls < 50 { 15_000 } else { value });
         let refused = |trouble: &Trouble| matches!(trouble, Trouble::Refused { what: "window", value: v, .. } if *v == value);
@@ -54,7 +54,7 @@ fn a_flood_is_cut_short() {
 }
 
 #[test]
-fn what_is_kept_between_connections_is_found_out() {
+fn state_between_connections_is_detected() {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let evaluation = of(|_| 15_000 + 1500 * (CALLS.fetch_add(1, Ordering::Relaxed) / 500));
     let place = "high-loss".to_owned();
@@ -62,13 +62,13 @@ fn what_is_kept_between_connections_is_found_out() {
 }
 
 #[test]
-fn a_window_that_never_moves_is_no_trouble_and_no_good() {
+fn a_constant_window_has_no_trouble_but_fails() {
     let evaluation = of(|_| 150_000);
     assert_eq!(evaluation.troubles, []);
-    // Two windows of a hundred packets before a buffer of eight.
+    // Two windows of a hundred packets, with a buffer of eight.
     assert!(!evaluation.verdicts[0].met, "{evaluation}");
     let timid = evaluate(|| By(0, |_| 1)).only(["wired"]).run().unwrap();
-    // A packet each 40 ms and its own transmission of 1.2 ms is 24 a second of 833: 3 %.
+    // A packet per 40 ms plus its transmission of 1.2 ms are 24 of 833 per second: 3 %.
     assert!((timid.verdicts[0].value - 0.029).abs() < 0.002, "{timid}");
     assert!(!timid.passes());
 }
@@ -84,9 +84,9 @@ fn names_that_do_not_exist_are_refused() {
     assert!(evaluate(make).against(none).run().is_err());
 }
 
-/// What a controller hears, against arithmetic.
+/// Events of a controller, compared with arithmetic.
 #[test]
-fn what_it_hears_is_what_happened() {
+fn a_controller_gets_the_events_of_the_run() {
     #[derive(Default)]
     struct Ears {
         sent: u64,
@@ -101,8 +101,8 @@ fn what_it_hears_is_what_happened() {
             self.sent += sent.bytes;
         }
         fn on_ack(&mut self, ack: &Ack) {
-            // No queue but what ten packets make for themselves: 40 ms, a transmission of 1.2 ms,
-            // that of the ACK, a processing time of 1.2 ms, and nine packets ahead.
+            // The only queue is that of its own ten packets: 40 ms, a transmission of 1.2 ms, that
+            // of the ACK, a processing time of 1.2 ms, and nine packets ahead.
             assert!(ack.rtt > Duration::from_millis(41), "{ack:?}");
             assert!(ack.rtt < Duration::from_millis(56), "{ack:?}");
             assert!(ack.min_rtt <= ack.rtt && ack.now >= ack.sent + ack.rtt, "{ack:?}");
@@ -110,8 +110,8 @@ fn what_it_hears_is_what_happened() {
             assert_eq!(self.delivered, ack.delivered);
             assert!(ack.in_flight <= 15_000 && self.delivered <= self.sent, "{ack:?}");
             assert!(!ack.ce && !ack.in_recovery && ack.lost == 0, "{ack:?}");
-            // Ten packets a round trip of 42 ms are 357 kB/s; it cannot seem more than the link
-            // has.
+            // Ten packets per round trip of 42 ms are 357 kB/s; the estimate cannot exceed the link
+            // rate.
             assert!(ack.delivery_rate.is_none_or(|rate| rate <= 1_250_000), "{ack:?}");
         }
     }

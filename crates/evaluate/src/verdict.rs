@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::guard::Trouble;
 
-/// Why nothing could be evaluated.
+/// Reason why the evaluation failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error(pub(crate) String);
 
@@ -28,7 +28,7 @@ pub struct Evaluation {
     pub verdicts: Vec<CriterionResult>,
 }
 
-/// One thing that RFC 9743 asks, as a test can measure it.
+/// A criterion of RFC 9743 that a test can measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Criterion {
@@ -36,15 +36,15 @@ pub struct Criterion {
     pub id: String,
     /// The section of RFC 9743.
     pub section: String,
-    /// Behaviour that meets it, one sentence.
+    /// Required behaviour, one sentence.
     pub asks: String,
     /// Measured quantity and bound, in words.
     pub expected: String,
-    /// True if the value must be at least the bound, and not at most.
+    /// True if the bound is a lower one.
     pub at_least: bool,
 }
 
-/// How a controller answers a criterion.
+/// Result of a controller for a criterion.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CriterionResult {
@@ -78,14 +78,14 @@ impl fmt::Display for Evaluation {
         let met = self.verdicts.iter().filter(|verdict| verdict.met).count();
         writeln!(f, "{}: {met} of {} criteria met", self.name, self.verdicts.len())?;
         for trouble in &self.troubles {
-            writeln!(f, "  WRONG     it {trouble}")?;
+            writeln!(f, "  WRONG     {trouble}")?;
         }
         for CriterionResult { criterion, met, value, bound, standards } in &self.verdicts {
             let answer = if *met { "meets" } else { "DOES NOT" };
             let sign = if criterion.at_least { ">=" } else { "<=" };
             write!(
                 f,
-                "  {answer:<9} {:<12} {} {value:.3}, wanted {sign} {bound:.3}",
+                "  {answer:<9} {:<12} {} {value:.3}, required {sign} {bound:.3}",
                 criterion.id, criterion.asks
             )?;
             let standards: Vec<String> =

@@ -10,29 +10,29 @@ use windward_sim::stack::Stacks;
 
 use crate::suite::{Criterion, Known, Suite};
 
-/// How a subject answers what is asked of it.
+/// Answer of a subject to a criterion or claim.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub enum Answer {
-    /// The numbers say that it meets it.
+    /// The numbers show that the subject meets it.
     Meets,
     /// There is no such scenario with the subject.
     NotApplicable,
     /// Nothing is measured yet.
     ToCome,
-    /// The numbers do not say, with all runs that were allowed.
+    /// The numbers do not decide after the permitted runs.
     Undecided,
-    /// They say that it does not.
+    /// The numbers show that the subject does not meet it.
     DoesNot,
 }
 
 impl Answer {
-    /// Those that an evaluation ends with, in the order in which they are counted.
+    /// Final answers, in the order of counts.
     pub const ALL: [Answer; 4] =
         [Answer::Meets, Answer::DoesNot, Answer::Undecided, Answer::NotApplicable];
 
-    /// A word or two.
+    /// The answer in words.
     pub fn words(self) -> &'static str {
         match self {
             Answer::Meets => "meets",
@@ -52,8 +52,8 @@ impl Answer {
         }
     }
 
-    /// That of several things asked together: all must be met, and what is not applicable does not
-    /// count where something else is.
+    /// Common answer to several claims. All must be met; answers that are not applicable count only
+    /// if all are.
     pub(crate) fn together(answers: impl IntoIterator<Item = Answer>) -> Option<Self> {
         let rank = |answer: &Answer| match answer {
             Answer::NotApplicable => 0,
@@ -72,29 +72,29 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// A suite, its subjects, and the flows beside them.
+/// A suite, its subjects, and the flows that share paths with them.
 #[derive(Debug, Clone)]
 pub struct Question {
     /// The suite.
     pub suite: Suite,
     /// Controllers that are evaluated.
     pub subjects: Vec<Subject>,
-    /// Controllers beside them, instead of those that the suite names.
+    /// Controllers that share paths with them, instead of those that the suite names.
     pub against: Option<Vec<Subject>>,
     /// Criteria, experiments or claims to restrict it to; empty for all.
     pub only: Vec<String>,
-    /// Stacks that subjects may name beside protocols.
+    /// Stacks that subjects may name in addition to protocols.
     pub stacks: Stacks,
 }
 
 impl Question {
-    /// Everything that a suite asks, of these.
+    /// All criteria of a suite for these subjects.
     pub fn new(suite: Suite, subjects: Vec<Subject>) -> Self {
         Question { suite, subjects, against: None, only: Vec::new(), stacks: Stacks::none() }
     }
 }
 
-/// A question with what is to be run for it.
+/// A question with its experiments.
 #[derive(Debug, Clone)]
 pub struct Inquiry {
     /// The question.
@@ -105,7 +105,7 @@ pub struct Inquiry {
     pub(crate) asked: Vec<AskedOfAll>,
 }
 
-/// One thing that is asked of all subjects.
+/// A claim about all subjects.
 #[derive(Debug, Clone)]
 pub(crate) struct AskedOfAll {
     criterion: String,
@@ -113,7 +113,7 @@ pub(crate) struct AskedOfAll {
     claim: String,
     expected: String,
     experiment: String,
-    /// Subjects without such a scenario, with the reason.
+    /// Subjects for which the scenario is impossible, with the reason.
     impossible: Vec<(String, String)>,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct AskedOfAll {
 pub struct Evaluation {
     /// Names of the subjects, the columns.
     pub subjects: Vec<String>,
-    /// The rows: a criterion each, with what is asked for it.
+    /// The rows, one per criterion with its claims.
     pub criteria: Vec<CriterionAnswers>,
     /// Known results that were measured again.
     pub known: Vec<KnownAnswer>,
@@ -131,18 +131,18 @@ pub struct Evaluation {
     pub gave_up: Vec<GaveUp>,
 }
 
-/// A criterion, and what each subject made of it.
+/// A criterion with the answers of all subjects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CriterionAnswers {
     /// The criterion.
     pub criterion: Criterion,
-    /// By subject; `None` where nothing was measured for it.
+    /// Answers by subject; `None` without measurements.
     pub answers: Vec<Option<Answer>>,
     /// Claims that belong to it.
     pub asked: Vec<ClaimAnswers>,
 }
 
-/// One thing asked of all subjects.
+/// A claim with the answers of all subjects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimAnswers {
     /// The id of the claim in its file.
@@ -157,31 +157,31 @@ pub struct ClaimAnswers {
     pub answers: Vec<ClaimAnswer>,
 }
 
-/// How one subject answers one thing.
+/// Answer of one subject to one claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimAnswer {
     /// The verdict.
     pub answer: Answer,
-    /// The check that decides, or the one closest to its bound; empty without numbers.
+    /// The deciding check, or the one closest to its bound; empty without numbers.
     pub check: String,
-    /// Its left side, in short, as `0.31`.
+    /// Its left side in short form, as `0.31`.
     pub value: String,
     /// Its bound or right side, as `>= 0.48`.
     pub bound: String,
     /// Both sides with the interval of their difference, or the reason why there are no numbers.
     pub measured: String,
-    /// Runs of each cell that it took.
+    /// Number of runs of each cell.
     pub runs: usize,
 }
 
-/// Something that was known before.
+/// A known result with the answer of this evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownAnswer {
     /// The known result.
     pub known: Known,
     /// Answer.
     pub answer: Answer,
-    /// The number.
+    /// The measured number.
     pub measured: String,
 }
 
@@ -197,13 +197,13 @@ impl KnownAnswer {
 }
 
 impl Question {
-    /// Builds the experiments, and finds out what cannot be asked of which subject.
+    /// Builds the experiments, and determines the scenarios that are impossible for each subject.
     ///
     /// # Errors
     /// If a subject cannot be built at all, something named in `only` does not exist, or anything
     /// in the suite is wrong.
     pub fn inquire(self, effort: &Effort) -> Result<Inquiry, LabError> {
-        // No file has said it.
+        // There is no file for the error.
         let fail = |message: String| LabError::Experiment {
             file: "evaluate".to_owned(),
             line: 0,
@@ -218,7 +218,7 @@ impl Question {
                 let twice = match other.name == subject.name {
                     true => format!("the subject `{subject}` is named twice"),
                     false => format!(
-                        "the subjects `{other}` and `{subject}` differ in upper and lower case only: \
+                        "the subjects `{other}` and `{subject}` differ only in case: \
                          choose another name for one"
                     ),
                 };
@@ -234,13 +234,13 @@ impl Question {
             if let Some(taken) = subject.name_taken(&self.stacks) {
                 return Err(fail(is_taken(taken)));
             }
-            // One name stands for one thing, whatever parts it takes.
+            // A name has one meaning among subjects, standards and competitors.
             if let Some(other) = known.iter().find(|other| same_name(&other.name, &subject.name))
                 && (&other.name, &other.protocol, other.own.map(|own| own.source))
                     != (&subject.name, &subject.protocol, subject.own.map(|own| own.source))
             {
                 return Err(fail(format!(
-                    "`{subject}` stands for two things, {} and {}: choose another name for one",
+                    "`{subject}` has two meanings, {} and {}: choose another name for one",
                     other.given, subject.given
                 )));
             }
@@ -256,7 +256,7 @@ impl Question {
         Ok(inquiry)
     }
 
-    /// Those that `only` names.
+    /// The claims that `only` selects.
     fn select(&self, mut experiments: Vec<Experiment>) -> Result<Vec<Experiment>, LabError> {
         if self.only.is_empty() {
             return Ok(experiments);
@@ -276,13 +276,13 @@ impl Question {
                         let criteria = self.suite.criteria.iter().map(|c| &*c.id);
                         let asked = criteria.filter(|id| all.iter().any(|name| name == id));
                         let criteria = asked.collect::<Vec<_>>().join(", ");
-                        format!("; its criteria are {criteria}, and --list has their parts too")
+                        format!("; its criteria are {criteria}, and --list shows their claims")
                     }
                 };
                 return Err(LabError::Experiment {
                     file: self.suite.file.clone(),
                     line: 0,
-                    message: format!("nothing of it is called `{wanted}`{hint}"),
+                    message: format!("it has no criterion, experiment or claim `{wanted}`{hint}"),
                 });
             }
         }
@@ -303,7 +303,7 @@ impl Question {
 }
 
 impl Inquiry {
-    /// An experiment, without what is impossible for a subject.
+    /// An experiment without the points that are impossible for a subject.
     fn add(&mut self, experiment: &Experiment, effort: &Effort) -> Result<(), LabError> {
         let length = experiment.overridden(experiment.run_length(effort));
         let mut experiment = experiment.without_impossible(&length, |e| 0..e.cells());
@@ -348,14 +348,14 @@ impl Inquiry {
         experiment.claims.retain(|claim| {
             claim.asked.as_ref().is_none_or(|asked| reason(&asked.subject).is_none())
         });
-        // Where nothing can be asked of anybody there is nothing to run.
+        // If all points are impossible, there is nothing to run.
         if !experiment.claims.is_empty() {
             self.experiments.push(experiment);
         }
         Ok(())
     }
 
-    /// Claims of a criterion: id, experiment, and the behaviour that meets it.
+    /// Claims of a criterion: id, experiment, and the required behaviour.
     pub fn asked_of(&self, criterion: &str) -> Vec<(String, String, String)> {
         let of_it = self.asked.iter().filter(|row| row.criterion == criterion);
         of_it.map(|row| (row.id.clone(), row.experiment.clone(), row.claim.clone())).collect()
@@ -429,14 +429,14 @@ impl ClaimAnswer {
     }
 }
 
-/// The check that decides: of those with the verdict of the whole the one that is furthest on the
+/// The deciding check: of those with the verdict of the claim, the one that is furthest on the
 /// wrong side, or closest to it.
 fn deciding(checks: &[CheckResult], verdict: Verdict) -> Option<&CheckResult> {
     let worst = |check: &&CheckResult| {
         let (Some(left), Some(right)) = (check.left, check.right) else { return 0.0 };
         let size = left.mean.abs().max(right.mean.abs()).max(f64::MIN_POSITIVE);
         let apart = (left.mean - right.mean) / size;
-        // Below a bound from below is bad, and so is above one from above.
+        // Values below a lower bound and above an upper bound are on the wrong side.
         if check.text.contains(">") { apart } else { -apart }
     };
     let of_it = checks.iter().filter(|c| c.verdict == verdict);
@@ -454,9 +454,9 @@ fn bound(check: &CheckResult) -> String {
     }
 }
 
-/// Checks that flows of the subject can be built.
+/// Verifies that flows of the subject can be built.
 fn check(subject: &Subject, stacks: &Stacks) -> Result<(), LabError> {
-    // All it needs of routers is there.
+    // The scenario provides the routers that it needs.
     let text = "duration = \"1s\"\n[dumbbell]\nbottleneck = { rate = \"1Mbit\", delay = \"1ms\" }\n\
                 access = { rate = \"1Mbit\", delay = \"1ms\" }\n[[flows]]\ngroup = \"flow\"\n\
                 protocol = \"newreno\"\n";

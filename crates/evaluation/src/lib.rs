@@ -1,17 +1,17 @@
-//! Evaluations: what a suite asks of congestion controllers, and how each of them answers.
+//! Evaluations of congestion controllers by the criteria of a suite.
 //!
-//! A [`Suite`] is data: criteria, and experiments whose claims say what would show that one is met.
-//! [`evaluate()`] puts the subjects into their parts, runs everything as
-//! [`reproduce()`](windward_report::reproduce()) does, and writes a page with the criteria down and
-//! the subjects across. Where a text gives no bound, it is what the controllers of standards do in
-//! the same place: harm in the sense of Ware et al. (HotNets 2019), and not a number that somebody
-//! chose.
+//! A [`Suite`] is data: criteria, and experiments whose claims decide them. [`evaluate()`] inserts
+//! the subjects, runs everything as [`reproduce()`](windward_report::reproduce()) does, and writes
+//! a page with a row per criterion and a column per subject. If the text of a criterion gives no
+//! bound, the bound is relative to the standard controllers in the same scenario (harm in the sense
+//! of Ware et al., HotNets 2019), and not an arbitrary number.
 //!
 //! The modules, in the order of reading; each uses those before it:
 //!
-//! - `suite`: what is asked, read from files. [`suites`]: those that come with the program.
-//! - `inquiry`: a [`Question`], what is to be run for it ([`Inquiry`]), and its answers ([`Evaluation`]).
-//! - `words`: answers as sentences, Markdown and JSON. `page`: answers as the first page of a report.
+//! - `suite`: criteria, read from files. [`suites`]: the suites that come with the program.
+//! - `inquiry`: a [`Question`], its experiments ([`Inquiry`]), and its answers ([`Evaluation`]).
+//! - `words`: answers as sentences, Markdown and JSON. `page`: answers as the first page of a
+//!   report.
 //! - `report`: runs an inquiry and writes its report.
 
 mod inquiry;

@@ -1,4 +1,4 @@
-//! First page of an evaluation: criteria down, subjects across.
+//! First page of an evaluation: a row per criterion, a column per subject.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ pub(crate) fn front(
     if standing.running || standing.to_come > 0 {
         let state = if standing.running { "Still running" } else { "Interrupted" };
         let to_come = match standing.to_come {
-            0 => "all experiments have run, and more runs decide what is still open".to_owned(),
+            0 => "all experiments are complete, and further runs decide open claims".to_owned(),
             1 => "1 experiment is still to come".to_owned(),
             n => format!("{n} experiments are still to come"),
         };
@@ -34,10 +34,11 @@ pub(crate) fn front(
     let standards: Vec<&str> = suite.standards.iter().map(|s| &*s.name).collect();
     let _ = writeln!(
         html,
-        "<p>{} asked of {}. Where the text gives no number, the bound is what {} do in the same \
-         place: the harm to others, the queue, the losses. A check is repeated until its interval is \
-         clear of the bound, or the runs allowed for are spent: then it is undecided. What differs by \
-         less than its margin is equal, and meets.</p>",
+        "<p>Criteria of {} for {}. Where the text gives no number, the bound is relative to {} in \
+         the same scenario, for example their harm to others, queue and losses. A check is repeated \
+         until its confidence interval excludes the bound. If it still contains the bound after the \
+         permitted runs, the check is undecided. Values that differ by less than a margin count as \
+         equal, which meets the criterion.</p>",
         escape(&suite.source),
         escape(&evaluation.subjects.join(", ")),
         escape(&standards.join(" and "))
@@ -60,7 +61,7 @@ pub(crate) fn front(
     discussed(html, &evaluation.criteria);
     let _ = writeln!(
         html,
-        "<p class=\"again\">The same as <a href=\"evaluation.md\">Markdown</a> and \
+        "<p class=\"again\">The same results as <a href=\"evaluation.md\">Markdown</a> and \
          <a href=\"evaluation.json\">JSON</a>; every claim with all its checks: \
          <a href=\"claims.json\">claims.json</a>.</p>"
     );
@@ -76,7 +77,8 @@ fn totals(html: &mut String, evaluation: &Evaluation) {
     html.push_str("</ul>\n");
 }
 
-/// A row for each subject: how many criteria it meets, and whether that is enough for general use.
+/// Writes a row for each subject: the number of criteria that it meets, and whether it meets all
+/// those for general use.
 fn standings(html: &mut String, evaluation: &Evaluation) {
     html.push_str(
         "<div class=\"scroll\"><table class=\"standings\">\n<thead><tr><th>Controller</th>",
@@ -159,11 +161,8 @@ fn asked(html: &mut String, claim: &ClaimAnswers, page: Option<&str>) {
         ),
         None => escape(&claim.claim),
     };
-    let _ = write!(
-        html,
-        "<tr><td>{title}<br><small>Met when: {}</small></td>",
-        escape(&claim.expected)
-    );
+    let _ =
+        write!(html, "<tr><td>{title}<br><small>Met if: {}</small></td>", escape(&claim.expected));
     for answer in &claim.answers {
         let _ = write!(html, "<td>{}</td>", cell(answer));
     }
@@ -212,7 +211,7 @@ fn known(html: &mut String, known: &[KnownAnswer]) {
     if known.is_empty() {
         return;
     }
-    html.push_str("<section class=\"part\" id=\"known\">\n<h2>What was known before</h2>\n<ul>\n");
+    html.push_str("<section class=\"part\" id=\"known\">\n<h2>Known results</h2>\n<ul>\n");
     for known in known {
         let _ = writeln!(html, "<li>{}</li>", prose(&known.sentence()));
     }
@@ -226,7 +225,7 @@ fn discussed(html: &mut String, criteria: &[CriterionAnswers]) {
         return;
     }
     html.push_str(
-        "<section class=\"part\" id=\"discuss\">\n<h2>What no measurement answers</h2>\n<dl>\n",
+        "<section class=\"part\" id=\"discuss\">\n<h2>Questions for discussion</h2>\n<dl>\n",
     );
     for (criterion, discuss) in with {
         let _ = writeln!(

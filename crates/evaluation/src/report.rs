@@ -1,4 +1,4 @@
-//! Runs what an inquiry asks, and leads its report.
+//! Runs an inquiry and writes its report.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::inquiry::{Evaluation, Inquiry, Question};
 use crate::words::played;
 use crate::{page, suites};
 
-/// An evaluation, and how it was come by.
+/// An evaluation with its runs.
 #[derive(Debug, Clone)]
 pub struct EvaluationSummary {
     /// Answers.
@@ -48,12 +48,12 @@ impl Lead for Inquiry {
         vec![("evaluation.json", json), ("evaluation.md", text)]
     }
 
-    /// Only what was asked is shown.
+    /// Shows only what this inquiry asks.
     fn keeps_earlier(&self) -> bool {
         false
     }
 
-    /// The words of a command line that asks the same of one experiment.
+    /// Arguments of a command that evaluates one experiment with the same subjects.
     fn command(&self, experiment: &Experiment, effort: &Effort) -> String {
         let Question { suite, subjects, against, .. } = &self.question;
         let mut words = vec!["windward".to_owned(), "evaluate".to_owned()];
@@ -73,8 +73,8 @@ impl Lead for Inquiry {
         words.join(" ")
     }
 
-    /// The file of an experiment with all in their parts, which `windward sweep` runs: what was
-    /// simulated, without what is asked. None if someone in it is code that no file can say.
+    /// The file of an experiment with the subjects inserted and without claims, for
+    /// `windward sweep`. `None` if a subject is code that a file cannot name.
     fn scenario_text(&self, experiment: &Experiment) -> Option<String> {
         let Question { suite, subjects, against, .. } = &self.question;
         if subjects.iter().chain(against.iter().flatten()).any(|subject| subject.own.is_some()) {
@@ -90,8 +90,9 @@ impl Lead for Inquiry {
     }
 }
 
-/// Runs it and writes into `out_dir` what [`reproduce`] writes, with a first page that has the
-/// criteria down and the subjects across, and the same as `evaluation.md` and `evaluation.json`.
+/// Runs an inquiry and writes the files of [`reproduce`] into `out_dir`, with a first page that has
+/// a row per criterion and a column per subject, and its content as `evaluation.md` and
+/// `evaluation.json`.
 ///
 /// # Errors
 /// As [`reproduce`].

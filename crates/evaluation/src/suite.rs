@@ -1,8 +1,8 @@
-//! A suite: what is asked of a congestion controller, as data.
+//! A suite: criteria for a congestion controller, as data.
 //!
-//! A suite file lists criteria, each with its section of the text that asks it, and experiment
-//! files beside it. Those say `subjects`, `standards` and `against` where a controller is named
-//! ([`Cast`]), and their claims name the criterion that they are about.
+//! A suite file lists criteria, each with the section of its source, and experiment files in the
+//! same folder. Experiments name `subjects`, `standards` and `against` in place of controllers
+//! ([`Cast`]), and their claims name a criterion.
 
 use std::path::Path;
 
@@ -24,19 +24,19 @@ pub struct Suite {
     pub id: String,
     /// Title.
     pub title: String,
-    /// The text that it follows.
+    /// Its source.
     pub source: String,
     /// Pages of the report, in its order.
     pub chapters: Vec<Chapter>,
-    /// In the order of the report.
+    /// Criteria, in the order of the report.
     pub criteria: Vec<Criterion>,
     /// Published results, which reports compare with the measured ones.
     pub known: Vec<Known>,
-    /// Controllers of standards. Bounds are relative to what they do in the same place.
+    /// Controllers of standards. Bounds are relative to them in the same scenario.
     pub standards: Vec<Subject>,
     /// Controllers that share paths with each subject, unless the user names others.
     pub against: Vec<Subject>,
-    /// The file as the user named it.
+    /// The file, as the user named it.
     pub file: String,
     /// Its experiments.
     files: Vec<SuiteFile>,
@@ -49,13 +49,13 @@ struct SuiteFile {
     asked: When,
 }
 
-/// When an experiment of a suite is run.
+/// Occasion for an experiment of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {
     Always,
     /// With full effort only.
     Full,
-    /// In tests of other projects only, which have seconds.
+    /// Only in tests of other projects, which take seconds.
     Smoke,
 }
 
@@ -75,15 +75,15 @@ keys! {
     pub struct Criterion in "criterion" {
         id: String = readers::string(), needed "id = \"fairness\"", "Its name in claims.";
         section: String = readers::string(), needed "section = \"5.1.2\"",
-            "The section of the text that asks it.";
+            "Its section of the text.";
         title: String = readers::string(), needed "title = \"Fairness\"", "A few words.";
         asks: String = readers::string(), needed "asks = \"It shares a link fairly.\"",
-            "What it asks, a sentence.";
+            "The requirement, a sentence.";
         chapter: String = readers::string(), needed "chapter = \"safety\"",
             "The key of its chapter.";
-        general: bool = readers::flag(), or false, "Must it be met for general use?";
+        general: bool = readers::flag(), or false, "True if it must be met for general use.";
         discuss: Option<String> = readers::string(), absent,
-            "Where nothing can be measured: the question to its author.";
+            "Question to the author, if nothing can be measured.";
     }
 
     /// A known result of a controller.
@@ -91,19 +91,19 @@ keys! {
     pub struct Known in "known" {
         subject: String = readers::string(), needed "subject = \"bbr\"", "The controller.";
         claim: String = readers::string(), needed "claim = \"short-buffers\"",
-            "The claim that would show it, without the subject.";
-        holds: bool = readers::flag(), needed "holds = false", "Is the claim to hold?";
+            "The claim that tests it, without the subject.";
+        holds: bool = readers::flag(), needed "holds = false", "True if the claim should hold.";
         says: String = readers::string(), needed "says = \"It loses much.\"",
-            "What is known, a sentence.";
-        source: String = readers::string(), needed "source = \"RFC 9743\"", "Who found it.";
+            "The known result, a sentence.";
+        source: String = readers::string(), needed "source = \"RFC 9743\"", "Its source.";
     }
 }
 
-/// Gives the text of a file beside the suite's.
+/// Returns the text of a file in the folder of the suite.
 type Beside<'a> = &'a dyn Fn(&str) -> Result<String, LabError>;
 
 impl Suite {
-    /// Reads a file, and the experiments beside it.
+    /// Reads a file, and the experiments in its folder.
     ///
     /// # Errors
     /// If one cannot be read, or anything in the suite's own file is wrong.
@@ -113,7 +113,7 @@ impl Suite {
         Self::parse(&name, &text, &|from| Experiment::text_beside(&name, from))
     }
 
-    /// Parses a text; `name` stands for the file in errors, `beside` gives the texts of the
+    /// Parses a text. `name` is the name of the file in errors; `beside` returns the texts of the
     /// experiments.
     ///
     /// # Errors
@@ -124,14 +124,15 @@ impl Suite {
         if file.get("suite").is_none() {
             let help = match file.get("experiment") {
                 Some(_) => "this is an experiment, which `windward sweep` runs",
-                None => "a suite says what it asks of whom: see docs/evaluate.md",
+                None => "add criteria and experiments as in docs/evaluate.md",
             };
             let message = format!("no [suite] table: {help}");
             return Err(LabError::Experiment { file: name.to_owned(), line: 0, message });
         }
         if let Some((key, field)) = file.entries().find(|(key, _)| *key != "suite") {
-            let message =
-                format!("`{key}` has no place beside [suite]: scenarios have files of their own");
+            let message = format!(
+                "`{key}` is not allowed next to [suite]: scenarios have files of their own"
+            );
             return Err(field.error(message).into());
         }
         let suite = FileKeys::read(&document.root(KEYS)?)?.suite;
@@ -143,9 +144,10 @@ impl Suite {
         json_schema("A suite of Windward", KEYS)
     }
 
-    /// The experiments with these subjects in their parts, against those that the suite names or
-    /// `against`; they may be of these stacks. Those of whom something is known take part where it
-    /// would show, so that every report can be held against that, and are asked for that alone.
+    /// The experiments with these subjects, which share paths with `against` or the controllers
+    /// that the suite names. Subjects may be of these stacks. Controllers with known results take
+    /// part in the experiments that test them, so that every report can be compared with these
+    /// results, and are judged only by those claims.
     ///
     /// # Errors
     /// If anything in one of them is wrong.
@@ -167,8 +169,8 @@ impl Suite {
         Ok(experiments)
     }
 
-    /// The experiments that take the seconds which a test has, with this subject and the standards
-    /// in their parts. Claims are those of the subject and of each standard.
+    /// The short experiments for tests, with this subject and the standards. Claims are those of
+    /// the subject and of each standard.
     ///
     /// # Errors
     /// If there are none, or anything in one of them is wrong.
@@ -213,7 +215,7 @@ impl Suite {
             }
             let fail = |message| LabError::Experiment { file: file.name.clone(), line: 0, message };
             if experiment.claims.is_empty() {
-                return Err(fail("nothing is asked in it: a suite's experiment has claims".into()));
+                return Err(fail("an experiment of a suite needs claims".into()));
             }
             if let Some(other) = experiments.iter().find(|e| e.id == experiment.id) {
                 return Err(fail(format!("{} has the id `{}` too", other.file, experiment.id)));
@@ -242,11 +244,11 @@ impl Suite {
         Ok(experiments)
     }
 
-    /// Those of whom something is known that would show in an experiment, or in any, and who are no
-    /// subjects.
+    /// Controllers that are not subjects and have known results that an experiment, or any
+    /// experiment, tests.
     ///
     /// # Errors
-    /// If one cannot be a subject.
+    /// If one is not a valid subject.
     pub(crate) fn witnesses(
         &self,
         subjects: &[Subject],
@@ -267,7 +269,7 @@ impl Suite {
         Ok(witnesses)
     }
 
-    /// True if a claim is about a subject, or about a witness of whom the claim is known.
+    /// True if a claim is about a subject, or about a witness with a known result for it.
     fn is_for(&self, claim: &Claim, witnesses: &[Subject]) -> bool {
         claim.asked.as_ref().is_none_or(|asked| {
             witnesses.iter().all(|witness| witness.name != asked.subject)
@@ -285,7 +287,7 @@ keys! {
     /// Keys of the file.
     struct FileKeys<'a> in "file" {
         suite: Section<'a> = readers::table(&[SuiteKeys::KEYS]), needed "[suite]",
-            "what is asked of a congestion controller";
+            "criteria for a congestion controller";
     }
 }
 
@@ -298,7 +300,7 @@ keys! {
         id: String = readers::string(), needed "id = \"mine\"", "its name";
         title: String = readers::string(), needed "title = \"Mine\"", "what it is";
         source: String = readers::string(), needed "source = \"RFC 9743\"",
-            "the text that it follows";
+            "the source of its criteria";
         standards: Vec<Subject> = readers::custom(subjects_kind, subjects), empty,
             "the controllers that its bounds are relative to";
         against: Vec<Subject> = readers::custom(subjects_kind, subjects), empty,
@@ -306,14 +308,14 @@ keys! {
         chapters: Vec<Section<'a>> = readers::tables(&[Chapter::KEYS], unnamed), empty,
             "pages of the report, in its order";
         criteria: Vec<Section<'a>> = readers::tables(&[Criterion::KEYS], unnamed), empty,
-            "what is asked, in the order of the report";
+            "criteria, in the order of the report";
         known: Vec<Section<'a>> = readers::tables(&[Known::KEYS], unnamed), empty,
-            "what others have found before";
+            "results that others have published";
         experiments: Vec<At<String>> = readers::texts(), empty, "files of experiments";
         only_full: Vec<At<String>> = readers::texts(), empty,
-            "files of experiments that are run with full effort only";
+            "files of experiments that run only with full effort";
         smoke: Vec<At<String>> = readers::texts(), empty,
-            "files of experiments that are run in tests of other projects only";
+            "files of experiments that run only in tests of other projects";
     }
 }
 

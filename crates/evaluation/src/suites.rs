@@ -10,7 +10,7 @@ use crate::suite::Suite;
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../experiments/suites");
 
 impl Suite {
-    /// The one of that name that comes with the program, or else that of a file.
+    /// The suite of that name that comes with the program, or else that of a file.
     ///
     /// # Errors
     /// If there is neither, or anything in it is wrong.

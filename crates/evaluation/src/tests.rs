@@ -153,7 +153,7 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
     for text in [
         "A small suite",
         "own-all.html#one",
-        "cubic: It carries something (Anybody). So it is here",
+        "cubic: It carries something (Anybody). Confirmed here",
         "<dt>1.2 Talk</dt><dd>Say it.</dd>",
         "cubic meets 0 of 1 criteria. It does not meet 1.1 Busy.",
     ] {
@@ -166,7 +166,7 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
     let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
     assert_eq!(json["criteria"][0]["answers"][0]["answer"], "does not");
     assert_eq!(json["known"][0]["agrees"], true);
-    // What was simulated stands beside the page and can be run by itself, without xcp.
+    // The scenario is next to the page and runs separately, without xcp.
     let played = Experiment::parse("one.toml", &read("one.toml")).unwrap();
     let labels: Vec<&str> = played.axes[0].points.iter().map(|p| &*p.label).collect();
     assert_eq!(labels, ["cubic", "own", "newreno"]);
@@ -177,8 +177,8 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
 fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resumed() {
     let dir = tempfile::tempdir().unwrap();
     let inquiry = inquiry(&["vegas", "veno"]);
-    // Those of vegas with the first seed, and with the fourth, which no chart shows; and what two
-    // flows say in one run.
+    // The runs of vegas with the first seed and with the fourth, which no chart shows, and two
+    // flows of one run.
     let failing = |scenario: &Scenario, cancel: &AtomicBool| -> Result<Outcome, LabError> {
         let mut outcome = simulate(scenario, cancel)?;
         for flow in &mut outcome.flows {
@@ -224,7 +224,7 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
     assert!(page.contains("<li>vegas in one, 2 runs: it said &lt;so&gt;\n<ul>"), "{page}");
     let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
     assert_eq!(json["gave_up"][4]["runs"], 2);
-    // Runs of an interrupted attempt are told of too, and tables know nothing of any of it.
+    // Runs of an interrupted attempt are reported too, and tables are unchanged.
     let beyond = read("one-readings.csv");
     attempt(summary.runs - 1, false).unwrap_err();
     assert!(attempt(usize::MAX, true).unwrap().resumed > 0);
@@ -232,7 +232,7 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
 }
 
 #[test]
-fn of_many_subjects_a_table_says_which_are_for_general_use() {
+fn a_table_shows_general_use_of_many_subjects() {
     let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
     let mut question = question(
@@ -254,7 +254,7 @@ fn of_many_subjects_a_table_says_which_are_for_general_use() {
 }
 
 #[test]
-fn who_is_known_takes_part_where_it_would_show_and_is_asked_for_nothing_else() {
+fn controllers_with_known_results_take_part_only_in_their_claims() {
     let inquiry = inquiry(&["vegas"]);
     let asked = |name: &str| -> Vec<&str> {
         let claims = inquiry.experiments.iter().flat_map(|e| &e.claims);
@@ -270,7 +270,7 @@ fn who_is_known_takes_part_where_it_would_show_and_is_asked_for_nothing_else() {
         evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
     assert_eq!(summary.evaluation.subjects, ["vegas"]);
     assert_eq!(summary.evaluation.known[0].agrees(), Some(true));
-    // Where that is not asked, it has no part.
+    // Without that claim, it does not take part.
     let mut question = question(suite_of(SUITE, ONE).unwrap(), &["vegas"]);
     question.only = vec!["as-much".to_owned()];
     let inquiry = question.inquire(&Effort::Quick).unwrap();
@@ -302,7 +302,7 @@ fn subjects_that_cannot_be_are_refused_before_anything_runs() {
     let against = Some(vec![Subject::parse("own={ window = \"reno\" }").unwrap()]);
     let question = Question { against, ..Question::new(suite_of(SUITE, ONE).unwrap(), subjects) };
     let said = question.inquire(&Effort::Quick).unwrap_err().to_string();
-    assert!(said.contains("stands for two things"), "{said}");
+    assert!(said.contains("has two meanings"), "{said}");
     assert!(refuse(&["own={ window = \"x\" }"]).contains("window"));
 }
 
@@ -338,7 +338,7 @@ fn suites_that_say_nothing_sensible_are_refused_with_the_place() {
     assert!(chapter.contains("chapter = \"al\": unknown chapter"), "{chapter}");
     assert!(chapter.contains("did you mean `all`?"), "{chapter}");
     assert!(refuse(ONE, ONE).contains("this is an experiment"));
-    // Outside of a suite nobody is a subject.
+    // There are no subjects outside of a suite.
     let error = Experiment::parse("one.toml", ONE).unwrap_err().to_string();
     assert!(error.contains("windward evaluate"), "{error}");
 }
@@ -354,8 +354,7 @@ fn the_suites_of_the_program_can_be_asked_of_every_standard() {
                 experiment.plan(&effort).unwrap();
             }
         }
-        // Each criterion is asked by something, or says what its author has to discuss; what is
-        // known is known of something that is asked.
+        // Each criterion has claims or a question for discussion, and known results have claims.
         let question = Question::new(suite.clone(), suite.standards.clone());
         let inquiry = question.inquire(&Effort::Full).unwrap();
         for criterion in &suite.criteria {

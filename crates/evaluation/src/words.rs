@@ -1,4 +1,4 @@
-//! An evaluation in words, as Markdown and as JSON; and the files of its experiments as they were run.
+//! An evaluation in words, as Markdown and as JSON, and the scenario files of its experiments.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,9 +13,9 @@ use windward_sim::strict_toml::{Document, Field, Section};
 use crate::inquiry::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
 
 /// Remark on connections that gave up.
-pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed these connections in \
-                                  the middle of a run, and they sent nothing from there on: the numbers \
-                                  of these runs say little of a congestion controller.";
+pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed these connections \
+                                  during a run, after which they sent nothing. The numbers of \
+                                  these runs therefore say little about a congestion controller.";
 
 /// The text of an experiment with the names of its controllers, and without claims.
 pub(crate) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option<String> {
@@ -27,7 +27,7 @@ pub(crate) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option
         let Some(values) = axis.get("values") else { continue };
         let word = values.text().ok();
         let Some(those) = word.and_then(|word| cast.of(word)) else { continue };
-        // Those that are impossible there are left out.
+        // Impossible ones are left out.
         let those = those.iter().filter(|s| read.points.iter().any(|p| p.label == s.name));
         // A string of JSON is one of TOML.
         let quoted = |text: &str| json!(text).to_string();
@@ -53,7 +53,7 @@ pub(crate) fn played(text: &str, experiment: &Experiment, cast: &Cast) -> Option
     Some(played)
 }
 
-/// The cuts that leave out the claims: of each `[[experiment.claims]]` all up to the next table.
+/// Ranges of the text of claims: from each `[[experiment.claims]]` to the next table.
 fn claims(text: &str, document: &Document) -> Vec<(Range<usize>, String)> {
     let mut headers = Vec::new();
     for (key, field) in document.section().entries() {
@@ -67,8 +67,8 @@ fn claims(text: &str, document: &Document) -> Vec<(Range<usize>, String)> {
     cuts.map(|((at, _), end)| (*at..end, String::new())).collect()
 }
 
-/// Finds the headers of tables in a value, each with its dotted key. A header begins with the
-/// comments above it.
+/// Finds the headers of tables in a value, each with its dotted key. The comments above a header
+/// belong to it.
 fn find_headers(text: &str, path: &str, field: &Field<'_>, headers: &mut Vec<(usize, String)>) {
     if !field.is_block() {
         return;
@@ -133,13 +133,13 @@ impl Evaluation {
         text
     }
 
-    /// How many criteria the subject of that column answers so.
+    /// Number of criteria with this answer of the subject of that column.
     pub fn count(&self, column: usize, answer: Answer) -> usize {
         self.criteria.iter().filter(|c| c.answers[column] == Some(answer)).count()
     }
 
-    /// Does that subject meet all criteria for general use: `yes`, `open`, or `no: 5.1.2, 5.2.1`, those
-    /// that it does not.
+    /// `yes` if that subject meets all criteria for general use, `open`, or `no: 5.1.2, 5.2.1` with
+    /// the criteria that it does not meet.
     pub(crate) fn general_use_in_short(&self, column: usize) -> String {
         let fails = self
             .criteria
@@ -153,13 +153,13 @@ impl Evaluation {
         }
     }
 
-    /// True if there are so many subjects that a table replaces the sentences.
+    /// True if a table replaces the sentences because of the number of subjects.
     pub(crate) fn has_many_subjects(&self) -> bool {
         self.subjects.len() > 6
     }
 
-    /// Does the subject of that column meet all that is asked for general use? `None` while one of
-    /// these is open, or where none was asked.
+    /// True if the subject of that column meets all criteria for general use. `None` while one of
+    /// these is open, or if none applies.
     pub fn general_use(&self, column: usize) -> Option<bool> {
         let general = self.criteria.iter().filter(|c| c.criterion.general);
         let answers: Vec<Answer> = general.filter_map(|c| c.answers[column]).collect();
@@ -171,14 +171,14 @@ impl Evaluation {
         (!none && !answers.iter().any(open)).then_some(true)
     }
 
-    /// Whose connections gave up, in a sentence, if any did.
+    /// Sentence with the protocols whose connections gave up, if any.
     pub fn gave_up_in_short(&self) -> Option<String> {
         let protocols: BTreeSet<&str> = self.gave_up.iter().map(|g| &*g.protocol).collect();
         let names = protocols.into_iter().collect::<Vec<_>>().join(", ");
         (!names.is_empty()).then(|| format!("Connections gave up: {names}."))
     }
 
-    /// What gave up, by protocol, experiment and reason: a line, and one for each cell.
+    /// Connections that gave up, by protocol, experiment and reason: a line, and one for each cell.
     pub(crate) fn gave_up_by_reason(&self) -> impl Iterator<Item = (String, Vec<String>)> {
         let alike = |a: &GaveUp, b: &GaveUp| {
             (&a.experiment, &a.protocol, &a.reason) == (&b.experiment, &b.protocol, &b.reason)
@@ -193,7 +193,7 @@ impl Evaluation {
                 };
                 format!("{}{reading}: {}", g.cell, in_runs(g.runs))
             });
-            // In one line, whatever a panic said.
+            // On one line, whatever the message of a panic.
             let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
             (format!("{protocol} in {experiment}, {runs}: {reason}"), cells.collect())
         })
@@ -280,7 +280,8 @@ impl Evaluation {
         })
     }
 
-    /// A row for each subject: how many criteria it meets, and whether that is enough for general use.
+    /// Writes a row for each subject: the number of criteria that it meets, and whether it meets
+    /// all those for general use.
     fn standings_in_markdown(&self, text: &mut String) {
         text.push_str("| Controller |");
         for answer in Answer::ALL {
@@ -296,7 +297,7 @@ impl Evaluation {
         }
     }
 
-    /// A row for each criterion: section, title, and how each subject answers.
+    /// Writes a row for each criterion: section, title, and the answer of each subject.
     fn criteria_in_markdown(&self, text: &mut String) {
         let _ = write!(text, "\n| Section | Criterion |");
         for subject in &self.subjects {
@@ -324,16 +325,16 @@ impl Evaluation {
         }
     }
 
-    /// Criterion by criterion what was asked, with the numbers of each subject.
+    /// Writes the claims of each criterion, with the numbers of each subject.
     fn asked_in_markdown(&self, text: &mut String) {
-        text.push_str("\n## What was asked\n");
+        text.push_str("\n## Measurements\n");
         for row in self.criteria.iter().filter(|row| !row.asked.is_empty()) {
             let crate::suite::Criterion { section, title, asks, .. } = &row.criterion;
             let _ = writeln!(text, "\n### {section} {title}\n\n{asks}\n");
             for claim in &row.asked {
                 let _ = writeln!(
                     text,
-                    "- **{}**: {} Met when: {}",
+                    "- **{}**: {} Met if: {}",
                     claim.id, claim.claim, claim.expected
                 );
                 for (subject, answer) in self.subjects.iter().zip(&claim.answers) {
@@ -356,7 +357,7 @@ impl Evaluation {
         let discuss: Vec<_> =
             self.criteria.iter().filter(|c| c.criterion.discuss.is_some()).collect();
         if !discuss.is_empty() {
-            text.push_str("\n## What no measurement answers\n\n");
+            text.push_str("\n## Questions for discussion\n\n");
             for row in discuss {
                 let _ = writeln!(
                     text,
@@ -368,21 +369,21 @@ impl Evaluation {
             }
         }
         if !self.known.is_empty() {
-            text.push_str("\n## What was known\n\n");
+            text.push_str("\n## Known results\n\n");
             for known in &self.known {
                 let _ = writeln!(text, "- {}", known.sentence());
             }
         }
     }
 
-    /// As `evaluation.md`: what an author can put beside a draft.
+    /// As `evaluation.md`, which an author can attach to a draft.
     pub(crate) fn to_markdown(&self, inquiry: &Inquiry, about: &Provenance) -> String {
         let suite = &inquiry.question.suite;
         let mut text = format!("# {}: {}\n\n", suite.title, self.subjects.join(", "));
         let standards: Vec<&str> = suite.standards.iter().map(|s| &*s.name).collect();
         let _ = writeln!(
             text,
-            "After {}. Bounds without a number of their own are what {} do in the same place.\n",
+            "Criteria of {}. Bounds without a number are relative to {} in the same scenario.\n",
             suite.source,
             standards.join(" and ")
         );
@@ -409,7 +410,7 @@ impl Evaluation {
 }
 
 impl CriterionAnswers {
-    /// `does not: 0.31 (>= 0.48)`, of the claim that decides.
+    /// `does not: 0.31 (>= 0.48)`, from the deciding claim.
     pub(crate) fn in_short(&self, column: usize, answer: Option<Answer>) -> String {
         let Some(answer) = answer else {
             let discussed = self.criterion.discuss.is_some();
@@ -435,9 +436,9 @@ impl KnownAnswer {
     /// Sentence with the known result, its source, and whether it was measured again.
     pub(crate) fn sentence(&self) -> String {
         let here = match self.agrees() {
-            Some(true) => "So it is here",
-            Some(false) => "Not so here",
-            None => "Open here",
+            Some(true) => "Confirmed here",
+            Some(false) => "Not confirmed here",
+            None => "Undecided here",
         };
         let number = match self.measured.as_str() {
             "" => String::new(),

@@ -1,8 +1,10 @@
-//! A fingerprint of what decides whether stored data can be read and mean the same.
+//! Fingerprint of the code that stored data depend on: with the same fingerprint they can be read
+//! and mean the same.
 //!
 //! It depends on the definitions of all types that are read back (those that derive or implement
-//! `Deserialize`: fields, their order, their types), on the golden runs of the engine, and on nothing that
-//! differs between machines. Comments, formatting and the place of a definition do not count.
+//! `Deserialize`: fields, their order, their types), on the golden runs of the engine, and on
+//! nothing that differs between machines. Comments, formatting and the place of a definition do not
+//! count.
 
 use quote::ToTokens;
 use syn::{Attribute, Item};

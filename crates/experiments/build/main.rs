@@ -1,4 +1,4 @@
-//! Makes the fingerprint by which stored data are known to fit: see `fingerprint.rs`.
+//! Computes the fingerprint that stored data are checked against: see `fingerprint.rs`.
 
 mod fingerprint;
 
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let crates = Path::new("..");
-    // Stored types live in these crates. What is kept of a run is decided by the types that are read back, by what the engine computes
-    // (the golden runs stand for that), and by how metrics are computed of it.
+    // Stored types live in these crates. The contents of a stored run depend on the types that are
+    // read back, on the engine (represented by the golden runs), and on the code of metrics.
     let mut types = Vec::new();
     for folder in ["core", "sim", "experiments", "report"].map(|name| crates.join(name).join("src"))
     {

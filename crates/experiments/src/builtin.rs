@@ -1,7 +1,7 @@
 //! The experiments that come with the program, compiled in, so that they run from anywhere.
 //!
-//! They stand in collections: one per paper, in a file of its own, and two that belong to no
-//! paper. Adding an experiment is adding a line to its collection.
+//! They form collections: one per paper, each in a file of its own, and further ones without a
+//! paper. A new experiment is a line in its collection.
 
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
@@ -27,7 +27,7 @@ pub type File = (&'static str, &'static str);
 pub struct Collection {
     /// Name for `windward reproduce`; of a paper, the key that its experiments name.
     pub key: &'static str,
-    /// Title of the paper, or what the collection shows.
+    /// Title of the paper or of the collection.
     pub title: &'static str,
     /// Authors of the paper; empty for other collections.
     pub authors: &'static str,
@@ -35,9 +35,9 @@ pub struct Collection {
     pub published: &'static str,
     /// Name and text of each experiment file, in the order of the report.
     pub files: &'static [File],
-    /// Files that these take readings from.
+    /// Files with readings that they share.
     pub(crate) beside: &'static [File],
-    /// Short words of its claims and what they mean.
+    /// Abbreviations in its claims, and their meanings.
     pub terms: &'static [(&'static str, &'static str)],
 }
 
@@ -71,13 +71,13 @@ pub static PAPERS: [&Collection; 5] = [
 /// Every protocol, and every AQM, on one link.
 pub static MATRIX: &Collection = &matrix::COLLECTION;
 
-/// Links that users complain about. They take long and are only run when asked for.
+/// Links that users complain about. They take long and run only on request.
 pub static FIELD: &Collection = &field::COLLECTION;
 
-/// Upwind's own figures. They too are only run when asked for.
+/// Upwind's own figures. They too run only on request.
 pub static UPWIND: &Collection = &upwind::COLLECTION;
 
-/// Collections that are only run when asked for.
+/// Collections that run only on request.
 static ON_REQUEST: [&Collection; 2] = [FIELD, UPWIND];
 
 /// Selects everything, [`FIELD`] and [`UPWIND`] included.
@@ -111,8 +111,8 @@ impl Collection {
         !self.authors.is_empty()
     }
 
-    /// Does the experiment belong to it? Those of a paper say so; the others are known by their
-    /// file.
+    /// True if the experiment belongs to it. Experiments of a paper name the paper; the others are
+    /// identified by their file.
     pub fn holds(&self, experiment: &Experiment) -> bool {
         match &experiment.caption.paper {
             Some(paper) => paper == self.key,
@@ -132,8 +132,8 @@ pub fn place(experiment: &Experiment) -> usize {
     files.position(|(name, _)| *name == experiment.file).unwrap_or(usize::MAX)
 }
 
-/// Does the program hold this very experiment, so that its id stands for it? A file of the same
-/// name or paper may say something else, and so may the readings beside a copy of it.
+/// True if this exact experiment comes with the program, so that its id identifies it. A file of
+/// the same name or paper may differ, and so may the readings next to a copy.
 pub fn is_builtin(experiment: &Experiment) -> bool {
     let is_of = |collection: &Collection, file: &File| {
         experiment.is_of(file.1)
@@ -143,10 +143,10 @@ pub fn is_builtin(experiment: &Experiment) -> bool {
 }
 
 impl Experiment {
-    /// The text of the command that runs it again.
+    /// The command that runs it again.
     pub fn command(&self, effort: &Effort) -> String {
         let mut words = vec![if effort.is_full() { "--full" } else { "--quick" }.to_owned()];
-        // With full effort they all are judged anyway.
+        // Full effort judges all of them anyway.
         if self.all_readings {
             words.push("--all-readings".to_owned());
         }
@@ -182,12 +182,12 @@ pub fn all() -> Result<Vec<Experiment>, LabError> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// The experiments that these names stand for, and those that their claims refer to. A name is
-/// that of a collection, an experiment or a claim, or [`ALL`]. No name at all stands for the
-/// papers and the matrix.
+/// The experiments with these names, and those that their claims refer to. A name is that of a
+/// collection, an experiment or a claim, or [`ALL`]. Without names, these are the papers and the
+/// matrix.
 ///
 /// # Errors
-/// If there is nothing of that name, with the nearest one.
+/// If a name is unknown; the error suggests the nearest one.
 pub fn select(names: &[String]) -> Result<Vec<Experiment>, LabError> {
     let all = all()?;
     let mut wanted = vec![false; all.len()];

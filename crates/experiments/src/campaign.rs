@@ -1,13 +1,12 @@
-//! A campaign: all runs that some experiments need, and the verdicts they lead to.
+//! A campaign: all runs that a list of experiments needs, and the resulting verdicts.
 //!
-//! First comes what charts and tables show, experiment after experiment. A claim is judged as soon
-//! as its cells are there. As long as one of its checks is open and none has failed, their cells
-//! are repeated up to the next look ([`Looks`]); then the same under each other reading, and under
-//! pairs of those that matter where the effort is full. What comes next depends on the numbers
-//! alone, never on the order in which runs end, so that any number of threads, and an interruption
-//! in between, give the same.
+//! The runs of charts and tables come first, experiment by experiment. A claim is judged as soon as
+//! its cells are complete. While one of its checks is open and none has failed, the cells are
+//! repeated up to the next look ([`Looks`]). The other readings follow, and with full effort pairs
+//! of those that matter. The next step depends only on the numbers, never on the order in which
+//! runs end. The result is therefore the same with any number of threads and after an interruption.
 //!
-//! One thread, the caller's, decides; the others simulate. They share a queue of jobs.
+//! The caller's thread decides; the others simulate. They share a queue of jobs.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
@@ -31,50 +30,50 @@ mod queue;
 use cells::Cells;
 use queue::{Closing, Finished, Job, Queue, Stage};
 
-/// Runs of a cell before a claim is judged, unless their number is fixed and smaller.
+/// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
+/// smaller.
 const FIRST_LOOK: u32 = 4;
 
-/// A run that is done, as journals keep it.
+/// A completed run, as journals store it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RunRecord {
     /// Index of the experiment.
     pub experiment: usize,
-    /// How it was read.
+    /// The reading.
     pub reading: Deviation,
-    /// Which combination of the axes.
+    /// Index of the cell: a combination of the axes.
     pub cell: usize,
-    /// Which repetition.
+    /// Index of the repetition.
     pub repetition: u32,
     /// One value per metric.
     pub metrics: Vec<f64>,
-    /// Everything that was measured, if charts or tables show this run or a connection in it gave
-    /// up.
+    /// The full outcome, if charts or tables show this run or one of its connections gave up.
     pub outcome: Option<Outcome>,
 }
 
-/// News of a campaign that goes on.
+/// Progress of a running campaign.
 pub enum Event {
-    /// Everything that charts and tables show of an experiment is there.
+    /// All runs that charts and tables show of an experiment are complete.
     Measured(usize, Box<Results>),
-    /// A claim has a verdict under one more reading: experiment, claim, what is known so far.
+    /// A claim has a verdict under one more reading: experiment, claim, results so far.
     Judged(usize, usize, Box<ClaimResult>),
 }
 
-/// Receiver of the news and the runs of a campaign.
+/// Receiver of the progress and the runs of a campaign.
 pub trait Observer {
-    /// Something new is known.
+    /// Reports progress.
     fn event(&mut self, event: Event) -> Result<(), LabError>;
-    /// All news are delivered: time for work that takes long.
+    /// Called when all progress is reported: the place for long work.
     fn idle(&mut self) -> Result<(), LabError> {
         Ok(())
     }
-    /// A run is done, or was `known` to be and is used now.
+    /// A run is complete, or one of the `known` runs is now in use.
     fn record(&mut self, _run: &RunRecord, _known: bool) -> Result<(), LabError> {
         Ok(())
     }
 }
 
-/// Measures what charts and tables show, and judges nothing.
+/// Runs only the cells of charts and tables, without verdicts.
 pub fn measure(
     mut plans: Vec<Plan>,
     options: &RunOptions<'_>,
@@ -98,19 +97,19 @@ pub fn measure(
 }
 
 impl Plan {
-    /// Runs them: what charts and tables show, no claims.
+    /// Runs the cells of charts and tables, without claims.
     ///
     /// # Errors
-    /// If it was cancelled, or the threads cannot be had.
+    /// If it was cancelled, or the threads cannot be started.
     pub fn run(self, options: &RunOptions<'_>) -> Result<Results, LabError> {
         let results = measure(vec![self], options, &simulate)?;
-        // One plan in, one result out.
+        // One result for each plan.
         results.into_iter().next().ok_or(LabError::Cancelled)
     }
 }
 
-/// Runs it. `known` are runs of an earlier attempt at the same. `simulate` runs one scenario, or
-/// gives up when it sees the flag. Returns the number of runs.
+/// Runs the campaign. `known` has the runs of an earlier attempt at the same work. `simulate` runs
+/// one scenario, or stops when the flag is set. Returns the number of runs.
 pub fn run(
     plans: &[Plan],
     options: &RunOptions<'_>,
@@ -125,13 +124,13 @@ pub fn run(
     };
     let (sender, done) = mpsc::channel();
     std::thread::scope(|scope| {
-        // However this ends, the workers shall.
+        // Ends the workers however this function returns.
         let _closing = Closing(&queue);
         for _ in 0..threads {
             let sender = sender.clone();
             let queue = &queue;
             let work = move || {
-                // A worker that panics takes the others along.
+                // If a worker panics, the others stop.
                 let _closing = Closing(queue);
                 while let Some(job) = queue.take() {
                     let finished = job.run(plans, options.cancel, simulate);
@@ -147,7 +146,7 @@ pub fn run(
         drop(sender);
         let ended = Campaign::new(plans, options, &queue, known, observer).conduct(&done);
         if ended.is_err() {
-            // Nobody needs the runs under way, which may take minutes yet.
+            // The runs in progress are no longer needed and might take minutes.
             options.cancel.store(true, Memory::Relaxed);
         }
         ended
@@ -161,11 +160,11 @@ struct Question {
     reading: Deviation,
     looks: Looks,
     look: u32,
-    /// The checks that are looked at, each with what is known.
+    /// The current checks, each with its result so far.
     checks: Vec<(usize, Option<CheckResult>)>,
-    /// The checks that follow if none of these fails, group after group.
+    /// Groups of checks that follow if none of the current ones fails.
     later: VecDeque<Vec<usize>>,
-    /// Runs that it waits for.
+    /// Number of runs that it waits for.
     waiting: usize,
 }
 
@@ -175,27 +174,27 @@ impl Question {
     }
 }
 
-/// A result that no more runs would change.
+/// A final result, which more runs would not change.
 fn is_decided(result: &CheckResult) -> bool {
     result.verdict != Verdict::Inconclusive || result.difference.is_none()
 }
 
-/// A reading with the cells that it changes.
+/// A reading, and the cells that it changes.
 type Changing = (Deviation, Vec<(usize, usize)>);
 
-/// State of a claim: what is known, and what is still to be asked.
+/// State of a claim: results so far, and remaining readings.
 struct Case {
     result: ClaimResult,
-    /// Other readings, each with one choice read otherwise, and the cells that it changes.
+    /// The other readings, each with one changed choice and the cells that it changes.
     singles: Vec<Changing>,
-    /// Runs and work of their first looks, until they are asked for.
+    /// Runs and work of their first looks, until these are requested.
     expected: (usize, f64),
-    /// Questions that are asked and open.
+    /// Open questions.
     open: usize,
     paired: bool,
 }
 
-/// A cell of an experiment as the plain reading has it.
+/// A cell of an experiment under the plain reading.
 struct Plainly {
     experiment: usize,
     cell: usize,
@@ -205,13 +204,13 @@ struct Plainly {
 /// Experiment, reading, cell, repetition.
 type RunKey = (usize, Deviation, usize, u32);
 
-/// How much there is to do: runs, and packet-hops as predicted.
+/// Total work: runs, and predicted packet-hops.
 #[derive(Default)]
 struct Work {
-    /// Runs that were asked for.
+    /// Requested runs.
     asked: (usize, f64),
     done: (usize, f64),
-    /// First looks under other readings that are not asked for yet.
+    /// First looks under other readings that are not requested yet.
     expected: (usize, f64),
 }
 
@@ -225,15 +224,15 @@ impl Work {
     }
 }
 
-/// Where runs are on their way from being asked for to being handled.
+/// Runs between their request and the handling of their result.
 struct Runs {
-    /// Runs of an earlier attempt that were not asked for yet.
+    /// Runs of an earlier attempt that were not requested yet.
     known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
-    /// Jobs that the workers do not have yet.
+    /// Jobs that are not in the workers' queue yet.
     asked: Vec<Job>,
-    /// How many the workers have, those included.
+    /// Number of unfinished jobs, including those.
     running: usize,
-    /// Runs that ended and are to be handled.
+    /// Completed runs to handle.
     finished: VecDeque<Finished>,
 }
 
@@ -248,7 +247,7 @@ impl Shown {
         Shown { to_come: plan.runs(), runs: (0..plan.runs()).map(|_| None).collect() }
     }
 
-    /// Takes all runs out once they are there.
+    /// Takes all runs once they are complete.
     fn complete(&mut self) -> Option<Vec<Run>> {
         let ends = self.to_come == 0 && !self.runs.is_empty();
         ends.then(|| std::mem::take(&mut self.runs).into_iter().flatten().collect())
@@ -303,7 +302,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// Everything, to the end.
+    /// Runs the whole campaign.
     fn conduct(
         mut self,
         done: &mpsc::Receiver<Result<Finished, LabError>>,
@@ -330,13 +329,13 @@ impl<'a> Campaign<'a> {
             if self.runs.running == 0 {
                 break;
             }
-            // All at once: a worker that is quick shall not begin with the cheapest.
+            // All at once, so that a fast worker does not begin with the cheapest.
             self.queue.put(std::mem::take(&mut self.runs.asked));
             let next = match done.try_recv() {
                 Ok(next) => next,
                 Err(mpsc::TryRecvError::Empty) => {
                     self.observer.idle()?;
-                    // Without a worker left, one of them panicked; the scope hands that on.
+                    // If no worker is left, one of them panicked; the scope passes the panic on.
                     done.recv().unwrap_or(Err(LabError::Cancelled))
                 }
                 Err(mpsc::TryRecvError::Disconnected) => Err(LabError::Cancelled),
@@ -346,7 +345,7 @@ impl<'a> Campaign<'a> {
                 Err(wrong) => {
                     self.queue.close();
                     self.options.cancel.store(true, Memory::Relaxed);
-                    // Runs that end nevertheless are kept.
+                    // Runs that end nevertheless are stored.
                     while let Ok(late) = done.recv() {
                         late.map_or(Ok(()), |run| self.note(run, false))?;
                     }
@@ -359,7 +358,7 @@ impl<'a> Campaign<'a> {
         Ok(self.work.done.0)
     }
 
-    /// Tells of a run that ended, or was known to, and puts it where it is handled.
+    /// Reports a run that completed or was known, and queues it for handling.
     fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
         let cell = &self.cells.all[run.cell];
         let record = RunRecord {
@@ -376,7 +375,7 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Asks for the first `runs` repetitions of a cell.
+    /// Requests the first `runs` repetitions of a cell.
     fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
         let cell = &mut self.cells.all[id];
         cell.rows.resize(cell.rows.len().max(runs as usize), None);
@@ -389,7 +388,7 @@ impl<'a> Campaign<'a> {
             self.work.asked.0 += 1;
             self.work.asked.1 += cell.weight;
             let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
-            // A run without the outcome that is to be shown is of no use.
+            // A run that has to be shown is useless without its outcome.
             let known =
                 self.runs.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !shown);
             if let Some((metrics, outcome)) = known {
@@ -412,7 +411,7 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Notes a run, and goes on with what waited for it.
+    /// Stores a run, and continues whatever waited for it.
     fn take(&mut self, run: Finished) -> Result<(), LabError> {
         let Finished { cell: id, repetition, metrics, outcome, weight } = run;
         let cell = &mut self.cells.all[id];
@@ -444,7 +443,7 @@ impl<'a> Campaign<'a> {
 
     // --- claims ---------------------------------------------------------------------------
 
-    /// Which experiments a claim looks into, its own first.
+    /// Experiments that a claim refers to, its own first.
     fn involved(&self, experiment: usize, claim: usize) -> Vec<usize> {
         let own = &self.plans[experiment].experiment;
         let cells = own.claims[claim].checks.iter().flat_map(Check::cells);
@@ -479,7 +478,7 @@ impl<'a> Campaign<'a> {
         located.map(|(experiment, cell, _)| (experiment, cell)).collect()
     }
 
-    /// Finds the readings of each claim, and that all of them are possible.
+    /// Finds the readings of each claim, and checks that all of them are possible.
     fn open_cases(&mut self) -> Result<(), LabError> {
         let plans = self.plans;
         for (e, plan) in plans.iter().enumerate() {
@@ -489,7 +488,7 @@ impl<'a> Campaign<'a> {
                 let mut expected = (0, 0.0);
                 let all: Vec<usize> = (0..claim.checks.len()).collect();
                 let readings = self.readings_of(e, c);
-                // What the readings are compared with is the same for all of them.
+                // All readings are compared with the same plain cells.
                 let cells =
                     if readings.is_empty() { Vec::new() } else { self.plainly(e, c, &all)? };
                 for reading in readings {
@@ -504,7 +503,7 @@ impl<'a> Campaign<'a> {
                         if changed.is_empty() {
                             continue;
                         }
-                        // All that is wrong with a reading comes out before minutes are spent.
+                        // Errors in a reading appear before minutes are spent on runs.
                         for (experiment, cell) in &changed {
                             self.scenario(*experiment, *cell, &deviation)?;
                         }
@@ -516,11 +515,11 @@ impl<'a> Campaign<'a> {
                         result.calibrated.push(reading.choice.clone());
                     }
                 }
-                // The budget is per claim, and counted anew once the plain verdict is known.
+                // The budget is per claim, and is recomputed once the plain verdict is known.
                 expected.1 = self.readings_budget(e).unwrap_or(f64::MAX).min(expected.1);
                 self.work.expected.0 += expected.0;
                 self.work.expected.1 += expected.1;
-                // The plain reading is asked for each.
+                // Every claim is judged under the plain reading.
                 let case = Case { result, singles, expected, open: 1, paired: false };
                 self.cases.insert((e, c), case);
             }
@@ -542,7 +541,7 @@ impl<'a> Campaign<'a> {
         readings
     }
 
-    /// The cells of some checks as the plain reading has them.
+    /// The cells of some checks under the plain reading.
     fn plainly(
         &self,
         own: usize,
@@ -557,8 +556,8 @@ impl<'a> Campaign<'a> {
         self.cells_of(own, claim, checks).into_iter().map(plain).collect()
     }
 
-    /// Those of the cells that another value of one choice changes; notes the others, as an axis
-    /// may set the same.
+    /// The cells that another value of one choice changes. Records the others, since an axis may
+    /// set the same.
     fn changed(
         &mut self,
         cells: &[Plainly],
@@ -580,7 +579,7 @@ impl<'a> Campaign<'a> {
         Ok(changed)
     }
 
-    /// Rest of a reading in one cell: the choices that change something there.
+    /// The part of a reading that changes something in one cell.
     fn reading_in(&self, experiment: usize, cell: usize, reading: &Deviation) -> Deviation {
         let own = reading.within(&self.plans[experiment].experiment.readings);
         self.cells.changing(experiment, own, cell)
@@ -599,7 +598,7 @@ impl<'a> Campaign<'a> {
         cells.into_iter().map(weight).sum::<f64>() * f64::from(self.looks(own, false).first())
     }
 
-    /// When the claims of an experiment are looked at.
+    /// Looks at the claims of an experiment.
     fn looks(&self, e: usize, plainly: bool) -> Looks {
         let length = &self.plans[e].length;
         if length.at_most == length.repetitions {
@@ -612,8 +611,9 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// In which order the checks of a claim are looked at under its other readings: if one fails
-    /// that failed plainly, the others do not matter, and the cheapest of those may be enough.
+    /// Order in which the checks of a claim are judged under its other readings. If a check that
+    /// failed plainly fails again, the others do not matter, and the cheapest of those may be
+    /// enough.
     fn order(&self, e: usize, c: usize, plain: &[CheckResult]) -> Vec<Vec<usize>> {
         let (mut failed, passed): (Vec<usize>, Vec<usize>) =
             (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
@@ -650,7 +650,7 @@ impl<'a> Campaign<'a> {
         self.gather(question)
     }
 
-    /// Asks for what the next look needs, and looks if everything is there.
+    /// Requests the runs of the next look, and looks if all of them are complete.
     fn gather(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
         let Question { experiment: own, claim, look, .. } = *question;
@@ -678,7 +678,7 @@ impl<'a> Campaign<'a> {
         if waiting == 0 { self.look(number) } else { Ok(()) }
     }
 
-    /// Looks at the runs that are there: a verdict, or more runs.
+    /// Evaluates the completed runs: a verdict, or more runs.
     fn look(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
         let look = question.looks.look(question.look);
@@ -739,7 +739,7 @@ impl<'a> Campaign<'a> {
         } else {
             case.result.to_come -= 1;
             case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
-            // In the order in which files name them, not in which they came.
+            // In the order of the file, not in order of completion.
             let place = |r: &ReadingResult| {
                 let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
                 (r.deviation.choices().len(), single, r.deviation.clone())
@@ -753,7 +753,7 @@ impl<'a> Campaign<'a> {
             next = self.affordable(e, c, pairs);
         }
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
-        // All of them are open before the first is asked: its runs may be there already.
+        // All of them are open before the first is asked, since its runs may be complete already.
         case.open += next.len();
         case.result.to_come += next.len();
         let result = case.result.clone();
@@ -765,8 +765,8 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Those of other readings of a claim, each with the cells that it changes, that the budget has
-    /// room for; the claim says how many that leaves out.
+    /// The other readings of a claim that fit into the budget, each with the cells that it changes.
+    /// The claim records how many are left out.
     fn affordable(&mut self, e: usize, c: usize, readings: Vec<Changing>) -> Vec<Deviation> {
         let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
         let order = self.order(e, c, &case.result.checks);
@@ -797,7 +797,7 @@ impl<'a> Campaign<'a> {
         pairs(&case.result).into_iter().filter_map(changing).collect()
     }
 
-    /// Work that the other readings of a claim of that experiment may take.
+    /// Budget for the other readings of a claim of that experiment.
     fn readings_budget(&self, experiment: usize) -> Option<f64> {
         self.options.readings_budget.filter(|_| !self.plans[experiment].experiment.all_readings)
     }
@@ -819,8 +819,7 @@ impl<'a> Campaign<'a> {
     }
 }
 
-/// Which of the readings with so much work the budget allows for: the cheapest, and one in any
-/// case.
+/// Indices of the readings that fit into the budget: the cheapest, and at least one.
 fn within_budget(work: &[f64], budget: Option<f64>) -> Vec<bool> {
     let mut cheapest: Vec<usize> = (0..work.len()).collect();
     cheapest.sort_by(|a, b| work[*a].total_cmp(&work[*b]));
@@ -833,8 +832,8 @@ fn within_budget(work: &[f64], budget: Option<f64>) -> Vec<bool> {
     kept
 }
 
-/// The pairs of readings that matter: of choices each of which alone changes the verdict of the
-/// claim or of a check.
+/// The pairs of readings that matter: pairs of choices each of which alone changes the verdict of
+/// the claim or of a check.
 fn pairs(claim: &ClaimResult) -> Vec<Deviation> {
     let matters = |r: &&ReadingResult| r.verdict != claim.verdict || claim.turned(r).is_some();
     let those: Vec<&ReadingResult> = claim.readings.iter().filter(matters).collect();

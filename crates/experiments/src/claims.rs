@@ -1,12 +1,12 @@
-//! Verdicts: what the measured numbers say about a claim.
+//! Verdicts on claims from measured numbers.
 //!
 //! Each check `left >= right` is evaluated for every repetition as `left - right`; cells of one
 //! repetition share their seed, so the difference is paired. The mean of the differences has a
 //! Student-t interval. If the interval lies wholly on the right side the check holds, wholly on the
 //! wrong side it does not, else more repetitions must decide. Where a check asks which of two
 //! measured things is larger and the interval lies wholly within a margin around zero, the two are
-//! equal for all that matters, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its
-//! checks does not; it holds if all of them do, and a tie breaks no order.
+//! practically equal, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its checks
+//! does not hold. It holds if all of them do; a tie does not violate an order.
 //!
 //! A claim is judged under the plain reading and under others
 //! ([`crate::experiment::Reading`]).
@@ -24,13 +24,13 @@ use crate::statistics::{Estimate, Look, estimate_with};
 /// Verdict on a claim or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// They say what was claimed.
+    /// The numbers confirm the claim.
     Held,
-    /// The two sides, which were to differ, are equal.
+    /// The two sides are equal, although the claim orders them.
     Tie,
-    /// They say the opposite.
+    /// The numbers contradict the claim.
     NotHeld,
-    /// They do not say.
+    /// The numbers do not decide.
     Inconclusive,
 }
 
@@ -58,13 +58,13 @@ pub struct ClaimResult {
     pub id: String,
     /// The claim as the file states it.
     pub claim: String,
-    /// When it holds.
+    /// Condition under which it holds, in words.
     pub expected: String,
-    /// In which edition of the list of claims that was fixed.
+    /// Edition of the list of claims in which the condition was fixed.
     pub edition: u32,
     /// Subject and criterion, for claims of a suite.
     pub asked: Option<Asked>,
-    /// Why it does not hold, or not everywhere, if the file says so.
+    /// Reason why it does not hold, or not everywhere, if the file gives one.
     pub explanation: Option<String>,
     /// Id of the experiment it stands in.
     pub figure: String,
@@ -72,7 +72,7 @@ pub struct ClaimResult {
     pub verdict: Verdict,
     /// One per check of the claim.
     pub checks: Vec<CheckResult>,
-    /// The choices whose plain value has nothing but the paper's figures for it.
+    /// The choices whose plain value is based on the paper's figures only.
     pub calibrated: Vec<String>,
     /// Results under each other reading.
     pub readings: Vec<ReadingResult>,
@@ -82,38 +82,38 @@ pub struct ClaimResult {
     pub to_come: usize,
 }
 
-/// A claim under another than the plain reading.
+/// A claim under a reading other than the plain one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadingResult {
-    /// Which choices are read otherwise.
+    /// The choices with another value than the plain one.
     pub deviation: Deviation,
-    /// The same for people: choice by choice, the value instead of the plain one.
+    /// The same in words: choice by choice, the value and the plain one.
     pub words: Vec<ChangedChoice>,
     /// The verdict of the checks.
     pub verdict: Verdict,
-    /// Those that had to be looked at: where one that failed fails again, the others do not matter.
+    /// The checks that were judged: where one that failed fails again, the others do not matter.
     pub checks: Vec<CheckResult>,
 }
 
-/// A choice that is read otherwise.
+/// A choice with another value than the plain one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedChoice {
-    /// Value that is chosen.
+    /// Subject of the choice.
     pub choice: String,
     /// The plain value.
     pub plain: String,
-    /// The value instead of it.
+    /// The value used instead.
     pub instead: String,
-    /// Why that is reasonable.
+    /// Reason for it.
     pub source: String,
 }
 
 /// A check with its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// Which check of the claim it is, from zero.
+    /// Index of the check in the claim.
     pub check: usize,
-    /// The check as text; of alternatives the one that counts comes first.
+    /// The check as text; of several alternatives, the decisive one comes first.
     pub text: String,
     /// Its verdict.
     pub verdict: Verdict,
@@ -121,22 +121,22 @@ pub struct CheckResult {
     pub left: Option<Estimate>,
     /// Right side.
     pub right: Option<Estimate>,
-    /// True if the right side is a number that was not measured.
+    /// True if the right side is a constant.
     pub fixed_bound: bool,
     /// Left minus right, paired.
     pub difference: Option<Estimate>,
-    /// How far from zero the difference of equal things may be, if they can be equal.
+    /// Largest difference of two equal values, if they can be equal.
     pub margin: Option<f64>,
     /// Repetitions used.
     pub repetitions: usize,
-    /// Confidence of the intervals: more than 95 % where the numbers were looked at before.
+    /// Confidence of the intervals: more than 95 % after earlier looks.
     pub confidence: f64,
     /// Reason why there are no numbers.
     pub trouble: Option<String>,
 }
 
-/// The verdict of an interval of `left - right`; `margin` is how far apart equal things may be, if
-/// the check asks for an order.
+/// The verdict of an interval of `left - right`; `margin` is the largest difference of equal
+/// values, if the check asks for an order.
 pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> Verdict {
     let Estimate { low, high, .. } = difference;
     if margin.is_some_and(|margin| low >= -margin && high <= margin) {
@@ -155,8 +155,8 @@ pub fn judge(relation: Relation, difference: Estimate, margin: Option<f64>) -> V
     }
 }
 
-/// The verdict of several checks together. Ties break no order; where there is nothing but ties
-/// there is no order.
+/// The verdict of several checks together. A tie does not violate an order; ties alone do not make
+/// one.
 pub fn combine(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     let rank = |verdict: &Verdict| match verdict {
         Verdict::NotHeld => 3,
@@ -167,7 +167,7 @@ pub fn combine(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
     verdicts.into_iter().max_by_key(rank).unwrap_or(Verdict::Held)
 }
 
-/// Fewer runs than these give no verdict, however equal they are.
+/// Minimum number of runs of a verdict, even if all runs are equal.
 pub const LEAST_RUNS: usize = 3;
 
 /// The samples of a cell, one per repetition, and whether its metric has a unit.
@@ -183,7 +183,7 @@ pub struct CellSamples {
 pub struct SampledCells<'a>(pub Vec<(&'a Cell, CellSamples)>);
 
 impl SampledCells<'_> {
-    /// Repetitions that all of them have.
+    /// Number of repetitions that all of them have.
     pub fn rows(&self) -> usize {
         self.0.iter().map(|(_, column)| column.samples.len()).min().unwrap_or(0)
     }
@@ -198,15 +198,15 @@ impl SampledCells<'_> {
     }
 }
 
-/// The check number `index` of a claim after a look at the first runs of each of its cells;
-/// `column` gives them. The best of the alternatives counts; mostly there is only one.
+/// Result of check number `index` of a claim after a look at the first runs of each of its cells,
+/// which `column` returns. The best of the alternatives counts; most checks have only one.
 pub fn evaluate(
     index: usize,
     check: &Check,
     look: Look,
     column: &impl Fn(&Cell) -> Result<CellSamples, String>,
 ) -> CheckResult {
-    // With several to choose from, chance has several tries to make one of them hold.
+    // With several alternatives, each may hold by chance, so that each has a part of the error.
     let look = look.of_one_among(check.any.len());
     let each =
         check.any.iter().map(|(text, c)| evaluate_comparison(text, c, check.tie, look, column));
@@ -216,7 +216,7 @@ pub fn evaluate(
         Verdict::Inconclusive => 2,
         Verdict::NotHeld => 3,
     };
-    // One that may still be decided counts before one without numbers, which never will be.
+    // An open alternative counts before one without numbers, which more runs cannot decide.
     let best = each.min_by_key(|result| (rank(result.verdict), result.difference.is_none()));
     let mut best = best.expect("a check is read with at least one comparison");
     best.check = index;
@@ -269,9 +269,9 @@ fn evaluate_comparison(
     result
 }
 
-/// How far apart equal shares and ratios may be.
+/// Largest difference of equal shares and ratios.
 const USUAL_MARGIN: Margin = Margin::Absolute(0.02);
-/// How far apart equal things with a unit may be.
+/// Largest difference of equal values with a unit.
 const USUAL_SHARE: Margin = Margin::Share(0.05);
 
 /// Fills in the numbers and the verdict from the two sides of each repetition.
@@ -315,8 +315,8 @@ fn summarize(
     }
 }
 
-/// Checks that name cells of another experiment of the list, which reading one file alone
-/// cannot check.
+/// Verifies the checks that name cells of another experiment of the list, which the reader of one
+/// file cannot do.
 pub fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
     for own in experiments {
         for claim in &own.claims {
@@ -332,8 +332,8 @@ pub fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
     Ok(())
 }
 
-/// All experiments whose cells stand together, each with its line, have these cells, and any two of
-/// them read a choice of one name in the same ways.
+/// Verifies that all experiments whose cells appear in one expression have these cells, and that
+/// any two of them have the same values for a choice of the same name.
 fn check_involved<'a>(
     own: &Experiment,
     cells: impl Iterator<Item = (&'a Cell, usize)>,
@@ -358,8 +358,8 @@ fn check_involved<'a>(
     Ok(())
 }
 
-/// A choice that two experiments share has the same values in both: else a reading of one would
-/// silently be the plain one of the other.
+/// A choice that two experiments share must have the same values in both. Otherwise a reading of
+/// one would silently be the plain one of the other.
 fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
     let labels = |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
     for here in &a.readings {
@@ -380,8 +380,8 @@ fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
 }
 
 impl CheckResult {
-    /// The numbers as a reader wants them: the left side with its interval against a fixed
-    /// bound, or both sides and their difference.
+    /// The numbers for readers: the left side with its interval for a fixed bound, otherwise both
+    /// sides and their difference.
     pub fn measured(&self) -> String {
         let (Some(left), Some(right), Some(difference)) = (self.left, self.right, self.difference)
         else {
@@ -400,8 +400,8 @@ impl CheckResult {
 }
 
 impl CheckResult {
-    /// The numbers as they stand after those of the same check under another reading: if they are
-    /// of another alternative, which one comes first.
+    /// The numbers, to follow those of the same check under another reading. If they belong to
+    /// another alternative, its text comes first.
     pub fn measured_beside(&self, other: &CheckResult) -> String {
         match self.text == other.text {
             true => self.measured(),
@@ -433,7 +433,7 @@ pub fn number(x: f64) -> String {
         _ => 3,
     };
     let text = format!("{size:.digits$}{unit}");
-    // A minus before nothing but zeros says nothing.
+    // No minus sign before zeros.
     match text.strip_prefix('-') {
         Some(zeros) if zeros.chars().all(|c| matches!(c, '0' | '.')) => zeros.to_owned(),
         _ => text,
@@ -441,7 +441,7 @@ pub fn number(x: f64) -> String {
 }
 
 impl ClaimResult {
-    /// Nothing of it is measured yet.
+    /// A claim before any measurement.
     pub fn open(claim: &Claim, figure: &str) -> Self {
         ClaimResult {
             id: claim.id.clone(),
@@ -476,13 +476,13 @@ impl ClaimResult {
         !self.checks.is_empty()
     }
 
-    /// Under how many readings it holds, the plain one among them.
+    /// Number of readings under which it holds, including the plain one.
     pub fn held(&self) -> usize {
         let others = self.readings.iter().map(|r| r.verdict);
         others.chain([self.verdict]).filter(|v| *v == Verdict::Held).count()
     }
 
-    /// Under how many readings it was judged, the plain one among them.
+    /// Number of readings under which it was judged, including the plain one.
     pub fn of(&self) -> usize {
         self.readings.len() + 1
     }
@@ -503,20 +503,22 @@ impl ClaimResult {
         }
     }
 
-    /// What decides: the readings under which the claim holds and plainly does not, or under which
-    /// it is decided otherwise where it plainly holds; of these the ones with the fewest choices.
+    /// The deciding readings. If the claim does not hold plainly, these are the readings under
+    /// which it holds; if it does, those with another verdict. Of these, the ones with the fewest
+    /// changed choices.
     pub fn deciding(&self) -> Vec<&ReadingResult> {
         let turns = |r: &&ReadingResult| {
             let decided = |v: Verdict| matches!(v, Verdict::Held | Verdict::NotHeld | Verdict::Tie);
             let holds = |v: Verdict| v == Verdict::Held;
-            // From an open verdict only one that holds decides; one that stays open never does.
+            // If the plain verdict is open, only a reading under which the claim holds decides. A
+            // reading that stays open never does.
             r.verdict != self.verdict
                 && decided(r.verdict)
                 && (holds(r.verdict) || holds(self.verdict))
         };
         let mut deciding: Vec<&ReadingResult> = self.readings.iter().filter(turns).collect();
         deciding.sort_by_key(|r| r.deviation.choices().len());
-        // What one choice does alone needs no second.
+        // If one choice suffices, readings with a further one do not count.
         let least = deciding.first().map_or(0, |r| r.deviation.choices().len());
         deciding.retain(|r| r.deviation.choices().len() == least);
         deciding
@@ -554,7 +556,7 @@ impl ClaimResult {
         json
     }
 
-    /// A check whose verdict a reading changes, as it is plainly and under that reading.
+    /// A check whose verdict a reading changes: plainly, and under that reading.
     pub fn turned<'a>(
         &'a self,
         reading: &'a ReadingResult,
@@ -563,7 +565,7 @@ impl ClaimResult {
             let here = self.checks.iter().find(|c| c.check == there.check)?;
             (here.verdict != there.verdict).then_some((here, there))
         });
-        // The one that decides about the whole: it has the verdict of the claim on one side.
+        // The decisive one has the verdict of the claim on one side.
         let mut pairs: Vec<_> = pairs.collect();
         pairs.sort_by_key(|(here, there)| {
             let decides = |verdict, whole| verdict == Verdict::NotHeld && whole == Verdict::NotHeld;
@@ -615,7 +617,7 @@ impl ReadingResult {
 
 impl CheckResult {
     fn to_json(&self) -> Value {
-        // JSON has no infinity: an interval that is everything has no ends.
+        // JSON has no infinity: an unbounded interval has no ends.
         let part =
             |e: Option<Estimate>, read: fn(Estimate) -> f64| e.map(read).filter(|x| x.is_finite());
         json!({
@@ -658,7 +660,7 @@ mod tests {
             assert_eq!(judge(relation, wrong, None), NotHeld, "{relation:?}");
             assert_eq!(judge(relation, of(-0.1, 0.1), None), Inconclusive, "{relation:?}");
         }
-        // Without any spread on the bound itself, only the relation decides.
+        // Without spread, on the bound itself, only the relation decides.
         let bound = of(0.0, 0.0);
         assert_eq!(judge(AtLeast, bound, None), Held);
         assert_eq!(judge(AtMost, bound, None), Held);
@@ -670,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_break_no_order_and_alone_are_none() {
+    fn ties_do_not_violate_an_order_and_do_not_make_one() {
         use Verdict::{Held, Inconclusive, NotHeld, Tie};
         assert_eq!(combine([Tie, Held, Tie]), Held);
         assert_eq!(combine([Tie, Tie]), Tie);
@@ -715,7 +717,7 @@ mod tests {
         let share = check_with("x[a] > x[b]", Some(Margin::Share(0.02)), &near);
         assert_eq!(share.verdict, Verdict::Tie);
         assert!((share.margin.unwrap() - 0.01004).abs() < 1e-9);
-        // What is the same in all runs ties, though a share of nothing is no margin.
+        // Values equal in all runs tie, although a share of zero is not a margin.
         let zeros = [(0.0, 0.0); 3];
         for relation in [">", "<", ">=", "<="] {
             let text = format!("x[a] {relation} x[b]");
@@ -723,7 +725,7 @@ mod tests {
             assert_eq!((result.verdict, result.margin), (Verdict::Tie, Some(0.0)), "{text}");
             assert_eq!(check(&text, &[(7.0, 7.0); 3]).verdict, Verdict::Tie, "{text}");
         }
-        // A margin that the check itself asks for leaves no room for another.
+        // A margin in the check itself excludes another.
         assert_eq!(check("x[a] - x[b] >= 0.0001", &near).margin, None);
         assert_eq!(check("x[a] >= 0.5", &near).margin, None);
         let apart = [(0.6, 0.5), (0.61, 0.5), (0.62, 0.5)];
@@ -765,7 +767,7 @@ mod tests {
         assert_eq!(result.in_readings(), "holds in 2 of 5 readings");
         let deciding: Vec<String> =
             result.deciding().iter().map(|r| r.deviation.to_string()).collect();
-        // The pair turns it too, but one of the two does so alone.
+        // The pair changes it too, but one of the two suffices.
         assert_eq!(deciding, ["b = other"]);
         result.verdict = Held;
         let deciding: Vec<String> =
@@ -802,7 +804,7 @@ mod tests {
         let other = ReadingResult { checks: vec![failed], ..reading("queue", Verdict::NotHeld) };
         let (here, there) = result.turned(&other).unwrap();
         assert_eq!((here.verdict, there.verdict), (Verdict::Held, Verdict::NotHeld));
-        // The numbers are of another alternative, and say so.
+        // The numbers belong to another alternative, which is named.
         assert!(there.measured_beside(here).starts_with("x[a] >= 1, or x[b] >= 1: 0.300 ["));
         assert_eq!(here.measured_beside(here), here.measured());
     }
@@ -865,7 +867,7 @@ mod tests {
             ]
         };
         check_references(&list(["10", "50"])).unwrap();
-        // Another label, and the same in another order, whose first is the plain value.
+        // Another label, and the same labels in another order, whose first is the plain value.
         for (labels, shown) in [(["10", "20"], "10, 20"), (["50", "10"], "50, 10")] {
             let experiments = list(labels);
             let line = experiments[0].claims.last().unwrap().checks[1].line;
@@ -904,7 +906,7 @@ mod tests {
             result.trouble.as_deref(),
             Some("one run is too few for a verdict, which takes 3")
         );
-        // Two runs that agree to the last digit say nothing of a third.
+        // Two equal runs do not predict a third.
         let result = check("x[a] >= 1", &[(2.0, 1.0), (2.0, 1.0)]);
         assert_eq!(result.verdict, Verdict::Inconclusive);
         assert_eq!(

@@ -1,6 +1,6 @@
-//! Statistics over programs side by side on one link, as rows.
+//! Statistics of a comparison of programs on one link, as rows.
 //!
-//! `windward_net::campaign` does the runs, on a real clock; `windward_report` draws them.
+//! `windward_net::campaign` executes the runs, on a real clock; `windward_report` draws them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -20,30 +20,30 @@ use crate::statistics::{Estimate, estimate};
 pub struct Comparison {
     /// The link, in words.
     pub link: String,
-    /// How long each run is measured, and what is left out before, in words.
+    /// Measured time of each run and the excluded time before it, in words.
     pub window: String,
     /// The mean rate of the link, bits per second.
     pub rate_bps: f64,
     /// The competing flow, in words, if there was one.
     pub rival: Option<String>,
-    /// Runs that were asked for; more than there are if the comparison was interrupted.
+    /// Number of requested runs; more than the completed ones if the comparison was interrupted.
     pub planned: usize,
     /// All runs, in order.
     pub runs: Vec<Run>,
-    /// Programs that were asked for and did not run, and why.
+    /// Requested programs that did not run, and the reasons.
     pub skipped: Vec<(String, String)>,
 }
 
-/// What all runs of a program at one loss rate say: means with 95 % intervals.
+/// Means over all runs of a program at one loss rate, with 95 % intervals.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The program.
     pub program: String,
     /// The share of packets that the link loses.
     pub loss: f64,
-    /// Runs that count.
+    /// Number of usable runs.
     pub runs: usize,
-    /// Runs that do not.
+    /// Number of unusable runs.
     pub unusable: usize,
     /// The largest IP packet that reached the receiver, bytes.
     pub packet_size: Option<u32>,
@@ -53,11 +53,11 @@ pub struct Row {
     pub goodput_bps: Option<Estimate>,
     /// Goodput over C (1 - p).
     pub share: Option<Estimate>,
-    /// Packets that came to the link for each that it delivered.
+    /// Packets that arrived at the link for each that it delivered.
     pub sent_per_delivered: Option<Estimate>,
-    /// Packets that waited.
+    /// Mean queue, packets.
     pub mean_queue_packets: Option<Estimate>,
-    /// What a competing flow gets, over C (1 - p).
+    /// Throughput of the competing flow over C (1 - p).
     pub left: Option<Estimate>,
     /// The same in virtual time.
     pub simulated_left: Option<Estimate>,
@@ -70,7 +70,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether one of its estimates is a single observation.
+    /// True if one of its estimates is a single observation.
     pub fn has_single(&self) -> bool {
         let all = [
             self.goodput_bps,
@@ -127,7 +127,7 @@ impl Comparison {
         all
     }
 
-    /// What the link can deliver at this loss rate, C (1 - p), bits per second.
+    /// Deliverable rate of the link at this loss rate, C (1 - p), bits per second.
     pub fn capacity_bps(&self, loss: f64) -> f64 {
         self.rate_bps * (1.0 - loss)
     }
@@ -185,10 +185,10 @@ impl Comparison {
         })
     }
 
-    /// All runs as CSV, a line each.
+    /// Writes all runs as CSV, a line each.
     ///
     /// # Errors
-    /// If `out` does not take it.
+    /// If `out` cannot be written.
     pub fn write_runs(&self, out: impl Write + Send) -> io::Result<()> {
         let columns = [
             Column::new("program", Kind::Text),
@@ -246,10 +246,11 @@ impl Comparison {
         table.finish().map(drop)
     }
 
-    /// The [rows](Comparison::rows) as CSV: of each estimate its mean and the ends of its interval.
+    /// Writes the [rows](Comparison::rows) as CSV: the mean of each estimate and the ends of its
+    /// interval.
     ///
     /// # Errors
-    /// If `out` does not take it.
+    /// If `out` cannot be written.
     pub fn write_rows(&self, out: impl Write + Send) -> io::Result<()> {
         const ESTIMATES: [&str; 8] = [
             "goodput_bps",
@@ -334,11 +335,11 @@ fn size(bytes: Option<u32>) -> Cell<'static> {
 pub struct Keeper(Folder);
 
 impl Keeper {
-    /// Opens or makes the folder for a comparison that `work` describes. With `resume` it puts the
-    /// finished runs of an interrupted one into `runs`, each at its number.
+    /// Opens or creates the folder of the comparison that `work` describes. With `resume`, it puts
+    /// the finished runs of an interrupted comparison into `runs`, each at its number.
     ///
     /// # Errors
-    /// If the folder cannot be had, holds the page of another program, or has nothing of this
+    /// If the folder cannot be opened, contains the page of another program, or has no runs of this
     /// comparison to resume.
     pub fn open(
         dir: &Path,

@@ -1,12 +1,11 @@
-//! A sweep's rows on disk while it grows: Parquet files that others may read at any time, a journal
-//! of the rows that no file has yet, and the knowledge of what is done, each run once.
+//! The rows of a growing sweep on disk: Parquet files that others may read at any time, a journal
+//! of the rows that are in no file yet, and a record of the completed runs, each once.
 //!
 //! A dataset is a folder with a folder per experiment, `experiment=ID`, of files
 //! `part-NNNNN.parquet`: what pyarrow, polars, DuckDB and Spark call hive partitions. Rows stand in
 //! the order in which they came; the column `run.number` has the order of the experiment. Beside
-//! them lies `.windward` with `ID.lock`, held while somebody writes, `ID.json`, which says what is
-//! run, and the journal `ID.rows`. Whatever happens to the process, rows that were added are found
-//! again.
+//! them lies `.windward` with `ID.lock`, held by the writing process, `ID.json`, which describes
+//! the sweep, and the journal `ID.rows`. Rows that were added survive the process.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -27,14 +26,14 @@ use crate::grid::Grid;
 use crate::journal::{BUILD, Journal};
 use crate::rows::{Row, table_of};
 
-/// The folder in the folder.
+/// Name of the folder for internal files.
 const INSIDE: &str = ".windward";
 /// The column with the number of a run among those of the experiment.
 const NUMBER: &str = "run.number";
-/// Rows of a file at most: those of a group of a Parquet file.
+/// Maximum number of rows of a file: that of a row group of a Parquet file.
 const ROWS: usize = 1 << 16;
 
-/// The runs of a grid that are done, in a folder that this process alone writes into.
+/// The completed runs of a grid, in a folder that only this process writes to.
 #[derive(Debug)]
 pub struct Dataset {
     partition: PathBuf,
@@ -82,7 +81,7 @@ impl Manifest {
         }
     }
 
-    /// The first thing in which another one differs, with both values.
+    /// The first difference from another description, with both values.
     fn difference(&self, other: &Manifest) -> String {
         let length = |m: &Manifest| {
             let [duration, warmup] = [&m.duration, &m.warmup].map(|x| x.as_deref().unwrap_or("-"));
@@ -103,11 +102,11 @@ impl Manifest {
 }
 
 impl Dataset {
-    /// Opens the dataset of a grid in a folder, or begins it. With `resume` it may hold runs
-    /// already.
+    /// Opens or creates the dataset of a grid in a folder. With `resume` it may already contain
+    /// runs.
     ///
     /// # Errors
-    /// If it holds runs and `resume` is false, if they are those of other work of the same id, if
+    /// If it contains runs and `resume` is false, if they belong to other work of the same id, if
     /// another process writes there, or if the folder cannot be read or written.
     pub fn open(root: &Path, grid: &Grid, resume: bool) -> Result<Self, LabError> {
         let id = &grid.experiment().id;
@@ -133,7 +132,7 @@ impl Dataset {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 if let Some(part) = parts(&partition)?.first() {
                     return refuse(format!(
-                        "has {} and nothing says of which sweep ({} is missing): choose another \
+                        "has {} but no description of their sweep ({} is missing): choose another \
                          folder",
                         file_name(part),
                         manifest_path.display()
@@ -192,18 +191,18 @@ impl Dataset {
         &self.partition
     }
 
-    /// Number of runs that are done.
+    /// Number of completed runs.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// True if that run is done.
+    /// True if that run is complete.
     pub fn has(&self, run: u64) -> bool {
         let word = usize::try_from(run / 64).ok().and_then(|word| self.done.get(word));
         word.is_some_and(|word| word & (1 << (run % 64)) != 0)
     }
 
-    /// Marks a run as done; false if it was already, or there is no such run.
+    /// Marks a run as complete; false if it already was, or if there is no such run.
     fn mark(&mut self, run: u64) -> bool {
         if run >= self.runs || self.has(run) {
             return false;
@@ -213,7 +212,7 @@ impl Dataset {
         true
     }
 
-    /// Takes the rows that are new.
+    /// Keeps the new rows.
     fn take(&mut self, rows: Vec<Row>) {
         for row in rows {
             if self.mark(row.run) {
@@ -222,11 +221,11 @@ impl Dataset {
         }
     }
 
-    /// Adds rows. Those of runs that are there already are left out: whoever did them a second time
-    /// found the same. When this returns they outlive the process.
+    /// Adds rows. Rows of runs that are already present are left out, since a second execution
+    /// gives the same. After this returns, the rows survive the process.
     ///
     /// # Errors
-    /// If the folder does not take them. Nothing is lost of what it took before.
+    /// If they cannot be written. Rows that were added before are not lost.
     pub fn add(&mut self, rows: Vec<Row>) -> Result<(), LabError> {
         let new: Vec<Row> = rows.into_iter().filter(|row| !self.has(row.run)).collect();
         if new.is_empty() {
@@ -237,10 +236,10 @@ impl Dataset {
         if self.open.len() >= ROWS { self.flush() } else { Ok(()) }
     }
 
-    /// Writes the rows that no file has yet into one, where others can read them.
+    /// Writes the rows that are in no file yet into one that others can read.
     ///
     /// # Errors
-    /// If the folder does not take it.
+    /// If it cannot be written.
     pub fn flush(&mut self) -> Result<(), LabError> {
         if !self.open.is_empty() {
             self.open.sort_by_key(|row| row.run);
@@ -260,11 +259,12 @@ impl Dataset {
         self.journal.remove()
     }
 
-    /// All rows that the files of an experiment's folder have, in the order of the experiment: with
-    /// the columns of [`crate::sweep::Results::run_table`].
+    /// All rows in the files of an experiment's folder, in the order of the experiment, with the
+    /// columns of [`crate::sweep::Results::run_table`].
     ///
     /// # Errors
-    /// If one of them cannot be read, is none of a sweep, or has other columns than the others.
+    /// If one of the files cannot be read, is not a file of a sweep, or has other columns than the
+    /// others.
     pub fn read(partition: &Path) -> Result<Table, LabError> {
         let mut whole: Option<Table> = None;
         for path in parts(partition)? {
@@ -303,7 +303,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The number of a file of rows, if it is one.
+/// The number of a file of rows, if its name has one.
 fn part_number(path: &Path) -> Option<usize> {
     file_name(path).strip_prefix("part-")?.strip_suffix(".parquet")?.parse().ok()
 }
@@ -333,7 +333,7 @@ fn numbers(path: &Path) -> Result<Vec<u64>, LabError> {
     }
 }
 
-/// A Parquet file as [`Table::write_parquet`] writes it, or only that column of it.
+/// A Parquet file as [`Table::write_parquet`] writes it, or only one column of it.
 fn read(path: &Path, only: Option<&str>) -> Result<Table, LabError> {
     let file = File::open(path).map_err(|e| LabError::io("read", path, e))?;
     columns(file, only).map_err(|e| LabError::io("read", path, io::Error::other(e)))

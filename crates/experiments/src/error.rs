@@ -1,4 +1,4 @@
-//! Errors, in words a user can act on.
+//! Errors, with messages that tell users what to do.
 
 use std::fmt;
 use std::io;
@@ -10,54 +10,54 @@ use windward_sim::strict_toml::FileError;
 
 pub use windward_sim::suggest::hint as nearest;
 
-/// Why an experiment could not be read, run or written.
+/// Reason why an experiment could not be read, run or written.
 #[derive(Debug)]
 pub enum LabError {
     /// Something in the `[experiment]` part of a file is wrong.
     Experiment {
         /// The file as the user named it.
         file: String,
-        /// Line, counted from one; zero if no single line is to blame.
+        /// Line, counted from one; zero if the error has no single line.
         line: usize,
         /// The error and its remedy.
         message: String,
     },
-    /// A file that is read strictly is wrong: the `[experiment]` part of one, readings, a suite, a
+    /// Error of the strict reader: in the `[experiment]` part of a file, in readings, a suite or a
     /// script.
     File(FileError),
     /// The scenario part of a file is wrong.
     Scenario {
-        /// For which point of the sweep, if it is not the file itself.
+        /// Point of the sweep, if the file itself is valid.
         cell: Option<String>,
         /// The scenario reader's error.
         error: ScenarioError,
     },
     /// A file or folder could not be read or written.
     Io {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Attempt: `read`, `write`, `create`, `lock`, `remove`.
+        /// Operation: `read`, `write`, `create`, `lock`, `remove`.
         verb: &'static str,
         /// The system's error.
         error: io::Error,
     },
     /// A folder for a report is not a folder, or not a report's.
     Folder {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
         /// The error and its remedy.
         message: String,
     },
-    /// The machine would not give the threads that were asked for.
+    /// The worker threads could not be started.
     Threads(String),
-    /// A part of a protocol that is not Windward's own failed, as it says.
+    /// An external part of a protocol failed, with its own message.
     Part(String),
     /// The user interrupted it.
     Cancelled,
 }
 
 impl LabError {
-    /// A file or folder that could not be read or written, with what was attempted.
+    /// Error of a file or folder, with the attempted operation.
     pub fn io(verb: &'static str, path: &Path, error: io::Error) -> Self {
         LabError::Io { path: path.to_owned(), verb, error }
     }

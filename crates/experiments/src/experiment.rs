@@ -1,8 +1,7 @@
 //! Experiments: what to sweep, what to compute, what to draw, what to check.
 //!
-//! An experiment file is a scenario file with one more table, `[experiment]`. The rest of
-//! the file is read by [`ScenarioFile`]; this module says what the table means and its
-//! `reader` reads it, strictly.
+//! An experiment file is a scenario file with one more table, `[experiment]`. [`ScenarioFile`]
+//! reads the rest of the file. This module defines the table; its `reader` reads it strictly.
 
 use std::path::Path;
 
@@ -32,13 +31,13 @@ pub use reading::{Basis, Deviation, Reading, ReadingValue};
 pub struct Experiment {
     /// The file as the user named it.
     pub file: String,
-    /// Unique name; results and figures are called by it.
+    /// Unique name of the experiment, its results and figures.
     pub id: String,
-    /// What pages say about it.
+    /// Texts for pages.
     pub caption: Caption,
-    /// How long a quick look takes.
+    /// Runs of the quick effort.
     pub quick: RunLength,
-    /// How long the full measurement takes.
+    /// Runs of the full effort.
     pub full: RunLength,
     /// Axes that are varied; the cells are all combinations, the last axis fastest.
     pub axes: Vec<Axis>,
@@ -54,9 +53,9 @@ pub struct Experiment {
     pub reported: Vec<Reported>,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
-    /// True if all readings of its claims are judged, whatever a quick look has time for.
+    /// True if all readings of its claims are judged, even with quick effort.
     pub all_readings: bool,
-    /// What tells it from other versions of the same file.
+    /// Identity of this version of the file.
     pub revision: Revision,
 }
 
@@ -67,7 +66,7 @@ pub struct Caption {
     pub paper: Option<String>,
     /// The paper's figure, as `Figure 3`.
     pub figure: Option<String>,
-    /// The page of the report that it stands on, if its suite has one for it.
+    /// Its page of the report, if its suite has one for it.
     pub chapter: Option<String>,
     /// Title.
     pub title: String,
@@ -80,13 +79,13 @@ pub struct Caption {
 /// Version of an experiment: the text of its files and later changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Revision {
-    /// What [`Experiment::set`] changed since, key and value: it goes over lengths, readings and
-    /// axes.
+    /// Changes by [`Experiment::set`], key and value. They override lengths, readings and axes.
     pub overrides: Vec<(String, String)>,
-    /// FNV-1a hash of the file's text, of those that it takes readings from and of [`overrides`](Self::overrides): two
-    /// results with the same hash and version came from the same configuration.
+    /// FNV-1a hash of the file's text, of those that it takes readings from and of
+    /// [`overrides`](Self::overrides): two results with the same hash and version came from the
+    /// same configuration.
     pub configuration_hash: u64,
-    /// That of the file's own text.
+    /// Hash of the file's own text.
     pub(crate) text_hash: u64,
 }
 
@@ -96,13 +95,13 @@ pub enum Effort {
     /// The file's `quick`: minutes.
     #[default]
     Quick,
-    /// The file's `full`: enough repetitions to decide.
+    /// The file's `full`: enough repetitions for verdicts.
     Full,
-    /// Something else; begin with [`Experiment::run_length`] and change it.
+    /// Another length; begin with [`Experiment::run_length`] and change it.
     Custom {
-        /// True if it is otherwise as the file's `full`, and not as its `quick`.
+        /// True if everything else is as in the file's `full`, and not as in its `quick`.
         full: bool,
-        /// How many runs, and how long.
+        /// Number and duration of the runs.
         length: RunLength,
     },
 }
@@ -114,13 +113,13 @@ impl Effort {
     }
 }
 
-/// Repetitions of each cell, and how long each run is.
+/// Repetitions of each cell, and the duration of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunLength {
-    /// Runs of each cell, each with a seed of its own: what charts and tables show.
+    /// Runs of each cell that charts and tables show, each with its own seed.
     pub repetitions: u32,
-    /// Runs of a cell after which a check that is still open stays so; its first look, at four or
-    /// more, is taken in any case. As many as `repetitions` means that the number of runs is fixed.
+    /// Maximum number of runs of a cell, after which an open check stays open. The first look, at
+    /// four or more, is always taken. If equal to `repetitions`, the number of runs is fixed.
     pub at_most: u32,
     /// Replaces the scenario's duration.
     pub duration: Option<String>,
@@ -128,17 +127,17 @@ pub struct RunLength {
     pub warmup: Option<String>,
 }
 
-/// Something that is varied.
+/// An axis of the sweep: one varied parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Axis {
     /// Name, a column in the tables of results.
     pub name: String,
-    /// How charts call it.
+    /// Its title in charts.
     pub title: String,
     /// The values it takes.
     pub points: Vec<Point>,
-    /// Leave out the points at which no scenario can be built, instead of refusing to run: for
-    /// an axis of all protocols, not all of which can share a queue with every other.
+    /// True to leave out the points at which no scenario can be built instead of refusing to run.
+    /// For an axis of all protocols, not all of which can share a queue with every other.
     pub skip_impossible: bool,
     /// Points that a plan left out.
     pub skipped: Vec<Skipped>,
@@ -149,22 +148,22 @@ pub struct Axis {
 pub struct Skipped {
     /// Its label.
     pub label: String,
-    /// Why there can be no such scenario.
+    /// Reason why the scenario is impossible.
     pub reason: String,
 }
 
 /// One value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// How tables, charts and checks call it.
+    /// Its label in tables, charts and checks.
     pub label: String,
     /// Changes of the scenario: key and value.
     pub set: Vec<(String, String)>,
 }
 
 impl Point {
-    /// The number its label begins with, and what follows it: `5%` is 5 of `%`, `20 ms` is 20
-    /// of `ms`, `1e-8` is that of nothing. `None` for labels that are words.
+    /// The number at the beginning of its label, and the unit after it: `5%` is 5 with the unit
+    /// `%`, `20 ms` is 20 with `ms`, `1e-8` has no unit. `None` for labels that are words.
     pub fn quantity(&self) -> Option<(f64, &str)> {
         let label = self.label.trim();
         let end = label
@@ -187,7 +186,7 @@ impl Point {
 pub struct Metric {
     /// Name, a column in the tables of results.
     pub name: String,
-    /// How it is computed.
+    /// Its expression.
     pub expression: Expression<Measure>,
     pub(crate) line: usize,
 }
@@ -210,11 +209,11 @@ pub struct PlotConfig {
     pub y_title: String,
     /// Unit of the vertical axis; values are converted to it.
     pub unit: Unit,
-    /// Fixed bounds of the vertical axis, in its unit.
+    /// Fixed bounds of the vertical axis, in the unit of the axis.
     pub y: Option<(f64, f64)>,
-    /// Only the cells with these labels on these axes.
+    /// Restriction to the cells with these labels on these axes.
     pub only: Vec<(usize, Vec<String>)>,
-    /// True if the vertical axis is logarithmic. Then values that are not above zero are left out.
+    /// True if the vertical axis is logarithmic. Values at or below zero are then left out.
     pub y_log: bool,
     /// Lines to compare with.
     pub references: Vec<Reference>,
@@ -228,10 +227,10 @@ impl PlotConfig {
         self.only.iter().all(fits)
     }
 
-    /// Does the scenario of a cell have what the chart shows?
+    /// Checks that the scenario of a cell has the data of the chart.
     ///
     /// # Errors
-    /// If a name is not there, or the scenario does not record what is drawn.
+    /// If a name is missing, or the scenario does not record the data.
     pub(crate) fn check(&self, scenario: &Scenario) -> Result<(), String> {
         if let PlotKind::Time { what, names, .. } = &self.kind {
             if what.is_sampled() && scenario.sample.is_none() {
@@ -284,13 +283,13 @@ pub enum PlotKind {
         /// Indices of the metrics.
         metrics: Vec<usize>,
     },
-    /// Something over time, one panel per cell.
+    /// A quantity over time, one panel per cell.
     Time {
         /// Quantity.
         what: Traced,
-        /// Names of the groups or links it is of.
+        /// Names of the groups or links.
         names: Vec<String>,
-        /// The first repetition alone instead of the mean of all with its band.
+        /// True for the first repetition alone, instead of the mean of all with its band.
         single: bool,
     },
 }
@@ -316,33 +315,33 @@ impl Traced {
         matches!(self, Traced::Cwnd | Traced::Queue | Traced::Signal)
     }
 
-    /// True if it is of links, and not of groups.
+    /// True for a quantity of links, false for one of groups.
     pub fn is_of_links(self) -> bool {
         matches!(self, Traced::Queue | Traced::Signal)
     }
 }
 
-/// A line to compare with.
+/// A reference line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reference {
-    /// Where it is.
+    /// Its position.
     pub line: ReferenceLine,
     /// Meaning.
     pub label: String,
 }
 
-/// Where a line to compare with is.
+/// Position of a reference line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReferenceLine {
-    /// At this height, in the unit of the axis.
+    /// A constant, in the unit of the axis.
     Level(f64),
-    /// Where theory puts it in the scenario of each point.
+    /// The theoretical value in the scenario of each point.
     Curve {
-        /// Which theory.
+        /// The curve.
         law: Law,
-        /// The group of connections; the first one if there is no name.
+        /// The group of connections; the first one without a name.
         group: Option<String>,
-        /// The link that bounds it; the bottleneck of the group if there is no name.
+        /// The limiting link; the bottleneck of the group without a name.
         link: Option<String>,
     },
 }
@@ -350,14 +349,14 @@ pub enum ReferenceLine {
 /// The unit of a chart's vertical axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unit {
-    /// As shown.
+    /// Its name on the axis.
     pub name: &'static str,
     /// Factor for metrics.
     pub factor: f64,
 }
 
 impl Unit {
-    /// Numbers as they are.
+    /// Unscaled numbers.
     pub const NONE: Unit = unit("", 1.0);
     /// Every unit.
     pub const ALL: [Unit; 9] = [
@@ -382,23 +381,22 @@ const fn unit(name: &'static str, factor: f64) -> Unit {
     Unit { name, factor }
 }
 
-/// Something the paper says, with what would show it.
+/// A claim of the paper, with the checks that decide it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     /// `L3`.
     pub id: String,
     /// The claim.
     pub claim: String,
-    /// When it holds, fixed before anything was measured.
+    /// Condition under which it holds, fixed before any measurement.
     pub expected: String,
-    /// The same as comparisons; all must hold.
+    /// The condition as comparisons; all must hold.
     pub checks: Vec<Check>,
-    /// Why it does not hold, or not everywhere; shown unless it holds under every reading.
+    /// Reason why it does not hold, or not everywhere; shown unless it holds under every reading.
     pub explanation: Option<String>,
-    /// In which edition of the list of claims its bound was fixed: 1 was before anything was
-    /// measured.
+    /// Edition of the list of claims in which its bound was fixed: 1 was before any measurement.
     pub edition: u32,
-    /// Where it is asked of the subjects of a suite, one by one: of which, and by what.
+    /// Subject and criterion, for a claim about each subject of a suite.
     pub asked: Option<Asked>,
 }
 
@@ -409,27 +407,27 @@ pub struct Asked {
     pub of_all: String,
     /// The name of the subject.
     pub subject: String,
-    /// The id of the criterion that asks it.
+    /// The id of the criterion.
     pub criterion: String,
 }
 
 /// A number of the paper's text about a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reported {
-    /// Expression that it is a number of, as written, in the metric's own unit.
+    /// Expression with this value, as written, in the unit of the metric.
     pub text: String,
-    /// The same, read.
+    /// The parsed expression.
     pub value: Expression<Cell>,
     /// The number, or the ends of the range that the paper gives.
     pub range: (f64, f64),
-    /// Where in the paper.
+    /// Its place in the paper.
     pub source: String,
-    /// Its words.
+    /// The words of the paper.
     pub words: String,
     pub(crate) line: usize,
 }
 
-/// How far apart two things may be that count as equal.
+/// Largest difference of two values that count as equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Margin {
     /// In the unit of the metric.
@@ -438,14 +436,14 @@ pub enum Margin {
     Share(f64),
 }
 
-/// One thing that must be so for a claim to hold: one of these comparisons, mostly only one.
+/// A condition of a claim: one of these comparisons must hold. Most checks have only one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
-    /// Each as written, with `*` replaced, and as read.
+    /// Each as written, with `*` replaced, and parsed.
     pub any: Vec<(String, Comparison)>,
-    /// How far apart two things are that count as equal where it asks for an order of them
-    /// ([`Comparison::is_order`]); if not given, 0.02 for ratios and a twentieth of the larger side
-    /// for what has a unit.
+    /// Largest difference of two values that count as equal where it asks for their order
+    /// ([`Comparison::is_order`]). By default 0.02 for ratios, and a twentieth of the larger side
+    /// for values with a unit.
     pub tie: Option<Margin>,
     pub(crate) line: usize,
 }
@@ -468,8 +466,8 @@ impl Experiment {
         Self::parse(&ScenarioFile::name(path), &text)
     }
 
-    /// Parses a text; `name` stands for the file in errors, and readings that it shares with others
-    /// are looked for beside that.
+    /// Parses a text. `name` is the file's name in errors; files of shared readings are read from
+    /// the same folder.
     ///
     /// # Errors
     /// If anything in it is wrong.
@@ -477,7 +475,7 @@ impl Experiment {
         Self::parse_beside(name, text, &|from| Self::text_beside(name, from))
     }
 
-    /// The text of a file beside the experiment's.
+    /// The text of a file in the folder of the experiment.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -486,10 +484,10 @@ impl Experiment {
         read_text(&path, LARGEST_SETTINGS).map_err(|e| LabError::io("read", &path, e))
     }
 
-    /// The same; `beside` gives the text of a file that it takes readings from.
+    /// Parses a text; `beside` returns the text of a file of readings.
     ///
     /// # Errors
-    /// If anything in it is wrong, and what `beside` says.
+    /// If anything in it is wrong, and as `beside`.
     pub fn parse_beside(
         name: &str,
         text: &str,
@@ -498,8 +496,8 @@ impl Experiment {
         reader::parse(name, text, beside, None)
     }
 
-    /// Parses a file of a suite with these in its parts: each claim that names a criterion becomes
-    /// one of each subject.
+    /// Parses a file of a suite with this cast. Each claim that names a criterion becomes one claim
+    /// per subject.
     ///
     /// # Errors
     /// As [`Experiment::parse_beside`].
@@ -512,25 +510,26 @@ impl Experiment {
         reader::parse(name, text, beside, Some(cast))
     }
 
-    /// The same experiment, whose scenarios may name these stacks as protocols of flows instead of
-    /// any before. A file knows none as it is read.
+    /// The same experiment, whose scenarios may name these stacks as protocols of flows. They
+    /// replace earlier ones. A file that was just read has none.
     #[must_use]
     pub fn with_stacks(self, stacks: &Stacks) -> Self {
         Experiment { scenario: self.scenario.with_stacks(stacks), ..self }
     }
 
-    /// The same experiment, whose scenarios may name these protocols beside the rows of the table.
+    /// The same experiment, whose scenarios may name these protocols in addition to the rows of the
+    /// table.
     #[must_use]
     pub fn with_protocols(self, protocols: &[Protocol]) -> Self {
         Experiment { scenario: self.scenario.with_protocols(protocols), ..self }
     }
 
-    /// Changes the scenario of every cell, as `--set` does: it goes over the file, its `quick` and
-    /// `full`, its readings and its axes.
+    /// Changes the scenario of every cell, as `--set` does. The change overrides the file, its
+    /// `quick` and `full`, its readings and its axes.
     ///
     /// # Errors
-    /// If the file can have no such key, or an axis or a reading sets it: labels would no longer
-    /// say what was run.
+    /// If the key is unknown, or an axis or a reading sets it: labels would no longer describe the
+    /// runs.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
         let fail = |error| LabError::Scenario { cell: None, error };
         let mut changed = self.scenario.clone();
@@ -546,12 +545,12 @@ impl Experiment {
             let choose = |file: &mut ScenarioFile| {
                 set.iter().try_for_each(|(key, value)| file.set(key, value))
             };
-            // A key that cannot be is the plan's to report.
+            // The plan reports an unknown key.
             if choose(&mut before).is_err() || choose(&mut after).is_err() {
                 continue;
             }
             before.set(key, value).map_err(fail)?;
-            // Where the order matters they set the same.
+            // If the order matters, they set the same key.
             if !before.says_the_same_as(&after) {
                 return Err(LabError::Experiment {
                     file: self.file.clone(),
@@ -569,19 +568,19 @@ impl Experiment {
         Ok(())
     }
 
-    /// True if it was read from this text, whatever was set since, and whatever lay beside it.
+    /// True if it was read from this text, regardless of later changes and of files of readings.
     pub(crate) fn is_of(&self, text: &str) -> bool {
         self.revision.text_hash == fnv1a(text.as_bytes())
     }
 
-    /// True if it is that experiment with nothing but its own overrides.
+    /// True if it is that experiment except for overrides.
     pub(crate) fn is_changed_from(&self, plain: &Experiment) -> bool {
         let hash = |hash, (key, value): &(String, String)| hash_change(hash, key, value);
         let changed = self.revision.overrides.iter().fold(plain.revision.configuration_hash, hash);
         changed == self.revision.configuration_hash
     }
 
-    /// The length of the runs, with what [`Experiment::set`] says of it.
+    /// The length of the runs, with the changes by [`Experiment::set`].
     pub fn overridden(&self, mut length: RunLength) -> RunLength {
         for (key, value) in &self.revision.overrides {
             match key.as_str() {
@@ -602,7 +601,7 @@ impl Experiment {
         }
     }
 
-    /// How many combinations of the axes there are.
+    /// Number of combinations of the axes.
     pub fn cells(&self) -> usize {
         let sizes = self.axes.iter().map(|a| a.points.len());
         sizes.fold(1, usize::saturating_mul)
@@ -627,16 +626,16 @@ impl Experiment {
         cell / faster.product::<usize>() % self.axes[axis].points.len()
     }
 
-    /// How errors and tables call a cell: its labels.
+    /// Name of a cell in errors and tables: its labels.
     pub fn cell_name(&self, cell: usize) -> String {
         let labels = self.points(cell).into_iter().map(|p| p.label.as_str());
         labels.collect::<Vec<_>>().join(", ")
     }
 
-    /// The metric and cell, as indices, that a check of this experiment names.
+    /// Indices of the metric and the cell that a check of this experiment names.
     ///
     /// # Errors
-    /// If there is no such metric or label, with the nearest one.
+    /// If there is no such metric or label; the error suggests the nearest one.
     pub fn find(&self, cell: &Cell) -> Result<(usize, usize), String> {
         let metric = self.metrics.iter().position(|m| m.name == cell.metric);
         let metric = metric.ok_or_else(|| {
@@ -659,7 +658,7 @@ impl Experiment {
             let point = axis.points.iter().position(|p| p.label == *label);
             let point = point.ok_or_else(|| {
                 let hint = nearest(label, axis.points.iter().map(|p| p.label.as_str()));
-                format!("`{label}` in `{cell}` is no label of the axis `{}`{hint}", axis.name)
+                format!("`{label}` in `{cell}` is not a label of the axis `{}`{hint}", axis.name)
             })?;
             index = index * axis.points.len() + point;
         }

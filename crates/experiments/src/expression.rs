@@ -7,10 +7,10 @@
 //! function = "abs" | "at_least" | "min" | "max" | "mean"
 //! ```
 //!
-//! What a leaf is depends on where the expression stands. In a metric it is a [`Measure`] of
-//! one run, `throughput(lossy)`. In a check it is a [`Cell`] of a table of results, a metric
-//! at one label of each axis: `fairness[lr-xcp, 5%]`, or `lr2008-fig3:fairness[lr-xcp, 5%]`
-//! for the results of another experiment.
+//! The meaning of a leaf depends on the place of the expression. In a metric it is a [`Measure`] of
+//! one run, `throughput(lossy)`. In a check it is a [`Cell`] of a table of results, a metric at one
+//! label of each axis: `fairness[lr-xcp, 5%]`, or `lr2008-fig3:fairness[lr-xcp, 5%]` for the
+//! results of another experiment.
 
 use std::fmt;
 
@@ -63,7 +63,7 @@ impl Function {
         })
     }
 
-    /// How many arguments it takes, if not any number.
+    /// Number of arguments; `None` for any number.
     fn arguments(self) -> Option<usize> {
         match self {
             Function::Abs => Some(1),
@@ -77,7 +77,7 @@ impl<L: Leaf> Expression<L> {
     /// Parses a whole text.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The error and its position.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut cursor = Cursor::new(text);
         let root = cursor.sum()?;
@@ -85,7 +85,7 @@ impl<L: Leaf> Expression<L> {
         Ok(Expression { root })
     }
 
-    /// The value, given that of each leaf. May be infinite or not a number: 1/0, 0/0.
+    /// The value, computed from the value of each leaf. May be infinite or not a number: 1/0, 0/0.
     pub fn evaluate(&self, leaf: &impl Fn(&L) -> f64) -> f64 {
         self.root.evaluate(leaf)
     }
@@ -110,8 +110,8 @@ impl<L: Leaf> Expression<L> {
         none.then(|| self.evaluate(&|_| f64::NAN))
     }
 
-    /// Has the value a unit, given which leaves have one? What is divided by something with a unit
-    /// is taken to be a ratio of two alike.
+    /// True if the value has a unit; `leaf` says so for each leaf. A quotient with a divisor that
+    /// has a unit counts as a ratio of two quantities of the same unit.
     pub(crate) fn has_unit(&self, leaf: &impl Fn(&L) -> bool) -> bool {
         self.root.has_unit(leaf)
     }
@@ -129,14 +129,14 @@ impl<L: Leaf> Expression<L> {
         }
     }
 
-    /// Between what the value lies, given that of each leaf: interval arithmetic, which never
-    /// promises too little room and does not know of leaves that depend on each other.
+    /// Bounds of the value, computed from the bounds of each leaf by interval arithmetic. They are
+    /// never too narrow, and ignore dependencies between leaves.
     pub fn bounds(&self, leaf: &impl Fn(&L) -> (f64, f64)) -> (f64, f64) {
         self.root.bounds(leaf)
     }
 
-    /// The same expression with leaves inside `min`, `max` and `mean` spread: their arguments with
-    /// such a leaf become as many as there are changes, the outermost call first.
+    /// The same expression with leaves inside `min`, `max` and `mean` expanded: an argument with
+    /// such a leaf becomes one argument per replacement, the outermost call first.
     pub(crate) fn spread(
         &self,
         is_spread: &impl Fn(&L) -> bool,
@@ -169,7 +169,7 @@ impl<L> Node<L> {
             }
             Node::Call(function, arguments) => {
                 let values: Vec<f64> = arguments.iter().map(|a| a.evaluate(leaf)).collect();
-                // Comparisons drop a NaN; a metric that has no value must stay without.
+                // Comparisons drop a NaN; a metric without a value must stay without one.
                 if values.iter().any(|x| x.is_nan()) {
                     return f64::NAN;
                 }
@@ -210,7 +210,7 @@ impl<L> Node<L> {
                     Operator::Add => (a + c, b + d),
                     Operator::Subtract => (a - d, b - c),
                     Operator::Multiply => {
-                        // Nothing times however much is nothing.
+                        // Zero times infinity is zero here.
                         let product =
                             |x: f64, y: f64| if x == 0.0 || y == 0.0 { 0.0 } else { x * y };
                         let all = [product(a, c), product(a, d), product(b, c), product(b, d)];
@@ -304,7 +304,7 @@ impl<L> Node<L> {
         }
     }
 
-    /// The same node over other parts.
+    /// The same node with other operands.
     fn over(&self, change: &impl Fn(&Node<L>) -> Node<L>) -> Node<L>
     where
         L: Clone,
@@ -322,7 +322,7 @@ impl<L> Node<L> {
     }
 }
 
-/// Leaf of an expression besides numbers.
+/// Leaf of an expression that is not a number.
 pub trait Leaf: Clone {
     /// Reads the rest of a leaf that begins with `name`.
     #[doc(hidden)]
@@ -332,7 +332,7 @@ pub trait Leaf: Clone {
 /// A metric at one cell of a table of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// Another experiment than the one the check stands in.
+    /// Another experiment than that of the check.
     pub experiment: Option<String>,
     /// Name of the metric.
     pub metric: String,
@@ -370,7 +370,7 @@ impl Leaf for Cell {
     }
 }
 
-/// Which way a comparison points.
+/// Relation of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// `>`
@@ -384,7 +384,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// True if the two sides compare so.
+    /// True if the two sides satisfy the relation.
     pub fn holds(self, left: f64, right: f64) -> bool {
         match self {
             Relation::Above => left > right,
@@ -403,11 +403,11 @@ impl Relation {
 /// `left >= right`, and the like.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// Left of the relation.
+    /// Left side.
     pub left: Expression<Cell>,
-    /// How they shall compare.
+    /// Relation of the sides.
     pub relation: Relation,
-    /// Right of the relation.
+    /// Right side.
     pub right: Expression<Cell>,
 }
 
@@ -415,7 +415,7 @@ impl Comparison {
     /// Parses a whole text.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// The error and its position.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut cursor = Cursor::new(text);
         let left = cursor.sum()?;
@@ -435,9 +435,9 @@ impl Comparison {
         })
     }
 
-    /// Does it ask for the order of two measured things, so that they can be equal? A difference or
-    /// a factor that it asks of one of them is no order: the same numbers, if any, stand on both
-    /// sides.
+    /// True if it orders two measured values, so that they can be equal. A comparison with a
+    /// required difference or factor is not an order: both sides must have the same constants, if
+    /// any.
     pub fn is_order(&self) -> bool {
         let strict = matches!(self.relation, Relation::Above | Relation::Below);
         let measured = |side: &Expression<Cell>| side.constant().is_none();
@@ -453,7 +453,7 @@ impl Comparison {
         cells
     }
 
-    /// The same comparison with cells spread inside `min`, `max` and `mean`.
+    /// The same comparison with cells expanded inside `min`, `max` and `mean`.
     pub(crate) fn spread(
         &self,
         is_spread: &impl Fn(&Cell) -> bool,
@@ -466,7 +466,7 @@ impl Comparison {
         }
     }
 
-    /// The same comparison of other cells.
+    /// The same comparison with other cells.
     pub(crate) fn map(&self, change: &impl Fn(&Cell) -> Cell) -> Self {
         Comparison {
             left: self.left.map(change),
@@ -476,7 +476,7 @@ impl Comparison {
     }
 }
 
-/// A place in the text of an expression.
+/// A position in the text of an expression.
 #[derive(Debug)]
 pub struct Cursor<'a> {
     text: &'a str,
@@ -484,7 +484,7 @@ pub struct Cursor<'a> {
     depth: u32,
 }
 
-/// Parentheses and signs nest at most this deep, so that no text can exhaust the stack.
+/// Maximum nesting of parentheses and signs, so that no text can exhaust the stack.
 const MAX_DEPTH: u32 = 64;
 
 impl<'a> Cursor<'a> {
@@ -492,10 +492,10 @@ impl<'a> Cursor<'a> {
         Cursor { text, rest: text, depth: 0 }
     }
 
-    /// Expressions in parentheses behind a name, at least one, for leaves that are functions.
+    /// Reads one or more expressions in parentheses after a name, for leaves that are functions.
     ///
     /// # Errors
-    /// What is wrong with them, and where.
+    /// The error and its position.
     pub fn arguments<L: Leaf>(&mut self) -> Result<Vec<Expression<L>>, String> {
         if !self.eat('(') {
             return Err(self.expected("`(`"));
@@ -675,7 +675,7 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
 
-    /// Every cell is worth the number of its labels plus ten.
+    /// The value of a cell is the number of its labels plus ten.
     fn value(text: &str) -> f64 {
         let expression = Expression::<Cell>::parse(text).unwrap();
         expression.evaluate(&|cell| 10.0 + cell.labels.len() as f64)
@@ -692,12 +692,12 @@ mod tests {
         assert_eq!(value("abs(1 - 4) + min(5, 2, 9) + max(1, 7)"), 12.0); // 3 + 2 + 7
         assert_eq!(value("mean(1, 2, 6) + at_least(2, 2) + at_least(1, 2)"), 4.0); // 3 + 1 + 0
         assert_eq!(value("fairness[lr-xcp, 5%] - x[1]"), 1.0); // 12 - 11
-        assert_eq!(value("mean[a, b] - mean(x[1], x[1])"), 1.0); // a metric may be called so
+        assert_eq!(value("mean[a, b] - mean(x[1], x[1])"), 1.0); // a metric may have this name
         assert_eq!(value("other-fig:fairness[a, b] - 1"), 11.0);
     }
 
     #[test]
-    fn what_has_no_value_keeps_none() {
+    fn a_missing_value_stays_missing() {
         assert!(value("min(0/0, 1)").is_nan());
         assert!(value("max(1, 0/0)").is_nan());
         assert!(value("mean(1, at_least(0/0, 1))").is_nan());
@@ -706,7 +706,7 @@ mod tests {
 
     #[test]
     fn bounds_by_hand() {
-        // Every cell is a share, but for those of the metric `rate`, which is only not negative.
+        // Every cell is a share except those of the metric `rate`, which is only non-negative.
         let bounds = |text: &str| {
             let expression = Expression::<Cell>::parse(text).unwrap();
             expression.bounds(&|c| (0.0, if c.metric == "rate" { f64::INFINITY } else { 1.0 }))
@@ -727,13 +727,13 @@ mod tests {
     }
 
     #[test]
-    fn a_factor_or_a_difference_that_is_asked_for_is_no_order() {
+    fn a_required_factor_or_difference_is_not_an_order() {
         for (text, order) in [
             ("a[x] > b[x]", true),
             ("a[x] >= b[x]", true),
             ("mean(a[x], a[y]) < b[x]", true),
             ("a[x] / a[y] > b[x] / b[y]", true),
-            // How far each is from one.
+            // Distances from one.
             ("abs(a[x] - 1) < abs(b[x] - 1)", true),
             ("a[x] > 2 * b[x]", false),
             ("a[x] / 2 > b[x]", false),

@@ -1,11 +1,11 @@
-//! The folder of a report: its pages and tables, and what is needed to go on with it.
+//! The folder of a report: its pages and tables, and the state to continue it.
 //!
-//! Beside the pages there is a folder `.windward`: `lock`, held while somebody writes; a file per
-//! experiment with all that pages show of it, so that a later run adds to the report; and journals
-//! of the runs that are done, `runs-KEY` for each campaign that goes on or was interrupted. A
-//! record is appended when its run ends and carries a checksum: whatever happens, all up to the
-//! first that is torn are found again. A journal is only ever added to, until its campaign is
-//! finished: who begins anew by mistake has lost nothing.
+//! Next to the pages there is a folder `.windward` with `lock`, held by the writing process; a file
+//! per experiment with the contents of its section, so that a later run adds to the report; and
+//! journals of completed runs, `runs-KEY` for each running or interrupted campaign. A record is
+//! appended when its run ends and has a checksum: all records before the first torn one survive. A
+//! journal only grows until its campaign is finished, so that starting anew by mistake loses
+//! nothing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -18,21 +18,21 @@ use windward_sim::output::OutputDir;
 use crate::LabError;
 use crate::journal::{BUILD, CHECKSUM, Journal};
 
-/// The folder in the folder.
+/// Name of the folder for internal files.
 const INSIDE: &str = ".windward";
 /// Prefix of the names of journals; the key of the campaign follows.
 const JOURNAL: &str = "runs-";
-/// Mark of our pages, by which their folder is recognized.
+/// Mark of our pages, which identifies their folder.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"windward\">";
 /// The same mark in earlier versions.
 const EARLIER: &str = "Made by windward ";
-/// A folder that this process alone writes into.
+/// A folder that only this process writes to.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
     inside: PathBuf,
     journal: Option<Journal>,
-    /// True once it has contents that stay.
+    /// True once it has permanent contents.
     used: bool,
     /// Folders that did not exist before, the innermost first.
     made: Vec<PathBuf>,
@@ -40,10 +40,10 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens or makes it, for this process alone.
+    /// Opens or creates the folder, for this process alone.
     ///
     /// # Errors
-    /// If it cannot be had, another process has it, or there is a page in it that is not ours.
+    /// If it cannot be opened, another process has it, or it contains a page that is not ours.
     pub fn open(path: &Path) -> Result<Self, LabError> {
         let not_ours = |message: String| LabError::Folder { path: path.to_owned(), message };
         if path.exists() && !path.is_dir() {
@@ -53,7 +53,7 @@ impl Folder {
         }
         if !path.exists() && path.is_symlink() {
             return Err(not_ours(
-                "is a link that leads nowhere: make what it points to, or choose another folder \
+                "is a broken symbolic link: create its target, or choose another folder \
                  with --out"
                     .to_owned(),
             ));
@@ -72,7 +72,7 @@ impl Folder {
         Ok(Folder { path, inside, journal: None, used: false, made, _lock: lock })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -80,7 +80,7 @@ impl Folder {
     /// The sections of earlier runs.
     ///
     /// # Errors
-    /// If one cannot be read, or another version wrote it.
+    /// If one cannot be read or was written by another version.
     pub fn sections<T: DeserializeOwned>(&self) -> Result<Vec<T>, LabError> {
         let entries =
             fs::read_dir(&self.inside).map_err(|e| LabError::io("read", &self.inside, e))?;
@@ -109,7 +109,7 @@ impl Folder {
         }
     }
 
-    /// Keeps the section of an experiment for later runs.
+    /// Stores the section of an experiment for later runs.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -124,13 +124,13 @@ impl Folder {
         Ok(dir.commit()?)
     }
 
-    /// For tables and pages: they appear when it is committed.
+    /// Staging for tables and pages, which appear when it is committed.
     pub fn output(&mut self) -> Result<OutputDir, LabError> {
         self.used = true;
         Ok(OutputDir::create(&self.path)?)
     }
 
-    /// May all of these pages be written?
+    /// Checks that all of these pages may be written.
     ///
     /// # Errors
     /// If one of them is not ours.
@@ -138,7 +138,7 @@ impl Folder {
         names.iter().try_for_each(|name| check_page(&self.path.join(name)))
     }
 
-    /// Removes what earlier runs of an experiment left and this one has not written.
+    /// Removes files of earlier runs of an experiment that this one has not written.
     pub fn remove_stale(&self, names: &[String]) -> Result<(), LabError> {
         for name in names {
             let path = self.path.join(name);
@@ -162,11 +162,11 @@ impl Folder {
         Ok(dir.commit()?)
     }
 
-    /// Opens the journal of the campaign with that key. With `resume` the runs that earlier
-    /// attempts finished are given back.
+    /// Opens the journal of the campaign with that key. With `resume`, returns the runs that
+    /// earlier attempts finished.
     ///
     /// # Errors
-    /// If there is nothing to resume, or what was interrupted is another campaign.
+    /// If there is nothing to resume, or the interrupted campaign is another one.
     pub fn journal<T: DeserializeOwned>(
         &mut self,
         key: u64,
@@ -178,7 +178,7 @@ impl Folder {
         if resume && records.is_empty() {
             let message = match journals(&self.path).any(|other| other != path) {
                 true => {
-                    "what was interrupted here was another run (other experiments, effort, values or \
+                    "the interrupted run in this folder is another one (other experiments, effort, values or \
                      version): repeat its command with --resume, or begin anew without"
                 }
                 false => "there is nothing to resume: no run was interrupted here",
@@ -189,13 +189,13 @@ impl Folder {
         Ok(if resume { records } else { Vec::new() })
     }
 
-    /// Notes a run that is done.
+    /// Stores a completed run.
     pub fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
         self.used = true;
         self.journal.as_mut().map_or(Ok(()), |journal| journal.write(record))
     }
 
-    /// Everything is written: the journal is not needed any more.
+    /// Removes the journal once everything is written.
     pub fn finish(mut self) -> Result<(), LabError> {
         self.journal.take().map_or(Ok(()), |mut journal| journal.remove())
     }
@@ -204,8 +204,7 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.used {
-            // Nothing came of it: as if it had never been. What others need stays, since a folder
-            // with files in it is not removed.
+            // Nothing was written: remove the new folders. A folder with files in it stays.
             if self.made.contains(&self.inside) {
                 let _ = fs::remove_file(self.inside.join("lock"));
             }
@@ -216,7 +215,7 @@ impl Drop for Folder {
     }
 }
 
-/// The journals of all campaigns that were interrupted in a folder.
+/// The journals of all interrupted campaigns in a folder.
 fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder.join(INSIDE)).into_iter().flatten();
     let paths = entries.filter_map(|e| Some(e.ok()?.path()));
@@ -230,11 +229,10 @@ pub fn is_resumable(folder: &Path) -> bool {
     journals(folder).next().is_some()
 }
 
-/// The lock in that file, for what is written into `folder`; it goes with the file that is given
-/// back.
+/// Locks that file for writing into `folder`. The lock lasts as long as the returned file.
 ///
 /// # Errors
-/// If another process has it, which names `otherwise` as what to do, or it cannot be had.
+/// If another process has it (the error names `otherwise` as the remedy), or it cannot be created.
 pub fn hold(lock_path: &Path, folder: &Path, otherwise: &str) -> Result<File, LabError> {
     let lock = OpenOptions::new().create(true).append(true).open(lock_path);
     let lock = lock.map_err(|e| LabError::io("write", lock_path, e))?;
@@ -248,11 +246,11 @@ pub fn hold(lock_path: &Path, folder: &Path, otherwise: &str) -> Result<File, La
     }
 }
 
-/// Checks that there is no page, or one of ours.
+/// Verifies that there is no page, or one of ours.
 fn check_page(path: &Path) -> Result<(), LabError> {
     let text = match fs::read(path) {
         Ok(bytes) => bytes,
-        // Without a folder there is no page; that it cannot be made is said elsewhere.
+        // Without a folder there is no page; its creation reports other errors.
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(());
         }

@@ -1,8 +1,8 @@
-//! The runs of an experiment by number, each built when it is needed: for sweeps that are spread
-//! over processes and machines, and for those that are too large to be built at once.
+//! The runs of an experiment by number, each built on demand: for sweeps distributed over processes
+//! and machines, and for those too large to build at once.
 //!
-//! A run depends on the experiment and its number alone. So who does it does not show, nor when,
-//! nor whether somebody else did it too.
+//! A run depends only on the experiment and its number. It therefore does not matter which process
+//! runs it, when, and how often.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,34 +18,35 @@ use crate::experiment::{Deviation, Effort, Experiment, RunLength, Skipped, fnv1a
 use crate::rows::{Row, RunColumns};
 use crate::sweep::{Run, simulate};
 
-/// More runs than this are a mistake: a terabyte of rows.
+/// Maximum number of runs: they would be a terabyte of rows.
 const MAX_RUNS: usize = 1_000_000_000;
-/// Up to so many cells all are looked at before the first run, which takes some seconds.
+/// Up to this number of cells, all are checked before the first run, which takes some seconds.
 const ALL_CELLS: usize = 10_000;
-/// Of more than that so many, evenly spread, and all that differ from the first on one axis only.
+/// Number of evenly spread cells that are checked otherwise, in addition to all that differ from
+/// the first on one axis only.
 const SPREAD: usize = 2_000;
 
 /// All runs of an experiment: cell after cell, repetition after repetition.
 #[derive(Debug, Clone)]
 pub struct Grid {
-    /// Without the points that an axis leaves out as impossible.
+    /// The experiment without impossible points.
     experiment: Experiment,
     length: RunLength,
     columns: RunColumns,
     key: u64,
-    /// Packet-hops of a run of each cell, if all were looked at.
+    /// Packet-hops of a run of each cell, if all were checked.
     costs: Option<Vec<f64>>,
 }
 
-/// Facts of a grid that take long to find, for processes that share it.
+/// Results of slow checks of a grid, for processes that share it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GridFacts {
     columns: RunColumns,
-    /// For each axis the points that are left out, each with the reason.
+    /// Skipped points of each axis, each with the reason.
     skipped: Vec<Vec<(String, String)>>,
 }
 
-/// A run of a grid before it is done.
+/// A run of a grid that is to be executed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannedRun {
     /// Its number.
@@ -55,11 +56,11 @@ pub struct PlannedRun {
 }
 
 impl Grid {
-    /// The grid of an experiment. Scenarios are built to learn which columns there are and that
-    /// they can be run: all of them if there are not too many, otherwise some of each kind.
+    /// The grid of an experiment. Scenarios are built to find the columns and to check that they
+    /// can run: all of them if there are few, otherwise some of each kind.
     ///
     /// # Errors
-    /// If one of them is impossible, or `cancel` is set meanwhile.
+    /// If one of them is impossible, or `cancel` is set in the meantime.
     pub fn new(
         experiment: &Experiment,
         effort: &Effort,
@@ -82,7 +83,7 @@ impl Grid {
         Ok(Grid { costs, ..Self::of(experiment, length, columns) })
     }
 
-    /// The same where these facts are known.
+    /// The grid of an experiment with known facts.
     ///
     /// # Errors
     /// If there is no such grid.
@@ -122,12 +123,12 @@ impl Grid {
         &self.experiment
     }
 
-    /// How long runs are, and how many a cell has.
+    /// Length of the runs, and their number per cell.
     pub fn length(&self) -> &RunLength {
         &self.length
     }
 
-    /// Two grids with the same key have the same runs.
+    /// Key of the grid. Two grids with the same key have the same runs.
     pub fn key(&self) -> u64 {
         self.key
     }
@@ -144,7 +145,7 @@ impl Grid {
 
     fn cell(&self, run: u64) -> (usize, u32) {
         let repetitions = u64::from(self.length.repetitions);
-        // Both are below what they were made of.
+        // Both are below the products that they were made of.
         ((run / repetitions) as usize, (run % repetitions) as u32)
     }
 
@@ -156,16 +157,16 @@ impl Grid {
                 file: self.experiment.file.clone(),
                 line: 0,
                 message: format!(
-                    "{} has the {part}, and so had none of the cells that were looked at before the \
-                     first run: columns cannot be added now; sweep in parts of at most {ALL_CELLS} \
-                     cells, all of which are looked at",
+                    "{} has the {part}, which none of the cells checked before the first run had: \
+                     columns cannot be added now; sweep in parts of at most {ALL_CELLS} cells, \
+                     all of which are checked",
                     self.experiment.cell_name(cell)
                 ),
             }),
         }
     }
 
-    /// Those of `runs` that `wanted` says yes to, the most expensive first.
+    /// The runs of `runs` that `wanted` accepts, the most expensive first.
     ///
     /// # Errors
     /// If a scenario is impossible, or `cancel` is set.
@@ -199,12 +200,12 @@ impl Grid {
             last = Some((cell, cost));
             planned.push(PlannedRun { run, cost });
         }
-        // Of equals the first comes first: sorting is stable.
+        // The sort is stable.
         planned.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         Ok(planned)
     }
 
-    /// Does some runs.
+    /// Executes some runs.
     ///
     /// # Errors
     /// If there is no such run, its scenario is impossible, a part of it fails, or `cancel` is set.
@@ -234,7 +235,7 @@ impl Grid {
     }
 }
 
-/// The cells that are looked at before the first run.
+/// The cells that are checked before the first run.
 fn sample(experiment: &Experiment) -> Box<dyn Iterator<Item = usize>> {
     let cells = experiment.cells();
     if cells <= ALL_CELLS {
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(grid(&experiment()).key(), plain);
     }
 
-    /// `experiment` with an axis of so many seeds besides.
+    /// `experiment` with an additional axis of that many seeds.
     fn with_seeds(seeds: usize, more: &str) -> Experiment {
         let values: Vec<String> = (0..seeds).map(|seed| seed.to_string()).collect();
         let axis = format!(
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_to_be_built_is_looked_at_here_and_there() {
+    fn large_grids_are_checked_in_samples() {
         // 2 x 3 x 10,000 cells of 1000 runs.
         let grid = grid(&with_seeds(10_000, ""));
         assert_eq!(grid.runs(), 60_000_000);

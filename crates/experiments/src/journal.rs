@@ -1,6 +1,6 @@
-//! Journals: files that records are appended to as they come, each with a checksum.
+//! Journals: files to which records are appended, each with a checksum.
 //!
-//! Whatever happens to the process, all records up to the first that is torn are found again.
+//! All records before the first torn one survive the process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,19 +11,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::LabError;
 
-/// The version of the program with a fingerprint of the types that are stored, of the engine and of
-/// the metrics, made by the build. Data of another one are not read: `0.1.0+` and 16 hexadecimal
-/// digits.
+/// Version of the program with a fingerprint of the stored types, the engine and the metrics,
+/// computed by the build: `0.1.0+` and 16 hexadecimal digits. Data of another build are not read.
 pub const BUILD: &str = env!("WINDWARD_BUILD");
 
-/// How records are summed up against bits that fall over.
+/// Checksum of records, against flipped bits.
 pub(crate) const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
 /// First record of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Opening {
     build: String,
-    /// Key of the work: other work has another key.
+    /// Key that identifies the work.
     key: u64,
 }
 
@@ -33,19 +32,19 @@ impl Opening {
     }
 }
 
-/// Finished parts of some work.
+/// Completed parts of some work.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
     key: u64,
     /// Length of the whole records, bytes.
     whole: u64,
-    /// Once there is something to write.
+    /// Open once there is something to write.
     file: Option<File>,
 }
 
 impl Journal {
-    /// The journal in a file, which need not be there, and what it holds of the work with that key.
+    /// The journal in a file, which need not exist, and its records of the work with that key.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -64,15 +63,15 @@ impl Journal {
         while let Some(record) = read_frame(&mut rest).filter(|_| ours) {
             records.push(record);
         }
-        // What was being written when it ended is not whole.
+        // The last record may be incomplete.
         let whole = if ours { (bytes.len() - rest.len()) as u64 } else { 0 };
         Ok((Journal { path, key, whole, file: None }, records))
     }
 
-    /// Appends a record. One that could not be written whole is not in it.
+    /// Appends a record. A record that could not be written completely does not count.
     ///
     /// # Errors
-    /// If the file does not take it.
+    /// If the file cannot be written.
     pub(crate) fn write(&mut self, record: &impl Serialize) -> Result<(), LabError> {
         self.append(record).map_err(|e| LabError::io("write", &self.path, e))
     }
@@ -97,14 +96,14 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                // The next one opens it anew, without what is torn.
+                // The next record opens the file anew, without the torn one.
                 self.file = None;
                 Err(error)
             }
         }
     }
 
-    /// Nothing in it is needed any more.
+    /// Removes the file, which is no longer needed.
     ///
     /// # Errors
     /// If the file cannot be removed.
@@ -120,18 +119,18 @@ impl Journal {
     }
 }
 
-/// Length, content, checksum; gives its length.
+/// Writes length, content and checksum; returns the total length.
 fn write_frame(file: &mut File, content: &impl Serialize) -> io::Result<u64> {
     let body = postcard::to_stdvec_crc32(content, CHECKSUM.digest()).map_err(io::Error::other)?;
     let length = u32::try_from(body.len()).map_err(io::Error::other)?;
     let mut frame = length.to_le_bytes().to_vec();
     frame.extend(body);
-    // In one call: a process that is killed leaves as little torn as can be.
+    // A single call, so that a killed process rarely leaves a torn record.
     file.write_all(&frame)?;
     Ok(frame.len() as u64)
 }
 
-/// The next frame, if it is whole.
+/// The next frame, if it is complete.
 fn read_frame<T: DeserializeOwned>(rest: &mut &[u8]) -> Option<T> {
     let (length, after) = rest.split_first_chunk::<4>()?;
     let body = after.get(..u32::from_le_bytes(*length) as usize)?;
@@ -161,7 +160,7 @@ mod tests {
         }
         drop(first);
         let whole = fs::metadata(&path).unwrap().len();
-        // Cut off within the last record, and at its end.
+        // Cut within the last record, and at its end.
         for (length, left) in [(whole - 1, 2), (whole - 9, 2), (whole, 3)] {
             let copy = dir.path().join("copy");
             fs::copy(&path, &copy).unwrap();
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_removed_begins_anew() {
+    fn a_removed_dataset_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let (mut first, _) = journal(&path, 7);

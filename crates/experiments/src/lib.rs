@@ -7,17 +7,18 @@
 //!
 //! The modules, in the order of reading; each uses those before it:
 //!
-//! - [`error`]: what can go wrong. [`statistics`]: means, intervals, when to look.
-//! - [`expression`]: metrics of a run and both sides of a check. [`theory`]: curves to compare with.
-//! - [`experiment`]: the files, what is varied, measured, drawn and claimed.
+//! - [`error`]: errors. [`statistics`]: means, intervals, times of looks.
+//! - [`expression`]: metrics of a run and both sides of a check. [`theory`]: curves to compare
+//!   with.
+//! - [`experiment`]: the files, with axes, metrics, charts and claims.
 //! - [`builtin`]: the experiments that come with the program.
 //! - [`sweep`]: a plan of runs, one run, and results. [`rows`] and [`table`]: results as tables.
 //! - [`claims`]: verdicts. [`campaign`]: all runs of some experiments, until every claim is judged.
-//! - [`folder`] and [`journal`]: what is kept of runs, so that an interrupted campaign goes on.
-//! - [`Grid`] and [`Dataset`]: the runs of one experiment numbered, for other executors.
+//! - [`folder`] and [`journal`]: stored runs, with which an interrupted campaign continues.
+//! - [`Grid`] and [`Dataset`]: the numbered runs of one experiment, for other executors.
 //! - [`comparison`]: runs of several programs over one link.
 //!
-//! No module looks at a clock: callers that show progress bring one.
+//! No module reads a clock: callers that show progress have their own.
 
 pub mod builtin;
 pub mod campaign;

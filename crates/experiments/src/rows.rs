@@ -1,4 +1,4 @@
-//! One row per run: which columns there are, and the values of a run in each.
+//! One row per run: the columns, and the values of a run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,39 +10,39 @@ use windward_sim::{self as sim, GroupOutcome, LinkOutcome, Outcome, Scenario};
 use crate::experiment::Experiment;
 use crate::sweep::Run;
 
-/// The parts of scenarios that have columns of their own. They follow from the scenarios and not
-/// from what runs find: runs that are done apart have the same columns.
+/// The parts of scenarios that have columns. They follow from the scenarios and not from the
+/// outcomes: runs on different machines have the same columns.
 ///
-/// A scenario need not have all of them; its row has empty cells there.
+/// A scenario without one of them has empty cells in its row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunColumns {
     groups: BTreeSet<String>,
-    /// Those that lie on the route of a flow.
+    /// Links on the route of a flow.
     links: BTreeSet<String>,
 }
 
 /// The values of one run in each column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its number among the runs of the experiment, from zero.
+    /// Index among the runs of the experiment.
     pub run: u64,
     /// One cell per column.
     pub cells: Vec<Cell<'static>>,
 }
 
-/// The metrics of a part of a scenario that rows of runs have, in the order of their columns.
+/// Metrics of a part of a scenario in rows of runs, in the order of their columns.
 fn told<T: sim::Row>() -> Vec<&'static Metric<T, T::Of>> {
     let mut told: Vec<_> = T::shown().filter(|metric| metric.in_run_rows.is_some()).collect();
     told.sort_by_key(|metric| metric.in_run_rows);
     told
 }
 
-/// What the cells of a metric hold in the tables of experiments: whole numbers take all of 64 bits.
+/// Type of the cells of a metric in the tables of experiments: integers have 64 bits.
 pub(crate) fn kind_of<T, C>(metric: &Metric<T, C>) -> Kind {
     if metric.kind == Kind::Count { Kind::Unsigned } else { metric.kind }
 }
 
-/// Of parts with one name the first counts.
+/// Parts by name; of several with one name, the first.
 fn by_name<'a, T>(parts: impl Iterator<Item = (&'a str, T)>) -> HashMap<&'a str, T> {
     let mut found = HashMap::new();
     for (name, part) in parts {
@@ -52,14 +52,14 @@ fn by_name<'a, T>(parts: impl Iterator<Item = (&'a str, T)>) -> HashMap<&'a str,
 }
 
 impl RunColumns {
-    /// Those of some scenarios.
+    /// Parts of some scenarios.
     pub fn of<'a>(scenarios: impl IntoIterator<Item = &'a Scenario>) -> Self {
         let mut columns = RunColumns::default();
         scenarios.into_iter().for_each(|scenario| columns.add(scenario));
         columns
     }
 
-    /// Those of one more.
+    /// Adds the parts of a further scenario.
     pub fn add(&mut self, scenario: &Scenario) {
         for group in &scenario.groups {
             if !self.groups.contains(group.as_str()) {
@@ -76,8 +76,8 @@ impl RunColumns {
         }
     }
 
-    /// Name and kind of each column: labels, repetition, seed, metrics, then what was measured of
-    /// each group and link and of the run as a whole.
+    /// Name and kind of each column: labels, repetition, seed, metrics, then the outcomes of each
+    /// group, each link and the run.
     pub fn names(&self, experiment: &Experiment) -> Vec<(String, Kind)> {
         let mut names: Vec<(String, Kind)> = Vec::new();
         names.extend(experiment.axes.iter().map(|axis| (axis.name.clone(), Kind::Text)));
@@ -96,7 +96,7 @@ impl RunColumns {
         names
     }
 
-    /// The values of a run in each of them.
+    /// The values of a run in each column.
     pub fn cells<'a>(&self, experiment: &'a Experiment, run: &'a Run) -> Vec<Cell<'a>> {
         /// Adds the cells of a part, which are empty if the run does not have it.
         fn add<'a, T: sim::Row<Of = Outcome>>(
@@ -128,7 +128,7 @@ impl RunColumns {
         cells
     }
 
-    /// A part of the scenario that has no columns here.
+    /// The first part of the scenario without columns.
     pub fn lacks(&self, scenario: &Scenario) -> Option<String> {
         let mut own = RunColumns::default();
         own.add(scenario);
@@ -139,7 +139,8 @@ impl RunColumns {
     }
 }
 
-/// The table of rows, which have a cell of its kind for each column; all but texts may be empty.
+/// The table of rows. Each row has a cell of the right kind for each column; all but texts may be
+/// empty.
 pub fn table_of<'a>(
     columns: &[(String, Kind)],
     rows: impl IntoIterator<Item = Vec<Cell<'a>>>,
@@ -166,7 +167,7 @@ mod tests {
         let whole = RunColumns::of([&scenario]);
         scenario.flows.truncate(1);
         let one = RunColumns::of([&scenario]);
-        // The second flow's first and last hop, each with its way back.
+        // The second flow's first and last hop, each with its reverse link.
         assert_eq!(whole.links.len(), one.links.len() + 4);
         assert!(one.links.contains("bottleneck-reverse"));
         assert_eq!(one.groups, whole.groups);

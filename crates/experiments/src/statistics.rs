@@ -1,4 +1,4 @@
-//! Means, their confidence intervals, and how often one may look at them.
+//! Means, their confidence intervals, and repeated looks at them.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -18,7 +18,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Whether it is a single observation, without an interval.
+    /// True for a single observation, without an interval.
     pub fn is_single(&self) -> bool {
         self.high.is_infinite()
     }
@@ -38,9 +38,8 @@ impl Estimate {
 /// Explanation of the asterisk of [`Estimate::shown`].
 pub const SINGLE: &str = "* 1 run: a single observation, without an interval.";
 
-/// Mean and 95 % Student-t interval of samples taken as independent and about normal. One sample
-/// says nothing about its spread: its interval is everything. `None` without samples, or if
-/// one is not finite.
+/// Mean and 95 % Student-t interval of samples that are assumed independent and about normal. The
+/// interval of one sample is unbounded. `None` without samples, or if one is not finite.
 pub fn estimate(samples: &[f64]) -> Option<Estimate> {
     estimate_with(samples, CONFIDENCE)
 }
@@ -61,39 +60,39 @@ pub fn estimate_with(samples: &[f64], confidence: f64) -> Option<Estimate> {
     Some(Estimate { mean, low: mean - half, high: mean + half })
 }
 
-/// The t of a two-sided interval.
+/// The t quantile of a two-sided interval.
 fn t_quantile(degrees_of_freedom: f64, confidence: f64) -> f64 {
     let t = StudentsT::new(0.0, 1.0, degrees_of_freedom);
     t.map_or(f64::INFINITY, |t| t.inverse_cdf(0.5 + confidence / 2.0))
 }
 
-/// When a measurement that goes on until it is decided is looked at, and how sure the interval of
-/// each look must be so that all looks together err in 5 % of all cases at most.
+/// Schedule of looks at a sequential measurement, and the confidence of the interval of each look
+/// with which all looks together err in at most 5 % of all cases.
 ///
-/// The first look is at `first` runs, each further one at twice as many, the last one at
-/// `at_most`. Look k may err in 5 % / 2^k of all cases and the last in what is left, so that their
-/// sum is 5 %: the bound of Bonferroni with unequal shares, which holds however the looks depend on
-/// each other. A single look has all of the 5 %: the usual interval.
+/// The first look is at `first` runs, each further one at twice as many, the last one at `at_most`.
+/// Look k may err in 5 % / 2^k of all cases and the last in the rest, so that their sum is 5 %: the
+/// Bonferroni bound with unequal shares, which holds for any dependence of the looks. A single look
+/// has all of the 5 %: the usual interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Looks {
     first: u32,
     at_most: u32,
 }
 
-/// A look at a measurement that goes on.
+/// A look at a sequential measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// After this many runs.
+    /// Number of runs.
     pub runs: u32,
-    /// With an interval of this confidence.
+    /// Confidence of the interval.
     pub confidence: f64,
     /// True for the last one.
     pub last: bool,
 }
 
 impl Look {
-    /// The same look at one of several things any of which may be wrong: each has its part of the
-    /// error, so that all of them err no more often than one alone would.
+    /// The same look at one of several alternatives. Each has its part of the error, so that all
+    /// together err no more often than a single one.
     pub fn of_one_among(self, count: usize) -> Self {
         let error = (1.0 - self.confidence) / count.max(1) as f64;
         Look { confidence: 1.0 - error, ..self }
@@ -107,7 +106,7 @@ impl Looks {
         Looks { first, at_most: at_most.max(first) }
     }
 
-    /// Runs of the first look.
+    /// Number of runs of the first look.
     pub fn first(&self) -> u32 {
         self.first
     }

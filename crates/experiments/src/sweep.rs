@@ -1,9 +1,9 @@
 //! Sweeps: every cell of an experiment times its repetitions, on all cores.
 //!
-//! Repetition r of every cell uses the seed `base + r`: cells are compared under common
-//! random numbers, and `windward run --seed` repeats any row of the table. A run depends on
-//! its scenario alone, and results are kept by index, so neither the number of threads nor
-//! the order of completion can be seen in them.
+//! Repetition r of every cell uses the seed `base + r`: cells are compared under common random
+//! numbers, and `windward run --seed` repeats any row of the table. A run depends only on its
+//! scenario, and results are stored by index. They therefore do not depend on the number of threads
+//! or the order of completion.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ use windward_sim::{Outcome, Scenario, Simulation};
 use crate::LabError;
 use crate::experiment::{Deviation, Effort, Experiment, PlotKind, RunLength, Skipped};
 
-/// More runs than this are a mistake.
+/// Maximum number of runs.
 const MAX_RUNS: usize = 10_000_000;
 
 /// An experiment with every scenario built and checked, ready to run.
@@ -23,43 +23,43 @@ const MAX_RUNS: usize = 10_000_000;
 pub struct Plan {
     /// Experiment.
     pub experiment: Experiment,
-    /// How much of it.
+    /// Effort.
     pub effort: Effort,
-    /// The same, resolved.
+    /// Length of the runs for that effort.
     pub length: RunLength,
     /// One scenario per cell.
     pub scenarios: Vec<Scenario>,
 }
 
-/// What the other readings of a claim may take in a quick look, packet-hops: some seconds of a
-/// core.
+/// Quick budget for the other readings of a claim, packet-hops: some seconds of a core.
 pub const QUICK_READINGS: f64 = 40e6;
-/// The same with full effort, and once more for pairs of readings: about a minute of a core.
+/// Full budget for the other readings of a claim, and the same again for pairs of readings: about a
+/// minute of a core.
 pub const FULL_READINGS: f64 = 500e6;
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy)]
 pub struct RunOptions<'a> {
     /// Worker threads; zero means one per core.
     pub threads: usize,
-    /// Set it to stop: checked between runs and within. An error sets it too, so that no run goes
-    /// on for nothing.
+    /// Flag that stops all runs: it is checked between runs and within them. An error sets it too,
+    /// so that no run continues in vain.
     pub cancel: &'a AtomicBool,
-    /// How much work, in packet-hops, the other readings of one claim may take at their first look;
-    /// the most expensive are left out, and the report says how many. `None` is no bound.
+    /// Budget, in packet-hops, of the other readings of one claim at their first look. The most
+    /// expensive are left out, and the report states their number. `None` for no bound.
     pub readings_budget: Option<f64>,
     /// Called after each run, by one thread at a time.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
-/// How far a sweep is.
+/// Progress of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Runs that are done.
+    /// Completed runs.
     pub done: usize,
     /// Runs in all.
     pub total: usize,
-    /// Share of the estimated work that is done, 0 to 1.
+    /// Completed share of the estimated work, 0 to 1.
     pub work: f64,
 }
 
@@ -75,13 +75,13 @@ pub struct Results {
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which combination of the axes.
+    /// Index of the cell: a combination of the axes.
     pub cell: usize,
-    /// Which repetition, from zero.
+    /// Index of the repetition.
     pub repetition: u32,
     /// One value per metric of the experiment.
     pub metrics: Vec<f64>,
-    /// Everything that was measured; samples only if a chart shows those of this repetition.
+    /// The full outcome; samples only if a chart shows those of this repetition.
     pub outcome: Outcome,
 }
 
@@ -91,7 +91,7 @@ impl Experiment {
     /// not have them.
     ///
     /// # Errors
-    /// If one of them is impossible, or a metric names a group or link that is not there.
+    /// If one of them is impossible, or a metric names a missing group or link.
     pub fn plan(&self, effort: &Effort) -> Result<Plan, LabError> {
         let length = self.overridden(self.run_length(effort));
         self.check_runs(&length, MAX_RUNS)?;
@@ -106,7 +106,7 @@ impl Experiment {
         })
     }
 
-    /// Checks that there are runs, and at most `most`.
+    /// Verifies that the number of runs is 1 to `most`.
     pub(crate) fn check_runs(&self, length: &RunLength, most: usize) -> Result<(), LabError> {
         let runs = self.cells().saturating_mul(length.repetitions as usize);
         if (1..=most).contains(&runs) {
@@ -123,8 +123,8 @@ impl Experiment {
         })
     }
 
-    /// The same without the points at which one of the cells to look at is impossible, on axes that
-    /// leave these out.
+    /// The same experiment without the points at which one of the cells to check is impossible, on
+    /// axes that skip these.
     pub fn without_impossible<I: IntoIterator<Item = usize>>(
         &self,
         length: &RunLength,
@@ -137,7 +137,7 @@ impl Experiment {
             }
             let mut reasons = vec![None; experiment.axes[a].points.len()];
             for cell in cells(&experiment) {
-                // All other errors are the plan's to report.
+                // The plan reports all other errors.
                 if let Err(LabError::Scenario { error, .. }) =
                     experiment.scenario(cell, length, &Deviation::PLAIN)
                 {
@@ -146,7 +146,7 @@ impl Experiment {
                     reasons[experiment.point_index(cell, a)].get_or_insert(reason);
                 }
             }
-            // If no point is possible, the fault is not the points'.
+            // If no point is possible, the error is not in the points.
             if reasons.iter().all(Option::is_some) {
                 continue;
             }
@@ -162,8 +162,8 @@ impl Experiment {
         experiment
     }
 
-    /// The scenario file of a cell under a reading: lengths first, then the readings, then the
-    /// axes, then what was set since, each over the one before.
+    /// The scenario file of a cell under a reading. Lengths, readings, axes and later changes apply
+    /// in this order; each overrides those before.
     pub(crate) fn file_of(
         &self,
         cell: usize,
@@ -206,7 +206,8 @@ impl Experiment {
         LabError::Scenario { cell: (!place.is_empty()).then(|| place.join("; ")), error }
     }
 
-    /// The scenario of a cell under a reading, with everything that is measured and drawn in it.
+    /// The scenario of a cell under a reading, after a check that metrics and charts find their
+    /// data.
     pub fn scenario(
         &self,
         cell: usize,
@@ -235,8 +236,8 @@ impl Experiment {
         Ok(scenario)
     }
 
-    /// One repetition of a cell: its metrics, and what was measured. `simulate` runs a scenario, or
-    /// gives up when it sees the flag.
+    /// One repetition of a cell: its metrics and its outcome. `simulate` runs a scenario, or stops
+    /// when the flag is set.
     ///
     /// # Errors
     /// As `simulate`.
@@ -254,7 +255,7 @@ impl Experiment {
         let metrics = metrics.map(|m| m.expression.evaluate(&|x| x.of(&scenario, &outcome)));
         let metrics = metrics.collect();
         if !self.shows_samples(repetition) {
-            // Thousands of values per run: what nobody will look at again goes.
+            // Thousands of values per run: series that nothing uses are dropped.
             outcome.samples = None;
         }
         Ok((metrics, outcome))
@@ -277,12 +278,12 @@ impl Plan {
         self.scenarios.len() * self.length.repetitions as usize
     }
 
-    /// Do charts and tables show that repetition of each cell under a reading?
+    /// True if charts and tables show that repetition of each cell under a reading.
     pub fn shows(&self, reading: &Deviation, repetition: u32) -> bool {
         reading.is_plain() && repetition < self.length.repetitions
     }
 
-    /// Warnings of the scenarios, each sentence once.
+    /// Warnings of the scenarios, without duplicates.
     pub fn warnings(&self) -> Vec<&str> {
         let mut warnings: Vec<&str> = Vec::new();
         for warning in self.scenarios.iter().flat_map(|scenario| &scenario.warnings) {
@@ -329,7 +330,8 @@ pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, Lab
         until = end.min(until + slice);
         let before = simulation.events();
         simulation.advance(until);
-        // A prediction may be far too low, as where a receiver lies and the window has no end.
+        // A prediction may be far too low, for example with a lying receiver and an unlimited
+        // window.
         let events = (simulation.events() - before) as f64;
         let fitting = slice.as_secs_f64() * (SLICE / events.max(1.0)).clamp(0.01, 2.0);
         slice = Duration::from_secs_f64(fitting).clamp(Duration::from_ps(1), longest);

@@ -1,8 +1,8 @@
 //! Tables of results as CSV and Parquet: the same columns in both.
 //!
-//! Axes and metrics have columns of their own names, without dots, and `repetition`, `seed`, `time_s`
-//! and `bin_start_s` are reserved. What was measured has a dot in its name: that of the group, link
-//! or flow before it, or `run`. So no table has two columns of one name.
+//! Axes and metrics have columns of their own names, without dots, and `repetition`, `seed`,
+//! `time_s` and `bin_start_s` are reserved. Columns of outcomes have a dot in their name, after the
+//! group, link or flow, or after `run`. No table therefore has two columns of one name.
 
 use std::io::{self, Write};
 
@@ -19,8 +19,8 @@ use crate::rows::{RunColumns, kind_of, table_of};
 use crate::sweep::{Plan, Results, Run};
 
 impl Results {
-    /// One row per run: labels, seed, metrics, then the sums of each group and of each link on a
-    /// route.
+    /// One row per run: labels, seed, metrics, then the outcomes of each group and of each link on
+    /// a route.
     pub fn run_table(&self) -> Table {
         let columns = RunColumns::of(&self.plan.scenarios);
         let experiment = &self.plan.experiment;
@@ -35,7 +35,7 @@ impl Results {
         self.rows_of("flow", &rows.collect::<Vec<_>>(), metrics)
     }
 
-    /// One row per transfer that arrived by itself, of each run.
+    /// One row per arrival (a transfer opened by `arrivals`) of each run.
     pub fn transfer_table(&self) -> Table {
         let rows = self.runs.iter();
         let rows = rows.flat_map(|r| r.outcome.transfers.iter().map(move |t| (r, t)));
@@ -61,8 +61,8 @@ impl Results {
         table
     }
 
-    /// One row per bin of time of each run: the throughput of every group, and of every flow
-    /// where the scenario keeps it.
+    /// One row per time bin of each run: the throughput of every group, and of every flow if the
+    /// scenario keeps it.
     pub fn series_table(&self) -> Table {
         let bins = |r: &Run| r.outcome.groups.iter().map(|g| g.throughput_bins.len()).max();
         let rows = self.runs.iter();
@@ -98,13 +98,13 @@ impl Results {
                 let flow = r.outcome.flows.iter().find(|f| f.name == name)?;
                 flow.throughput_bins.get(*bin).copied()
             };
-            // A group may be called as a flow of another is.
+            // A group may have the name of a flow of another group.
             table.add_reals(format!("flow.{name}.throughput_bps"), rows.iter().map(value));
         }
         table
     }
 
-    /// One row per sample of each run that kept its samples: what charts draw of them.
+    /// One row per sample of each run that kept its samples, with the values that charts draw.
     pub fn sample_table(&self) -> Table {
         let times = |r: &Run| r.outcome.samples.as_ref().map_or(0, |s| s.times.len());
         let rows = self.runs.iter().flat_map(|r| (0..times(r)).map(move |i| (r, i)));
@@ -159,7 +159,7 @@ impl Results {
         table
     }
 
-    /// The columns that say which run a row belongs to.
+    /// The columns that identify the run of a row.
     fn keys(&self, rows: &[&Run]) -> Table {
         let mut table = Table::default();
         let experiment = &self.plan.experiment;
@@ -174,8 +174,8 @@ impl Results {
     }
 
     /// Stages `<id>.csv` (a row per run), `<id>-series.csv` if a chart shows throughput over time,
-    /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row per
-    /// flow, `<id>-flows.csv` and `.parquet`. Returns their names.
+    /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row
+    /// per flow, `<id>-flows.csv` and `.parquet`. Returns their names.
     pub fn stage_tables(&self, dir: &mut OutputDir, every: bool) -> Result<Vec<String>, LabError> {
         let experiment = &self.plan.experiment;
         let mut names = Vec::new();
@@ -213,7 +213,7 @@ impl Results {
     }
 }
 
-/// Every file of its own that an experiment may have in a report.
+/// Every file that an experiment may have in a report.
 pub fn tables_of(id: &str) -> Vec<String> {
     let ends = [
         ".csv",
@@ -230,7 +230,7 @@ pub fn tables_of(id: &str) -> Vec<String> {
     ends.iter().map(|end| format!("{id}{end}")).collect()
 }
 
-/// One row per run that only verdicts needed: more repetitions, and other readings.
+/// One row per run that only verdicts needed: further repetitions, and other readings.
 pub fn readings_table(plan: &Plan, runs: &[RunRecord]) -> Table {
     let experiment = &plan.experiment;
     let mut table = Table::default();
@@ -250,7 +250,7 @@ pub fn readings_table(plan: &Plan, runs: &[RunRecord]) -> Table {
     table
 }
 
-/// What is needed to get the same results of an experiment again.
+/// Everything needed to reproduce the results of an experiment.
 pub fn manifest_entry(results: &Results) -> serde_json::Value {
     let plan = &results.plan;
     let seed = results.runs.first().map(|run| run.outcome.seed);
@@ -273,10 +273,10 @@ pub fn manifest_entry(results: &Results) -> serde_json::Value {
     })
 }
 
-/// Writes a JSON document with line breaks, as the files beside pages have it.
+/// Writes an indented JSON document.
 ///
 /// # Errors
-/// If `out` does not take it.
+/// If `out` cannot be written.
 pub fn write_json(out: &mut impl Write, value: &serde_json::Value) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     out.write_all(b"\n")

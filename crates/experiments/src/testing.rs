@@ -1,5 +1,4 @@
-//! What the tests of several modules share: a small experiment and a simulator of fixed
-//! numbers.
+//! Shared by the tests of several modules: a small experiment, and a simulator with fixed numbers.
 
 use std::sync::atomic::AtomicBool;
 
@@ -138,7 +137,7 @@ pub fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabErr
     })
 }
 
-/// How to run with that many threads, without a word.
+/// Options for that many threads, without progress.
 pub fn options<'a>(threads: usize, cancel: &'a AtomicBool) -> RunOptions<'a> {
     RunOptions { threads, cancel, readings_budget: None, progress: &|_| {} }
 }

@@ -1,30 +1,30 @@
-//! What theory expects of a group of flows, as curves to compare measurements with.
+//! Theoretical throughput of a group of flows, as curves to compare measurements with.
 //!
 //! Everything is computed from the scenario of a cell, before anything runs:
 //!
 //! - p, the share of data packets that the channels of the path destroy: 1 - (1 - p1)(1 - p2)..
-//!   over the links that data crosses. Bit errors count with the size of a data packet, bursts
-//!   and two-state channels with their stationary share (a burst of L packets that each packet
-//!   outside one begins with probability e destroys L e / (1 + (L - 1) e); lr2008 plots L e).
+//!   over the links that data crosses. Bit errors count with the size of a data packet, bursts and
+//!   two-state channels with their stationary share (bursts of L packets, begun by each packet
+//!   outside one with probability e, destroy L e / (1 + (L - 1) e); lr2008 plots L e).
 //! - RTT without queues: the propagation delays there and back, the transmission times of a data
 //!   packet on each link there, and of an acknowledgment on each link back.
 //! - Packets count with their size on the wire, as goodput does.
 //!
 //! | curve | throughput |
 //! |---|---|
-//! | capacity | C (1 - p): what reaches the receivers of a link that is always busy |
+//! | capacity | C (1 - p): goodput of a link that is always busy |
 //! | Mathis | packets/RTT x sqrt(3/(2p)), with delayed ACKs sqrt(3/(4p)): Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm", 1997, section 2 |
 //! | CUBIC | the larger of windows (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT/p)^(3/4) and Mathis', over RTT: RFC 9438 sections 5.1 and 4.3 |
 //!
-//! The last two are for one flow alone: they are multiplied by the number of flows in the group
-//! and end at the capacity curve.
+//! The last two describe a single flow: they are multiplied by the number of flows in the group and
+//! limited by the capacity curve.
 
 use windward_core::units::Duration;
 use windward_sim::Scenario;
 use windward_sim::scenario::{FlowConfig, LinkId, Traffic};
 use windward_sim::stack::UDP_OVERHEAD;
 
-/// Which curve.
+/// The curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Law {
     /// Rate that a busy link delivers.
@@ -165,7 +165,7 @@ mod tests {
         // With delayed ACKs sqrt(0.75 / 0.01) = 8.660254: 1.362515; two flows the double of it.
         let two = ", delayed_acks = true, count = 2";
         assert_near(Law::Mathis, (", loss = 0.01", two), 2.725_030e6);
-        // Without losses nothing but the link is in the way; nor at 1e-5: 387.3 packets.
+        // Without losses only the link limits; also at 1e-5: 387.3 packets.
         assert_near(Law::Mathis, ("", ""), 1e7);
         assert_near(Law::Mathis, (", loss = 1e-5", ""), 1e7 * (1.0 - 1e-5));
 

@@ -1,4 +1,4 @@
-//! The fingerprint of a build changes with what decides whether stored data fit, and with nothing else.
+//! The fingerprint of a build changes exactly with the code that stored data depend on.
 
 #[path = "../build/fingerprint.rs"]
 mod fingerprint;

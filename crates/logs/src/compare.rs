@@ -1,4 +1,4 @@
-//! Two logs on one clock, and where they part.
+//! Comparison of two logs on one clock.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,37 +10,37 @@ use crate::quantity::Quantity;
 use crate::reader::{LogError, LogInfo, LogReader};
 use crate::side::{Counts, Notable, Side};
 
-/// What the two clocks have in common.
+/// Common origin of the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Align {
-    /// The first packet of the application's packet number space that is sent; or of any space, or the
-    /// first event, where there is none.
+    /// The first sent packet of the application's packet number space; without one, that of any
+    /// space, or the first event.
     #[default]
     Data,
-    /// The first packet sent; or the first event.
+    /// The first sent packet, or else the first event.
     Packet,
     /// The first event.
     Event,
-    /// Nothing is shifted: zero is zero in both.
+    /// The zero of each log, without a shift.
     Nothing,
 }
 
-/// How two logs are compared.
+/// Options of a comparison of two logs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompareOptions {
-    /// Values that differ by more than this share of the larger have parted: 0 to 1.
+    /// Tolerance, as a share of the larger value: 0 to 1.
     pub tolerance: f64,
-    /// For how long they must differ, milliseconds; `None` is the larger smoothed RTT at the time, or 100
-    /// before there is one.
+    /// Minimum duration of a difference, milliseconds. `None` for the larger smoothed RTT at the
+    /// time, or 100 before there is one.
     pub hold_ms: Option<f64>,
-    /// The time over which rates are taken, milliseconds; more than zero.
+    /// Window over which rates are computed, milliseconds; more than zero.
     pub rate_window_ms: f64,
-    /// Where the clocks begin.
+    /// Origin of the clocks.
     pub align: Align,
-    /// Which trace of each file, from 1; `None` is the first with events.
+    /// Number of the trace in each file, from 1; `None` for the first with events.
     pub traces: [Option<usize>; 2],
-    /// Milliseconds in the unit of each log's RTTs: 1, unless its writer takes another than qlog's.
+    /// Milliseconds in the unit of each log's RTTs: 1, unless its writer deviates from qlog.
     pub rtt_unit_ms: [f64; 2],
 }
 
@@ -57,52 +57,53 @@ impl Default for CompareOptions {
     }
 }
 
-/// Two logs of the same workload, side by side.
+/// A comparison of two logs of the same workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// The two.
     pub logs: [LogSummary; 2],
-    /// How far apart values may be, a share of the larger.
+    /// Tolerance, as a share of the larger value.
     pub tolerance: f64,
-    /// Milliseconds of the common clock up to which they were compared: where the shorter one ends.
+    /// End of the comparison, milliseconds of the common clock: the end of the shorter log.
     pub until_ms: f64,
-    /// Where each quantity first departs, the earliest first; none where they agree to the end.
+    /// First departure of each quantity, the earliest first. Quantities that agree to the end have
+    /// none.
     pub departures: Vec<Departure>,
-    /// Remarks: what could not be compared, and what limits the comparison.
+    /// Remarks on quantities that could not be compared, and on limits of the comparison.
     pub notes: Vec<String>,
     /// Both over time.
     pub samples: Vec<Sample>,
 }
 
-/// A quantity that the logs no longer agree on.
+/// The first departure of a quantity.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Departure {
-    /// Which.
+    /// The quantity.
     pub quantity: Quantity,
-    /// From when on, milliseconds of the common clock.
+    /// Begin of the difference, milliseconds of the common clock.
     pub time_ms: f64,
     /// Value on each side at that time.
     pub values: [f64; 2],
     /// The difference as a share of the larger.
     pub difference: f64,
-    /// The event of each log at that instant, if it has one then; of several, the last that updates
+    /// The event of each log at that instant, if there is one; of several, the last that updates
     /// metrics.
     pub events: [Option<EventPlace>; 2],
-    /// Events on each side until then, the latest last.
+    /// Notable events on each side until then, the latest last.
     pub before: [Vec<Notable>; 2],
 }
 
 /// An event in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct EventPlace {
-    /// Where it begins, bytes.
+    /// Offset in the file, bytes.
     pub at: u64,
     /// Description.
     pub kind: &'static str,
 }
 
 impl EventPlace {
-    /// Of several events at one instant the one that says most of why quantities change.
+    /// Rank by which the most informative of several events at one instant is selected.
     fn rank(self) -> usize {
         let kinds = ["another event", "packet sent", "packet received", "metrics updated"];
         kinds.iter().position(|kind| *kind == self.kind).unwrap_or(1)
@@ -120,20 +121,20 @@ pub struct LogSummary {
     pub events: u64,
     /// Time from zero of the common clock to its last event, milliseconds.
     pub length_ms: f64,
-    /// Sums over the log.
+    /// Counts over the log.
     #[serde(flatten)]
     pub counts: Counts,
-    /// Mean over time, bytes; of the time compared.
+    /// Mean over the compared time, bytes.
     pub mean_cwnd: Option<f64>,
-    /// Mean over time, milliseconds; of the time compared.
+    /// Mean over the compared time, milliseconds.
     pub mean_smoothed_rtt_ms: Option<f64>,
-    /// Bytes acknowledged over the whole length, bits per second.
+    /// Acknowledged rate over the whole length, bits per second.
     pub mean_rate_bps: Option<f64>,
     /// Remarks of the reader.
     pub warnings: Vec<String>,
 }
 
-/// Both at one instant; `None` before it is known.
+/// Values of both logs at one instant; `None` before a value is known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sample {
     /// Milliseconds of the common clock.
@@ -144,7 +145,7 @@ pub struct Sample {
     pub bytes_in_flight: [Option<f64>; 2],
     /// Milliseconds.
     pub smoothed_rtt: [Option<f64>; 2],
-    /// Bits per second, of the time before.
+    /// Rate over the preceding window, bits per second.
     pub rate: [Option<f64>; 2],
 }
 
@@ -160,12 +161,12 @@ impl Sample {
     }
 }
 
-/// Two logs could not be compared.
+/// Reason why two logs could not be compared.
 #[derive(Debug)]
 pub enum CompareError {
     /// One of them cannot be read.
     Log(LogError),
-    /// Somebody said stop.
+    /// The comparison was cancelled.
     Cancelled,
 }
 
@@ -186,9 +187,9 @@ impl std::fmt::Display for CompareError {
 
 impl std::error::Error for CompareError {}
 
-/// Compares two logs of the same workload, in the space of one event of each and of what was sent and
-/// not acknowledged. A departure is a difference beyond the tolerance that lasts: one acknowledgment that
-/// comes a little later than the other makes none.
+/// Compares two logs of the same workload. Memory is limited to one event of each and the packets
+/// in flight. A departure is a lasting difference beyond the tolerance: an acknowledgment that is
+/// slightly later in one log is not a departure.
 ///
 /// # Errors
 /// If one of them cannot be read as qlog, or `cancel` becomes true.
@@ -267,7 +268,7 @@ fn kind_of(what: &What) -> &'static str {
     }
 }
 
-/// One log that is read.
+/// One log during the comparison.
 #[derive(Debug)]
 struct Log {
     reader: LogReader,
@@ -291,12 +292,12 @@ impl Log {
         Ok(Log { reader, next, side, means: Means::default() })
     }
 
-    /// When the next event is.
+    /// Time of the next event.
     fn due(&self) -> Option<f64> {
         self.next.as_ref().map(|event| self.side.time_of(event))
     }
 
-    /// Takes the next event in, if it is at `now` or before.
+    /// Processes the next event, if it is at `now` or before.
     fn take(&mut self, now_ms: f64) -> Result<Option<LogEvent>, LogError> {
         if self.due().is_none_or(|due| due > now_ms) {
             return Ok(None);
@@ -397,14 +398,14 @@ impl Mean {
     }
 }
 
-/// Waits for quantities to part.
+/// Detector of departures.
 #[derive(Debug)]
 struct Watch {
     options: CompareOptions,
-    /// For each quantity: since when it differs, and for how long it must.
+    /// For each quantity, the begin of the current difference, and its required duration.
     pending: [Option<(Departure, f64)>; 4],
     found: [Option<Departure>; 4],
-    /// Which side ever knew each quantity.
+    /// Sides that have ever had each quantity.
     known: [[bool; 2]; 4],
 }
 
@@ -418,7 +419,7 @@ impl Watch {
     fn look(&mut self, now_ms: f64, logs: &mut [Log; 2], places: [Option<EventPlace>; 2]) {
         let packet = logs[0].side.counts.largest_packet.max(logs[1].side.counts.largest_packet);
         for (i, quantity) in Quantity::ALL.into_iter().enumerate() {
-            // It has lasted until now, whatever is now.
+            // The difference has lasted until now, whatever the current values.
             if let Some((departure, hold_ms)) = &self.pending[i]
                 && now_ms - departure.time_ms >= *hold_ms
             {
@@ -429,7 +430,7 @@ impl Watch {
             for (known, value) in self.known[i].iter_mut().zip(values) {
                 *known |= value.is_some();
             }
-            // Before zero there are handshakes.
+            // Handshakes are before zero.
             let [Some(a), Some(b)] = values else { continue };
             if self.found[i].is_some() || now_ms < 0.0 {
                 continue;
@@ -459,7 +460,7 @@ impl Watch {
         }
     }
 
-    /// What differs at the end, and has for long enough, has parted too.
+    /// Adds differences at the end that have lasted long enough.
     fn finish(&mut self, until_ms: f64) -> Vec<Departure> {
         for (found, pending) in self.found.iter_mut().zip(&mut self.pending) {
             if found.is_none() {
@@ -494,7 +495,7 @@ fn notes(logs: &[Log; 2], known: &[[bool; 2]; 4], until_ms: f64) -> Vec<String> 
         // No two paths of the same workload are that far apart.
         if (200.0..5000.0).contains(&times) {
             notes.push(format!(
-                "the RTTs of {smaller} are {times:.0} times smaller: perhaps it has them in seconds, as \
+                "the RTTs of {smaller} are {times:.0} times smaller: they may be in seconds, as \
                  quinn 0.11 writes them, and not in milliseconds (--rtt-unit)"
             ));
         }
@@ -521,8 +522,8 @@ fn notes(logs: &[Log; 2], known: &[[bool; 2]; 4], until_ms: f64) -> Vec<String> 
     notes
 }
 
-/// Samples at equal distances, which double whenever there are too many: nobody knows beforehand how
-/// long logs are.
+/// Samples at equal distances, which double whenever there are too many, since the length of a log
+/// is not known in advance.
 #[derive(Debug)]
 struct Grid {
     step_ms: f64,
@@ -536,7 +537,7 @@ impl Grid {
         Grid { step_ms: 0.01, samples: Vec::new() }
     }
 
-    /// Adds the samples before `until`, at which nothing has changed since the latest event.
+    /// Adds the samples before `until`, with the values since the latest event.
     fn fill(&mut self, until_ms: f64, logs: &mut [Log; 2]) {
         loop {
             let time_ms = self.samples.len() as f64 * self.step_ms;

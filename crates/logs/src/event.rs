@@ -1,5 +1,5 @@
-//! What is taken from an event. Fields of another type than they should have count as absent, and
-//! what is unknown is passed over: logs come from everywhere.
+//! Events of logs. A field of the wrong type counts as absent, and unknown fields are skipped,
+//! since logs have many writers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A number, or what reads as one; else nothing. Some stacks write numbers as strings.
+/// A number or a string with a number, which some stacks write; otherwise empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) enum Number {
     #[default]
@@ -19,7 +19,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    /// As a real number, which is finite.
+    /// As a finite real number.
     pub(super) fn real(self) -> Option<f64> {
         match self {
             Number::None => None,
@@ -28,17 +28,17 @@ impl Number {
         }
     }
 
-    /// As a real number from 0 on.
+    /// As a non-negative real number.
     pub(super) fn size(self) -> Option<f64> {
         self.real().filter(|number| *number >= 0.0)
     }
 
-    /// As a whole number from 0 on.
+    /// As a non-negative integer.
     pub(super) fn integer(self) -> Option<u64> {
         match self {
             Number::None => None,
             Number::Integer(number) => Some(number),
-            // 2^53: from there on not every integer is a number.
+            // Above 2^53, not every integer has an exact `f64`.
             Number::Real(number) => ((0.0..=9_007_199_254_740_992.0).contains(&number)
                 && number.fract() == 0.0)
                 .then_some(number as u64),
@@ -56,7 +56,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// A string; anything else is an empty one.
+/// A string; any other value becomes an empty one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
@@ -143,7 +143,7 @@ impl<'de, T: FromAny<'de>> Visitor<'de> for Lenient<T> {
     }
 }
 
-/// An object; anything else is one without members.
+/// An object; any other value becomes one without members.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Object<T>(pub(super) T);
 
@@ -185,7 +185,7 @@ impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
     }
 }
 
-/// An array; anything else is an empty one.
+/// An array; any other value becomes an empty one.
 #[derive(Debug, Clone)]
 pub(super) struct List<T>(pub(super) Vec<T>);
 
@@ -256,7 +256,7 @@ pub(super) struct RawEvent<'a> {
     pub(super) data: Object<Data<'a>>,
 }
 
-/// Members of the data of all events that are read.
+/// Members of `data` in all events that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Data<'a> {
@@ -319,9 +319,9 @@ pub(super) struct Frame<'a> {
 /// An event, in milliseconds of the log's own clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogEvent {
-    /// When, milliseconds.
+    /// Time, milliseconds.
     pub time_ms: f64,
-    /// Where in the file it begins, bytes.
+    /// Offset in the file, bytes.
     pub at: u64,
     /// Kind of event.
     pub what: What,
@@ -341,21 +341,21 @@ pub enum What {
     },
     /// A packet was received, or packets were acknowledged.
     Received {
-        /// The ranges that it acknowledges, ends included.
+        /// The inclusive ranges that it acknowledges.
         acked: Vec<(u64, u64)>,
-        /// Packets that the peer had received marked, so far.
+        /// Number of marked packets that the peer has received so far.
         ce: Option<u64>,
-        /// As of [`What::Sent`].
+        /// As for [`What::Sent`].
         is_data: bool,
     },
-    /// A packet was found lost.
+    /// A packet was declared lost.
     Lost {
         /// Its number.
         number: Option<u64>,
-        /// By what sign.
+        /// The trigger.
         trigger: Option<String>,
     },
-    /// Metrics changed, to those that are not `None`.
+    /// Metrics changed to those that are not `None`.
     Metrics(Metrics),
     /// The state of congestion control changed.
     State {
@@ -363,14 +363,14 @@ pub enum What {
         old: Option<String>,
         /// State after the change.
         new: String,
-        /// Why.
+        /// The trigger.
         trigger: Option<String>,
     },
     /// A timer of loss recovery expired.
     Expired,
-    /// Packets that had been declared lost arrived.
+    /// Packets that were declared lost had arrived.
     Spurious,
-    /// Something that comparisons do not use.
+    /// An event that comparisons do not use.
     Other,
 }
 
@@ -392,7 +392,7 @@ pub struct Metrics {
 }
 
 impl Data<'_> {
-    /// What an event of that category and type says; times in units of `unit_ms`.
+    /// The content of an event of that category and type; times are in units of `unit_ms`.
     pub(super) fn what(&self, category: &str, kind: &str, unit_ms: f64) -> What {
         let ours = ["", "quic", "transport", "recovery", "windward"];
         if !ours.iter().any(|known| known.eq_ignore_ascii_case(category)) {
@@ -404,7 +404,7 @@ impl Data<'_> {
             "packet_sent" => What::Sent {
                 number: self.number(),
                 is_data: self.is_data(),
-                // quinn's is in the length of the header.
+                // quinn has it in the header as `length`.
                 size: [
                     self.raw.0.length,
                     self.header.0.packet_size,

@@ -1,15 +1,16 @@
-//! Logs: simulated runs written as qlog and pcapng, and qlog files of any stack read and compared.
+//! Logs: writers of simulated runs as qlog and pcapng, and a reader and a comparison for qlog files
+//! of any stack.
 //!
-//! [`qlog`] and [`pcap`] observe a simulation and write what its endpoints and links saw. They take
-//! nothing from the readers, which follow in the order of reading: [`LogEvent`] is one event
-//! (`event`), `scan` finds the values of a JSON text without holding it, `reader` gives events one
-//! by one, `side` collects what one log says of its connection, and `compare` puts two logs side by
-//! side.
+//! [`qlog`] and [`pcap`] observe a simulation and write the events of its endpoints and links. They
+//! are independent of the readers, which follow in the order of reading: [`LogEvent`] is one event
+//! (`event`), `scan` finds the values of a JSON text without storing it, `reader` returns events
+//! one by one, `quantity` has the compared quantities, `side` collects the state of one log, and
+//! `compare` compares two logs.
 //!
-//! [`LogReader`] takes qlog 0.3, 0.4 and the current drafts, as JSON, as JSON text sequences (RFC
-//! 7464) and as lines of JSON; and the rows of draft-00 and draft-01, which picoquic writes. It
-//! holds no more than one event at a time. [`compare()`] puts two logs of the same workload on one
-//! clock and says where they part.
+//! [`LogReader`] reads qlog 0.3, 0.4 and the current drafts, as JSON, as JSON text sequences (RFC
+//! 7464) and as lines of JSON, and the rows of draft-00 and draft-01, which picoquic writes. It
+//! stores only one event at a time. [`compare()`] puts two logs of the same workload on one clock
+//! and reports where they depart.
 
 mod compare;
 mod event;

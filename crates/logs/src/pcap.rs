@@ -1,11 +1,12 @@
-//! What crosses links as pcapng, for Wireshark and its kin: an interface for each link, a packet
-//! when its last bit is put on the wire.
+//! Packets on links as pcapng, for Wireshark and similar programs: an interface for each link, and
+//! a packet when its last bit is sent.
 //!
 //! The format is that of draft-ietf-opsawg-pcapng-04; times are virtual, in nanoseconds since the
-//! run began. Packets of outside programs are there as they are. Those of our own protocols have no
-//! bytes in a simulation: they are shown as the UDP datagrams that real endpoints exchange
-//! ([`windward_core::wire`]), between addresses that stand for the ends of a flow, and cut before
-//! the payload. Packets of [stacks](windward_sim::stack) are UDP datagrams with what those sent.
+//! begin of the run. Packets of external programs are unchanged. Packets of our own protocols have
+//! no bytes in a simulation: they appear as the UDP datagrams that real endpoints exchange
+//! ([`windward_core::wire`]), between addresses that represent the ends of a flow, and are cut
+//! before the payload. Packets of [stacks](windward_sim::stack) are UDP datagrams with the bytes
+//! that the stacks sent.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,11 +29,10 @@ use windward_sim::output::{OutputError, OutputFile};
 use windward_sim::stack::UDP_OVERHEAD;
 use windward_sim::{Loss, LossCause, Observer, OnWire, Scenario};
 
-/// Bytes of each packet that are kept unless somebody wants more or fewer: all of what Ethernet
-/// carries.
+/// Default number of captured bytes of each packet: a whole Ethernet packet.
 pub const SNAP_LEN: u32 = 1514;
 
-/// A capture in the making.
+/// A capture during a run.
 ///
 /// ```
 /// use windward_sim::Simulation;
@@ -88,10 +88,10 @@ struct Interface {
 }
 
 impl PcapFile {
-    /// Begins a file for these links, of each packet with `snap_len` bytes at most.
+    /// Begins a file for these links, with at most `snap_len` bytes of each packet.
     ///
     /// # Errors
-    /// If it cannot be made, or not written.
+    /// If it cannot be created or written.
     pub fn create(
         path: &Path,
         scenario: &Scenario,
@@ -137,18 +137,18 @@ impl PcapFile {
         Box::new(Writer(Arc::clone(&self.shared)))
     }
 
-    /// Reports the first write error so far; long runs ask now and then.
+    /// Reports the first write error so far. Long runs should call it now and then.
     ///
     /// # Errors
-    /// Why not; said once.
+    /// The first error, once.
     pub fn check(&self) -> Result<(), OutputError> {
         lock(&self.shared).error.take().map_or(Ok(()), Err)
     }
 
-    /// Gives the file its name, and says it. To be called when the observer is gone.
+    /// Gives the file its name and returns it. Call it after the observer is dropped.
     ///
     /// # Errors
-    /// If not all could be written.
+    /// If a write failed.
     pub fn commit(self) -> Result<PathBuf, OutputError> {
         self.check()?;
         if let Some(shared) = Arc::into_inner(self.shared) {
@@ -160,7 +160,7 @@ impl PcapFile {
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
-    // What a panic elsewhere left half done is at worst a packet too few.
+    // After a panic elsewhere, at worst a packet is missing.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -177,7 +177,7 @@ struct Writer(Arc<Mutex<Shared>>);
 
 impl Observer for Writer {
     fn on_loss(&mut self, _: Time, _: usize, _: &Packet, loss: Loss) {
-        // What channels destroy is on the wire before.
+        // Packets that channels destroy were sent before.
         if loss.cause == LossCause::Queue
             && let Some(interface) = lock(&self.0).interfaces.get_mut(&loss.link)
         {
@@ -210,7 +210,7 @@ impl Observer for Writer {
         };
         let mut written = shared.out.write_pcapng_block(block).map(drop);
         if shared.is_stream {
-            // Somebody looks at packets as they come.
+            // A program may read packets during the run.
             written =
                 written.and_then(|()| shared.out.get_mut().flush().map_err(PcapError::IoError));
         }
@@ -220,11 +220,11 @@ impl Observer for Writer {
     }
 }
 
-/// The packet from its IP header on, as far as there are bytes of it.
+/// The packet from its IP header on, as far as its bytes exist.
 fn bytes(what: &OnWire<'_>) -> Vec<u8> {
     let OnWire { packet, payload, .. } = what;
     match payload {
-        // A whole packet of an outside program.
+        // A whole packet of an external program.
         Some(whole) if whole.len() == packet.size as usize => marked(whole, packet.flags),
         Some(payload) => datagram(what, payload),
         None => {
@@ -235,13 +235,13 @@ fn bytes(what: &OnWire<'_>) -> Vec<u8> {
     }
 }
 
-/// The first bytes of an IPv4 datagram of that packet's size, with this as the first of its
-/// payload.
+/// The first bytes of an IPv4 datagram of that packet's size, with the given bytes at the begin of
+/// its payload.
 fn datagram(what: &OnWire<'_>, payload: &[u8]) -> Vec<u8> {
-    /// Of the ends of flows; the second is that of `windward perf`.
+    /// Ports of the ends of flows; the second is that of `windward perf`.
     const PORTS: [u16; 2] = [49_152, 9743];
     let OnWire { flow, packet, is_back, .. } = what;
-    // 10.0.0.0/9 has the senders and 10.128.0.0/9 the receivers.
+    // Senders are in 10.0.0.0/9, receivers in 10.128.0.0/9.
     let number = (*flow as u32) & 0x7f_ffff;
     let address = |end: u32| (10 << 24 | end << 23 | number).to_be_bytes();
     let (from, to) = if *is_back { (1, 0) } else { (0, 1) };
@@ -252,7 +252,7 @@ fn datagram(what: &OnWire<'_>, payload: &[u8]) -> Vec<u8> {
         source_port: PORTS[from as usize],
         destination_port: PORTS[to as usize],
         length: ip_payload,
-        // None was computed (RFC 768), since there is no payload.
+        // Zero: not computed (RFC 768), since there is no payload.
         checksum: 0,
     };
     // It is at most what fits.
@@ -266,7 +266,7 @@ fn datagram(what: &OnWire<'_>, payload: &[u8]) -> Vec<u8> {
     data
 }
 
-/// A packet with what routers have made of its ECN field.
+/// Sets the ECN field of a packet, which routers may have changed.
 fn marked(packet: &[u8], flags: Flags) -> Vec<u8> {
     let mut data = packet.to_vec();
     if !flags.contains(Flags::CONGESTION_EXPERIENCED) {
@@ -280,7 +280,7 @@ fn marked(packet: &[u8], flags: Flags) -> Vec<u8> {
                 data = [&ip.to_bytes()[..], rest].concat();
             }
         }
-        // The traffic class lies across the first two bytes.
+        // The traffic class spans the first two bytes.
         Some(6) => data.iter_mut().skip(1).take(1).for_each(|byte| *byte |= 0x30),
         _ => {}
     }
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(
             outcome.fingerprint,
             windward_sim::run(&scenario).fingerprint,
-            "who looks changes nothing"
+            "observation changes nothing"
         );
         pcap.commit().unwrap();
         let file = std::fs::File::open(&path).unwrap();
@@ -363,14 +363,14 @@ mod tests {
         assert_eq!(names, ["link", "link-reverse"]);
         let of = |link: usize| {
             let link = &outcome.links[link];
-            // What is on a wire at the end has left its queue, and what waits has not.
+            // Packets on a wire at the end have left their queue, and queued ones have not.
             (link.delivered + link.corrupted, link.corrupted, link.dropped)
         };
         for (link, [packets, destroyed, dropped]) in counts.into_iter().enumerate() {
             let (left, corrupted, lost) = of(link);
             assert!((left..=left + outcome.links[link].in_flight).contains(&packets), "{packets}");
             assert_eq!(destroyed, corrupted);
-            // Those after the last packet are not in any.
+            // Drops after the last packet are in none.
             assert!(dropped <= lost && lost <= dropped + 6, "{dropped} of {lost}");
         }
         assert!(counts[0][1] > 10 && counts[0][2] > 0, "{counts:?}");

@@ -6,8 +6,8 @@
 //! reads. Times are virtual, so that the same run writes the same bytes. docs/qlog.md describes how
 //! TCP-like protocols are mapped.
 //!
-//! The types are not those of the `qlog` crate: these keep RTTs in `f32`, which has seven digits
-//! where a simulator has twelve, support one of the two versions only, and would turn on
+//! This does not use the types of the `qlog` crate: they store RTTs as `f32`, with seven digits
+//! where a simulator has twelve, support only one of the two versions, and would enable
 //! `serde_json/preserve_order` in the whole program.
 
 mod data;
@@ -90,11 +90,11 @@ impl fmt::Display for QlogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             QlogError::Nothing => f.write_str(
-                "there is no flow to be logged: connections that come by themselves (arrivals) are not",
+                "there is no flow to log: connections that `arrivals` open are not logged",
             ),
             QlogError::TooManyFlows { flows } => write!(
                 f,
-                "{flows} flows are to be logged, and at most {} can be: name some of them, or a \
+                "{flows} flows are to be logged, but at most {} are possible: name some of them, or a \
                  smaller group",
                 QlogOptions::MAX_FLOWS
             ),
@@ -131,7 +131,7 @@ impl From<OutputError> for QlogError {
 /// The logs of a run, written into a folder during the run: for each flow `FLOW.sender.sqlog`,
 /// `FLOW.receiver.sqlog` and `FLOW.network.sqlog`. Connections that open by themselves (arrivals)
 /// are not logged, since there may be any number of them. The files appear with
-/// [`QlogFiles::commit`]; if it is not called, none are left.
+/// [`QlogFiles::commit`]; without it, they are removed.
 ///
 /// ```
 /// use windward_sim::Simulation;
@@ -251,7 +251,8 @@ impl QlogFiles {
         Ok(files)
     }
 
-    /// Observer that writes the files, for [`Simulation::observed`](windward_sim::Simulation::observed).
+    /// Observer that writes the files, for
+    /// [`Simulation::observed`](windward_sim::Simulation::observed).
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(Writer(Arc::clone(&self.shared)))
     }
@@ -268,12 +269,12 @@ impl QlogFiles {
     /// Gives the files their names. Returns their paths, flow by flow, the sender's first.
     ///
     /// # Errors
-    /// If not all could be written.
+    /// If a write failed.
     pub fn commit(mut self) -> Result<Vec<PathBuf>, QlogError> {
         self.check()?;
         let flows = std::mem::take(&mut lock(&self.shared).flows);
         let mut paths = Vec::new();
-        // All files are complete before any gets its name.
+        // Complete all files before naming any.
         for log in flows.into_iter().flatten() {
             for file in log.into_files() {
                 paths.push(file.path().to_owned());

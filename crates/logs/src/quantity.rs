@@ -12,12 +12,12 @@ pub enum Quantity {
     BytesInFlight,
     /// The smoothed RTT, milliseconds.
     SmoothedRtt,
-    /// Bytes newly acknowledged over the time before, bits per second.
+    /// Newly acknowledged bytes over the preceding window, bits per second.
     Rate,
 }
 
 impl Quantity {
-    /// All of them.
+    /// All quantities.
     pub const ALL: [Quantity; 4] =
         [Quantity::Cwnd, Quantity::BytesInFlight, Quantity::SmoothedRtt, Quantity::Rate];
 
@@ -40,8 +40,8 @@ impl Quantity {
         }
     }
 
-    /// Largest difference that is ignored, whatever share it is: half a packet of the window, a whole
-    /// one in flight, the resolution of a coarse clock.
+    /// Largest difference that is ignored regardless of its share: half a packet of the window, a
+    /// whole packet in flight, the resolution of a coarse clock.
     pub(super) fn floor(self, packet: f64, window_ms: f64) -> f64 {
         match self {
             Quantity::Cwnd => packet / 2.0,

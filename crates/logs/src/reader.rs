@@ -1,4 +1,4 @@
-//! A qlog file, event by event.
+//! Reader of a qlog file, event by event.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
@@ -10,19 +10,19 @@ use serde_json::Value;
 use crate::event::{Data, LogEvent, Number, Object, RawEvent};
 use crate::scan::{Kept, Scanner, Stop};
 
-/// The largest event that is read, bytes; a larger one is passed over.
+/// The largest event that is read, bytes; larger ones are skipped.
 const MAX_EVENT: usize = 16 << 20;
 /// The largest description of a log or trace that is read, bytes.
 const MAX_HEADER: usize = 1 << 20;
-/// The file is read in pieces of this size.
+/// Size of read buffers.
 const BUFFER: usize = 1 << 16;
 /// Before each record of a JSON text sequence (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// A file cannot be read as qlog.
+/// Reason why a file cannot be read as qlog.
 #[derive(Debug)]
 pub struct LogError {
-    /// Which one.
+    /// Its path.
     pub path: PathBuf,
     /// The error and its remedy.
     pub message: String,
@@ -36,7 +36,7 @@ impl std::fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// How the events stand in the file.
+/// Layout of the events in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Layout {
     /// One object with traces, each with its events.
@@ -55,22 +55,22 @@ pub enum Layout {
 pub struct LogInfo {
     /// The version of qlog: `0.3`, `draft-02`, or the schema of the current drafts.
     pub version: String,
-    /// How the events stand in the file.
+    /// Layout of the events in the file.
     pub layout: Layout,
     /// The title of the trace, or of the file.
     pub title: Option<String>,
     /// The vantage point: `client`, `server`, `network`, `unknown`.
     pub vantage: Option<String>,
-    /// How many traces the file has, and which of them is read, from 1.
+    /// Number of traces in the file.
     pub traces: usize,
-    /// Which is read.
+    /// Number of the trace that is read, from 1.
     pub trace: usize,
 }
 
 /// Reference of the times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeFormat {
-    /// Since whatever the reference is: only differences are used.
+    /// Time since an arbitrary reference: only differences are used.
     SinceReference,
     SincePrevious,
 }
@@ -94,7 +94,7 @@ struct Columns {
     data: usize,
 }
 
-/// A trace, as it describes itself.
+/// The header of a trace.
 #[derive(Debug, Clone)]
 struct TraceHeader {
     title: Option<String>,
@@ -103,16 +103,16 @@ struct TraceHeader {
     /// Milliseconds in a unit of time.
     unit_ms: f64,
     columns: Option<Columns>,
-    /// Where the events of a contained trace begin, behind their bracket.
+    /// Offset of the events of a contained trace, after their bracket.
     events_at: Option<u64>,
     /// Position of the events.
     error: Option<String>,
 }
 
-/// Reads the events of one trace of a file, in the order in which they stand there.
+/// Reads the events of one trace of a file, in the order of the file.
 ///
-/// What cannot be read costs no more than itself: events that are none are passed over, and a file
-/// that is cut is read up to the cut. [`LogReader::warnings`] tells.
+/// Invalid events are skipped, and a truncated file is read up to its end. [`LogReader::warnings`]
+/// reports both.
 #[derive(Debug)]
 pub struct LogReader {
     path: PathBuf,
@@ -124,7 +124,7 @@ pub struct LogReader {
     ended: bool,
     text: Vec<u8>,
     clock_ms: f64,
-    /// The group of the first event that has one: a connection, where a stack logs several into a
+    /// The group of the first event that has one: a connection, if a stack logs several into a
     /// file.
     group: Option<String>,
     events: u64,
@@ -144,14 +144,15 @@ impl LogReader {
     /// Opens a file and one of its traces, counted from 1; `None` is the first with events.
     ///
     /// # Errors
-    /// If it cannot be read, is no qlog, is of a version that is not understood, or has no such
-    /// trace.
+    /// If it cannot be read, is not a qlog file, has an unsupported version, or has no such trace.
     pub fn open(path: &Path, trace: Option<usize>) -> Result<Self, LogError> {
         let fail = |message: String| LogError { path: path.to_owned(), message };
         let io = |error: io::Error| fail(format!("cannot read: {error}"));
         let file = File::open(path).map_err(io)?;
         if !file.metadata().map_err(io)?.is_file() {
-            return Err(fail("is no file; logs are read twice, so that pipes will not do".into()));
+            return Err(fail(
+                "is not a regular file; logs are read twice, so that pipes do not work".into(),
+            ));
         }
         let mut scanner = Scanner::new(BufReader::with_capacity(BUFFER, file), 0);
         let survey = Survey::of(&mut scanner).map_err(|stop| match stop {
@@ -163,7 +164,7 @@ impl LogReader {
         let header = traces[index].clone();
         if let Some(error) = &header.error {
             return Err(fail(format!(
-                "trace {} is an error in place of events: {error}",
+                "trace {} has an error instead of events: {error}",
                 index + 1
             )));
         }
@@ -204,12 +205,12 @@ impl LogReader {
         &self.info
     }
 
-    /// How many events were given out.
+    /// Number of returned events.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Sentences on what could not be read so far.
+    /// Sentences on the parts that could not be read so far.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.info.traces > 1 {
@@ -219,19 +220,19 @@ impl LogReader {
             ));
         }
         for PassedOver { why, count, first_at } in &self.passed_over {
-            let (events, verb) = if *count == 1 { ("event", "is") } else { ("events", "are") };
+            let (events, verb) = if *count == 1 { ("event", "was") } else { ("events", "were") };
             warnings.push(format!(
-                "{count} {events} {verb} passed over, the first at byte {first_at}: {why}"
+                "{count} {events} {verb} skipped, the first at byte {first_at}: {why}"
             ));
         }
         warnings.extend(self.cut.clone());
         warnings
     }
 
-    /// The next event; `None` at the end of the trace, or where the file is cut.
+    /// The next event; `None` at the end of the trace or of a truncated file.
     ///
     /// # Errors
-    /// If the system does not let it be read.
+    /// If the file cannot be read.
     pub fn next_event(&mut self) -> Result<Option<LogEvent>, LogError> {
         while !self.ended {
             let event = match self.info.layout {
@@ -254,11 +255,11 @@ impl LogReader {
         Ok(None)
     }
 
-    /// The next of the array; `None` if it is passed over or was the last.
+    /// The next event of the array; `None` if it is skipped or was the last.
     fn next_in_array(&mut self) -> io::Result<Option<LogEvent>> {
         let begun = self.scanner.another(self.count, b']').and_then(|more| {
             if more {
-                // From here on it is the event itself that may be cut.
+                // From here on, a cut is inside the event.
                 self.scanner.peek()?;
             }
             Ok(more.then(|| self.scanner.at()))
@@ -287,8 +288,10 @@ impl LogReader {
 
     fn cut_at(&mut self, at: u64, stop: &Stop) {
         let what = match stop {
-            Stop::Unexpected(byte) => format!("is read up to byte {at}, where {} is", shown(*byte)),
-            _ => format!("is cut at byte {at}, and read up to there"),
+            Stop::Unexpected(byte) => {
+                format!("is read only up to byte {at}, which is {}", shown(*byte))
+            }
+            _ => format!("is truncated at byte {at}, and read up to there"),
         };
         self.cut = Some(what);
     }
@@ -314,8 +317,7 @@ impl LogReader {
         }
     }
 
-    /// What `self.text`, which begins at `at`, says. A record that is none may be cut, if it is the
-    /// last.
+    /// Parses `self.text`, which begins at `at`. An invalid last record counts as truncated.
     fn understand(&mut self, at: u64, kept: Kept, is_last: bool) -> Option<LogEvent> {
         if kept == Kept::TooLong {
             self.pass_over("larger than 16 MiB", at);
@@ -334,7 +336,7 @@ impl LogReader {
                 return None;
             }
             Err(()) => {
-                self.pass_over("not an event in JSON", at);
+                self.pass_over("not a JSON event", at);
                 return None;
             }
         };
@@ -350,21 +352,24 @@ impl LogReader {
         };
         // Beyond a hundred thousand years, differences of milliseconds are lost in the rounding.
         if !time_ms.is_finite() || time_ms.abs() > 3e15 {
-            self.pass_over("at a time that none can be", at);
+            self.pass_over("with an impossible time", at);
             return None;
         }
         self.clock_ms = time_ms;
         if let Some(group) = group
             && *self.group.get_or_insert_with(|| group.clone()) != group
         {
-            self.pass_over("of another group_id, perhaps another connection, than the first", at);
+            self.pass_over(
+                "with another group_id than the first, perhaps of another connection",
+                at,
+            );
             return None;
         }
         Some(LogEvent { time_ms, at, what })
     }
 }
 
-/// An event whose time is still in the units of the log.
+/// An event with its time in the units of the log.
 struct Understood {
     time: Option<f64>,
     time_format: Option<TimeFormat>,
@@ -403,21 +408,21 @@ fn row(text: &[u8], columns: Columns, unit_ms: f64) -> Result<Understood, ()> {
     Ok(Understood { time: time.real(), time_format: None, group: None, what })
 }
 
-/// Which trace is meant.
+/// Index of the selected trace.
 fn choose(traces: &[TraceHeader], wanted: Option<usize>) -> Result<usize, String> {
     match wanted {
         _ if traces.is_empty() => Err("has no traces".to_owned()),
         Some(number) if number == 0 || number > traces.len() => {
             let (count, traces) =
                 (traces.len(), if traces.len() == 1 { "trace" } else { "traces" });
-            Err(format!("has {count} {traces}, counted from 1, and none of number {number}"))
+            Err(format!("has {count} {traces}, counted from 1, but not number {number}"))
         }
         Some(number) => Ok(number - 1),
         None => Ok(traces.iter().position(|trace| trace.error.is_none()).unwrap_or(0)),
     }
 }
 
-/// A byte as people may see it.
+/// A byte in readable form.
 fn shown(byte: u8) -> String {
     match byte {
         b' '..=b'~' => format!("{:?}", char::from(byte)),
@@ -436,7 +441,7 @@ struct Survey {
     cut: Option<String>,
 }
 
-/// Reason why a file is not a log.
+/// Reason why a file is not a valid log.
 enum Refusal {
     Io(io::Error),
     Said(String),
@@ -449,8 +454,8 @@ impl From<io::Error> for Refusal {
 }
 
 /// Supported formats, for errors.
-const UNDERSTOOD: &str = "understood are qlog 0.3 and 0.4 (draft-00 to draft-02 among their \
-                          forerunners) and the current drafts (urn:ietf:params:qlog:file:..), as JSON, \
+const UNDERSTOOD: &str = "supported are qlog 0.3 and 0.4 (and the earlier draft-00 to \
+                          draft-02) and the current drafts (urn:ietf:params:qlog:file:..), as JSON, \
                           JSON text sequence or lines of JSON";
 
 impl Survey {
@@ -462,13 +467,13 @@ impl Survey {
             Some(0x1f) => Err(Refusal::Said("is compressed (gzip): unpack it first".to_owned())),
             Some(0x28) => Err(Refusal::Said("is compressed (zstd): unpack it first".to_owned())),
             Some(byte) => Err(Refusal::Said(format!(
-                "is no qlog: it begins with {}; {UNDERSTOOD}",
+                "is not a qlog file: it begins with {}; {UNDERSTOOD}",
                 shown(byte)
             ))),
         }
     }
 
-    /// A header of its own, and then events.
+    /// Reads a separate header, followed by events.
     fn of_header(header: &Value, layout: Layout, rest_at: u64) -> Result<Survey, Refusal> {
         let version = version(header).map_err(Refusal::Said)?;
         let trace = header.get("trace").unwrap_or(&Value::Null);
@@ -485,8 +490,8 @@ impl Survey {
             }
             let header = serde_json::from_slice(&text).ok().filter(Value::is_object);
             let Some(header) = header else {
-                let message = "begins as a JSON text sequence, and its first record is no JSON object \
-                               that could describe a log";
+                let message = "begins as a JSON text sequence, but its first record is not a JSON \
+                               object that describes a log";
                 return Err(Refusal::Said(message.to_owned()));
             };
             return Self::of_header(&header, Layout::Sequence, scanner.at());
@@ -494,7 +499,7 @@ impl Survey {
         Err(Refusal::Said("is a JSON text sequence without records".to_owned()))
     }
 
-    /// Either all is in one object, or the object is the header of lines.
+    /// Reads one object with all events, or the header of lines.
     fn of_object(scanner: &mut Scanner<BufReader<File>>) -> Result<Survey, Refusal> {
         let mut header = serde_json::Map::new();
         let mut traces = None;
@@ -506,7 +511,7 @@ impl Survey {
             _ => {
                 let mut text = Vec::new();
                 let kept = scanner.value(&mut text, MAX_HEADER)?;
-                // Who writes all he knows into one object may know a lot.
+                // An object with all events may be large.
                 if kept == Kept::Whole
                     && header.len() < 100
                     && let Ok(value) = serde_json::from_slice(&text)
@@ -526,13 +531,13 @@ impl Survey {
             return match cut {
                 None => Self::of_header(&header, Layout::Lines, scanner.at()),
                 Some((at, Stop::Unexpected(byte))) => Err(Refusal::Said(format!(
-                    "is no JSON: at byte {at} is {}; {UNDERSTOOD}",
+                    "is not JSON: byte {at} is {}; {UNDERSTOOD}",
                     shown(byte)
                 ))),
                 Some((at, _)) => {
-                    // What there is of it may say what it was.
+                    // The available part may identify the file.
                     version(&header).map_err(Refusal::Said)?;
-                    Err(Refusal::Said(format!("is cut at byte {at}, before any trace")))
+                    Err(Refusal::Said(format!("is truncated at byte {at}, before any trace")))
                 }
             };
         };
@@ -544,11 +549,11 @@ impl Survey {
         let cut = cut.map(|(at, stop)| match stop {
             Stop::Unexpected(byte) => {
                 format!(
-                    "is no JSON any more at byte {at}, where {} is, and read up to there",
+                    "is not JSON from byte {at} on, which is {}, and is read up to there",
                     shown(byte)
                 )
             }
-            _ => format!("is cut at byte {at}, and read up to there"),
+            _ => format!("is truncated at byte {at}, and read up to there"),
         });
         Ok(Survey {
             version,
@@ -587,7 +592,7 @@ fn walk_traces(
     scanner: &mut Scanner<BufReader<File>>,
     traces: &mut Vec<FoundTrace>,
 ) -> Result<(), Stop> {
-    /// No file has more.
+    /// Maximum number of traces of a file.
     const MOST: usize = 100_000;
     scanner.expect(b'[')?;
     let mut count = 0;
@@ -633,13 +638,13 @@ fn text_of(value: &Value, name: &str) -> Option<String> {
     value.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The version that a log says it is of.
+/// The version that a log declares.
 fn version(header: &Value) -> Result<String, String> {
     if let Some(schema) = header.get("file_schema") {
         let schema = schema.as_str().unwrap_or_default();
         return match schema.starts_with("urn:ietf:params:qlog:file:") {
             true => Ok(schema.to_owned()),
-            false => Err(format!("is qlog of the schema {schema:?}; {UNDERSTOOD}")),
+            false => Err(format!("has the unsupported schema {schema:?}; {UNDERSTOOD}")),
         };
     }
     match header.get("qlog_version") {
@@ -649,10 +654,12 @@ fn version(header: &Value) -> Result<String, String> {
                 known.iter().any(|known| version == known) || version.starts_with("draft-02-");
             match is_known {
                 true => Ok(version.clone()),
-                false => Err(format!("is of qlog version {version:?}; {UNDERSTOOD}")),
+                false => Err(format!("has the unsupported qlog version {version:?}; {UNDERSTOOD}")),
             }
         }
-        Some(other) => Err(format!("is of qlog version {other}, which is no text; {UNDERSTOOD}")),
+        Some(other) => {
+            Err(format!("has the qlog version {other}, which is not a text; {UNDERSTOOD}"))
+        }
         None => {
             let names = header.as_object().into_iter().flat_map(serde_json::Map::keys);
             let names: Vec<&str> = names.map(String::as_str).take(5).collect();
@@ -661,7 +668,7 @@ fn version(header: &Value) -> Result<String, String> {
                 _ => format!("an object with {}", names.join(", ")),
             };
             Err(format!(
-                "is no qlog: {found}, and neither qlog_version nor file_schema; {UNDERSTOOD}"
+                "is not a qlog file: it is {found}, without qlog_version and file_schema; {UNDERSTOOD}"
             ))
         }
     }
@@ -685,8 +692,9 @@ impl TraceHeader {
         let configuration = trace.get("configuration").unwrap_or(&nothing);
         let mut time_format = match text_of(common, "time_format") {
             None => TimeFormat::SinceReference,
-            Some(word) => TimeFormat::of(&word)
-                .ok_or_else(|| format!("times are {word:?}, which is no time_format of qlog"))?,
+            Some(word) => TimeFormat::of(&word).ok_or_else(|| {
+                format!("its times are {word:?}, which is not a time_format of qlog")
+            })?,
         };
         let units = text_of(configuration, "time_units").or_else(|| text_of(common, "time_units"));
         let unit_ms = match units.as_deref() {
@@ -694,7 +702,7 @@ impl TraceHeader {
             Some("us") => 1e-3,
             Some(other) => {
                 return Err(format!(
-                    "times are in {other:?}, and those of qlog in \"ms\" or \"us\""
+                    "its times are in {other:?}; those of qlog are in \"ms\" or \"us\""
                 ));
             }
         };
@@ -713,7 +721,7 @@ impl TraceHeader {
                 let time = place(&["time", "relative_time", "delta_time"]);
                 let kind = place(&["event", "event_type", "type", "name"]);
                 let (Some(time), Some(kind), Some(data)) = (time, kind, place(&["data"])) else {
-                    let message = "its event_fields name no time, no event or no data";
+                    let message = "its event_fields lack time, event or data";
                     return Err(message.to_owned());
                 };
                 Some(Columns { time, category: place(&["category"]), kind, data })

@@ -1,14 +1,14 @@
-//! JSON taken apart without being held: values are walked by their brackets and quotes, so that a
-//! file of any size is read in the space of its largest event.
+//! JSON scanner that does not store the file: it follows brackets and quotes, so that a file of any
+//! size needs only the memory of its largest event.
 
 use std::io::{self, BufRead};
 
-/// Why it cannot go on.
+/// Reason why scanning stopped.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// The file ends inside of a value.
     Cut,
-    /// Something else is here than could be.
+    /// An unexpected byte.
     Unexpected(u8),
     Io(io::Error),
 }
@@ -19,18 +19,18 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// A file and where it is read.
+/// A file with the read position.
 #[derive(Debug)]
 pub(super) struct Scanner<R> {
     input: R,
     at: u64,
 }
 
-/// Part of a value that is kept.
+/// Stored part of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
     Whole,
-    /// It is longer than what was allowed.
+    /// It is longer than the limit.
     TooLong,
 }
 
@@ -40,7 +40,7 @@ impl<R: BufRead> Scanner<R> {
         Scanner { input, at }
     }
 
-    /// Bytes before the next.
+    /// Offset of the next byte.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -65,7 +65,7 @@ impl<R: BufRead> Scanner<R> {
         self.at += bytes as u64;
     }
 
-    /// Takes this byte, after white space.
+    /// Consumes this byte, after white space.
     pub(super) fn expect(&mut self, byte: u8) -> Result<(), Stop> {
         match self.peek()? {
             Some(found) if found == byte => {
@@ -77,8 +77,8 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// Between the members of an object or an array, of which `count` have been read, the last
-    /// closed by `end`: is there another?
+    /// True if another member of an object or an array follows. `count` members have been read;
+    /// `end` closes the last.
     pub(super) fn another(&mut self, count: usize, end: u8) -> Result<bool, Stop> {
         match self.peek()? {
             None => Err(Stop::Cut),
@@ -88,7 +88,7 @@ impl<R: BufRead> Scanner<R> {
             }
             Some(b',') if count > 0 => {
                 self.skip(1);
-                // Some writers leave a comma behind the last.
+                // Some writers leave a comma after the last.
                 if self.peek()? == Some(end) {
                     self.skip(1);
                     return Ok(false);
@@ -100,8 +100,8 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// The name of the next member of an object, up to the colon behind it. One that is no string
-    /// of JSON, or longer than any that is known, is none of those known.
+    /// The name of the next member of an object, up to the colon after it. A name that is not a
+    /// JSON string, or is longer than all known ones, is unknown.
     pub(super) fn name(&mut self) -> Result<String, Stop> {
         match self.peek()? {
             Some(b'"') => {}
@@ -115,13 +115,13 @@ impl<R: BufRead> Scanner<R> {
         Ok(name.unwrap_or_default())
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     pub(super) fn pass(&mut self) -> Result<(), Stop> {
         self.value(&mut Vec::new(), 0).map(|_| ())
     }
 
-    /// Takes a value and puts its text into `text`, unless that were more than `most` bytes. Only
-    /// its end is looked for: whether it is JSON is for others to find.
+    /// Consumes a value and puts its text into `text`, if it has at most `most` bytes. This only
+    /// finds its end; callers check the JSON.
     pub(super) fn value(&mut self, text: &mut Vec<u8>, most: usize) -> Result<Kept, Stop> {
         text.clear();
         let mut kept = Kept::Whole;
@@ -133,7 +133,7 @@ impl<R: BufRead> Scanner<R> {
         loop {
             let buffer = fill(&mut self.input)?;
             if buffer.is_empty() {
-                // A number ends with the file, and whatever else is open is cut.
+                // A number may end with the file; any other open value is truncated.
                 return if begun && depth == 0 && !in_string { Ok(kept) } else { Err(Stop::Cut) };
             }
             let mut used = 0;
@@ -158,7 +158,7 @@ impl<R: BufRead> Scanner<R> {
                             depth -= 1;
                             ends = depth == 0;
                         }
-                        // Behind a number or a word.
+                        // After a number or a word.
                         b',' | b']' | b'}' | b':' | b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'{'
                         | b'['
                             if depth == 0 =>
@@ -191,8 +191,8 @@ impl<R: BufRead> Scanner<R> {
         }
     }
 
-    /// Takes what comes before the next `separator`, and that itself, and puts it into `record`,
-    /// unless that were more than `most` bytes; `None` at the end of the file.
+    /// Consumes the bytes up to and including the next `separator`, and puts them into `record`, if
+    /// they are at most `most`. `None` at the end of the file.
     pub(super) fn record(
         &mut self,
         separator: u8,
@@ -224,7 +224,7 @@ impl<R: BufRead> Scanner<R> {
     }
 }
 
-/// [`BufRead::fill_buf`], once more where a signal came in between.
+/// [`BufRead::fill_buf`], repeated after an interrupting signal.
 fn fill<R: BufRead>(input: &mut R) -> io::Result<&[u8]> {
     loop {
         match input.fill_buf() {
@@ -233,7 +233,7 @@ fn fill<R: BufRead>(input: &mut R) -> io::Result<&[u8]> {
             Err(error) => return Err(error),
         }
     }
-    // What is in the buffer already is not read again.
+    // Buffered bytes are not read again.
     input.fill_buf()
 }
 
@@ -243,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// Through a buffer as small as can be.
+    /// With the smallest possible buffer.
     fn scanner(text: &str) -> Scanner<BufReader<&[u8]>> {
         Scanner::new(BufReader::with_capacity(1, text.as_bytes()), 0)
     }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_empty_is_told() {
+    fn truncated_and_empty_files_are_reported() {
         for text in ["", "  ", "{", "[1, 2", r#""abc"#, r#""abc\""#, r#"{"a": "#] {
             let stop = scanner(text).value(&mut Vec::new(), 100).unwrap_err();
             assert!(matches!(stop, Stop::Cut), "{text}: {stop:?}");
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_passed_over_and_not_kept() {
+    fn long_values_are_skipped_and_not_stored() {
         let mut scanner = scanner(r#"["aaaaaaaaaaaaaaaaaaaaaaaa"] 7"#);
         let mut text = Vec::new();
         assert_eq!(scanner.value(&mut text, 10).unwrap(), Kept::TooLong);

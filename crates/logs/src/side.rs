@@ -1,4 +1,4 @@
-//! One log of a comparison: where it stands at an instant, and what it has counted.
+//! One log of a comparison: its state at an instant, and its counts.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,21 +7,21 @@ use serde::Serialize;
 use crate::event::{LogEvent, Metrics, What};
 use crate::quantity::Quantity;
 
-/// Packets that are neither acknowledged nor lost and still remembered, to know their sizes.
+/// Maximum number of packets in flight whose sizes are stored.
 const MAX_OUTSTANDING: usize = 1 << 20;
-/// Things of note that are remembered.
+/// Maximum number of stored notable events.
 const MAX_NOTABLE: usize = 6;
-/// Losses closer together than this count as one, milliseconds.
+/// Losses within this time count as one event, milliseconds.
 const TOGETHER_MS: f64 = 10.0;
 
-/// Something that may be why two logs part.
+/// A possible cause of a departure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Notable {
-    /// When, milliseconds of the common clock; the first, if there are several.
+    /// Time of the first, milliseconds of the common clock.
     pub time_ms: f64,
     /// Kind: `loss`, `mark`, `timeout`, `state`, `spurious loss`.
     pub kind: &'static str,
-    /// In words.
+    /// Description.
     pub text: String,
     /// Number of packets.
     #[serde(skip)]
@@ -33,36 +33,36 @@ pub struct Notable {
 /// State of one log at the instant up to which it was read.
 #[derive(Debug)]
 pub(super) struct Side {
-    /// Taken from every time.
+    /// Offset that is subtracted from every time.
     zero_ms: f64,
     rtt_unit_ms: f64,
     pub(super) now_ms: f64,
     state: Metrics,
-    /// Sizes of packets that are on their way.
+    /// Sizes of packets in flight.
     outstanding: BTreeMap<u64, f64>,
-    /// Bytes acknowledged lately, by when, and their sum.
+    /// Recently acknowledged bytes with their times, and their sum.
     recent: VecDeque<(f64, f64)>,
     recent_bytes: f64,
     window_ms: f64,
-    /// When data began to flow.
+    /// Time of the first data.
     first_sent_ms: Option<f64>,
     pub(super) notable: VecDeque<Notable>,
     pub(super) counts: Counts,
     ce: u64,
 }
 
-/// Sums over a log.
+/// Counts over a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Packets of the application's number space sent.
     pub packets_sent: u64,
-    /// Their bytes, as far as sizes are known.
+    /// Bytes of sent packets, as far as sizes are known.
     pub bytes_sent: f64,
     /// Packets acknowledged.
     pub packets_acked: u64,
-    /// Their bytes.
+    /// Bytes of acknowledged packets.
     pub bytes_acked: f64,
-    /// Packets found lost.
+    /// Packets declared lost.
     pub packets_lost: u64,
     /// Packets that the peer received with congestion experienced.
     pub marks: u64,
@@ -94,13 +94,13 @@ impl Side {
         }
     }
 
-    /// When an event is on the common clock. Events that are out of order count as simultaneous with the
+    /// Time of an event on the common clock. Events out of order count as simultaneous with the
     /// latest before them.
     pub(super) fn time_of(&self, event: &LogEvent) -> f64 {
         (event.time_ms - self.zero_ms).max(self.now_ms)
     }
 
-    /// Takes an event in.
+    /// Processes an event.
     pub(super) fn apply(&mut self, event: &LogEvent) {
         let now = self.time_of(event);
         self.now_ms = now;
@@ -119,7 +119,7 @@ impl Side {
                 self.note("timeout", "the loss recovery timer expired".to_owned(), 0);
             }
             What::Spurious => {
-                self.note("spurious loss", "what was taken for lost had arrived".to_owned(), 0);
+                self.note("spurious loss", "packets declared lost had arrived".to_owned(), 0);
             }
             What::Sent { .. } | What::Received { .. } | What::Other => {}
         }
@@ -141,7 +141,7 @@ impl Side {
     fn on_ack(&mut self, acked: &[(u64, u64)], ce: Option<u64>) {
         let mut bytes = 0.0;
         for &(first, last) in acked {
-            // A range may be larger than all that was ever sent.
+            // A range may exceed all packets ever sent.
             while let Some((&number, _)) = self.outstanding.range(first..=last).next() {
                 bytes += self.outstanding.remove(&number).unwrap_or_default();
                 self.counts.packets_acked += 1;
@@ -167,7 +167,7 @@ impl Side {
         self.counts.packets_lost += 1;
         let now = self.now_ms;
         let why = trigger.map_or_else(String::new, |trigger| format!(" ({trigger})"));
-        // With several losses in a row the list would be of nothing else.
+        // Merge losses in a row, which would fill the list.
         if let Some(last) = self.notable.back_mut()
             && last.kind == "loss"
             && now - last.latest_ms <= TOGETHER_MS
@@ -237,8 +237,8 @@ impl Side {
         }
     }
 
-    /// Bits per second that were acknowledged over the window before `now`, once there is such a window
-    /// and something was.
+    /// Acknowledged rate over the window before `now`, bits per second; `None` before a full window
+    /// and the first acknowledgment.
     fn rate(&mut self, now_ms: f64) -> Option<f64> {
         let begin = now_ms - self.window_ms;
         while let Some(&(time, bytes)) = self.recent.front()
@@ -248,7 +248,7 @@ impl Side {
             self.recent_bytes -= bytes;
         }
         if self.recent.is_empty() {
-            self.recent_bytes = 0.0; // What rounding left.
+            self.recent_bytes = 0.0; // Removes a rounding error.
         }
         let is_known = self.first_sent_ms.is_some_and(|first| first <= begin);
         // Bits per millisecond are kilobits per second.

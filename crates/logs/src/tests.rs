@@ -1,4 +1,4 @@
-//! Logs written by hand, whose departures are known; logs that are broken; logs of runs.
+//! Tests with handwritten logs with known departures, broken logs, and logs of runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use windward_sim::scenario::file::ScenarioFile;
 use super::*;
 use crate::qlog::{Format, QlogFiles, QlogOptions};
 
-/// How a log is written.
+/// Format of a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Written {
     /// The current drafts, as a sequence.
     Sequence,
-    /// The same, times since the event before.
+    /// The same, with times since the previous event.
     Deltas,
     /// The current drafts, in one object.
     Contained,
@@ -282,11 +282,11 @@ fn the_first_departure_is_named_with_its_values_and_what_was_before() {
 }
 
 #[test]
-fn differences_that_do_not_last_are_none() {
+fn short_differences_are_not_departures() {
     let folder = Folder::new();
     let window = |time: f64, bytes: u64| metrics(time, json!({ "congestion_window": bytes }));
     let rtt = metrics(0.0, json!({ "smoothed_rtt": 40.0 }));
-    // B hears each acknowledgment 30 ms later, less than an RTT.
+    // B receives each acknowledgment 30 ms later, less than an RTT.
     let log = |late: f64| {
         let mut events = vec![sent(0.0, 1), rtt.clone()];
         events.extend((0..20_u32).map(|n| {
@@ -301,7 +301,7 @@ fn differences_that_do_not_last_are_none() {
     assert_eq!((found.departures.len(), found.departures[0].time_ms), (1, 100.0));
     let found = folder.compare(&log(0.0), &log(50.0));
     assert_eq!(found.departures[0].values, [20_000.0, 10_000.0]);
-    // Nor are those within the tolerance: 10000 and 20000 are half of the larger apart.
+    // Nor are those within the tolerance: 10000 and 20000 differ by half of the larger.
     let blind = CompareOptions { tolerance: 0.5, ..CompareOptions::default() };
     assert_eq!(folder.compare_with(&log(0.0), &log(50.0), &blind).departures, []);
 }
@@ -334,7 +334,7 @@ fn rates_are_what_was_acknowledged_in_time() {
 }
 
 #[test]
-fn other_tools_write_other_things_and_what_is_unusable_is_passed_over() {
+fn variants_of_other_tools_are_read_and_unusable_events_are_skipped() {
     let folder = Folder::new();
     let records = [
         r#"{"qlog_version":"0.4","qlog_format":"JSON-SEQ","trace":{"common_fields":{"time_format":"relative","reference_time":0.0},"unknown":[1,{"a":null}]}}"#,
@@ -346,7 +346,8 @@ fn other_tools_write_other_things_and_what_is_unusable_is_passed_over() {
         r#"{"time":4,"name":"packet_sent"}"#,
         r#"{"time":5,"name":"transport:packet_sent","data":[1,2,3]}"#,
         r#"{"time":6,"name":"transport:packet_received","data":{"frames":[7,{"frame_type":"ack","acked_ranges":[[0,18446744073709551615],[5,3],["7"],[1,2,3],[],"x"]}]}}"#,
-        // Not usable: no time, times that are none, no object, no JSON, numbers beyond all bounds.
+        // Not usable: without a time, invalid times, not an object, not JSON, numbers beyond all
+        // bounds.
         r#"{"name":"transport:packet_sent","data":{}}"#,
         r#"{"time":"NaN","name":"transport:packet_sent","data":{}}"#,
         r#"{"time":1e300,"name":"transport:packet_sent","data":{}}"#,
@@ -363,7 +364,7 @@ fn other_tools_write_other_things_and_what_is_unusable_is_passed_over() {
     assert_eq!(times, [1.5, 2.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0]);
     let What::Metrics(metrics) = &events[0].what else { panic!("{:?}", events[0]) };
     assert_eq!(*metrics, Metrics { cwnd: Some(12_000.0), ..Metrics::default() });
-    assert_eq!(events[2].what, What::Other, "a packet of HTTP is none");
+    assert_eq!(events[2].what, What::Other, "HTTP packets do not count");
     let of_initial = What::Sent { number: Some(0), is_data: false, size: None };
     assert_eq!(events[3].what, of_initial);
     assert_eq!(events[4].what, What::Sent { number: None, is_data: true, size: None });
@@ -374,20 +375,20 @@ fn other_tools_write_other_things_and_what_is_unusable_is_passed_over() {
         warnings,
         [
             format!(
-                "2 events are passed over, the first at byte {}: without a time",
+                "2 events were skipped, the first at byte {}: without a time",
                 first(r#"{"name""#)
             ),
             format!(
-                "1 event is passed over, the first at byte {}: at a time that none can be",
+                "1 event was skipped, the first at byte {}: with an impossible time",
                 first(r#"{"time":1e300"#)
             ),
             format!(
-                "4 events are passed over, the first at byte {}: not an event in JSON",
+                "4 events were skipped, the first at byte {}: not a JSON event",
                 first(r#"{"time":1e999"#)
             ),
         ]
     );
-    // Such a log against itself: all is the same, and nothing runs away.
+    // Such a log compared with itself: all is equal, within bounded memory and time.
     let found = folder.compare(text.as_bytes(), text.as_bytes());
     assert_eq!(found.departures, []);
 }
@@ -413,7 +414,7 @@ fn a_log_that_is_cut_anywhere_is_read_up_to_there() {
                 assert!((event.at as usize) < end);
                 count += 1;
             }
-            assert!(count >= most, "{written:?}: what was there before byte {end} still is");
+            assert!(count >= most, "{written:?}: the events before byte {end} are unchanged");
             most = count;
             let warnings = reader.warnings();
             if count < all.len() && !text[..end].ends_with(b"\n") && !text[..end].ends_with(b"}") {
@@ -424,20 +425,20 @@ fn a_log_that_is_cut_anywhere_is_read_up_to_there() {
         }
         assert_eq!(most, all.len(), "{written:?}");
     }
-    // The byte is that of the event that is not whole.
+    // The byte is that of the incomplete event.
     let text = write(all, Written::Sequence, 0.0);
     let last = text.iter().rposition(|byte| *byte == 0x1e).unwrap();
     let found = folder.compare(&text[..text.len() - 5], &text);
     assert_eq!(
         found.logs[0].warnings,
-        [format!("is cut at byte {}, and read up to there", last + 1)]
+        [format!("is truncated at byte {}, and read up to there", last + 1)]
     );
 }
 
 #[test]
 fn bytes_that_change_break_nothing() {
     let folder = Folder::new();
-    // Every byte in turn becomes a bracket, a quote and what is no text at all.
+    // Every byte in turn becomes a bracket, a quote and an invalid byte.
     for written in [Written::Sequence, Written::Contained, Written::Rows] {
         let text = write(&known(true)[..4], written, 0.0);
         for at in 0..text.len() {
@@ -458,28 +459,28 @@ fn bytes_that_change_break_nothing() {
 }
 
 #[test]
-fn what_is_no_log_is_refused_with_what_was_found_and_what_is_understood() {
+fn files_that_are_not_logs_are_refused_with_the_reason() {
     let folder = Folder::new();
-    let understood = "understood are qlog 0.3 and 0.4";
+    let understood = "supported are qlog 0.3 and 0.4";
     for (text, expected) in [
         (&b""[..], "is empty"),
         (b"\x1f\x8b\x08\0", "compressed (gzip)"),
         (b"\x28\xb5\x2f\xfd", "compressed (zstd)"),
-        (b"time,cwnd\n1,2\n", "is no qlog: it begins with 't'"),
+        (b"time,cwnd\n1,2\n", "is not a qlog file: it begins with 't'"),
         (b"\x89PNG", "begins with a byte 0x89"),
         (b"[1, 2, 3]", "begins with '['"),
-        (br#"{"a": 1, "b": [2]}"#, "an object with a, b, and neither qlog_version nor file_schema"),
+        (br#"{"a": 1, "b": [2]}"#, "an object with a, b, without qlog_version and file_schema"),
         (b"{}", "an object without members"),
-        (br#"{"qlog_version": "0.5", "traces": []}"#, r#"qlog version "0.5"; understood"#),
-        (br#"{"qlog_version": 0.3, "traces": []}"#, "qlog version 0.3, which is no text"),
+        (br#"{"qlog_version": "0.5", "traces": []}"#, r#"qlog version "0.5"; supported"#),
+        (br#"{"qlog_version": 0.3, "traces": []}"#, "qlog version 0.3, which is not a text"),
         (br#"{"qlog_version": "0.3", "traces": []}"#, "has no traces"),
         (br#"{"qlog_version": "0.3", "traces": [{"title": "x"}]}"#, "it has no events"),
-        (br#"{"file_schema": "urn:other", "traces": []}"#, r#"of the schema "urn:other""#),
+        (br#"{"file_schema": "urn:other", "traces": []}"#, r#"unsupported schema "urn:other""#),
         (
             br#"{"qlog_version": "0.3", "traces": [{"error_description": "gone", "uri": "u"}]}"#,
-            "trace 1 is an error in place of events: gone",
+            "trace 1 has an error instead of events: gone",
         ),
-        (b"\x1e{\"qlog_version\": \"0.3\"", "its first record is no JSON object"),
+        (b"\x1e{\"qlog_version\": \"0.3\"", "its first record is not a JSON object"),
         (b"\x1e\n\x1e\n", "without records"),
         (
             b"\x1e{\"qlog_version\":\"0.3\",\"trace\":{\"common_fields\":{\"time_format\":\"later\"}}}\n",
@@ -492,7 +493,7 @@ fn what_is_no_log_is_refused_with_what_was_found_and_what_is_understood() {
     ] {
         let said = folder.refusal(text);
         assert!(said.contains(expected), "{expected}: {said}");
-        if said.starts_with("is no qlog") || said.contains("version") {
+        if said.starts_with("is not a qlog file") || said.contains("version") {
             assert!(said.contains(understood), "{said}");
         }
     }
@@ -500,9 +501,9 @@ fn what_is_no_log_is_refused_with_what_was_found_and_what_is_understood() {
     assert!(missing.to_string().contains("missing: cannot read"), "{missing}");
     let folder_itself = LogReader::open(folder.0.path(), None).unwrap_err();
     assert!(folder_itself.message.contains("is no file"), "{folder_itself}");
-    // Brackets without end are passed over as any value.
+    // Brackets without end are skipped like any value.
     let deep = format!(r#"{{"qlog_version":"0.3","x":{}"#, "[".repeat(1_000_000));
-    assert!(folder.refusal(deep).contains("is cut at byte"));
+    assert!(folder.refusal(deep).contains("is truncated at byte"));
 }
 
 #[test]
@@ -529,7 +530,7 @@ fn one_of_several_traces_is_chosen() {
     assert!(read(Some(1)).unwrap_err().message.contains("lost"));
     for number in [0, 4] {
         let said = read(Some(number)).unwrap_err().message;
-        assert_eq!(said, format!("has 3 traces, counted from 1, and none of number {number}"));
+        assert_eq!(said, format!("has 3 traces, counted from 1, but not number {number}"));
     }
 }
 
@@ -597,7 +598,7 @@ fn a_run_does_not_depart_from_itself_and_cubic_does_from_newreno_after_the_first
     let losses = first.before.each_ref().map(|before| {
         before.iter().find(|notable| notable.kind == "loss").expect("a loss before").time_ms
     });
-    assert_eq!(losses[0], losses[1], "they are alike up to the first loss");
+    assert_eq!(losses[0], losses[1], "they agree up to the first loss");
     assert!(first.time_ms - losses[0] < 1000.0, "{first:?}");
     // NewReno keeps half and CUBIC 0.7 (RFC 9438): they are 2/7 of the larger apart.
     assert!((first.difference - 2.0 / 7.0).abs() < 0.05, "{first:?}");
@@ -605,8 +606,8 @@ fn a_run_does_not_depart_from_itself_and_cubic_does_from_newreno_after_the_first
 
 #[test]
 fn quinns_logs_are_read_with_their_lengths_groups_and_seconds() {
-    // What quinn-proto 0.11 writes: lengths in headers, no frames, RTTs in seconds, and the events
-    // of all connections of an endpoint in one file, told apart by their group.
+    // The format of quinn-proto 0.11: lengths in headers, no frames, RTTs in seconds, and the
+    // events of all connections of an endpoint in one file, distinguished by their group.
     let folder = Folder::new();
     let log = |rtt: f64| {
         let mut text = "\u{1e}{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"trace\":\
@@ -636,7 +637,7 @@ fn quinns_logs_are_read_with_their_lengths_groups_and_seconds() {
     assert_eq!(found.logs[1].counts.bytes_sent, 12_000.0);
     assert_eq!(found.logs[1].counts.max_cwnd, Some(12_000.0));
     let [warning] = &found.logs[1].warnings[..] else { panic!("{:?}", found.logs[1].warnings) };
-    assert!(warning.starts_with("10 events are passed over") && warning.contains("group_id"));
+    assert!(warning.starts_with("10 events were skipped") && warning.contains("group_id"));
     let options = CompareOptions { rtt_unit_ms: [1.0, 1000.0], ..CompareOptions::default() };
     let found = folder.compare_with(&ms, &s, &options);
     assert_eq!(found.departures, []);
@@ -644,7 +645,7 @@ fn quinns_logs_are_read_with_their_lengths_groups_and_seconds() {
 }
 
 #[test]
-fn whoever_says_stop_is_heard() {
+fn a_comparison_can_be_cancelled() {
     let folder = Folder::new();
     let log = simulated(&folder, "newreno", Format::Current);
     let stopped = super::compare([&log, &log], &CompareOptions::default(), &AtomicBool::new(true));

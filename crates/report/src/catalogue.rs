@@ -1,5 +1,5 @@
-//! Protocols, parts and experiments as rows: what `windward list --json` and `windward reproduce
-//! --list --json` print, and Python has as objects.
+//! Protocols, parts and experiments as rows, for `windward list --json`,
+//! `windward reproduce --list --json` and the objects of Python.
 
 use serde::Serialize;
 use windward_core::network::{AqmConfig, RouterConfig};
@@ -18,13 +18,13 @@ pub struct ProtocolRow {
     pub name: &'static str,
     /// Summary, one line.
     pub summary: &'static str,
-    /// Where it is described.
+    /// Its source.
     pub source: &'static str,
-    /// How its window grows and shrinks.
+    /// Part that controls the window.
     pub window: &'static str,
-    /// How it finds out what is lost, and what it sends next.
+    /// Part that detects losses and selects the next packet.
     pub recovery: &'static str,
-    /// Congestion or corruption?
+    /// Part that distinguishes congestion from corruption.
     pub discrimination: &'static str,
     /// Feedback that packets carry and ACKs echo.
     pub feedback: &'static str,
@@ -32,7 +32,7 @@ pub struct ProtocolRow {
     pub router: &'static str,
 }
 
-/// A stack that flows can have for a protocol.
+/// A stack that can be the protocol of flows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StackRow {
     /// Name in scenario files.
@@ -41,13 +41,13 @@ pub struct StackRow {
     pub summary: &'static str,
     /// Package, version and type of the code that runs.
     pub source: &'static str,
-    /// Paragraphs on what runs as it is, what is modelled and what is not.
+    /// Paragraphs on the original code, on modelled parts and on missing ones.
     pub notes: Vec<&'static str>,
-    /// The smallest full packets that it can have, bytes on the wire.
+    /// Smallest size of full packets, bytes on the wire.
     pub least_packet_size: u32,
-    /// The largest.
+    /// Largest size of full packets, bytes on the wire.
     pub most_packet_size: u32,
-    /// Why a run may differ from the next with the same seed, if it may.
+    /// Reason why runs with the same seed may differ, if they may.
     pub unrepeatable: Option<&'static str>,
 }
 
@@ -60,7 +60,7 @@ pub struct PartRow {
     pub name: &'static str,
     /// Description, one sentence.
     pub what: &'static str,
-    /// Where it is described.
+    /// Its source.
     pub source: &'static str,
     /// Parameters.
     pub parameters: Vec<ParameterRow>,
@@ -69,9 +69,9 @@ pub struct PartRow {
 /// A parameter of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ParameterRow {
-    /// Its key, with the table it stands in.
+    /// Its key, with the table.
     pub key: String,
-    /// Its value where the file gives none.
+    /// Its default.
     pub default: String,
     /// Unit; empty for pure numbers, words and times.
     pub unit: &'static str,
@@ -81,24 +81,24 @@ pub struct ParameterRow {
     pub meaning: &'static str,
 }
 
-/// A paper, or another collection, with those of its experiments that were asked for.
+/// A paper or another collection, with its requested experiments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CollectionRow {
     /// Name for `windward reproduce`.
     pub key: &'static str,
-    /// Title of the paper, or what the collection shows.
+    /// Title of the paper or of the collection.
     pub title: &'static str,
     /// Authors of the paper; empty for other collections.
     pub authors: &'static str,
     /// Where and when the paper appeared; empty for other collections.
     pub published: &'static str,
-    /// Short words of its claims and what they mean.
+    /// Abbreviations in its claims, and their meanings.
     pub terms: &'static [(&'static str, &'static str)],
     /// In the order of the report.
     pub experiments: Vec<ExperimentRow>,
 }
 
-/// An experiment that the program holds.
+/// An experiment that comes with the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExperimentRow {
     /// Name for `windward reproduce`.
@@ -111,7 +111,7 @@ pub struct ExperimentRow {
     pub title: String,
     /// Names of its claims.
     pub claims: Vec<String>,
-    /// That of `manifest.json`.
+    /// Hash of its configuration, as in `manifest.json`.
     pub configuration_hash: String,
 }
 

@@ -28,11 +28,11 @@ pub fn write_comparison(
     Ok(())
 }
 
-/// A page that needs nothing but itself: charts with their intervals first, then a row for each
-/// program and loss rate.
+/// A self-contained page: charts with confidence intervals first, then a row for each program and
+/// loss rate.
 pub fn page_of_comparison(comparison: &Comparison, about: &Provenance) -> String {
     let chart = of_comparison(comparison);
-    let title = "Programs side by side on one link";
+    let title = "Comparison of programs on one link";
     let mut html = head(title, Standing { to_come: 0, running: false });
     let _ = writeln!(html, "<header>\n<h1>{title}</h1>\n<p>{}</p>", escape(&comparison.link));
     let _ = writeln!(
@@ -131,7 +131,7 @@ fn skipped(html: &mut String, comparison: &Comparison) {
     if all.is_empty() {
         return;
     }
-    html.push_str("<h3>What is missing</h3>\n<ul>\n");
+    html.push_str("<h3>Missing programs and runs</h3>\n<ul>\n");
     for (what, why) in all {
         let _ = writeln!(html, "<li>{}: {}</li>", escape(&what), escape(&why));
     }
@@ -150,7 +150,7 @@ mod tests {
         let charts = |runs: Vec<Run>| {
             let comparison = Comparison { rate_bps: 10e6, runs, ..Comparison::default() };
             let chart = of_comparison(&comparison);
-            // A measure without a point has no panel, and an infinite value is not drawn.
+            // A measure without points has no panel; infinite values are not drawn.
             assert_eq!(chart.panels.len(), 5);
             assert!(chart.panels.iter().all(|svg| !svg.contains("NaN") && !svg.contains("inf")));
             chart.panels[0].matches("stroke-width=\"1.5\"").count()
@@ -166,7 +166,7 @@ mod tests {
         let page = page_of_comparison(&comparison(), &Provenance::default());
         assert!(page.contains("b&lt;i&gt;") && !page.contains("b<i>"));
         assert!(page.contains("<svg") && page.contains("unusable"));
-        // At one loss rate programs stand below each other.
+        // At one loss rate, programs are below each other.
         let mut one = comparison();
         one.runs.truncate(3);
         assert!(page_of_comparison(&one, &Provenance::default()).contains("<svg"));

@@ -1,15 +1,14 @@
-//! What a protocol is made of, in words: `windward explain`, the pages of `docs/protocols` and
-//! the tables of the documentation say it with these.
+//! The parts of a protocol in words, for `windward explain`, the pages of `docs/protocols` and the
+//! tables of the documentation.
 //!
-//! The parts say it themselves; what is added here is the routers, and the full titles of what
-//! they refer to.
+//! The parts describe themselves; this module adds the routers and the full titles of the sources.
 
 use windward_core::network::RouterKind;
 use windward_core::part::Words;
 use windward_core::protocols::Protocol;
 use windward_experiments::builtin::PAPERS;
 
-/// The axes in the order in which a packet's life meets them, and the part on each.
+/// The axes in the order of a packet's life, and the part on each.
 pub fn parts(protocol: &Protocol) -> [(&'static str, Words); 5] {
     let [window, recovery, discrimination, feedback] = protocol.parts();
     [window, recovery, discrimination, feedback, ("router", router(protocol.router))]
@@ -17,17 +16,17 @@ pub fn parts(protocol: &Protocol) -> [(&'static str, Words); 5] {
 
 fn router(kind: RouterKind) -> Words {
     let (what, source) = match kind {
-        RouterKind::Any => ("nothing asked: any queue will do", "RFC 5681"),
+        RouterKind::Any => ("no requirement: any queue", "RFC 5681"),
         RouterKind::Xcp => (
             "shares out spare capacity once per mean RTT: efficiency and fairness controllers",
             "Katabi 2002 section 3.5, draft-falk-xcp-spec-03 section 3",
         ),
         RouterKind::XcpPersistent => (
-            "xcp that leaves a queue of ten packets standing, so that the wire stays busy",
+            "xcp with a standing queue of ten packets, which keeps the link busy",
             "lr2008 section 7.2",
         ),
         RouterKind::Estcp => (
-            "one phase shift an overflow, for all flows; g += gamma (D - length of the phase)",
+            "one phase shift per overflow, for all flows; g += gamma (D - length of the phase)",
             "estcp2010, ESTCP algorithm",
         ),
         RouterKind::CongestionWarning => (
@@ -35,11 +34,11 @@ fn router(kind: RouterKind) -> Words {
             "Xu, Tian and Ansari 2005",
         ),
         RouterKind::Xtcp => (
-            "counts the packets its queue drops and flags as many of those that leave it",
+            "counts the packets that its queue drops and flags the same number of departing ones",
             "lr2008 section 3.2",
         ),
         RouterKind::EcnThreshold => {
-            ("marks every packet that finds more than K packets waiting", "RFC 8257 section 3.1")
+            ("marks every packet that arrives at a queue above K packets", "RFC 8257 section 3.1")
         }
     };
     Words { name: kind.name(), what, source }
@@ -136,7 +135,7 @@ const TITLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The short keys that the explanation of `protocol` uses, with the full titles behind them.
+/// The short keys in the explanation of `protocol`, with their full titles.
 pub fn references(protocol: &Protocol) -> Vec<(&'static str, String)> {
     let parts = parts(protocol);
     let sources = || parts.iter().map(|(_, part)| part.source).chain([protocol.source]);
@@ -165,7 +164,7 @@ mod tests {
         }
     }
 
-    /// A protocol is its parts: no two rows may look the same to a reader.
+    /// Verifies that no two rows have the same parts in words.
     #[test]
     fn no_two_protocols_have_the_same_parts() {
         let names = |p| parts(p).map(|(_, part)| part.name);

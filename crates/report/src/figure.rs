@@ -1,4 +1,4 @@
-//! A page per collection: its claims in short, then a section per experiment.
+//! A page per collection: a summary of its claims, then a section per experiment.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::page::{badge, badge_of, class, prose};
 use crate::plot::escape;
 use crate::section::{Choice, ExperimentSection, ReportedRow};
 
-/// A collection with all its sections.
+/// Writes a collection with all its sections.
 pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], front: &str) {
     let _ = write!(html, "<nav class=\"trail\"><a href=\"index.html\">{front}</a>");
     for other in all {
@@ -47,9 +47,9 @@ pub(super) fn heading(section: &ExperimentSection) -> String {
     format!("{}{}", figure.map_or_else(String::new, |f| format!("{f}. ")), section.place.title)
 }
 
-/// A row per claim.
+/// Writes a row per claim.
 fn summary(html: &mut String, group: &Group<'_>) {
-    // What a suite asks stands on the first page, subject beside subject.
+    // Claims of a suite are on the first page, a column per subject.
     if group.claims.iter().all(|claim| claim.asked.is_some()) {
         return;
     }
@@ -63,8 +63,8 @@ fn summary(html: &mut String, group: &Group<'_>) {
         html.push_str("</dl>\n");
     }
     html.push_str("<div class=\"scroll\"><table class=\"summary\">\n<thead><tr><th>Claim</th>");
-    html.push_str("<th>Verdict</th><th>What the paper says</th><th>Held when</th>");
-    html.push_str("<th>Measured</th></tr></thead>\n<tbody>\n");
+    let _ = write!(html, "<th>Verdict</th><th>{}</th>", group.heading_of_claims());
+    html.push_str("<th>Holds if</th><th>Measured</th></tr></thead>\n<tbody>\n");
     for claim in &group.claims {
         let id = escape(&claim.id);
         let _ = writeln!(
@@ -81,7 +81,7 @@ fn summary(html: &mut String, group: &Group<'_>) {
     html.push_str("</tbody></table></div>\n");
 }
 
-/// The check that decides, and how many others there are.
+/// The deciding check, and the number of the others.
 fn in_short(claim: &ClaimResult) -> String {
     let decisive = claim.checks.iter().find(|c| c.verdict == claim.verdict);
     let Some(check) = decisive.or(claim.checks.first()) else {
@@ -115,7 +115,7 @@ fn figure(html: &mut String, section: &ExperimentSection) {
     let command = escape(&section.origin.command);
     let _ = writeln!(
         html,
-        "<p class=\"again\">Again: <code>{command}</code> \u{b7} Numbers: \
+        "<p class=\"again\">Repeat: <code>{command}</code> \u{b7} Numbers: \
          <a href=\"{id}.csv\">{id}.csv</a>{}</p>",
         match &section.origin.scenario {
             None => String::new(),
@@ -150,7 +150,7 @@ fn figure(html: &mut String, section: &ExperimentSection) {
     if !section.method.choices.is_empty() {
         let silent = if section.method.is_of_paper { " where the paper is silent" } else { "" };
         let count = section.method.choices.len();
-        let _ = writeln!(html, "<details><summary>Chosen{silent}: {count}</summary>\n<ul>");
+        let _ = writeln!(html, "<details><summary>Choices{silent}: {count}</summary>\n<ul>");
         for choice in &section.method.choices {
             let _ = writeln!(html, "<li>{}</li>", escape(choice));
         }
@@ -159,14 +159,14 @@ fn figure(html: &mut String, section: &ExperimentSection) {
     html.push_str("<p class=\"again\"><a href=\"#contents\">Up</a></p>\n</section>\n");
 }
 
-/// The numbers of the paper's text beside ours.
+/// Writes the numbers of the paper's text and the measured ones.
 fn reported(html: &mut String, rows: &[ReportedRow]) {
     if rows.is_empty() {
         return;
     }
     html.push_str(
         "<h4>Numbers of the paper\u{2019}s text</h4>\n<div class=\"scroll\"><table>\n<thead><tr>\
-         <th>What</th><th>The paper</th><th>Measured [95 % interval]</th><th>Its words</th>\
+         <th>Quantity</th><th>Paper</th><th>Measured [95 % interval]</th><th>Words of the paper</th>\
          </tr></thead>\n<tbody>\n",
     );
     for row in rows {
@@ -183,14 +183,14 @@ fn reported(html: &mut String, rows: &[ReportedRow]) {
     html.push_str("</tbody></table></div>\n");
 }
 
-/// The choices that claims are judged under.
+/// Writes the choices under which claims are judged.
 fn readings(html: &mut String, choices: &[Choice]) {
     if choices.is_empty() {
         return;
     }
     let _ = writeln!(
         html,
-        "<details><summary>Choices that are read in several ways: {}</summary>",
+        "<details><summary>Choices with several readings: {}</summary>",
         choices.len()
     );
     html.push_str(
@@ -229,8 +229,8 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
     let id = escape(&claim.id);
     let _ = writeln!(
         html,
-        "<article id=\"{id}\">\n<h3>{id} {} <small>{}</small></h3>\n<p>{}</p>\n<p><small>Held \
-         when: {}</small></p>",
+        "<article id=\"{id}\">\n<h3>{id} {} <small>{}</small></h3>\n<p>{}</p>\n<p><small>Holds if: \
+         {}</small></p>",
         badge_of(claim),
         if claim.asked.is_some() { String::new() } else { escape(&claim.in_readings()) },
         escape(&claim.claim),
@@ -238,15 +238,15 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
     );
     if claim.edition > 1 {
         html.push_str(
-            "<p><small>Second edition: this bound was written when first numbers were \
-             known.</small></p>\n",
+            "<p><small>Second edition: this bound was written after the first \
+             results.</small></p>\n",
         );
     }
     if !claim.calibrated.is_empty() {
         let _ = writeln!(
             html,
-            "<p><small><b>Calibrated</b>: for this nothing but the paper\u{2019}s figures gives a \
-             value: {}.</small></p>",
+            "<p><small><b>Calibrated</b>: only the paper\u{2019}s figures give a value \
+             for {}.</small></p>",
             escape(&claim.calibrated.join("; "))
         );
     }
@@ -262,8 +262,8 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
         let mut reasons = Vec::new();
         if straddle > 0 {
             reasons.push(format!(
-                "the intervals of {straddle} of {} checks straddle their bound when the runs allowed \
-                 for are spent; more runs may decide",
+                "the intervals of {straddle} of {} checks still contain their bound after the \
+                 permitted runs; more runs may decide",
                 claim.checks.len()
             ));
         }
@@ -299,11 +299,11 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
     html.push_str("</article>\n");
 }
 
-/// The choice that turns the verdict, with both numbers.
+/// Writes a choice that changes the verdict, with both numbers.
 fn decides(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
     let _ = write!(
         html,
-        "<p class=\"decides {}\"><b>Decides.</b> {}: {}.",
+        "<p class=\"decides {}\"><b>Deciding reading.</b> {}: {}.",
         class(reading.verdict),
         escape(&reading.title()),
         reading.verdict
@@ -311,7 +311,7 @@ fn decides(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
     if let Some((here, there)) = claim.turned(reading) {
         let _ = write!(
             html,
-            " <code>{}</code>: {} plainly, {} then.",
+            " <code>{}</code>: {} under the plain reading, {} under this one.",
             escape(&here.text),
             escape(&here.measured()),
             escape(&there.measured_beside(here))
@@ -320,7 +320,7 @@ fn decides(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
     html.push_str("</p>\n");
 }
 
-/// A reading with the check that says most about it.
+/// Writes a reading with its most informative check.
 fn other(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
     let sources = reading.words.iter().map(|w| w.source.clone()).collect::<Vec<_>>().join("; ");
     let _ = write!(

@@ -44,38 +44,45 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
     unfinished(html, groups, standing);
     let _ = writeln!(
         html,
-        "<p>Windward simulates congestion control, packet by packet, and measures what papers claim \
-         of it. Here are {} experiments, {runs} runs to draw them, and a verdict on each of {} \
-         claims.</p>",
+        "<p>Windward simulates congestion control packet by packet and checks claims about it. This \
+         report has {} experiments with {runs} runs in their figures, and a verdict on each of {} \
+         claims{}.</p>",
         sections().count(),
-        claims().count()
+        claims().count(),
+        own_claims(groups)
     );
     if claims().next().is_some() {
         html.push_str("<ul class=\"counts totals\">\n");
         for verdict in Verdict::ALL {
             counter(html, count(verdict), &verdict.to_string(), class(verdict));
         }
-        let some = judged().filter(|c| c.held() > 0).count();
-        counter(html, some, "hold under some reading", "open");
-        counter(html, judged().count() - some, "hold under none", "open");
+        let open = claims().count() - judged().count();
+        if open > 0 {
+            counter(html, open, "still to come", "open");
+        }
         html.push_str("</ul>\n");
+        let some = judged().filter(|c| c.held() > 0).count();
         let readings: usize = judged().map(|c| c.of()).sum();
         let left_out: usize = judged().map(|c| c.left_out).sum();
         let others = match left_out {
-            0 => "each claim also under every other reasonable value of each choice".to_owned(),
+            0 => "every other reasonable value of each choice".to_owned(),
             n => format!(
-                "each claim also under other reasonable values of each choice, but for {n} that \
-                 would take longest (<code>--all-readings</code>)"
+                "other reasonable values of each choice, except for {n} readings that would take \
+                 longest (<code>--all-readings</code> includes them)"
             ),
         };
         let _ = writeln!(
             html,
-            "<p>The verdict is that under the <b>plain reading</b>: where a paper leaves a choice \
-             open, its own words elsewhere, else the default of the simulator it used, else the \
-             standard of the time. {readings} readings were judged in all: {others}. A claim holds if each of its checks does. \
-             A check is repeated until its interval, which allows for looking often, is clear of \
-             the bound, or the runs allowed for are spent: then it is inconclusive. A tie is an \
-             order asked of two things that are equal.</p>"
+            "<p>The counts above are verdicts under the <b>plain reading</b>. Where a paper leaves a \
+             choice open, it takes the paper\u{2019}s own words elsewhere, else the default of the \
+             simulator that the paper used, else the standard of the time. Each claim was also \
+             judged under {others}: {readings} readings in all. {some} of {} claims hold under at \
+             least one reading.</p>\n\
+             <p>A claim holds if each of its checks holds. A check is repeated until its confidence \
+             interval, which allows for repeated looks, excludes the bound. If it still contains the \
+             bound after the permitted runs, the check is inconclusive. A tie is an order claimed of \
+             two equal values.</p>",
+            judged().count()
         );
     }
     facts(html, &Group::efforts(groups), about);
@@ -90,7 +97,13 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
     html.push_str("</header>\n");
 }
 
-/// Remark on what is missing, if anything is.
+/// Number of the user's own claims, if there are any, as an apposition.
+fn own_claims(groups: &[Group<'_>]) -> String {
+    let own: usize = groups.iter().filter(|g| g.is_own()).map(|g| g.claims.len()).sum();
+    if own > 0 { format!(", {own} of them your own") } else { String::new() }
+}
+
+/// Remark on missing parts, if there are any.
 fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
     let claims = groups.iter().flat_map(|g| &g.claims);
     let open = claims.filter(|c| !c.is_finished()).count();
@@ -107,7 +120,7 @@ fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
     let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {missing}.</p>");
 }
 
-/// A paper has a card; so has anything else that claims something.
+/// True for papers, and for other groups with claims.
 fn is_card(group: &Group<'_>) -> bool {
     group.collection.is_some_and(Collection::is_paper) || !group.claims.is_empty()
 }
@@ -135,7 +148,7 @@ fn card(html: &mut String, group: &Group<'_>) {
     html.push_str("</article>\n");
 }
 
-/// Every claim in its words.
+/// Table of all claims, with the words of the paper.
 fn claims(html: &mut String, groups: &[Group<'_>]) {
     if groups.iter().all(|g| g.claims.is_empty()) {
         return;
@@ -145,10 +158,11 @@ fn claims(html: &mut String, groups: &[Group<'_>]) {
         let _ = writeln!(
             html,
             "<h3><a href=\"{}\">{}</a></h3>\n<div class=\"scroll\"><table class=\"claims\">\n\
-             <thead><tr><th>Claim</th><th>Verdict</th><th>Readings</th><th>What the paper says</th>\
-             <th>What decides</th></tr></thead>\n<tbody>",
+             <thead><tr><th>Claim</th><th>Verdict</th><th>Holds in readings</th><th>{}</th>\
+             <th>Deciding reading, or reason</th></tr></thead>\n<tbody>",
             escape(&group.page()),
-            escape(group.title)
+            escape(group.title),
+            group.heading_of_claims()
         );
         for claim in &group.claims {
             row(html, group, claim);
@@ -184,13 +198,35 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
     let _ = writeln!(
         html,
         "<tr><td><a href=\"{}#{id}\">{id}</a></td><td>{}{calibrated}</td><td>{readings}</td>\
-         <td>{}</td><td>{}</td></tr>",
+         <td>{}{}</td><td>{}</td></tr>",
         escape(&group.page()),
         badge_of(claim),
         escape(&claim.claim),
+        quotes(group, claim),
         prose(&decides),
         id = escape(&claim.id),
     );
+}
+
+/// Sentences of the paper about the values that a claim checks, each with its place.
+fn quotes(group: &Group<'_>, claim: &ClaimResult) -> String {
+    let sections = group.sections.iter().filter(|s| s.id == claim.figure);
+    let rows = sections.flat_map(|s| &s.found.reported);
+    let begins =
+        |before: &str| !before.ends_with(|c: char| c.is_alphanumeric() || "_-:".contains(c));
+    let checked = |what: &str| {
+        let mut texts = claim.checks.iter().map(|check| check.text.as_str());
+        texts.any(|text| text.match_indices(what).any(|(at, _)| begins(&text[..at])))
+    };
+    let mut quotes: Vec<String> = Vec::new();
+    for row in rows.filter(|row| checked(&row.what)) {
+        let quote =
+            format!("<br><q>{}</q> <small>({})</small>", escape(&row.words), escape(&row.source));
+        if !quotes.contains(&quote) {
+            quotes.push(quote);
+        }
+    }
+    quotes.concat()
 }
 
 /// A link to every section.

@@ -1,4 +1,5 @@
-//! The pages beside the first: a paper's experiments with its claims, and those of no paper.
+//! The pages after the first: the experiments of each paper with its claims, and experiments
+//! without a paper.
 
 use windward_experiments::builtin::{self, Collection};
 use windward_experiments::claims::{ClaimResult, Verdict};
@@ -9,37 +10,37 @@ use crate::section::{ExperimentSection, key_of};
 /// One page.
 #[derive(Debug)]
 pub struct Group<'a> {
-    /// The collection's key, or that of a paper which does not come with the program.
+    /// Key of the collection, or of a paper that does not come with the program.
     pub key: &'a str,
-    /// Its heading.
+    /// Heading.
     pub title: &'a str,
     pub(super) collection: Option<&'static Collection>,
     pub(super) sections: Vec<&'a ExperimentSection>,
-    /// As people count: `L9` before `L10`.
+    /// In natural order: `L9` before `L10`.
     pub(super) claims: Vec<&'a ClaimResult>,
 }
 
-/// How many claims of one collection hold.
+/// Numbers of claims of one collection that hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tally {
     /// Key of the paper or collection.
     pub key: String,
     /// Claims by their verdict under the plain reading, as in [`Verdict::ALL`].
     pub plain: [usize; 4],
-    /// Claims that hold under one reading at least.
+    /// Claims that hold under at least one reading.
     pub under_some: usize,
     /// Claims that hold under none.
     pub under_none: usize,
 }
 
 impl Tally {
-    /// All claims.
+    /// Number of all claims.
     pub fn claims(&self) -> usize {
         self.plain.iter().sum()
     }
 }
 
-/// How many claims of each collection hold.
+/// Numbers of claims of each collection that hold.
 pub(crate) fn tallies(sections: &[ExperimentSection]) -> Vec<Tally> {
     let groups = groups(sections);
     groups.iter().filter(|g| !g.claims.is_empty()).map(Group::tally).collect()
@@ -48,7 +49,7 @@ pub(crate) fn tallies(sections: &[ExperimentSection]) -> Vec<Tally> {
 /// Key of experiments without a paper or collection.
 const OWN: &str = "experiments";
 
-/// The sections by collection: papers first, then what the user brought, then the others.
+/// The sections by collection: papers first, then the user's experiments, then the others.
 pub(super) fn groups(sections: &[ExperimentSection]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     let mut sorted: Vec<&ExperimentSection> = sections.iter().collect();
@@ -66,7 +67,7 @@ pub(super) fn groups(sections: &[ExperimentSection]) -> Vec<Group<'_>> {
                 key,
                 title: match collection {
                     Some(collection) => collection.title,
-                    None if key == OWN => "Experiments",
+                    None if key == OWN => "Your experiments",
                     None => key,
                 },
                 collection,
@@ -82,12 +83,13 @@ pub(super) fn groups(sections: &[ExperimentSection]) -> Vec<Group<'_>> {
     groups
 }
 
-/// The page that an experiment is shown on.
+/// Name of the page of an experiment.
 pub(crate) fn page_of(experiment: &Experiment) -> String {
     page(key_of(experiment).unwrap_or(OWN))
 }
 
-/// The page of a group. Two never share one: what a name of a file cannot say becomes a sum.
+/// Name of the page of a group. Names are unique: a hash replaces characters that a file name
+/// cannot have.
 fn page(key: &str) -> String {
     if builtin::collections().any(|c| c.key == key) {
         return format!("{key}.html");
@@ -114,7 +116,21 @@ impl Group<'_> {
         page(self.key)
     }
 
-    /// How long its experiments ran: `quick`, `full`, `custom`, each once.
+    /// True for experiments of the user.
+    pub(super) fn is_own(&self) -> bool {
+        self.collection.is_none()
+    }
+
+    /// Heading of the column with its claims.
+    pub(super) fn heading_of_claims(&self) -> &'static str {
+        match self.collection {
+            Some(collection) if collection.is_paper() => "Claim of the paper",
+            Some(_) => "Claim in words",
+            None => "Your claim",
+        }
+    }
+
+    /// Efforts of the experiments: `quick`, `full`, `custom`, without duplicates.
     pub fn efforts(groups: &[Group<'_>]) -> String {
         let sections = groups.iter().flat_map(|g| &g.sections);
         let mut efforts: Vec<&str> = sections.map(|s| s.origin.effort.as_str()).collect();
@@ -144,8 +160,8 @@ impl Group<'_> {
     }
 }
 
-/// Puts `L10` behind `L9`, and `L4b` behind `L4`: first the letters, then the number, then what
-/// follows.
+/// Key for the natural order: `L10` after `L9`, and `L4b` after `L4`. First the letters, then the
+/// number, then the rest.
 fn rank(id: &str) -> (&str, u64, &str) {
     let digits = id.find(|c: char| c.is_ascii_digit()).unwrap_or(id.len());
     let (letters, rest) = id.split_at(digits);
@@ -159,7 +175,7 @@ mod tests {
 
     #[test]
     fn no_two_keys_share_a_page() {
-        // Neither with each other nor with the first page.
+        // Distinct from each other and from the first page.
         let keys = ["lr2008", "index", "smith 2020", "smith-2020", "M\u{fc}ller", "M\u{f6}ller"];
         let pages: std::collections::BTreeSet<String> = keys.into_iter().map(page).collect();
         assert_eq!(pages.len(), keys.len(), "{pages:?}");
@@ -175,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_brought_stands_behind_the_papers() {
+    fn the_users_experiments_follow_the_papers() {
         let papers = builtin::PAPERS.into_iter().map(|c| place(Some(c)));
         let others = [builtin::MATRIX, builtin::FIELD].map(|c| place(Some(c)));
         let places: Vec<usize> = papers.chain([place(None)]).chain(others).collect();

@@ -1,4 +1,4 @@
-//! First pages of reports, and what follows from them for the others.
+//! First pages of reports, and their consequences for the other pages.
 
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
@@ -8,21 +8,21 @@ use crate::group::{Group, groups};
 use crate::page::{Provenance, Standing, foot, head};
 use crate::section::ExperimentSection;
 
-/// The first page of a report, the commands and scenarios on its other pages, and files of its own.
+/// The first page of a report, the commands and scenarios on its other pages, and additional files.
 pub trait Lead: std::fmt::Debug + Sync {
     /// The title of the first page.
     fn title(&self) -> &str;
 
-    /// Name of the first page on the others.
+    /// Name of the first page in links on the others.
     fn name(&self) -> &str;
 
-    /// Writes the first page, and names the files of its own with their text.
+    /// Writes the first page. Returns its additional files, with their text.
     fn front(&self, html: &mut String, found: &Found<'_>) -> Vec<(&'static str, String)>;
 
-    /// Puts the other pages in order, and gives them their titles.
+    /// Sorts the other pages and sets their titles.
     fn arrange<'a>(&'a self, _groups: &mut [Group<'a>]) {}
 
-    /// The command that measures an experiment again.
+    /// The command that repeats an experiment.
     fn command(&self, experiment: &Experiment, effort: &Effort) -> String {
         experiment.command(effort)
     }
@@ -49,28 +49,28 @@ pub struct Found<'a> {
     pub gave_up: &'a [GaveUp],
     /// Date, machine, revision and command.
     pub about: &'a Provenance,
-    /// How far it is.
+    /// Progress of the report.
     pub standing: Standing,
 }
 
 /// Runs of one cell in which connections of one protocol gave up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GaveUp {
-    /// That of the connections.
+    /// Protocol of the connections.
     pub protocol: String,
     /// The experiment.
     pub experiment: String,
-    /// Why, in the words of the stack or the simulator.
+    /// Reason, in the words of the stack or the simulator.
     pub reason: String,
     /// The labels of the cell.
     pub cell: String,
-    /// How the cell was read.
+    /// Reading of the cell.
     pub reading: Deviation,
-    /// In how many runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
-/// Pages by name, `index.html` last, and the files of the lead.
+/// Pages by name, `index.html` last, and the additional files of the lead.
 pub(crate) struct Written {
     pub(crate) pages: Vec<(String, String)>,
     pub(crate) files: Vec<(&'static str, String)>,

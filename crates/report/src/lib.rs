@@ -1,13 +1,15 @@
-//! Pictures and pages: what experiments, logs and protocols look like. Nothing here measures.
+//! Charts and pages of experiments, logs and protocols. Nothing here measures.
 //!
 //! The modules, in the order of reading; each uses those before it:
 //!
 //! - [`plot`]: charts as SVG, with one look for each protocol (`palette`).
-//! - [`explain`], [`catalogue`] and [`protocol_pages`]: protocols in words, as rows, and their pages.
-//! - [`page`]: what all pages share. [`page_of_comparison`]: the page of a comparison of programs.
-//! - `section`: all that pages show of one experiment, kept beside them; `matrix`: its properties of
+//! - [`explain`], [`catalogue`] and [`protocol_pages`]: protocols in words, as rows, and their
+//!   pages.
+//! - [`page`]: parts that all pages share. [`page_of_comparison`]: the page of a comparison of
+//!   programs.
+//! - `section`: the stored contents of the pages for one experiment; `matrix`: its properties of
 //!   protocols. `group`: the sections on one page. `figure`: that page.
-//! - [`lead`]: what leads a report; `front`: the first page of a reproduction.
+//! - [`lead`]: the first page of a report; `front`: that of a reproduction.
 //! - [`reproduce()`]: runs experiments and writes their report, which grows while they run.
 
 pub mod catalogue;

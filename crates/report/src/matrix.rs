@@ -1,8 +1,8 @@
-//! The properties of every protocol, joined from the experiments of the matrix.
+//! The properties of every protocol, from the experiments of the matrix.
 //!
-//! A row per protocol, in the order of the table; a column per property. What a share is a share of
-//! (capacity, loss rate, queue, number of flows) is read from the scenario of the cell, so that
-//! the experiment files alone say what the link is.
+//! A row per protocol, in the order of the table; a column per property. The reference values of
+//! shares (capacity, loss rate, queue, number of flows) come from the scenario of the cell, so that
+//! only the experiment files define the link.
 
 use std::fmt::Write;
 
@@ -18,25 +18,25 @@ use windward_sim::table::Table;
 
 use crate::plot::escape;
 
-/// The axis that every experiment of the matrix has.
+/// The common axis of all experiments of the matrix.
 const PROTOCOL: &str = "protocol";
 
-/// A property: a metric of an experiment, where it can be without loss only or at every rate.
+/// A property: a metric of an experiment, at every loss rate or only without loss.
 #[derive(Debug)]
 struct Property {
     experiment: &'static str,
     metric: &'static str,
     /// Its column in `matrix.csv`.
     name: &'static str,
-    /// Above the columns.
+    /// Heading above the columns of the group.
     group: &'static str,
-    /// Above the one column; at every loss rate it is the rate.
+    /// Heading of the single column; with a column per loss rate, the rate.
     title: &'static str,
     about: &'static str,
     every_loss: bool,
     /// The number shown, from the metric.
     value: fn(f64, &Scenario) -> f64,
-    /// How good the number shown is, 0 to 1.
+    /// Merit of the number shown, 0 to 1.
     merit: fn(f64, &Scenario) -> f64,
     decimals: usize,
 }
@@ -48,7 +48,7 @@ static PROPERTIES: [Property; 5] = [
         name: "goodput_share",
         group: "Goodput over C(1 \u{2212} p)",
         title: "",
-        about: "Goodput of one flow as a share of what the link lets through, C(1 - p).",
+        about: "Goodput of one flow over the deliverable rate of the link, C(1 - p).",
         every_loss: true,
         value: |goodput, s| goodput / (capacity(s) * (1.0 - loss(s))),
         merit: |share, _| share,
@@ -60,8 +60,8 @@ static PROPERTIES: [Property; 5] = [
         name: "throughput_over_newreno",
         group: "Fairness",
         title: "to newreno",
-        about: "Throughput over that of one newreno flow in the same queue, without loss; 1 is \
-                an equal share.",
+        about: "Throughput divided by that of one competing newreno flow in the same queue, without \
+                loss; 1 is an equal share.",
         every_loss: false,
         value: |ratio, _| ratio,
         // Twice the other's throughput is as unfair as half of it.
@@ -102,8 +102,8 @@ static PROPERTIES: [Property; 5] = [
         name: "induced_loss_percent",
         group: "Loss",
         title: "induced, %",
-        about: "Packets of one flow that the queue drops, of those that arrive at it, without \
-                loss on the link, percent.",
+        about: "Drops of the queue as a percentage of the packets of one flow that arrive at it, \
+                without loss on the link.",
         every_loss: false,
         value: |share, _| share * 100.0,
         // From 0.01 % to 1 %, logarithmic.
@@ -138,9 +138,9 @@ fn bottleneck(s: &Scenario) -> Option<&windward_sim::scenario::LinkConfig> {
 /// One column of the table: a property at one loss rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PropertyColumn {
-    /// Which one of the properties.
+    /// Index of the property.
     property: usize,
-    /// As the experiment writes it; empty if it has no such axis.
+    /// Loss rate as the experiment writes it; empty without such an axis.
     loss: String,
     /// Link and length of the runs.
     setting: String,
@@ -174,7 +174,7 @@ impl PropertyColumn {
     }
 }
 
-/// The columns that an experiment of the matrix fills; none for any other.
+/// The columns of an experiment of the matrix; empty for any other.
 pub(super) fn columns_of(results: &Results) -> Vec<PropertyColumn> {
     let experiment = &results.plan.experiment;
     let mut columns = Vec::new();
@@ -246,7 +246,7 @@ fn sorted<'a>(columns: impl Iterator<Item = &'a PropertyColumn>) -> Vec<&'a Prop
     columns
 }
 
-/// The table, if any of its experiments was run.
+/// Writes the table, if any of its experiments was run.
 pub(super) fn show<'a>(html: &mut String, columns: impl Iterator<Item = &'a PropertyColumn>) {
     let columns = sorted(columns);
     if columns.is_empty() {
@@ -295,12 +295,12 @@ pub(super) fn show<'a>(html: &mut String, columns: impl Iterator<Item = &'a Prop
     html.push_str(
         "<p class=\"legend\">From worst to best: <span class=\"q0\">\u{2007}</span><span \
          class=\"q1\">\u{2007}</span><span class=\"q2\">\u{2007}</span><span \
-         class=\"q3\">\u{2007}</span><span class=\"q4\">\u{2007}</span>. Goodput counts from 0 \
-         to 1; fairness to newreno as the smaller throughput over the larger, to itself from \
-         one flow having all to equal shares; the queue from full to empty; induced loss from \
-         1\u{a0}% to 0.01\u{a0}%, by its logarithm. Numbers are means, and their 95\u{a0}% intervals are in \
-         the table of numbers.</p>\n<p class=\"again\">Again: <code>windward reproduce \
-         matrix</code> \u{b7} Numbers: <a href=\"matrix.csv\">matrix.csv</a></p>\n</section>\n",
+         class=\"q3\">\u{2007}</span><span class=\"q4\">\u{2007}</span>. Scales: goodput from 0 \
+         to 1; fairness to newreno as the smaller throughput over the larger; fairness to itself \
+         from a single flow with all the throughput to equal shares; queue from full to empty; \
+         induced loss from 1\u{a0}% to 0.01\u{a0}%, logarithmic. Numbers are means; their \
+         95\u{a0}% intervals are in the CSV file.</p>\n<p class=\"again\">Repeat: \
+         <code>windward reproduce matrix</code> \u{b7} Numbers: <a href=\"matrix.csv\">matrix.csv</a></p>\n</section>\n",
     );
 }
 
@@ -339,7 +339,7 @@ fn setting(results: &Results) -> String {
     let rtt = 2.0 * link.delay.as_secs_f64() * 1e3;
     format!(
         "One link of {} Mbit/s with an RTT of {rtt:.0} ms and a queue of {} packets; {} runs of \
-         {} s a number. Each column's title leads to its experiment.",
+         {} s per number. The title of a column links to its experiment.",
         capacity(scenario) / 1e6,
         queue_limit(scenario),
         plan.length.repetitions,
@@ -361,7 +361,7 @@ fn written(cell: &Cell, decimals: usize) -> String {
     }
 }
 
-/// Five steps of merit: 0 is the worst fifth.
+/// One of five steps of merit: 0 is the worst fifth.
 fn step(merit: f64) -> u8 {
     // A queue that drops nothing has an infinite merit: the cast saturates.
     (merit * 5.0).clamp(0.0, 4.0) as u8
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_a_share_of_what_the_link_lets_through() {
+    fn goodput_is_a_share_of_the_deliverable_rate() {
         let text = windward_experiments::testing::TEXT
             .replace("queue = \"50p\"", "queue = \"50p\", loss = 0.2");
         let experiment = Experiment::parse("f.toml", &text).unwrap();

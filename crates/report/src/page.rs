@@ -11,28 +11,28 @@ use crate::plot::escape;
 /// clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Provenance {
-    /// The day and time, as people read it.
+    /// Date and time, for readers.
     pub date: String,
     /// The revision of the source the program was built from.
     pub commit: Option<String>,
     /// Processor, cores, system.
     pub machine: String,
-    /// The command that makes the report again.
+    /// The command that repeats the report.
     pub command: String,
 }
 
-/// How far a report is.
+/// Progress of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// Experiments that are still to come.
     pub to_come: usize,
-    /// True while it is being made.
+    /// True while it is being written.
     pub running: bool,
 }
 
 pub(crate) fn head(title: &str, standing: Standing) -> String {
     let title = escape(title);
-    // A page that still grows looks for its next version by itself.
+    // A growing page reloads itself.
     let refresh =
         if standing.running { "<meta http-equiv=\"refresh\" content=\"10\">\n" } else { "" };
     format!(
@@ -57,7 +57,7 @@ pub(crate) fn foot(html: &mut String, about: &Provenance) {
     );
 }
 
-/// A text of an experiment file, where `+-` is as good as one can type it.
+/// A text of an experiment file as HTML, with `±` for `+-`.
 pub fn prose(text: &str) -> String {
     escape(text).replace(" +- ", " \u{b1} ")
 }
@@ -83,14 +83,14 @@ pub(crate) fn class(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A number with its words in a list of counts.
+/// Writes a number with its words in a list of counts.
 pub fn counter(html: &mut String, n: usize, words: &str, class: &str) {
-    // What did not happen needs no colour.
+    // A zero has no colour.
     let class = if n == 0 { "none" } else { class };
     let _ = writeln!(html, "<li class=\"{class}\"><b>{n}</b> {words}</li>");
 }
 
-/// Effort, date, revision, machine and command.
+/// Writes effort, date, revision, machine and command.
 pub fn facts(html: &mut String, efforts: &str, about: &Provenance) {
     let version = format!(
         "windward {}{}",
@@ -106,9 +106,9 @@ pub fn facts(html: &mut String, efforts: &str, about: &Provenance) {
         }
     };
     fact("Effort", efforts, false);
-    fact("Made", &about.date, false);
-    fact("By", &version, false);
-    fact("On", &about.machine, false);
-    fact("Again", &about.command, true);
+    fact("Date", &about.date, false);
+    fact("Version", &version, false);
+    fact("Machine", &about.machine, false);
+    fact("Command", &about.command, true);
     html.push_str("</dl>\n");
 }

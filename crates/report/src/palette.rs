@@ -1,5 +1,5 @@
 //! One colour, marker and dash for each protocol, the same in every chart; shades of that colour
-//! for its variants; and a scale of colours that no protocol has for what is none.
+//! for its variants; and a scale of other colours for everything that is not a protocol.
 
 use std::fmt;
 
@@ -48,7 +48,8 @@ const COLORS: [Color; 10] = [
     Color(0x8a, 0x96, 0x00),
 ];
 
-/// From dark to light with hues between those of protocols: values of an axis in their order.
+/// Scale from dark to light with hues between those of protocols, for the values of an axis in
+/// their order.
 const SCALE: [Color; 4] = [
     Color(0x2d, 0x11, 0x60),
     Color(0x9b, 0x1d, 0x87),
@@ -56,10 +57,10 @@ const SCALE: [Color; 4] = [
     Color(0xf2, 0x8e, 0x6c),
 ];
 
-/// Dash patterns, told apart by anybody who cannot use the colours.
+/// Dash patterns, for readers who cannot distinguish the colours.
 const DASHES: [&str; 5] = ["", "7 3", "2 3", "10 3 2 3", "14 4"];
 
-/// The shape at each point. A hollow diamond is none of them: it marks numbers of a paper.
+/// The shape at each point. The hollow diamond is not one of them: it marks numbers of a paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Marker {
     Circle,
@@ -98,13 +99,13 @@ const MARKERS: [Marker; 8] = [
     Marker::Frame,
 ];
 
-/// How a series looks.
+/// Look of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
     pub(crate) color: Color,
     pub(crate) marker: Marker,
     pub(crate) dash: &'static str,
-    /// A thicker line than the others of a chart.
+    /// True for a thicker line than the others of a chart.
     pub(crate) bold: bool,
 }
 
@@ -124,7 +125,7 @@ impl Style {
     }
 }
 
-/// The look of number `n` of `all` that are no protocols.
+/// The look of series `n` of `all` that are not protocols.
 pub(crate) fn style(n: usize, all: usize) -> Style {
     let place = n as f64 / all.saturating_sub(1).max(1) as f64 * (SCALE.len() - 1) as f64;
     let below = (place.floor() as usize).min(SCALE.len() - 2);
@@ -136,9 +137,9 @@ pub(crate) fn style(n: usize, all: usize) -> Style {
     }
 }
 
-/// Protocols whose looks were given out by hand: number `n` of this list has the look [`given`] to
-/// `n`. It is closed. Who is not in it gets a look by its name, or the next one that is free, so
-/// that a new row at the end of the table changes nobody's colour.
+/// Protocols with an assigned look: entry `n` of this list has the look [`given`] to `n`. The list
+/// is closed. Other protocols get a look by a hash of their name, or the next free one, so that a
+/// new row at the end of the table changes no colours.
 const BY_HAND: [&str; 36] = [
     "reno",
     "newreno",
@@ -189,7 +190,7 @@ fn given(n: usize) -> Style {
     }
 }
 
-/// The row of the table of protocols that a label names, alone or before further words.
+/// The row of the table of protocols that a label names, with or without further words.
 pub(crate) fn protocol_of(label: &str) -> Option<usize> {
     let name = label.split_once(' ').map_or(label, |(name, _)| name);
     PROTOCOLS.iter().position(|p| p.name == name)
@@ -205,8 +206,8 @@ pub(crate) fn protocol_style(label: &str) -> Option<Style> {
     Some(by_hand.map_or_else(|| style_of_row(row), given))
 }
 
-/// The look of a row that has none by hand. Rows before it choose first, so that one more at the
-/// end of the table changes nobody's.
+/// The look of a row without an assigned one. Earlier rows choose first, so that a new row at the
+/// end of the table changes no other look.
 fn style_of_row(row: usize) -> Style {
     let mut chosen: Vec<Style> = Vec::new();
     for protocol in PROTOCOLS[..=row].iter().filter(|p| !BY_HAND.contains(&p.name)) {
@@ -215,8 +216,7 @@ fn style_of_row(row: usize) -> Style {
     chosen.pop().unwrap_or_else(|| given(row))
 }
 
-/// One of all looks that nobody has by hand, nor among the `chosen`, by a hash of the name
-/// (FNV-1a).
+/// A look that is neither assigned nor `chosen`, by a hash of the name (FNV-1a).
 fn style_of_name(name: &str, chosen: &[Style]) -> Style {
     let hash = name
         .bytes()
@@ -228,7 +228,7 @@ fn style_of_name(name: &str, chosen: &[Style]) -> Style {
         marker: MARKERS[n / (COLORS.len() * DASHES.len()) % MARKERS.len()],
         bold: false,
     };
-    // A dash alone tells no points apart.
+    // A dash alone does not distinguish points.
     let alike = |a: &Style, b: &Style| (a.color, a.marker) == (b.color, b.marker);
     let free = |look: &Style| {
         !(0..BY_HAND.len()).any(|n| alike(&given(n), look))
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_protocol_has_no_protocols_colour() {
+    fn other_series_have_no_protocols_colour() {
         for all in 1..=12 {
             for n in 0..all {
                 assert!(!COLORS.contains(&style(n, all).color), "{n} of {all}");

@@ -1,11 +1,11 @@
 //! Charts of results.
 //!
-//! A [`PlotConfig`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG
-//! is dark on white, scales with the page and names its series below.
+//! A [`PlotConfig`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG is
+//! dark on white, scales with the page and has its legend below.
 //!
-//! Series and words stand in the order of the table of protocols, those that are none behind
-//! them in the order of the file. A protocol has one look in all charts, and a series over time one
-//! look in all panels of its chart.
+//! Series and words are in the order of the table of protocols; those that are not protocols follow
+//! in the order of the file. A protocol has one look in all charts, and a series over time one look
+//! in all panels of its chart.
 
 use windward_core::protocols::PROTOCOLS;
 use windward_experiments::experiment::{
@@ -34,26 +34,26 @@ pub use run::RunChart;
 /// One chart: its panels share their axes.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Chart {
-    /// Above it, if there are several.
+    /// Title above it, if there are several charts.
     pub title: Option<String>,
-    /// Each a complete SVG document.
+    /// Its panels, each a complete SVG document.
     pub panels: Vec<String>,
 }
 
-/// How a series looks, in every chart.
+/// Look of a series in every chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// As `#0072b2`.
+    /// Colour, as `#0072b2`.
     pub color: String,
     /// The shape at each point: `circle`, `square`, `triangle`, `diamond`, `cross`, `ring`, `frame`
     /// or `wedge`.
     pub marker: &'static str,
-    /// Lengths of strokes and gaps as in SVG; empty for a line without.
+    /// Lengths of strokes and gaps as in SVG; empty for a solid line.
     pub dash: &'static str,
 }
 
-/// The look of a series: that of its protocol, if its label begins with one, else that of number
-/// `n` of `all` that are none.
+/// The look of a series: that of its protocol, if its label begins with one, else that of series
+/// `n` of `all` without a protocol.
 pub fn look(label: &str, n: usize, all: usize) -> Look {
     let Style { color, marker, dash, .. } = protocol_style(label).unwrap_or_else(|| style(n, all));
     Look { color: color.to_string(), marker: marker.name(), dash }
@@ -93,7 +93,7 @@ fn shown(experiment: &Experiment, spec: &PlotConfig, cell: usize) -> bool {
 /// The labels of a series on the other axes, and its metric.
 type SeriesKey<'a> = (Vec<&'a str>, usize);
 
-/// Metrics against one axis. `log` is `None` for an axis of words.
+/// Charts of metrics against one axis. `log` is `None` for an axis of words.
 fn cells(
     results: &Results,
     spec: &PlotConfig,
@@ -182,12 +182,12 @@ fn other_labels<'a>(points: &[&'a Point], x: usize) -> Vec<&'a str> {
     others.map(|(_, p)| p.label.as_str()).collect()
 }
 
-/// In the order of the table, those that are not in it behind all others.
+/// Key for the order of the table; labels without a row follow.
 fn rank(protocol: Option<usize>) -> usize {
     protocol.unwrap_or(usize::MAX)
 }
 
-/// A point with as much of its interval as is possible.
+/// A point with the possible part of its interval.
 fn mark(x: f64, e: Estimate, factor: f64, (least, most): (f64, f64)) -> Mark {
     let (y, low, high) = (e.mean * factor, e.low * factor, e.high * factor);
     let cut = |end: f64| if end.is_finite() { end.max(least).min(most) } else { end };
@@ -243,7 +243,7 @@ fn series_label(experiment: &Experiment, keys: &[SeriesKey<'_>], n: usize) -> St
     }
 }
 
-/// Those of the labels that are not the same in all.
+/// The labels that differ between series.
 fn telling<'a>(labels: &[&'a str], all: &[&Vec<&str>]) -> Vec<&'a str> {
     let differs = |i: usize| all.iter().any(|other| other[i] != labels[i]);
     labels.iter().enumerate().filter(|(i, _)| differs(*i)).map(|(_, label)| *label).collect()
@@ -254,8 +254,8 @@ fn series_styles(keys: &[SeriesKey<'_>]) -> Vec<Style> {
     styles(&keys.iter().map(protocol).collect::<Vec<_>>())
 }
 
-/// A protocol's own look, shades of it for further series of the same; other colours for what is
-/// no protocol.
+/// A protocol's own look, and shades of it for further series of the same protocol; other colours
+/// for series without a protocol.
 fn styles(protocols: &[Option<Style>]) -> Vec<Style> {
     let others = protocols.iter().filter(|p| p.is_none()).count();
     let look = |(n, own): (usize, &Option<Style>)| {
@@ -265,8 +265,8 @@ fn styles(protocols: &[Option<Style>]) -> Vec<Style> {
     protocols.iter().enumerate().map(look).collect()
 }
 
-/// The looks of groups: that of a group's protocol where no other group has its colour, else one
-/// with a hue of its own.
+/// The looks of groups: that of a group's protocol if no other group has its colour, else one with
+/// its own hue.
 fn group_styles(protocols: &[Option<Style>]) -> Vec<Style> {
     let has_color = |style: &Style| {
         protocols.iter().flatten().filter(|other| other.color == style.color).count()
@@ -275,8 +275,8 @@ fn group_styles(protocols: &[Option<Style>]) -> Vec<Style> {
     styles(&own.collect::<Vec<_>>())
 }
 
-/// The series of all panels of a chart over time in the order of their legends, with their looks: a
-/// name looks the same in all of them. It has the look of its protocol if that is the same in all
+/// The series of all panels of a chart over time in the order of their legends, with their looks. A
+/// name has the same look in all panels: that of its protocol, if the protocol is the same in all
 /// of them.
 fn time_styles(
     cells: &[usize],
@@ -301,7 +301,7 @@ fn time_styles(
     all.into_iter().map(|(label, _)| label).zip(styles).collect()
 }
 
-/// Something over time, one panel per cell, all with the same bounds and the same looks.
+/// Chart of a quantity over time: one panel per cell, all with the same bounds and looks.
 fn time(
     results: &Results,
     spec: &PlotConfig,
@@ -315,7 +315,7 @@ fn time(
     let looks = time_styles(&cells, &results.plan.scenarios, what, names);
     let panel = |cell: &usize| trace_panel(results, spec, what, names, single, *cell, &looks);
     let mut panels: Vec<Panel> = cells.iter().map(panel).collect();
-    // The name of the only cell says nothing.
+    // A single cell needs no name.
     if let [only] = &mut panels[..] {
         only.title.clone_from(&spec.title);
     }
@@ -346,7 +346,7 @@ fn trace_panel(
         let (label, index) = traced.iter().find(|(label, _)| label == name)?;
         Some((label, *index, *style))
     });
-    // A router can tell flows to send less.
+    // The signal of a router can be negative: send less.
     let least = if what == Traced::Signal { f64::NEG_INFINITY } else { 0.0 };
     let possible = (least, f64::INFINITY);
     let series = own.map(|(label, index, style)| {
@@ -391,7 +391,7 @@ fn trace_panel(
     }
 }
 
-/// The protocol of a flow, or of a group all of whose flows have the same.
+/// The protocol of a flow, or the common protocol of a group.
 fn protocol_of_traced(scenario: &Scenario, what: Traced, index: usize) -> Option<usize> {
     let flows = scenario.flows.iter().enumerate();
     match what {
@@ -404,7 +404,7 @@ fn protocol_of_traced(scenario: &Scenario, what: Traced, index: usize) -> Option
     }
 }
 
-/// The row of the table of protocols that all these flows have, if they have one.
+/// The row of the table of protocols that all these flows have in common, if there is one.
 fn shared_protocol(scenario: &Scenario, flows: &[usize]) -> Option<usize> {
     let mut rows = flows.iter().map(|flow| match &scenario.flows[*flow].kind.traffic {
         Traffic::Transport { protocol, .. } => protocol_of(protocol.name),
@@ -435,7 +435,7 @@ fn traced(scenario: &Scenario, what: Traced, names: &[String]) -> Vec<(String, u
                 let own: Vec<(String, usize)> =
                     own.map(|(index, flow)| (flow.name.to_string(), index)).collect();
                 match own[..] {
-                    // No number where there is nothing to count.
+                    // Zero over zero is not a number.
                     [(_, index)] => vec![(scenario.groups[group].clone(), index)],
                     _ => own,
                 }
@@ -491,8 +491,8 @@ fn levels(spec: &PlotConfig) -> Vec<Guide> {
 /// The labels of a series on the other axes, and its points.
 type Curve<'a> = (Vec<&'a str>, Vec<(f64, f64)>);
 
-/// The lines to compare with: each curve once if it is the same for all series, as it mostly is;
-/// in the colours of the series if each has its own.
+/// The reference lines: each curve once if it is the same for all series, which is the usual case,
+/// else one per series in its colour.
 fn guides(
     results: &Results,
     spec: &PlotConfig,
@@ -538,7 +538,7 @@ fn guides(
         guides.extend(distinct.iter().map(|(labels, curve)| {
             let color = own(labels);
             let mut parts = vec![reference.label.as_str()];
-            // A colour tells as much.
+            // The colour already identifies the series.
             parts.extend(telling(labels, &all).into_iter().filter(|_| color.is_none()));
             let label = parts.join(", ");
             Guide { line: GuideLine::Curve(curve.clone()), color, label }
@@ -547,7 +547,7 @@ fn guides(
     guides
 }
 
-/// The same but for rounding: the same loss rate can be reached in several ways.
+/// True if equal except for rounding: there are several ways to the same loss rate.
 fn alike(a: &[(f64, f64)], b: &[(f64, f64)]) -> bool {
     let near = |(a, b): (&(f64, f64), &(f64, f64))| {
         a.0 == b.0 && (a.1 - b.1).abs() <= 1e-9 * a.1.abs().max(b.1.abs())

@@ -1,8 +1,8 @@
 //! The pages of `docs/protocols`: one per protocol and an index.
 //!
-//! A page begins with a frame between two marks, which this module writes from the protocol
-//! table, the keys of the scenario format and the experiments that come with the program. What
-//! follows it is written by hand: the idea, the equations, the deviations.
+//! A page begins with a frame between two marks, which this module writes from the protocol table,
+//! the keys of the scenario format and the experiments that come with the program. The rest is
+//! written by hand: the idea, the equations, the deviations.
 
 use std::fmt::Write;
 
@@ -18,9 +18,9 @@ use windward_sim::stack::StackConfig;
 
 use crate::explain;
 
-/// Where a frame begins.
+/// Begin of a frame.
 pub const BEGIN: &str = "<!-- generated: do not edit -->";
-/// Where it ends.
+/// End of a frame.
 pub const END: &str = "<!-- end -->";
 /// Headings of the second level below the frame of a page.
 pub const HEART: [&str; 3] = ["Idea", "Equations", "Deviations"];
@@ -29,7 +29,7 @@ pub const HEART: [&str; 3] = ["Idea", "Equations", "Deviations"];
 #[derive(Debug)]
 pub struct Pages {
     keys: Vec<KeyDoc>,
-    /// Each experiment with the protocols that appear in it.
+    /// Each experiment with its protocols.
     figures: Vec<(Experiment, Vec<&'static str>)>,
 }
 
@@ -41,7 +41,7 @@ impl Pages {
     pub fn new() -> Result<Self, LabError> {
         let mut figures = Vec::new();
         for experiment in builtin::all()? {
-            // Every protocol is in the matrix: that says nothing of one.
+            // The matrix has every protocol, so that it is not listed.
             if !MATRIX.holds(&experiment) {
                 let protocols = protocols_of(&experiment)?;
                 figures.push((experiment, protocols));
@@ -74,7 +74,7 @@ impl Pages {
         }
         page.push_str("windward reproduce matrix\n```\n\n## Figures\n\n");
         if figures.peek().is_none() {
-            page.push_str("It appears in no figure but the matrix of all protocols.\n");
+            page.push_str("It appears only in the matrix of all protocols.\n");
         }
         for (experiment, _) in figures {
             let figure = experiment.caption.figure.as_ref().map(|f| format!("{f}. "));
@@ -128,7 +128,7 @@ impl Pages {
             if !protocol.applies(key).unwrap_or(true) {
                 continue;
             }
-            // Of a part's parameter, the value that this protocol has.
+            // The value of a part's parameter in this protocol.
             let (table, name) = key.split_once('.').unwrap_or(("", key));
             let own = settings.iter().find(|s| s.table == table && s.doc.key == name);
             let default = own.map_or_else(|| doc.default.clone(), Setting::default_text);
@@ -136,20 +136,20 @@ impl Pages {
         }
         if protocol.feedback.notification().is_some() {
             page.push_str(
-                "\nIt asks for a notifier at every lossy link its data crosses, which `notifier = \
-                 \"auto\"`, the default, puts there.\n",
+                "\nIt needs a notifier at every lossy link on the path of its data, which `notifier = \
+                 \"auto\"`, the default, adds.\n",
             );
         }
         let router = protocol.router;
         if router == RouterKind::Any {
-            page.push_str("\nIt asks nothing of routers: any queue will do.\n");
+            page.push_str("\nIt has no requirement for routers: any queue works.\n");
             return;
         }
         let name = router.name();
         let _ = writeln!(
             page,
-            "\nIt asks for the router `{name}` at every link its data crosses, which `router = \
-             \"auto\"`, the default, puts there."
+            "\nIt needs the router `{name}` at every link on the path of its data, which `router = \
+             \"auto\"`, the default, adds."
         );
         let settings = router.spec().settings();
         if settings.is_empty() {
@@ -192,13 +192,13 @@ impl Pages {
     }
 }
 
-/// A text as a cell of a Markdown table, where a `|` would begin the next one.
+/// A text as a cell of a Markdown table, with escaped `|`.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// The names of the protocols that any cell of an experiment runs. A composition on the base of a
-/// row, as `estcp+newreno`, counts as that row.
+/// The names of the protocols in any cell of an experiment. A composition based on a row, as
+/// `estcp+newreno`, counts as that row.
 fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> {
     let mut names = Vec::new();
     for flow in experiment.plan(&Effort::Quick)?.scenarios.iter().flat_map(|s| &s.flows) {
@@ -212,16 +212,15 @@ fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> 
     Ok(names)
 }
 
-/// The row of the table that a composition changes, by the name that it has from it; of
-/// `westwood++sack` it is `westwood+`.
+/// The base row of a composition, by its name: `westwood+` for `westwood++sack`.
 fn row_of(name: &'static str) -> &'static str {
     let changes = |row: &str| name.strip_prefix(row).is_some_and(|rest| rest.starts_with('+'));
     let rows = PROTOCOLS.iter().map(|p| p.name).filter(|row| name == *row || changes(row));
     rows.max_by_key(|row| row.len()).unwrap_or(name)
 }
 
-/// The keys of `[endpoint]`, without that prefix, but for those of stacks, which are no protocols
-/// of the table.
+/// The keys of `[endpoint]`, without that prefix and without those of stacks, which are not
+/// protocols of the table.
 fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
     let of_stacks = |key: &&str| key.split('.').next() == Some(StackConfig::TABLES[0].0);
     let own = move |doc: &'_ KeyDoc| {

@@ -1,4 +1,4 @@
-//! Runs a list of experiments and writes the report, which grows while they run.
+//! Runs a list of experiments and writes their report, which grows during the runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,15 +29,15 @@ use crate::section::{ExperimentSection, manifest, reported};
 pub struct ReproductionSummary {
     /// Every claim with its verdict, in the order of the experiments.
     pub claims: Vec<ClaimResult>,
-    /// The same counted, a row for each paper that claims something.
+    /// Numbers of claims that hold, for each collection with claims.
     pub tallies: Vec<Tally>,
     /// The mean of each metric in each cell, experiment by experiment.
     pub means: Vec<Means>,
     /// Number of runs, those of an interrupted attempt included.
     pub runs: usize,
-    /// How many of them an interrupted attempt had finished.
+    /// Number of them that an interrupted attempt had finished.
     pub resumed: usize,
-    /// The page to look at.
+    /// Path of the first page.
     pub index: PathBuf,
     /// Runs in which connections gave up, experiment by experiment.
     pub gave_up: Vec<GaveUp>,
@@ -48,13 +48,13 @@ pub struct ReproductionSummary {
 pub struct Means {
     /// The experiment.
     pub experiment: Experiment,
-    /// By cell, then by metric: over the runs that charts show, at 95 %. `None` where some run has
-    /// no number.
+    /// Means by cell, then by metric, over the runs that charts show, with 95 % intervals. `None`
+    /// if some run has no number.
     pub cells: Vec<Vec<Option<Estimate>>>,
 }
 
 impl ReproductionSummary {
-    /// How many claims have that verdict.
+    /// Number of claims with that verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.claims.iter().filter(|c| c.verdict == verdict).count()
     }
@@ -63,13 +63,13 @@ impl ReproductionSummary {
 /// Options: the first page, further tables, provenance, whether to resume.
 #[derive(Debug, Clone)]
 pub struct ReportOptions<'a> {
-    /// The first page, and what follows from it; the default is that of a reproduction.
+    /// The first page and its consequences; the default is that of a reproduction.
     pub lead: &'a dyn Lead,
     /// Date, machine, revision and command.
     pub about: Provenance,
-    /// Goes on where an earlier attempt into the same folder was interrupted.
+    /// True to continue an interrupted attempt in the same folder.
     pub resume: bool,
-    /// Also tables as Parquet, and a row per flow.
+    /// True for additional tables as Parquet, and tables with a row per flow.
     pub every_table: bool,
 }
 
@@ -80,21 +80,21 @@ impl Default for ReportOptions<'_> {
     }
 }
 
-/// How much a reproduction would run.
+/// Predicted work of a reproduction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Each experiment with its runs and about how many packet-hops they take.
+    /// Each experiment with its runs and their approximate packet-hops.
     pub experiments: Vec<(String, usize, f64)>,
 }
 
 /// Runs the experiments and writes into `out_dir`: `index.html` with a page per paper beside it,
 /// `claims.json`, `manifest.json`, `<id>.csv` and `<id>.svg` for each of them, and `matrix.csv` if
-/// some of them are of the matrix of all protocols. What an earlier run left there and this one
-/// does not make anew stays on the pages. They appear as soon as the first experiment is measured.
+/// some of them belong to the matrix of all protocols. Experiments of earlier runs that this one
+/// does not repeat stay on the pages. Pages appear as soon as the first experiment is measured.
 ///
 /// # Errors
-/// If an experiment is impossible or the folder does not take the files; if it is cancelled, what
-/// was measured until then is kept, and can be resumed.
+/// If an experiment is impossible, the files cannot be written, or it is cancelled. After
+/// cancellation, completed runs are stored and can be resumed.
 pub fn reproduce(
     experiments: &[Experiment],
     effort: &Effort,
@@ -119,7 +119,7 @@ pub fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<Forecast,
     Ok(Forecast { experiments })
 }
 
-/// The same with another simulator, which runs a scenario or gives up when it sees the flag.
+/// As [`reproduce`], with another simulator, which runs a scenario or stops when the flag is set.
 ///
 /// # Errors
 /// As [`reproduce`].
@@ -132,13 +132,13 @@ pub fn reproduce_with(
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<ReproductionSummary, LabError> {
     claims::check_references(experiments)?;
-    // Thousands of scenarios take their time.
+    // Building thousands of scenarios takes time.
     let plan = |e: &Experiment| match options.cancel.load(Ordering::Relaxed) {
         true => Err(LabError::Cancelled),
         false => e.plan(effort),
     };
     let plans = experiments.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
-    // A folder that cannot be written to shall not cost minutes first.
+    // Fail before minutes of runs if the folder cannot be written.
     let mut folder = Folder::open(out_dir)?;
     let earlier = folder.sections()?;
     let pages = plans.iter().map(|plan| page_of(&plan.experiment));
@@ -161,7 +161,7 @@ pub fn reproduce_with(
     match campaign::run(&plans, options, known, &mut writer, simulate) {
         Ok(runs) => writer.finish(runs),
         Err(error) => {
-            // The pages shall not promise for ever that more comes.
+            // The pages must not announce further results forever.
             if writer.results.iter().any(Option::is_some) {
                 writer.write(false)?;
             }
@@ -170,7 +170,7 @@ pub fn reproduce_with(
     }
 }
 
-/// Key of a campaign: other experiments, lengths or options have another.
+/// Key of a campaign, which depends on experiments, lengths and options.
 fn key(plans: &[Plan], options: &RunOptions<'_>, about: &Provenance) -> u64 {
     let mut key = DefaultHasher::new();
     about.commit.hash(&mut key);
@@ -199,22 +199,22 @@ impl Means {
 /// Experiment, protocol, reason, cell, reading.
 type GaveUpKey = (usize, String, String, usize, Deviation);
 
-/// Writes tables, sections and pages as they come.
+/// Writes tables, sections and pages during the runs.
 struct Writer<'a> {
     plans: &'a [Plan],
     report: &'a ReportOptions<'a>,
     folder: Folder,
-    /// Sections of earlier runs, and of this one as far as it is.
+    /// Sections of earlier runs, and those of this run so far.
     sections: Vec<ExperimentSection>,
-    /// Results, without the series that only tables and charts need.
+    /// Results, without the series for tables and charts.
     results: Vec<Option<Results>>,
     /// The verdicts so far, by experiment and claim.
     judged: Vec<Vec<Option<ClaimResult>>>,
     /// Runs that no chart shows: more repetitions, other readings.
     beyond: Vec<RunRecord>,
-    /// Runs in which connections gave up: of which protocol, and why, in which cell.
+    /// Runs in which connections gave up, by protocol, reason and cell.
     gave_up: BTreeMap<GaveUpKey, usize>,
-    /// Runs that an interrupted attempt had done.
+    /// Runs that an interrupted attempt had completed.
     resumed: usize,
     /// Experiments whose sections are not up to date on the pages.
     stale: BTreeSet<usize>,
@@ -290,9 +290,9 @@ impl Writer<'_> {
             Some(earlier) => *earlier = section,
             None => self.sections.push(section),
         }
-        // They come in any order, and those of earlier runs in that of their names.
+        // Sections complete in any order; those of earlier runs are in the order of their names.
         self.sections.sort_by(|a, b| (a.place.number, &a.id).cmp(&(b.place.number, &b.id)));
-        // The metrics of every run stay; their series would fill the memory.
+        // Keep the metrics of every run, but not the series, which would fill the memory.
         for run in &mut results.runs {
             run.outcome.samples = None;
             run.outcome.flows = Vec::new();
@@ -306,7 +306,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Brings the sections up to date, keeps them, and writes the pages.
+    /// Updates the sections, stores them, and writes the pages.
     fn write(&mut self, running: bool) -> Result<(), LabError> {
         self.news = 0;
         let measured: Vec<&Results> = self.results.iter().flatten().collect();
@@ -352,11 +352,11 @@ impl Writer<'_> {
             dir.write("matrix.csv", |out| properties.write_csv(out))?;
         }
         dir.commit()?;
-        // The pages last: where they are, everything that they link to is.
+        // The pages last, so that their links lead to existing files.
         self.folder.write_pages(&written.pages)
     }
 
-    /// The runs beyond those that charts show, sorted: they came in any order.
+    /// The runs beyond those that charts show, sorted.
     fn write_beyond(&mut self) -> Result<(), LabError> {
         let mut beyond = std::mem::take(&mut self.beyond);
         let key = |r: &RunRecord| (r.experiment, r.reading.clone(), r.cell, r.repetition);
@@ -393,7 +393,7 @@ impl Writer<'_> {
     }
 
     fn finish(mut self, runs: usize) -> Result<ReproductionSummary, LabError> {
-        // What was known before these experiments were measured may be more now.
+        // New results may add reported numbers to earlier sections.
         self.stale = (0..self.plans.len()).collect();
         self.write_beyond()?;
         self.write(false)?;

@@ -1,4 +1,4 @@
-//! All that the pages show of one experiment, kept so that it can be shown again.
+//! Contents of the pages for one experiment, stored for later reports.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ use windward_sim::Scenario;
 use crate::matrix::{self, PropertyColumn};
 use crate::plot::Chart;
 
-/// All that pages show of one experiment.
+/// Contents of the pages for one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExperimentSection {
     pub(crate) id: String,
@@ -25,12 +25,12 @@ pub(crate) struct ExperimentSection {
     pub(crate) origin: Origin,
 }
 
-/// Where a section stands, and under which heading.
+/// Place and heading of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Place {
     /// Key of the collection or paper it belongs to, if any.
     pub(crate) group: Option<String>,
-    /// Its number among the experiments that come with the program.
+    /// Index among the experiments that come with the program.
     pub(crate) number: usize,
     pub(crate) figure: Option<String>,
     pub(crate) title: String,
@@ -40,9 +40,9 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Method {
     pub(crate) setting: String,
-    /// How long runs last, how many there are, what charts show of them.
+    /// Length and number of the runs, and the meaning of bands and lines.
     pub(crate) lengths: String,
-    /// Points that were left out, with the reason.
+    /// Skipped points, each with the reason.
     pub(crate) left_out: Vec<(String, String)>,
     pub(crate) warnings: Vec<String>,
     pub(crate) choices: Vec<String>,
@@ -50,7 +50,7 @@ pub(crate) struct Method {
     pub(crate) readings: Vec<Choice>,
 }
 
-/// Measurements. Claims and reported numbers come later than the rest.
+/// Results. Claims and reported numbers are added later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Findings {
     pub(crate) charts: Vec<Chart>,
@@ -59,12 +59,12 @@ pub(crate) struct Findings {
     pub(crate) properties: Vec<PropertyColumn>,
 }
 
-/// Command and facts that give the same results again.
+/// Command and facts for reproducing the results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    /// The command that makes this section again.
+    /// The command that repeats this section.
     pub(crate) command: String,
-    /// A file beside the page that has what was simulated.
+    /// The scenario file next to the page.
     pub(crate) scenario: Option<String>,
     pub(crate) effort: String,
     /// Runs that charts and tables show.
@@ -82,7 +82,7 @@ pub(crate) struct Choice {
     pub(crate) values: Vec<(String, String, String, bool)>,
 }
 
-/// A number of the paper's text beside ours.
+/// A number of the paper's text and the measured one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReportedRow {
     pub(crate) what: String,
@@ -93,7 +93,7 @@ pub(crate) struct ReportedRow {
 }
 
 impl ExperimentSection {
-    /// Section of an experiment that is measured; its claims and the command come later.
+    /// Section of a measured experiment; its claims and the command are added later.
     pub(crate) fn new(results: &Results, charts: Vec<Chart>) -> Self {
         let plan = &results.plan;
         let experiment = &plan.experiment;
@@ -140,7 +140,7 @@ pub(super) fn key_of(experiment: &Experiment) -> Option<&str> {
     chapter.or_else(collection).or(experiment.caption.paper.as_deref())
 }
 
-/// Command and facts that give the same results again.
+/// Command and facts for reproducing the results.
 pub(crate) fn manifest(sections: &[ExperimentSection]) -> serde_json::Value {
     let entry =
         |s: &ExperimentSection| serde_json::from_str(&s.origin.manifest).unwrap_or_default();
@@ -173,7 +173,8 @@ fn choice(reading: &windward_experiments::experiment::Reading) -> Choice {
     }
 }
 
-/// The numbers of the paper's text beside ours; `all` are the experiments that are measured so far.
+/// The numbers of the paper's text and the measured ones; `all` has the experiments measured so
+/// far.
 pub(crate) fn reported(experiment: &Experiment, all: &[&Results]) -> Vec<ReportedRow> {
     experiment.reported.iter().map(|r| row(r, experiment, all)).collect()
 }
@@ -207,7 +208,7 @@ fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
     }
 }
 
-/// How long runs last, how many there are, and what the charts show of them.
+/// Length and number of the runs, and the meaning of bands and lines.
 fn lengths(results: &Results) -> String {
     let plan = &results.plan;
     let seconds = |of: fn(&Scenario) -> Duration| {
@@ -220,19 +221,19 @@ fn lengths(results: &Results) -> String {
             [first, .., last] => format!("{first} to {last} s"),
         }
     };
-    let mut text = format!("{} a run", seconds(|s| s.duration));
+    let mut text = format!("{} per run", seconds(|s| s.duration));
     match seconds(|s| s.warmup).as_str() {
         "0 s" => {}
         warmup => {
-            let _ = write!(text, ", the first {warmup} left out");
+            let _ = write!(text, ", without the first {warmup}");
         }
     }
     let runs = plan.length.repetitions;
-    let _ = write!(text, ", {runs} run{} a point.", if runs == 1 { "" } else { "s" });
+    let _ = write!(text, ", {runs} run{} per point.", if runs == 1 { "" } else { "s" });
     let plots = || plan.experiment.plots.iter().map(|plot| &plot.kind);
     let single = |kind: &PlotKind| matches!(kind, PlotKind::Time { single: true, .. });
     if plots().any(single) {
-        text.push_str(" Lines over time are those of the first seed.");
+        text.push_str(" Lines over time show the first seed.");
     }
     let lines = |kind: &PlotKind| match kind {
         PlotKind::Lines { .. } => true,

@@ -65,9 +65,9 @@ fn what_is_wrong_with_a_log_is_said() {
         assert!(stderr(&out).contains(expected), "{args:?}: {}", stderr(&out));
         assert!(out.stdout.is_empty());
     };
-    refused(&[&log, &scenario], "scenario.toml: is no qlog: it begins with");
+    refused(&[&log, &scenario], "scenario.toml: is not a qlog file: it begins with");
     refused(&[&log, "missing.sqlog"], "missing.sqlog: cannot read");
-    refused(&[&log, &log, "--trace", "2"], "has 1 trace, counted from 1, and none of number 2");
+    refused(&[&log, &log, "--trace", "2"], "has 1 trace, counted from 1, but not number 2");
     refused(&[&log, &log, "--trace", "1,1,1"], "there are two logs");
     refused(&[&log, &log, "--tolerance", "-1"], "a share from 0 to 1");
     refused(&[&log, &log, "--tolerance", "NaN"], "a share from 0 to 1");
@@ -80,7 +80,7 @@ fn what_is_wrong_with_a_log_is_said() {
     fs::write(&cut, &text[..text.len() / 2 - 3]).unwrap();
     let out = windward(["compare-logs", &log, cut.to_str().unwrap()]);
     assert!(out.status.success(), "{}", stderr(&out));
-    assert!(stderr(&out).contains("cut.sqlog is cut at byte"), "{}", stderr(&out));
+    assert!(stderr(&out).contains("cut.sqlog is truncated at byte"), "{}", stderr(&out));
     let said = String::from_utf8(out.stdout).unwrap();
     assert!(said.contains("no departure") && said.contains("note: B ends at"), "{said}");
 }

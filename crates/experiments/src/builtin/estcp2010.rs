@@ -20,8 +20,8 @@ pub(super) static COLLECTION: Collection = Collection {
     terms: &[
         ("N", "number of flows"),
         ("PER", "packet error rate"),
-        ("g", "the increase per packet that the bottleneck announces"),
-        ("D", "the length of a phase that the bottleneck aims at"),
-        ("cut", "what flows do to their window at a shift of phase"),
+        ("g", "the increase per packet, which the bottleneck announces"),
+        ("D", "the target length of a phase at the bottleneck"),
+        ("cut", "reduction of the windows at a phase shift"),
     ],
 };

@@ -23,6 +23,6 @@ pub(super) static COLLECTION: Collection = Collection {
         ),
         ("BER", "bit error rate"),
         ("RTO", "expiry of the retransmission timer"),
-        ("Oracle", "SACK told of each packet that is corrupted"),
+        ("Oracle", "SACK with a notification of each corrupted packet"),
     ],
 };

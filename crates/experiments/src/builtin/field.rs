@@ -1,4 +1,4 @@
-//! Links that users complain about; run only when asked for.
+//! Links that users complain about; they run only on request.
 
 use super::{Collection, file};
 

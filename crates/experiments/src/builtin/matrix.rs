@@ -1,11 +1,11 @@
-//! Every protocol of the table on one link, whose properties the report puts into one table, and
+//! Every protocol of the table on one link, with its properties in one table of the report, and
 //! every AQM under one load.
 
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "matrix",
-    title: "Every protocol and every queue on one link: the experiments",
+    title: "Every protocol and every AQM on one link: the experiments",
     authors: "",
     published: "",
     files: &[

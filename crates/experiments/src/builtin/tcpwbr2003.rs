@@ -26,6 +26,6 @@ pub(super) static COLLECTION: Collection = Collection {
     beside: &[file!("papers/tcpwbr2003/readings")],
     terms: &[
         ("BE, ERE", "the older and the adaptive bandwidth estimate of TCP Westwood"),
-        ("newreno alone", "the same flow without another beside it"),
+        ("newreno alone", "the same flow without competing flows"),
     ],
 };

@@ -15,7 +15,7 @@ fn every_experiment_reads_and_plans() {
         assert!(!experiment.caption.choices.is_empty(), "{}", experiment.id);
         assert!(!experiment.plots.is_empty(), "{}", experiment.id);
         if experiment.caption.paper.is_some() {
-            // Ten are enough for what neither claims anything nor is a figure of the paper.
+            // Ten are enough for an experiment without claims that is not a figure of the paper.
             let figure =
                 experiment.caption.figure.as_ref().is_some_and(|f| f.starts_with("Figure"));
             let least = if figure || !experiment.claims.is_empty() { 30 } else { 10 };
@@ -24,8 +24,8 @@ fn every_experiment_reads_and_plans() {
     }
 }
 
-/// The order of predicted costs is near that of the events that runs take: what sweeps start first
-/// is among the most expensive.
+/// The order of predicted costs is close to that of the events that runs take: sweeps start with
+/// some of the most expensive runs.
 #[test]
 fn predicted_costs_are_in_the_order_of_measured_ones() {
     let mut costs = Vec::new();
@@ -35,7 +35,7 @@ fn predicted_costs_are_in_the_order_of_measured_ones() {
         let cells = if last == 0 { vec![0] } else { vec![0, last] };
         for cell in cells {
             let mut scenario = plan.scenarios[cell].clone();
-            // The beginning will do: the rest costs in proportion, predicted and measured.
+            // The beginning suffices: the rest costs in proportion, both predicted and measured.
             scenario.duration = scenario.duration.min(Duration::from_secs(5));
             scenario.warmup = Duration::ZERO;
             let outcome = windward_sim::run(&scenario);
@@ -49,20 +49,20 @@ fn predicted_costs_are_in_the_order_of_measured_ones() {
     let hops = spearman(&predicted, &rank(&|c| c.1 as f64));
     let events = spearman(&predicted, &rank(&|c| c.2 as f64));
     // Measured: 0.78 and 0.67 here, 0.87 and 0.80 over whole runs of up to four cells of each
-    // experiment (quick). What is missing most is slow start over long paths and ACKs that get
-    // lost. Events are further off, since links with routers take more of them per packet-hop.
+    // experiment (quick). The prediction mainly lacks slow start over long paths and lost ACKs.
+    // Events differ more, since links with routers take more of them per packet-hop.
     assert!(hops > 0.7, "{hops}");
     assert!(events > 0.6, "{events}");
 }
 
-/// The place of each value among all, equal ones at the mean of theirs.
+/// Rank of each value; equal values have the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |x: f64| values.iter().filter(|y| **y < x).count() as f64;
     let equal = |x: f64| values.iter().filter(|y| **y == x).count() as f64;
     values.iter().map(|x| below(*x) + (equal(*x) - 1.0) / 2.0).collect()
 }
 
-/// The correlation of ranks.
+/// Rank correlation.
 fn spearman(x: &[f64], y: &[f64]) -> f64 {
     let mean = (x.len() as f64 - 1.0) / 2.0;
     let product = |x: &[f64], y: &[f64]| -> f64 {
@@ -89,7 +89,7 @@ fn every_experiment_stands_in_one_collection_and_has_a_name_of_its_own() {
     assert_eq!(ids.len(), count);
 }
 
-/// How many claims each paper makes, the letter they begin with, and those of the second edition.
+/// Number of claims of each paper, their first letter, and those of the second edition.
 const CLAIMS: [(&str, char, u32, &[&str]); 5] = [
     ("lr2008", 'L', 14, &["L4b"]),
     ("xcpr2005", 'R', 6, &["R3b", "R6b"]),

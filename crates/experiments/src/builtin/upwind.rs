@@ -1,11 +1,11 @@
-//! What Upwind does, by itself, beside others and without each of its mechanisms; run only when
-//! asked for.
+//! Upwind alone, competing with others, and without each of its mechanisms; these run only on
+//! request.
 
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "upwind",
-    title: "Upwind, and what its mechanisms buy",
+    title: "Upwind and the ablation of its mechanisms",
     authors: "",
     published: "",
     files: &[

@@ -25,7 +25,7 @@ pub(super) static COLLECTION: Collection = Collection {
     ],
     beside: &[file!("papers/xcpr2005/readings"), file!("papers/xcpr2005/readings-1gbit")],
     terms: &[
-        ("available", "the rate of the bottleneck less what the datagrams take"),
+        ("available", "the rate of the bottleneck minus the rate of the datagrams"),
         ("idle", "no packet on the bottleneck for longer than 200 ms"),
         ("cv", "coefficient of variation of the throughput in bins"),
     ],

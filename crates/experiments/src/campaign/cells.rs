@@ -1,4 +1,4 @@
-//! Cells of experiments under readings, with the runs that are there.
+//! Cells of experiments under readings, with their completed runs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,26 +15,26 @@ pub(super) struct Measured {
     pub(super) cell: usize,
     pub(super) scenario: Arc<Scenario>,
     pub(super) weight: f64,
-    /// Metrics of each repetition that is done.
+    /// Metrics of each completed repetition.
     pub(super) rows: Vec<Option<Vec<f64>>>,
-    /// Repetitions that were asked for, from the first on.
+    /// Number of requested repetitions.
     pub(super) asked: u32,
 }
 
 /// Experiment, reading, cell.
 type Key = (usize, Deviation, usize);
 
-/// All cells that were asked for, by number.
+/// All requested cells, by number.
 #[derive(Default)]
 pub(super) struct Cells {
     pub(super) all: Vec<Measured>,
     index: HashMap<Key, usize>,
-    /// Which choice changes nothing in which cell of an experiment.
+    /// Choices that change nothing, by experiment and cell.
     untouched: HashSet<Key>,
 }
 
 impl Cells {
-    /// The number of a cell under a reading; `scenario` makes it where it is new.
+    /// The number of a cell under a reading; `scenario` builds a new one.
     pub(super) fn number(
         &mut self,
         experiment: usize,
@@ -61,7 +61,7 @@ impl Cells {
         Ok(id)
     }
 
-    /// The cell under a reading, if it was asked for.
+    /// The cell under a reading, if it was requested.
     pub(super) fn find(
         &self,
         experiment: usize,
@@ -71,12 +71,12 @@ impl Cells {
         self.index.get(&(experiment, reading, cell)).map(|id| &self.all[*id])
     }
 
-    /// Notes that a choice changes nothing in a cell.
+    /// Records that a choice changes nothing in a cell.
     pub(super) fn leaves(&mut self, experiment: usize, choice: Deviation, cell: usize) {
         self.untouched.insert((experiment, choice, cell));
     }
 
-    /// Rest of a reading in one cell: the choices that change something there.
+    /// The part of a reading that changes something in one cell.
     pub(super) fn changing(&self, experiment: usize, reading: Deviation, cell: usize) -> Deviation {
         reading.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
     }

@@ -1,4 +1,4 @@
-//! The jobs that worker threads take, and what comes back.
+//! The jobs of worker threads, and their results.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ use crate::sweep::Plan;
 pub(super) struct Job {
     pub(super) stage: Stage,
     pub(super) weight: f64,
-    /// Number in the order of asking, which decides between equals.
+    /// Number in the order of requests, which decides between equal jobs.
     pub(super) number: usize,
     pub(super) cell: usize,
     pub(super) experiment: usize,
@@ -23,11 +23,11 @@ pub(super) struct Job {
     pub(super) scenario: Arc<Scenario>,
 }
 
-/// Order of jobs: the figures first, in their order, then the runs that verdicts still need.
+/// Order of jobs: first the figures, in their order, then the further runs of verdicts.
 pub(super) type Stage = (bool, usize);
 
 impl Job {
-    /// Runs it; `simulate` gives up when it sees the flag.
+    /// Runs it; `simulate` stops when the flag is set.
     pub(super) fn run(
         self,
         plans: &[Plan],
@@ -66,8 +66,8 @@ impl PartialOrd for Job {
 }
 
 impl Ord for Job {
-    /// The greatest is done first: the earliest stage, there the most expensive, since one that
-    /// starts last would leave the other cores idle.
+    /// The greatest runs first: the earliest stage, and within it the most expensive job, since an
+    /// expensive job at the end would leave the other cores idle.
     fn cmp(&self, other: &Self) -> Ordering {
         let stage = other.stage.cmp(&self.stage);
         stage
@@ -76,7 +76,7 @@ impl Ord for Job {
     }
 }
 
-/// A run that was done.
+/// A completed run.
 pub(super) struct Finished {
     pub(super) cell: usize,
     pub(super) repetition: u32,
@@ -122,7 +122,7 @@ impl Queue {
     }
 }
 
-/// Closes the queue when it goes, also by a panic.
+/// Closes the queue when dropped, also by a panic.
 pub(super) struct Closing<'a>(pub(super) &'a Queue);
 
 impl Drop for Closing<'_> {

@@ -51,7 +51,7 @@ fn rows_that_come_in_any_order_twice_and_in_parts_are_the_sweep() {
 }
 
 #[test]
-fn whatever_was_added_outlives_the_process() {
+fn added_rows_outlive_the_process() {
     let dir = tempfile::tempdir().unwrap();
     let grid = grid();
     let mut dataset = Dataset::open(dir.path(), &grid, false).unwrap();
@@ -59,7 +59,7 @@ fn whatever_was_added_outlives_the_process() {
     dataset.flush().unwrap();
     dataset.add(rows(&grid, &[2])).unwrap();
     dataset.add(rows(&grid, &[3])).unwrap();
-    // Nothing is flushed: as after kill -9, with the last record torn.
+    // Nothing is flushed, as after kill -9, and the last record is torn.
     let journal = dir.path().join(".windward/mine.rows");
     drop(dataset);
     let length = fs::metadata(&journal).unwrap().len();
@@ -113,7 +113,7 @@ fn a_dataset_of_something_else_is_refused() {
 }
 
 #[test]
-fn files_that_are_no_dataset_are_refused() {
+fn files_that_are_not_a_dataset_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let missing = Dataset::read(&dir.path().join("none")).unwrap_err().to_string();
     assert!(missing.contains("cannot read"), "{missing}");
@@ -126,5 +126,5 @@ fn files_that_are_no_dataset_are_refused() {
     fs::create_dir_all(&foreign).unwrap();
     fs::write(foreign.join("part-00000.parquet"), "").unwrap();
     let message = refusal(Dataset::open(&dir.path().join("data"), &grid(), true));
-    assert!(message.contains("nothing says of which sweep"), "{message}");
+    assert!(message.contains("no description of their sweep"), "{message}");
 }

@@ -1,20 +1,19 @@
-//! Controllers in the places of `subjects`, `standards` and `against` in experiments of a suite.
+//! Controllers that replace `subjects`, `standards` and `against` in experiments of a suite.
 
 use std::fmt;
 
 use windward_core::protocols::{self, Protocol};
 use windward_sim::stack::Stacks;
 
-/// A controller that a suite is run over.
+/// A controller in a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
-    /// How tables, charts and checks call it.
+    /// Its name in tables, charts and checks.
     pub name: String,
-    /// What `protocol` of its flows is set to, as `--set` takes it: a name of the table, or a
-    /// composition as an inline table.
+    /// Value of `protocol` for its flows, as for `--set`: a name of the table, or a composition as
+    /// an inline table.
     pub protocol: String,
-    /// What that name stands for, if it is none of the table: a composition with parts of another
-    /// crate.
+    /// The protocol of that name, if it is not in the table: a composition with external parts.
     pub own: Option<Protocol>,
     /// Name on a command line.
     pub given: String,
@@ -24,7 +23,7 @@ impl Subject {
     /// Reads `NAME`, or `NAME={ window = "cubic", .. }` for a composition.
     ///
     /// # Errors
-    /// What is wrong with the name, in words.
+    /// Description of the error in the name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, protocol) = match text.split_once('=') {
             Some((name, composition)) if composition.trim_start().starts_with('{') => {
@@ -56,13 +55,13 @@ impl Subject {
         Subject { protocol: name.clone(), given: name.clone(), own: None, name }
     }
 
-    /// True if it is called by what it runs: a row of the table of protocols, or a stack.
+    /// True if its name is a row of the table of protocols or a stack.
     fn is_plain(&self) -> bool {
         self.own.is_none() && self.protocol == self.name
     }
 
-    /// The name of a row or a stack that a composition or a controller of another crate goes by, be
-    /// it in other letters: tables and bounds would take it for that.
+    /// The name of a row or a stack that a composition or an external controller uses, ignoring
+    /// case. Tables and bounds would confuse the two.
     pub fn name_taken(&self, stacks: &Stacks) -> Option<&'static str> {
         let rows = protocols::PROTOCOLS.iter().map(|row| row.name);
         let names = rows.chain(stacks.iter().map(|stack| stack.facts().name));
@@ -72,11 +71,11 @@ impl Subject {
         if self.is_plain() { None } else { exact.or(first) }
     }
 
-    /// A protocol that no text can say, by its name. Two of the same name with other code differ in
-    /// [`Protocol::source`], by which `--resume` tells them apart.
+    /// A protocol that cannot be written as text, by its name. Two with the same name and other
+    /// code differ in [`Protocol::source`], which `--resume` compares.
     ///
     /// # Errors
-    /// What is wrong with the name, in words.
+    /// Description of the error in the name.
     pub fn own(protocol: Protocol) -> Result<Self, String> {
         let name = protocol.name;
         let own = Subject { own: Some(protocol), ..Self::parse(name)? };
@@ -90,16 +89,16 @@ impl fmt::Display for Subject {
     }
 }
 
-/// True if these names are alike but for upper and lower case.
+/// True if these names are equal except for case.
 pub fn same_name(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
 
-/// Error message for a name that a row or a stack has.
+/// Error message for a name of a row or a stack.
 pub fn is_taken(name: &str) -> String {
     let what = if name.contains(':') { "a stack" } else { "a row of the table of protocols" };
     format!(
-        "`{name}` is the name of {what}, and results would be taken for its: choose another name"
+        "`{name}` is the name of {what}, and results would be confused with its results: choose another name"
     )
 }
 
@@ -115,7 +114,7 @@ fn wrong_with(name: &str) -> Option<&'static str> {
     } else if !name.starts_with(char::is_alphanumeric) {
         Some("it must begin with a letter or a digit")
     } else if [SUBJECT, SUBJECTS, STANDARDS, AGAINST].contains(&name) {
-        Some("suites use the word for all of them")
+        Some("suites use this word for all of them")
     } else {
         None
     }
@@ -123,14 +122,14 @@ fn wrong_with(name: &str) -> Option<&'static str> {
 
 /// In a check: the subject that it is about.
 pub(crate) const SUBJECT: &str = "subject";
-/// As the values of an axis: the subjects, and behind them the standards.
+/// As the values of an axis: the subjects, followed by the standards.
 pub(crate) const SUBJECTS: &str = "subjects";
 /// As the values of an axis, and as a label inside `min`, `max` and `mean`: all standards.
 pub(crate) const STANDARDS: &str = "standards";
-/// As the values of an axis: those that share the path with a subject.
+/// As the values of an axis: the controllers that share the path with a subject.
 pub(crate) const AGAINST: &str = "against";
 
-/// All who take part in a suite.
+/// All controllers in a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cast {
     /// Controllers that are judged, in the order of the report.
@@ -142,13 +141,13 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// The protocols that scenarios have to know beside the table's.
+    /// Protocols that scenarios need in addition to the table.
     pub fn own(&self) -> Vec<Protocol> {
         let all = self.subjects.iter().chain(&self.standards).chain(&self.against);
         all.filter_map(|subject| subject.own).collect()
     }
 
-    /// The values of an axis that says that word.
+    /// The values of an axis for that word.
     pub fn of(&self, word: &str) -> Option<Vec<&Subject>> {
         Some(match word {
             SUBJECTS => {

@@ -1,4 +1,4 @@
-//! Reads the `[experiment]` table of a file, strictly.
+//! Strict reader of the `[experiment]` table of a file.
 
 use windward_core::network::AqmConfig;
 use windward_core::protocols::PROTOCOLS;
@@ -30,7 +30,7 @@ pub(super) use readings::READINGS_FILE;
 /// The name of the reserved table.
 const TABLE: &str = "experiment";
 
-/// More points than this on one axis are a mistake.
+/// Maximum number of points of an axis.
 const MAX_POINTS: usize = 10_000;
 
 /// The declarations of the keys of `[experiment]`.
@@ -44,22 +44,22 @@ keys! {
         title: String = readers::string(), needed "title = \"Delay by rate\"", "what it shows";
         setting: String = readers::string(), empty, "topology and parameters, in the report";
         choices: Vec<At<String>> = readers::texts(), empty,
-            "what was chosen where the paper is silent, with the reason";
+            "choices where the paper is silent, with the reason";
         paper: Option<String> = readers::string(), absent, "key of the paper that it reproduces";
         figure: Option<String> = readers::string(), absent, "the paper's figure, as Figure 3";
         quick: Option<Section<'a>> = readers::table(&[LengthKeys::KEYS]), absent,
-            "how much a quick look runs: 5 repetitions";
+            "runs of the quick effort: 5 repetitions";
         full: Option<Section<'a>> = readers::table(&[LengthKeys::KEYS]), absent,
-            "how much the full measurement runs: 30 repetitions";
+            "runs of the full effort: 30 repetitions";
         readings: Vec<Section<'a>> = readers::tables(&[SharedReadingKeys::KEYS], unnamed), empty,
             "choices that the paper leaves open";
         reported: Vec<Section<'a>> = readers::tables(&[ReportedKeys::KEYS], unnamed), empty,
             "numbers of the paper's text about results";
         axes: Vec<Section<'a>> = readers::tables(&[AxisKeys::KEYS], unnamed), empty,
-            "what is varied: the cells are all combinations";
+            "varied parameters: the cells are all combinations";
         metrics: Section<'a> = readers::free(TomlType::Text),
             needed "metrics = { rate = \"goodput(bulk)\" }",
-            "what is computed from each run: names and expressions";
+            "numbers computed from each run: names and expressions";
         plots: Vec<Section<'a>> = readers::tables(&[PlotKeys::KEYS], unnamed), empty,
             "what is drawn";
         claims: Vec<Section<'a>> = readers::tables(&[ClaimKeys::KEYS], unnamed), empty,
@@ -67,14 +67,14 @@ keys! {
     }
 }
 
-/// The most repetitions.
+/// Maximum number of repetitions.
 const MOST: u32 = 1_000_000;
 
 keys! {
     /// Keys of `quick` and `full`.
     struct LengthKeys in "length" {
         repetitions: Option<u32> = readers::small(1..=MOST), absent,
-            "runs of each cell, each with a seed of its own";
+            "runs of each cell, each with its own seed";
         at_most: Option<u32> = readers::small(1..=MOST), absent,
             "runs of a cell after which an open check stays open";
         duration: Option<String> = readers::string(), absent, "instead of the scenario's";
@@ -88,7 +88,7 @@ keys! {
         number: Option<f64> = readers::number(), absent,
             "the paper's number, in the unit of the metric";
         range: Option<(f64, f64)> = readers::bounds(), absent,
-            "instead of it, the range that the paper gives";
+            "instead of a number, the range that the paper gives";
         source: String = readers::string(), needed "source = \"section 4\"",
             "where in the paper";
         text: String = readers::string(), needed "text = \"about 5 %\"", "its words";
@@ -98,17 +98,17 @@ keys! {
     struct AxisKeys<'a> in "axis" {
         name: Field<'a> = readers::any(|| TomlType::Text), needed "name = \"loss\"",
             "a column of the tables";
-        title: Option<String> = readers::string(), absent "name", "how charts call it";
+        title: Option<String> = readers::string(), absent "name", "its title in charts";
         key: Vec<At<String>> = readers::texts(), empty,
             "the key of the scenario that is varied, or several";
         labels: Vec<At<String>> = readers::texts(), empty,
-            "what the values are called, if not by themselves";
+            "labels of the values, if they differ from them";
         values: Option<Field<'a>> = readers::any(values_kind), absent,
-            "what it takes one after the other";
+            "its values, one after the other";
         points: Vec<Section<'a>> = readers::tables(&[PointKeys::KEYS], unnamed), empty,
             "instead of key and values: points that set several keys";
         skip_impossible: bool = readers::flag(), or false,
-            "leave out points at which there can be no scenario";
+            "leave out points with an impossible scenario";
     }
 }
 
@@ -121,9 +121,9 @@ keys! {
     /// Keys of a point of an axis.
     struct PointKeys<'a> in "point" {
         label: String = readers::string(), needed "label = \"small\"",
-            "how tables, charts and checks call it";
+            "its label in tables, charts and checks";
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
-            "what it sets in the scenario";
+            "the keys that it sets in the scenario";
     }
 
     /// Keys of a chart.
@@ -132,28 +132,28 @@ keys! {
         x: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
             "lines, dots: the axis along the chart";
         metrics: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
-            "lines, dots: what is drawn";
-        log: bool = readers::flag(), or false, "lines: is the horizontal axis logarithmic?";
+            "lines, dots: the metrics";
+        log: bool = readers::flag(), or false, "lines: true for a logarithmic horizontal axis";
         flows: bool = readers::flag(), or false,
             "time: draw each flow; the scenario needs flow_bins";
-        groups: Vec<At<String>> = readers::texts(), empty, "time, cwnd: of which groups";
-        links: Vec<At<String>> = readers::texts(), empty, "queue, signal: of which links";
+        groups: Vec<At<String>> = readers::texts(), empty, "time, cwnd: the groups";
+        links: Vec<At<String>> = readers::texts(), empty, "queue, signal: the links";
         single: bool = readers::flag(), or false,
             "over time: the first seed alone, not the mean of all";
-        unit: Option<Unit> = readers::custom(unit_kind, unit), absent, "of the axis of values";
+        unit: Option<Unit> = readers::custom(unit_kind, unit), absent, "unit of the axis of values";
         references: Vec<Section<'a>> = readers::tables(&[ReferenceKeys::KEYS], unnamed), empty,
-            "lines to compare with";
-        y_log: bool = readers::flag(), or false, "is the axis of values logarithmic?";
+            "reference lines";
+        y_log: bool = readers::flag(), or false, "true for a logarithmic axis of values";
         y: Option<(f64, f64)> = readers::bounds(), absent, "bounds of the axis of values";
         title: Option<String> = readers::string(), absent,
-            "above the chart, where there are several";
+            "title above the chart, if there are several";
         y_title: Option<String> = readers::string(), absent, "label of the axis of values";
         only: Option<Section<'a>> = readers::free(texts_kind()), absent,
             "only the cells with these labels";
     }
 }
 
-/// The words for what a chart draws.
+/// Words for the kinds of charts.
 const PLOT_KINDS: [&str; 6] = ["lines", "dots", "time", "cwnd", "queue", "signal"];
 
 fn texts_kind() -> TomlType {
@@ -170,15 +170,15 @@ fn unit(field: &Field<'_>) -> Result<Unit> {
 }
 
 keys! {
-    /// Keys of a line to compare with.
+    /// Keys of a reference line.
     struct ReferenceKeys<'a> in "reference" {
-        label: Option<String> = readers::string(), absent, "what the line means";
-        curve: Option<Field<'a>> = readers::any(curve_kind), absent, "a curve from theory";
-        y: Option<f64> = readers::number(), absent, "or a height, in the unit of the axis";
+        label: Option<String> = readers::string(), absent, "meaning of the line";
+        curve: Option<Field<'a>> = readers::any(curve_kind), absent, "a theoretical curve";
+        y: Option<f64> = readers::number(), absent, "or a constant, in the unit of the axis";
         group: Option<String> = readers::string(), absent,
-            "of a curve: the group, by default the first of connections";
+            "for a curve: the group, by default the first one of connections";
         link: Option<String> = readers::string(), absent,
-            "of a curve: the link, by default the bottleneck of the group";
+            "for a curve: the link, by default the bottleneck of the group";
     }
 }
 
@@ -190,18 +190,18 @@ keys! {
     /// Keys of a claim.
     struct ClaimKeys<'a> in "claim" {
         criterion: Option<String> = readers::string(), absent,
-            "of an experiment of a suite: the criterion that asks it";
+            "in an experiment of a suite: its criterion";
         checks: Vec<Field<'a>> = readers::one_or_more(check_kind()), empty,
-            "the same as comparisons: all must hold";
+            "the condition as comparisons: all must hold";
         id: String = readers::string(), needed "id = \"L3\"", "its name, as L3";
         claim: String = readers::string(), needed "claim = \"Sack loses less.\"",
-            "what the paper says";
+            "the claim of the paper";
         expected: String = readers::string(), needed "expected = \"It loses less everywhere.\"",
-            "when it holds, in words";
+            "the condition under which it holds, in words";
         explanation: Option<String> = readers::string(), absent,
-            "why it does not hold, or not everywhere";
+            "the reason why it does not hold, or not everywhere";
         edition: u32 = readers::small(1..=MOST), or 1,
-            "2: its bound was written when numbers were known";
+            "2: its bound was written after the first results";
     }
 }
 
@@ -215,10 +215,10 @@ keys! {
     struct CheckKeys<'a> in "check" {
         check: Option<String> = readers::string(), absent, "a comparison";
         any: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
-            "comparisons of which one must hold";
+            "comparisons, one of which must hold";
         at: Option<Vec<At<String>>> = readers::texts(), absent, "the labels that * stands for";
         tie: Option<Margin> = readers::custom(margin_kind, margin), absent,
-            "how far apart two things may be that count as equal";
+            "largest difference of two values that count as equal";
     }
 }
 
@@ -246,10 +246,10 @@ pub(super) fn parse(
     }
     let section = field.section()?;
     check_keys(&section, KEYS)?;
-    // The scenario reader leaves the reserved table alone.
+    // The scenario reader ignores the reserved table.
     let scenario = ScenarioFile::parse(name, text)
         .map_err(|error| LabError::Scenario { cell: None, error })?;
-    // The texts of the files beside it are part of the configuration.
+    // The texts of the files of readings are part of the configuration.
     let all = std::cell::RefCell::new(fnv1a(text.as_bytes()));
     let hashing = |from: &str| {
         let text = beside(from)?;
@@ -318,7 +318,8 @@ fn read(
     Ok(experiment)
 }
 
-/// By how much a check may be repeated more often than charts show, unless the file gives it.
+/// Ratio of the maximum number of runs of a check to the runs in charts, unless the file gives the
+/// maximum.
 const QUICK_FACTOR: u32 = 4;
 const FULL_FACTOR: u32 = 2;
 
@@ -339,7 +340,7 @@ fn run_length(section: Option<&Section<'_>>, repetitions: u32, factor: u32) -> R
     Ok(RunLength { repetitions, at_most, duration, warmup })
 }
 
-/// A number of the paper's text, with its place.
+/// Reads a number of the paper's text, with its place.
 fn reported(table: &Section<'_>) -> Result<(Reported, Spot)> {
     let keys = ReportedKeys::read(table)?;
     let text = keys.value.text()?;
@@ -389,7 +390,7 @@ fn axes(tables: &[Section<'_>], cast: Option<&Cast>) -> Result<Vec<Axis>> {
                 return Err(table.error(format!("the axis has two points `{}`", point.label)));
             }
         }
-        // A point that is impossible for a subject is left out.
+        // A point that is impossible for a subject is skipped.
         let of_subjects =
             keys.values.as_ref().and_then(|values| values.text().ok()) == Some(SUBJECTS);
         axes.push(Axis {
@@ -403,7 +404,7 @@ fn axes(tables: &[Section<'_>], cast: Option<&Cast>) -> Result<Vec<Axis>> {
     Ok(axes)
 }
 
-/// Checks that tables, checks and spreadsheets can carry the label of a point.
+/// Verifies that tables, checks and spreadsheets can contain the label of a point.
 fn check_label(table: &Section<'_>, label: &str) -> Result<()> {
     let message = if label.contains(['[', ']', ',', '*']) || label.trim() != label {
         format!("the label `{label}` may not contain `[`, `]`, `,`, `*`, or spaces at its ends")
@@ -420,10 +421,10 @@ fn check_label(table: &Section<'_>, label: &str) -> Result<()> {
     Err(table.error(message))
 }
 
-/// Names of axes and metrics are columns of tables, beside these.
+/// Reserved columns of tables. Names of axes and metrics are columns too.
 const RESERVED: [&str; 4] = ["repetition", "seed", "bin_start_s", "time_s"];
 
-/// Are these names equal for readers of tables? Some do not tell upper from lower case.
+/// True if these names are equal for readers of tables, some of which ignore case.
 fn same_column(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
@@ -437,7 +438,7 @@ fn check_column(field: &Field<'_>, name: &str, what: &str) -> Result<()> {
     }
 }
 
-/// Names have no dots: those are in the names of what was measured.
+/// Names have no dots, which the columns of outcomes have.
 fn check_axis_name(field: &Field<'_>, name: &str) -> Result<()> {
     let good = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | ' ');
     let starts = name.starts_with(char::is_alphabetic) && !name.ends_with(' ');
@@ -450,19 +451,19 @@ fn check_axis_name(field: &Field<'_>, name: &str) -> Result<()> {
     )))
 }
 
-/// On one line.
+/// Reads a text of one line.
 fn shown(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
 /// The word in `values` for every protocol of the table, in its order.
 const ALL_PROTOCOLS: &str = "protocols";
-/// The word for every AQM, told to mark where it can.
+/// The word for every AQM, with marks if it can mark.
 const ALL_QUEUES: &str = "queues";
-/// The word for every AQM that drops before the queue is full, as it is named.
+/// The word for every AQM that drops before the queue is full, without settings.
 const ALL_AQMS: &str = "aqms";
 
-/// Every AQM by its name, as a value of `aqm`.
+/// Every AQM by name, as a value of `aqm`.
 fn queues() -> Vec<(String, String)> {
     let queue = |name: &str, marks: bool| match marks {
         true => format!("{{ kind = \"{name}\", ecn = true }}"),
@@ -488,7 +489,7 @@ fn named_values(field: &Field<'_>, cast: Option<&Cast>) -> Result<Option<Vec<(St
         Ok(word @ (SUBJECTS | STANDARDS | AGAINST)) => {
             let Some(those) = cast.and_then(|cast| cast.of(word)) else {
                 return Err(field.error(format!(
-                    "`{word}` are those of a suite, which `windward evaluate` runs; give the \
+                    "`{word}` belongs to a suite, which `windward evaluate` runs; give the \
                      names here"
                 )));
             };
@@ -528,7 +529,7 @@ fn swept_values(
         let message = format!("{} labels for {} values", labels.len(), values.len());
         return Err(table.error_at("labels", message));
     }
-    // Tables and checks would take such a label for the row.
+    // Tables and checks would confuse such a label with the row.
     let is_protocol = key.iter().any(|key| key.value.ends_with("protocol"));
     for (label, (_, value)) in labels.iter().zip(&values).filter(|_| is_protocol) {
         let row = PROTOCOLS.iter().find(|row| same_name(row.name, &label.value));
@@ -552,7 +553,7 @@ fn metrics(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<Metric>> {
             return Err(field.error(message));
         }
         if metrics.iter().any(|m| same_column(&m.name, name)) {
-            let message = format!("there are two metrics `{name}`, but for upper and lower case");
+            let message = format!("there are two metrics `{name}`, equal except for case");
             return Err(field.error(message));
         }
         let word = name.chars().all(|c| c.is_alphanumeric() || c == '_');
@@ -564,7 +565,7 @@ fn metrics(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<Metric>> {
         metrics.push(Metric { name: name.to_owned(), expression, line: field.line() });
     }
     if metrics.is_empty() {
-        return Err(table.error("`experiment.metrics` is empty: there is nothing to measure"));
+        return Err(table.error("`experiment.metrics` is empty: add a metric"));
     }
     Ok(metrics)
 }
@@ -721,7 +722,7 @@ fn only(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<(usize, Vec<String>)>>
 /// A claim, with the place of each of its checks.
 type ReadClaim = (Claim, Vec<Spot>);
 
-/// The claim of a table; where it is a criterion's, one of each subject.
+/// The claims of a table: one, or one per subject if it names a criterion.
 fn claims_of(table: &Section<'_>, axes: &[Axis], cast: Option<&Cast>) -> Result<Vec<ReadClaim>> {
     let Some(cast) = cast else { return Ok(vec![claim(table, axes, None)?]) };
     let of = |subject: &Subject| claim(table, axes, Some((cast, subject)));
@@ -797,7 +798,7 @@ fn checks_of(field: &Field<'_>, axes: &[Axis], about: About<'_>) -> Result<Vec<C
     Ok(checks)
 }
 
-/// Checks that no two bounds of the same value exclude each other.
+/// Verifies that no two bounds of the same value exclude each other.
 fn contradictions(checks: &[Check], spots: &[Spot]) -> Result<()> {
     let single = |(check, spot): (&Check, &Spot)| match &check.any[..] {
         [(text, comparison)] => Some((text.clone(), comparison.clone(), spot.clone())),
@@ -817,8 +818,9 @@ fn contradictions(checks: &[Check], spots: &[Spot]) -> Result<()> {
                 _ => false,
             };
             if empty {
-                let message =
-                    format!("`{text}` and `{other_text}` contradict each other: nothing is both");
+                let message = format!(
+                    "`{text}` and `{other_text}` contradict each other: no value meets both"
+                );
                 return Err(spot.error(message));
             }
         }
@@ -839,8 +841,8 @@ fn margin(field: &Field<'_>) -> Result<Margin> {
     if number.is_finite() && number > 0.0 { Ok(make(number)) } else { Err(wrong()) }
 }
 
-/// A check that contains `*` as a label stands for one check per label in `at`, or per label
-/// of the axis. `**` inside `min`, `max` or `mean` stands for all labels of its axis at once.
+/// Expands the labels `*` and `**`. A check with `*` becomes one check per label in `at`, or per
+/// label of the axis. `**` inside `min`, `max` or `mean` stands for all labels of its axis at once.
 fn expand(
     field: &Field<'_>,
     text: &str,
@@ -878,7 +880,7 @@ fn expand(
             let any = vec![(text.to_owned(), pattern)];
             return Ok(vec![Check { any, tie: None, line }]);
         }
-        (None, Some(_)) => return Err(error("`at` is for checks with a `*`".to_owned())),
+        (None, Some(_)) => return Err(error("`at` needs a check with a `*`".to_owned())),
         (Some(_), Some([])) => return Err(error("`at` is empty".to_owned())),
         (Some(_), Some(at)) => at.to_vec(),
         (Some(axis), None) => match axes.get(axis) {
@@ -904,8 +906,8 @@ fn alternatives(field: &Field<'_>, texts: &[Field<'_>], about: About<'_>) -> Res
     Ok(Check { any, tie: None, line: field.line() })
 }
 
-/// A check, with its subject in the place of `subject`, and with all standards in that of
-/// `standards` inside `min`, `max` and `mean`.
+/// A check in which the subject replaces `subject`, and all standards replace `standards` inside
+/// `min`, `max` and `mean`.
 fn comparison(text: &str, about: About<'_>) -> std::result::Result<(String, Comparison), String> {
     let read = Comparison::parse(text)?;
     let Some((cast, subject)) = about else { return Ok((text.to_owned(), read)) };
@@ -930,7 +932,7 @@ fn comparison(text: &str, about: About<'_>) -> std::result::Result<(String, Comp
     Ok((with_label(text, SUBJECT, &subject.name), read))
 }
 
-/// The text with every such `word` that stands as a label replaced.
+/// The text with every label `word` replaced.
 fn with_label(text: &str, word: &str, label: &str) -> String {
     let word = |piece: &str| match piece.trim() == word {
         true => piece.replace(word, label),
@@ -946,7 +948,7 @@ fn with_label(text: &str, word: &str, label: &str) -> String {
     out
 }
 
-/// Checks that the cells of all checks and reported numbers exist, as far as they belong to this
+/// Verifies that the cells of all checks and reported numbers exist, as far as they belong to this
 /// experiment.
 fn check_cells(
     experiment: &Experiment,
@@ -976,7 +978,7 @@ pub fn fnv1a(bytes: &[u8]) -> u64 {
     fnv1a_on(0xcbf2_9ce4_8422_2325, bytes)
 }
 
-/// The hash of what had this hash and further bytes.
+/// Continues the hash with further bytes.
 pub(super) fn fnv1a_on(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,21 +1,21 @@
 //! Readings: the choices that a paper leaves open, each with its reasonable values.
 //!
-//! One value of each choice makes the plain reading. Nobody picks it: it is the value with the
-//! strongest [`Basis`], of several the first. The same value holds for all experiments of a paper
+//! One value of each choice makes up the plain reading. A rule selects it: the value with the
+//! strongest [`Basis`], of several the first. The same value applies to all experiments of a paper
 //! that declare a choice of that name.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A choice on which the paper is silent, or says two things.
+/// A choice that the paper leaves open or contradicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Name, which ties it to the same choice of other experiments: `rwnd`.
+    /// Name, which identifies the same choice in other experiments: `rwnd`.
     pub name: String,
     /// Subject of the choice, in words.
     pub choice: String,
-    /// Remark on what the paper says about it, and what it leaves open.
+    /// Remark on the paper's text about it, and on the open question.
     pub silent: Option<String>,
     /// The reasonable values, at least two.
     pub values: Vec<ReadingValue>,
@@ -25,7 +25,7 @@ pub struct Reading {
 /// One value of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadingValue {
-    /// How people call it.
+    /// Its name for readers.
     pub label: String,
     /// Kind of reason for it.
     pub basis: Basis,
@@ -36,18 +36,18 @@ pub struct ReadingValue {
     pub(crate) line: usize,
 }
 
-/// Why a value is reasonable, the strongest reason first.
+/// Reason for a value, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Basis {
-    /// The paper says so itself.
+    /// A statement of the paper.
     Paper,
-    /// It is the default of the simulator, and year, that the paper used.
+    /// Default of the simulator that the paper used, in that year.
     Simulator,
-    /// A standard of the time asks for it.
+    /// A standard of the time.
     Rfc,
-    /// It is what others do.
+    /// Common practice.
     Practice,
-    /// Only the paper's figures say so.
+    /// The paper's figures only.
     Fit,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Basis {
 }
 
 impl Reading {
-    /// The index of the plain value: the strongest basis, of several the first.
+    /// Index of the plain value: the strongest basis, of several the first.
     pub fn plain(&self) -> usize {
         let by_basis = self.values.iter().enumerate().min_by_key(|(_, value)| value.basis);
         by_basis.map_or(0, |(index, _)| index)
@@ -81,7 +81,7 @@ impl Reading {
         &self.values[self.plain()]
     }
 
-    /// True if only the paper's figures speak for the plain value.
+    /// True if the plain value is based on the paper's figures only.
     pub fn is_calibrated(&self) -> bool {
         self.plain_value().basis == Basis::Fit
     }
@@ -93,8 +93,8 @@ impl Reading {
     }
 }
 
-/// Choices that are read otherwise than plainly, by name, each with the label of its value. None
-/// at all is the plain reading.
+/// Choices with another value than the plain one, by name, each with the label of its value. Empty
+/// for the plain reading.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Deviation(Vec<(String, String)>);
 
@@ -102,12 +102,12 @@ impl Deviation {
     /// The plain reading.
     pub const PLAIN: Deviation = Deviation(Vec::new());
 
-    /// One choice read otherwise.
+    /// A deviation in one choice.
     pub fn one(name: &str, label: &str) -> Self {
         Deviation(vec![(name.to_owned(), label.to_owned())])
     }
 
-    /// Both at once; `None` if they read one choice in two ways.
+    /// Both at once; `None` if they give one choice two values.
     pub fn and(&self, other: &Deviation) -> Option<Self> {
         let mut both = self.0.clone();
         both.extend(other.0.iter().cloned());
@@ -132,19 +132,19 @@ impl Deviation {
         &self.0
     }
 
-    /// The label of the value of a choice, if it is read otherwise.
+    /// The label of the value of a choice, if it deviates.
     pub fn of(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(n, _)| n == name);
         found.map(|(_, label)| label.as_str())
     }
 
-    /// The choices, each alone, that are to be kept.
+    /// The deviation in each single choice that `keep` accepts.
     pub(crate) fn keep(self, keep: impl Fn(&Deviation) -> bool) -> Self {
         let kept = self.0.into_iter().filter(|choice| keep(&Deviation(vec![choice.clone()])));
         Deviation(kept.collect())
     }
 
-    /// The part of it that concerns these choices.
+    /// The part that concerns these choices.
     pub fn within(&self, readings: &[Reading]) -> Self {
         let own = self.0.iter().filter(|(name, _)| readings.iter().any(|r| r.name == *name));
         Deviation(own.cloned().collect())

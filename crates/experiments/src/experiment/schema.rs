@@ -15,7 +15,7 @@ impl Experiment {
         schema["title"] = "A scenario or experiment of Windward".into();
         extend_json_schema(&mut schema, "experiment", KEYS);
         schema["properties"]["experiment"]["description"] =
-            "what to vary, to compute, to draw and to check".into();
+            "axes, metrics, charts and claims".into();
         schema
     }
 

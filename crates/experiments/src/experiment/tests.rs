@@ -18,7 +18,7 @@ fn refused(key: &str, value: &str) -> String {
 }
 
 #[test]
-fn what_is_set_goes_over_the_lengths() {
+fn settings_override_the_lengths() {
     let (plain, changed) = (planned(&[]), planned(&[("duration", "4s"), ("warmup", "1s")]));
     let lengths = |plan: &crate::Plan| {
         let scenario = &plan.scenarios[5];
@@ -35,7 +35,7 @@ fn what_is_set_goes_over_the_lengths() {
 
 #[test]
 fn what_an_axis_sets_cannot_be_changed() {
-    // Under whatever name: all flows, one group, its number, the table around the key.
+    // Under each name: all flows, one group, its number, the table around the key.
     for (key, value, axis) in [
         ("flows.*.protocol", "cubic", "protocol"),
         ("flows.lossy.protocol", "cubic", "protocol"),
@@ -73,7 +73,7 @@ fn the_command_says_all_that_was_asked_for() {
     );
     let mut own = experiment();
     let twice = RunLength { repetitions: 2, ..own.quick.clone() };
-    // The lengths of its `quick` and `full` are the same; what is judged is not.
+    // The lengths of its `quick` and `full` are the same; the judged readings are not.
     let custom = |full, length: &RunLength| Effort::Custom { full, length: length.clone() };
     assert_eq!(
         own.command(&custom(false, &twice)),
@@ -108,7 +108,7 @@ fn only_the_very_file_is_reproduced_by_its_name() {
         own.command(&Effort::Quick),
         format!("windward reproduce {} --quick --set seed=3", own.id)
     );
-    // It still names the paper and the figure, and is another experiment.
+    // It still names the paper and the figure, but is another experiment.
     let changed = Experiment::parse(name, &text.replacen("seed = ", "seed = 1", 1)).unwrap();
     assert_eq!(changed.command(&Effort::Quick), format!("windward sweep {name} --quick"));
 }

@@ -1,5 +1,5 @@
-//! What a metric can read from a run: a function over the outcome, its scenario, and the
-//! groups, links and numbers in the parentheses behind its name.
+//! Quantities that metrics read from a run: functions of the outcome, its scenario, and the groups,
+//! links and numbers in the parentheses after their name.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use windward_sim::{
 use super::{Cursor, Leaf};
 use crate::error::nearest;
 
-/// One number out of one run: a quantity and what it is asked of.
+/// A quantity of a run with its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
     quantity: Quantity,
@@ -25,34 +25,34 @@ pub struct Measure {
 #[derive(Debug, Clone, Copy)]
 struct Quantity {
     name: &'static str,
-    /// What stands in its parentheses.
+    /// Its arguments.
     takes: &'static [Takes],
-    /// Any number of these may follow.
+    /// Type of optional further arguments.
     more: Option<Takes>,
-    /// Does it read [`Outcome::samples`]?
+    /// True if it reads [`Outcome::samples`].
     samples: bool,
     scale: Scale,
-    /// The kinds of flows of which it can be asked, where a group without one is refused.
+    /// The kinds of flows that have it; a group without such a flow is refused.
     needs: Option<Kinds>,
-    /// What else a scenario must be like.
+    /// Further check of the scenario.
     check: fn(&Scenario, &[Argument]) -> Result<(), String>,
     read: Read,
-    /// Its description in docs/experiments.md; that of a metric follows from the metric.
+    /// Its description in docs/experiments.md; a metric of the simulator has its own.
     meaning: &'static str,
 }
 
-/// How a quantity is computed.
+/// Computation of a quantity.
 #[derive(Debug, Clone, Copy)]
 enum Read {
-    /// A metric of a group, which sums up its flows by the rule.
+    /// A metric of a group, which aggregates its flows by the rule.
     Group(&'static Metric<GroupOutcome, Outcome>, Rule),
-    /// From a metric of the flows of a group, by a rule.
+    /// A metric of the flows of a group, aggregated by a rule.
     Flows(&'static Metric<FlowOutcome, Outcome>, Rule),
     /// A metric of a link.
     Link(&'static Metric<LinkOutcome, Outcome>),
     /// A metric of the run.
     Run(&'static Metric<Outcome, Outcome>),
-    /// By a function of its own.
+    /// A function.
     By(fn(&Inputs<'_>) -> f64),
 }
 
@@ -62,29 +62,30 @@ impl PartialEq for Quantity {
     }
 }
 
-/// What an argument is.
+/// Type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Group,
     Link,
-    /// Zero or more, with the word for it.
+    /// A number of zero or more, with its name.
     Number(&'static str),
-    /// From zero to one, with the word for it.
+    /// A number from zero to one, with its name.
     Share(&'static str),
 }
 
-/// What the size of a number says by itself.
+/// Scale of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// Nothing: it has a unit or, as `cv`, no scale of its own, and only shares of it say something.
+    /// A number with a unit or, as `cv`, without a scale of its own: only ratios of it are
+    /// meaningful.
     Open,
-    /// It is a ratio, mostly from 0 to 1: an estimate of a share can be above.
+    /// A ratio, mostly from 0 to 1: an estimate of a share can be above.
     Ratio,
-    /// It is a part of a whole, or an index between 0 and 1.
+    /// A part of a whole, or an index between 0 and 1.
     Share,
 }
 
-/// The quantities that no single metric of the simulator is. All others are metrics with a name for
+/// Quantities beyond the metrics of the simulator. All others are metrics with a name for
 /// expressions ([`Metric::quantity`]).
 static QUANTITIES: &[Quantity] = &[
     group("cv", |of| of.group(0).throughput_cv())
@@ -98,7 +99,7 @@ static QUANTITIES: &[Quantity] = &[
          the start of the run, the warm-up included",
     ),
     Quantity { samples: true, ..group("max_cwnd", max_cwnd) }.means(
-        "greatest window of any flow in the samples; the scenario needs `sample`",
+        "largest window of any flow in the samples; the scenario needs `sample`",
     ),
     share(quantity("well_estimated", &[Takes::Group, Takes::Number("tolerance")], |of| {
         mean(of.flows(0).map(|f| {
@@ -138,8 +139,8 @@ static QUANTITIES: &[Quantity] = &[
         sum(|flow| flow.late_frames) / sum(|flow| flow.frames)
     })))
     .means(
-        "share of the frames of `media` that were not whole at the receiver by their `deadline`, late \
-         or with a packet lost; of those made after the warm-up and so early that they could be",
+        "share of the frames of `media` that were not complete at the receiver by their `deadline`, late \
+         or with a packet lost; of those made after the warm-up with their deadline before the end",
     ),
     arrivals(group("transfers", |of| of.transfers().count() as f64))
         .means("number of transfers"),
@@ -160,8 +161,8 @@ static QUANTITIES: &[Quantity] = &[
     }))
     .means(
         "completion time that this share of the transfers, as 0.95, does not exceed (nearest rank); a \
-         transfer that did not end took longest, so that there is no number only if the rank is one of \
-         these",
+         transfer that did not end counts as the longest, so that there is no number only if the rank \
+         is one of these",
     ),
     arrivals(quantity("fct_quantile_between", SIZES_AND_QUANTILE, |of| {
         quantile(of.transfers_between(1).map(Transfer::at_most), of.number(3))
@@ -171,21 +172,21 @@ static QUANTITIES: &[Quantity] = &[
         quantile(of.transfers().map(|t| t.at_most() / t.least), of.number(1))
     }))
     .means(
-        "the same of completion times over the least possible: the way there and back of a packet \
-         alone, and each further packet at the slowest link",
+        "the same quantile of completion times divided by the least possible: the round trip of a \
+         single packet, plus the transmission of each further packet at the slowest link",
     ),
     share(group("jain_of", |of| jain(of.flows(0).map(|f| f.goodput_bps))))
         .means("Jain's index over the goodput of its flows"),
     share(group("epsilon", epsilon)).means(
-        "1 less the goodput of the flow that has least over that of the one that has most: the epsilon \
-         for which the allocation is epsilon-fair (RFC 5166 section 2.3.3)",
+        "1 minus the smallest goodput of a flow divided by the largest: the epsilon for which the \
+         allocation is epsilon-fair (RFC 5166 section 2.3.3)",
     ),
     quantity("convergence", CONVERGENCE, convergence).means(
-        "seconds from the start of the first group until it has `share` of what the second has, on the \
-         mean of so many seconds; the rest of the run if it never has",
+        "seconds from the start of the first group until its throughput is at least `share` of that of \
+         the second, as means over so many seconds; the rest of the run if it never is",
     ),
     link("capacity", |of| of.link_spec(0).kind.rate.mean().as_bps() as f64)
-        .means("rate of the wire, in the long run if it changes"),
+        .means("rate of the link, its long-term mean if it changes"),
     share(link("drop_rate", |of| of.link(0).dropped as f64 / of.link(0).arrived as f64))
         .means("share of the packets offered to the queue that it dropped, whole run"),
     share(link("loss", |of| {
@@ -202,16 +203,16 @@ static QUANTITIES: &[Quantity] = &[
         ..quantity("lossy_periods", &[Takes::Link, Takes::Share("share")], lossy_periods)
     }
     .means(
-        "the most intervals between samples in a row, after the warm-up, in each of which the queue \
-         dropped or the channel destroyed more than this share of the packets that came, as 0.1: what a \
-         slow-trip circuit breaker goes by (RFC 8084). The scenario needs `sample`",
+        "largest number of consecutive intervals between samples, after the warm-up, in each of which \
+         the queue dropped or the channel destroyed more than this share of the arriving packets, as \
+         0.1: the criterion of a slow-trip circuit breaker (RFC 8084). The scenario needs `sample`",
     ),
     link("phases_to_converge", |of| {
         of.link(0).phases.as_deref().map_or(f64::NAN, |phases| {
             phases.until_converged.map_or(f64::INFINITY, |phases| phases as f64)
         })
     })
-    .means("phases from the start of the run until all that follow last within 10 % of D"),
+    .means("number of phases from the start of the run until the lengths of all later ones are within 10 % of D"),
     Quantity {
         more: Some(Takes::Group),
         scale: Scale::Share,
@@ -219,11 +220,11 @@ static QUANTITIES: &[Quantity] = &[
         ..quantity("followed", FOLLOWED, followed)
     }
     .means(
-        "share of bins in which the group has at least `share` of what is available: the rate of the \
-         link less the throughput of the further groups, which send datagrams. It counts bins that begin \
-         `seconds` or more after the latest change, which is the start of the run or a bin in which the \
-         further groups have 5 % of the link more or less than in the one before. The throughput of all \
-         these groups must be measured at the link",
+        "share of bins in which the group has at least `share` of the available bandwidth: the rate of \
+         the link minus the throughput of the further groups, which send datagrams. It counts bins that \
+         begin `seconds` or more after the latest change, which is the start of the run or a bin in \
+         which the throughput of the further groups differs by at least 5 % of the link from the bin \
+         before. The throughput of all these groups must be measured at the link",
     ),
 ];
 
@@ -234,7 +235,7 @@ fn quantities() -> impl Iterator<Item = Quantity> {
     ) -> Option<(&'static Metric<T, Outcome>, &'static str, Rule)> {
         of.quantity.map(|(name, rule)| (of, name, rule))
     }
-    // What groups sum up by the same rule is theirs already.
+    // Metrics that groups aggregate by the same rule are metrics of the group already.
     let groups = GroupOutcome::all().iter().filter_map(called);
     let groups = groups.filter(|(of, _, rule)| of.groups == Some(*rule));
     let groups = groups
@@ -252,7 +253,7 @@ fn quantities() -> impl Iterator<Item = Quantity> {
     groups.chain(flows).chain(links).chain(run).chain(QUANTITIES.iter().copied())
 }
 
-/// How each quantity is written, and its description.
+/// Syntax and description of each quantity.
 pub fn described() -> impl Iterator<Item = (String, String)> {
     let of_flows = |rule: Rule, meaning: String| {
         format!("{} over the flows. {meaning}", capitalized(rule.words()))
@@ -310,22 +311,22 @@ const fn link(name: &'static str, read: fn(&Inputs<'_>) -> f64) -> Quantity {
     quantity(name, &[Takes::Link], read)
 }
 
-/// The same quantity, of which it is known that it is a share.
+/// The same quantity, declared as a share.
 const fn share(of: Quantity) -> Quantity {
     Quantity { scale: Scale::Share, ..of }
 }
 
-/// Completion times are those of transfers.
+/// Restricts the quantity to groups with transfers.
 const fn arrivals(of: Quantity) -> Quantity {
     Quantity { check: transfers_check, ..of }
 }
 
-/// Only datagrams are seen both as they leave and as they arrive.
+/// Restricts the quantity to datagrams, which are observed both at departure and at arrival.
 const fn datagrams(of: Quantity) -> Quantity {
     Quantity { needs: Some(Kinds::ANY_DATAGRAMS), ..of }
 }
 
-/// Only media has frames.
+/// Restricts the quantity to media, which has frames.
 const fn media(of: Quantity) -> Quantity {
     Quantity { needs: Some(Kinds::MEDIA), ..of }
 }
@@ -343,8 +344,8 @@ enum Argument {
     Number(f64),
 }
 
-/// What a quantity is computed from. Arguments are counted from zero; to ask for one of
-/// another kind than the quantity takes is a mistake in the table above.
+/// Inputs of a quantity. Arguments are counted from zero; access to one of another type than
+/// declared is an error in the table above.
 struct Inputs<'a> {
     scenario: &'a Scenario,
     outcome: &'a Outcome,
@@ -373,8 +374,8 @@ impl<'a> Inputs<'a> {
         delays.and_then(read).map_or(f64::NAN, Duration::as_secs_f64)
     }
 
-    /// The transfers of the group that began after the warm-up: those that came by themselves, and
-    /// flows of a fixed size.
+    /// The transfers of the group that began after the warm-up: arrivals, and flows of a fixed
+    /// size.
     fn transfers(&self) -> impl Iterator<Item = Transfer> {
         let from = Time::ZERO + self.outcome.warmup;
         let group = self.group_index(0);
@@ -435,7 +436,7 @@ impl<'a> Inputs<'a> {
         number
     }
 
-    /// What was recorded over time, with the index of the first sample that counts.
+    /// The samples, with the index of the first one after the warm-up.
     fn samples(&self) -> Option<(&'a Samples, usize)> {
         let samples = self.outcome.samples.as_ref()?;
         let from = Time::ZERO + self.outcome.warmup;
@@ -447,26 +448,27 @@ impl<'a> Inputs<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Transfer {
     bytes: f64,
-    /// Seconds from its start to its end, if the run saw that.
+    /// Seconds from its start to its end, if it ended during the run.
     time: Option<f64>,
-    /// The least that it could take, on a path that it has to itself, seconds.
+    /// Least possible time on an otherwise idle path, seconds.
     least: f64,
 }
 
 impl Transfer {
-    /// Not a number where the run ended before: no mean can be told then.
+    /// Completion time in seconds; not a number if the run ended first, so that there is no mean.
     fn seconds(self) -> f64 {
         self.time.unwrap_or(f64::NAN)
     }
 
-    /// Longer than all others where the run ended before: quantiles below it can still be told.
+    /// Completion time in seconds; infinite if the run ended first, so that lower quantiles are
+    /// defined.
     fn at_most(self) -> f64 {
         self.time.unwrap_or(f64::INFINITY)
     }
 }
 
-/// The least time in which so many packets can be transferred and acknowledged: what a window
-/// without bounds takes on idle links, store and forward.
+/// Least time in which so many packets can be transferred and acknowledged, with an unlimited
+/// window on idle store-and-forward links.
 fn least_time(scenario: &Scenario, flow: &FlowConfig, packets: u64) -> f64 {
     /// An acknowledgment of QUIC: short header, an ACK frame, a tag; and UDP and IP.
     const ACK_OF_STACKS: u32 = 64;
@@ -518,7 +520,7 @@ fn transfers_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), St
 fn quantile(values: impl Iterator<Item = f64>, share: f64) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    // Rounding shall not cost a rank.
+    // Rounding must not change the rank.
     let rank = (share * values.len() as f64 - 1e-9).ceil() as usize;
     values.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
 }
@@ -537,8 +539,8 @@ fn max_cwnd(of: &Inputs<'_>) -> f64 {
     windows.copied().fold(f64::NAN, f64::max)
 }
 
-/// The most intervals between samples in a row, after the warm-up, in each of which the link lost more
-/// than this share of what came.
+/// Largest number of consecutive intervals between samples, after the warm-up, in each of which the
+/// link lost more than this share of the arriving packets.
 fn lossy_periods(of: &Inputs<'_>) -> f64 {
     let Some((samples, first)) = of.samples() else { return f64::NAN };
     let link = &samples.links[of.link_index(0)];
@@ -561,7 +563,7 @@ fn throughput_between(of: &Inputs<'_>) -> f64 {
     let width = of.scenario.bin.as_secs_f64();
     let (from, until) = (of.number(1), of.number(2));
     let bins = of.group(0).throughput_bins.iter().enumerate();
-    // Rounding shall not cost a bin that begins or ends exactly there.
+    // Rounding must not exclude a bin that begins or ends exactly there.
     let within = bins.filter(|(bin, _)| {
         let begins = *bin as f64 * width;
         begins >= from - 1e-9 && begins + width <= until + 1e-9
@@ -569,8 +571,8 @@ fn throughput_between(of: &Inputs<'_>) -> f64 {
     mean(within.map(|(_, throughput)| *throughput))
 }
 
-/// An allocation is epsilon-fair if the flow with least has at least (1 - epsilon) of what the one with
-/// most has (RFC 5166 section 2.3.3); the least epsilon for which this one is.
+/// Smallest epsilon for which the allocation is epsilon-fair: the smallest goodput is at least (1 -
+/// epsilon) times the largest (RFC 5166 section 2.3.3).
 fn epsilon(of: &Inputs<'_>) -> f64 {
     let (least, most) =
         of.flows(0).fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), flow| {
@@ -582,15 +584,15 @@ fn epsilon(of: &Inputs<'_>) -> f64 {
 const CONVERGENCE: &[Takes] =
     &[Takes::Group, Takes::Group, Takes::Share("share"), Takes::Number("seconds")];
 
-/// From the start of the first group on, how long it is until it has `share` of what the second has, on the
-/// mean of so many seconds; the rest of the run if it never has.
+/// Time from the start of the first group until its throughput is at least `share` of that of the
+/// second, as means over so many seconds; the rest of the run if it never is.
 fn convergence(of: &Inputs<'_>) -> f64 {
     let (share, seconds) = (of.number(2), of.number(3));
     let width = of.scenario.bin.as_secs_f64();
     let start = of.flows(0).map(|f| f.start.as_secs_f64()).fold(f64::NAN, f64::min);
     let (late, early) = (&of.group(0).throughput_bins, &of.group(1).throughput_bins);
     let bins = ((seconds / width).round() as usize).max(1);
-    // Bins that begin before it are not its own.
+    // Bins that begin before its start do not count.
     let first = (start / width).ceil() as usize;
     let sum = |bins: &[f64]| bins.iter().sum::<f64>();
     let has = |bin: &usize| sum(&late[*bin..bin + bins]) >= share * sum(&early[*bin..bin + bins]);
@@ -601,14 +603,14 @@ fn convergence(of: &Inputs<'_>) -> f64 {
 const FOLLOWED: &[Takes] =
     &[Takes::Group, Takes::Link, Takes::Number("share"), Takes::Number("seconds")];
 
-/// A change of the traffic of others by more than this part of the link is one of the available
-/// bandwidth. Datagrams that wait in a queue move from bin to bin by less if bins are long against
-/// the time it takes to empty.
+/// Smallest change of the competing traffic, as a share of the link, that counts as a change of the
+/// available bandwidth. Queued datagrams shift less than this from bin to bin if bins are long
+/// compared with the time to empty the queue.
 const CHANGE: f64 = 0.05;
 
-/// The share of bins in which the group had at least `share` of what the others, further
-/// arguments, left of the link, among the bins that begin `seconds` or more after the latest
-/// change of it. The run begins with a change.
+/// Share of bins in which the group had at least `share` of the bandwidth that the others, the
+/// further arguments, left of the link. Only bins that begin `seconds` or more after its latest
+/// change count. The run begins with a change.
 fn followed(of: &Inputs<'_>) -> f64 {
     let capacity = of.link_spec(1).kind.rate.mean().as_bps() as f64;
     let (share, settle) = (of.number(2), of.number(3));
@@ -624,7 +626,7 @@ fn followed(of: &Inputs<'_>) -> f64 {
         if bin > 0 && (taken(bin) - taken(bin - 1)).abs() > CHANGE * capacity {
             changed = bin;
         }
-        // Rounding shall not cost the bin that begins exactly then.
+        // Rounding must not exclude the bin that begins exactly then.
         let settled = (bin - changed) as f64 * width >= settle - 1e-9;
         if bin >= own.first_bin && settled {
             counted += 1.0;
@@ -662,22 +664,22 @@ fn followed_check(scenario: &Scenario, arguments: &[Argument]) -> Result<(), Str
 }
 
 impl Measure {
-    /// The least and the most that it can be: nothing here is below zero.
+    /// Bounds of its value: nothing here is below zero.
     pub fn bounds(&self) -> (f64, f64) {
         let share = self.quantity.scale == Scale::Share;
         (0.0, if share { 1.0 } else { f64::INFINITY })
     }
 
-    /// Has it a unit, as bits per second or packets, or at least no scale of its own?
+    /// True if it has a unit, as bits per second or packets, or no scale of its own.
     pub(crate) fn has_unit(&self) -> bool {
         self.quantity.scale == Scale::Open
     }
 
-    /// Has the scenario what it asks for?
+    /// Checks that the scenario has everything that it needs.
     ///
     /// # Errors
-    /// If there is no such group or link, with the nearest name that there is; if the scenario
-    /// does not record what it reads.
+    /// If there is no such group or link; the error suggests the nearest name. If the scenario does
+    /// not record its data.
     pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
         let arguments = self.resolve(scenario)?;
         if self.quantity.samples && scenario.sample.is_none() {
@@ -692,7 +694,7 @@ impl Measure {
         checked.map_err(|e| format!("`{self}`: {e}"))
     }
 
-    /// The number; not a number if there is no such group or link.
+    /// Its value; not a number if there is no such group or link.
     pub fn of(&self, scenario: &Scenario, outcome: &Outcome) -> f64 {
         let Ok(arguments) = self.resolve(scenario) else { return f64::NAN };
         let of = Inputs { scenario, outcome, arguments };
@@ -746,12 +748,12 @@ impl Quantity {
         Quantity { meaning, ..self }
     }
 
-    /// What its argument number `n` is.
+    /// Type of argument number `n`.
     fn kind(&self, n: usize) -> Option<Takes> {
         self.takes.get(n).copied().or(self.more)
     }
 
-    /// It with words for its arguments.
+    /// Its name with words for its arguments.
     fn written(&self) -> String {
         let word = |takes: &Takes| match takes {
             Takes::Group => "group",
@@ -764,7 +766,7 @@ impl Quantity {
         format!("{}({})", self.name, words.join(", "))
     }
 
-    /// How to write it.
+    /// Error message with its syntax.
     fn usage(&self) -> String {
         let name = self.name;
         match (self.takes, self.more) {
@@ -888,7 +890,8 @@ mod tests {
         });
         let index = outcome.links.iter().position(|l| l.name == "bottleneck").unwrap();
         let samples = &mut outcome.samples.as_mut().unwrap().links[index];
-        // 100 come in each interval. What is lost in those after the warm-up: 20, 20, 10, 11, 11, 11, 0 ..
+        // 100 arrive in each interval. Losses in those after the warm-up: 20, 20, 10, 11, 11, 11, 0
+        // ..
         samples.arrived = (0..13).map(|n| 100 * n).collect();
         samples.lost = vec![0, 50, 90, 110, 130, 140, 151, 162, 173, 173, 173, 173, 173];
         for (text, expected) in [
@@ -897,7 +900,8 @@ mod tests {
             ("lossy_periods(bottleneck, 0.3)", 0.0), // 40 was during the warm-up
             ("jain_of(tcp)", 0.8),
             ("epsilon(tcp)", 1.0 - 1.0 / 3.0),
-            // It starts at once. The first second with half of what the other has: 0 + 9 of 10 + 10.
+            // It starts at once. The first second with half of the other's throughput: 0 + 9 of 10
+            // + 10.
             ("convergence(tcp, udp, 0.4, 1)", 0.0),
             ("convergence(tcp, udp, 0.5, 1)", 0.5), // 9 + 4 of 20
             ("convergence(tcp, udp, 0.9, 0.5)", 0.5), // 9 of 10
@@ -956,8 +960,8 @@ mod tests {
 
     #[test]
     fn completion_times_are_those_after_the_warm_up_and_miss_none() {
-        // The first began in the warm-up. Of the others one packet is least done in 4.4 ms, three in
-        // 5.0 ms.
+        // The first began in the warm-up. Of the others one packet is least done in 4.4 ms, three
+        // in 5.0 ms.
         let mut all = vec![(999, 1, Some(1)), (1000, 1, Some(11)), (2000, 3, Some(20))];
         all.extend([(3000, 3, Some(50)), (4000, 100, Some(99))]);
         let (scenario, outcome) = with_transfers(&all);
@@ -984,7 +988,7 @@ mod tests {
         near("slowdown(web, 0.5)", &outcome, 99.0 / (4.4 + 99.0 * 0.3)); // 2.90 before 4 and 10
         assert!(value("fct_between(web, 5000, 6000)", &outcome).is_nan(), "of none");
 
-        // One that did not end: no mean, and quantiles up to it.
+        // A transfer that did not end: no mean, and only lower quantiles.
         all.push((59_000, 1, None));
         let (_, cut) = with_transfers(&all);
         near("finished(web)", &cut, 0.8);

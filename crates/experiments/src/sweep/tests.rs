@@ -103,7 +103,7 @@ fn custom_lengths_and_impossible_ones() {
 
 #[test]
 fn impossible_points_are_left_out_where_the_axis_says_so() {
-    // Beside a flow that needs an XCP router none that needs an XTCP router is possible.
+    // Flows that need an XCP router and flows that need an XTCP router cannot share a link.
     let text = crate::testing::TEXT
         .replace("flows.*.protocol", "flows.clean.protocol")
         .replace(
@@ -127,7 +127,7 @@ fn impossible_points_are_left_out_where_the_axis_says_so() {
     assert_eq!(plan.experiment.cell_name(4), "sack, 2 Mbit");
     assert_eq!((plan.experiment.point_index(4, 0), plan.experiment.point_index(4, 1)), (1, 1));
 
-    // Where nothing at all is possible, the file is wrong.
+    // If no point is possible, the file is wrong.
     let text = text.replace("delay = \"20ms\", queue", "delay = \"20 parsecs\", queue");
     let wrong = Experiment::parse("f.toml", &text).unwrap().plan(&Effort::Quick).unwrap_err();
     assert!(wrong.to_string().contains("20 parsecs"), "{wrong}");

@@ -46,7 +46,7 @@ fn a_row_per_run_with_labels_seed_metrics_and_sums() {
     assert_eq!(names[..6], ["protocol", "rate", "repetition", "seed", "clean", "ratio"]);
     assert!(names.contains(&"lossy.goodput_bps"));
     assert!(names.contains(&"bottleneck.utilization"));
-    // In the fake simulator nothing crosses them: columns are not of what runs find.
+    // In the fake simulator nothing crosses them: columns do not depend on the outcomes.
     assert!(names.contains(&"clean-1-first-hop.dropped"));
     let mut out = Vec::new();
     table.write_csv(&mut out).unwrap();
@@ -77,8 +77,8 @@ fn the_manifest_says_what_to_run_again() {
     assert_eq!(first["configuration_hash"].as_str().unwrap().len(), 16);
 }
 
-/// An experiment with what could double columns: a group called as a flow of another, series of
-/// flows, samples.
+/// An experiment that might have duplicate columns: a group with the name of a flow of another,
+/// series of flows, samples.
 const CROWDED: &str = r#"
 duration = "4s"
 flow_bins = true
@@ -114,7 +114,7 @@ kind = "queue"
 links = "bottleneck"
 "#;
 
-/// Errors, as every reader of tables does, if two columns have one name.
+/// Fails, as readers of tables do, if two columns have one name.
 fn assert_unique(results: &Results) {
     let tables = [
         results.run_table(),

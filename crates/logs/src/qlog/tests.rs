@@ -1,4 +1,4 @@
-//! Logs of whole runs: what is in them follows from the scenario, and they change nothing.
+//! Logs of whole runs: their content follows from the scenario, and logging changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ fn build(text: &str) -> Scenario {
     file.build().unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Runs it; the records of each file by its name.
+/// Runs the scenario and returns the records of each file by its name.
 fn logged(scenario: &Scenario, options: &QlogOptions) -> (Outcome, BTreeMap<String, Vec<Value>>) {
     let folder = tempfile::tempdir().unwrap();
     let logs = QlogFiles::create(folder.path(), options, scenario).unwrap();
@@ -150,7 +150,7 @@ fn logs_of_the_whole_table_hold_together_and_change_nothing() {
         let scenario = build(&ROUGH.replace("PROTOCOL", what));
         let (mut outcome, logs) = logged(&scenario, &QlogOptions::default());
         let plain = windward_sim::run(&scenario);
-        outcome.events = plain.events; // More is looked at.
+        outcome.events = plain.events; // Later records count too.
         assert_eq!(outcome, plain, "{what}");
         assert_eq!(logs.len(), 12);
         let mut dropped = 0;
@@ -164,8 +164,8 @@ fn logs_of_the_whole_table_hold_together_and_change_nothing() {
             }));
             dropped += named(log, "windward:link_dropped").count() as u64;
         }
-        // What lies on a wire with its end at hand when the run ends is lost in a log and not yet
-        // in the books.
+        // A packet on a wire that ends at the end of the run is lost in a log, but not yet counted
+        // by the simulator.
         let lost: u64 = outcome.links.iter().map(|link| link.dropped + link.corrupted).sum();
         let in_flight: u64 = outcome.links.iter().map(|link| link.in_flight).sum();
         assert!((lost..=lost + in_flight).contains(&dropped), "{what}: {lost} {dropped}");
@@ -287,7 +287,7 @@ fn too_many_flows_and_too_many_bytes_are_refused_and_leave_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("logs");
     let error = QlogFiles::create(&dir, &QlogOptions::default(), &build(&text)).unwrap_err();
-    assert!(error.to_string().starts_with("65 flows are to be logged, and at most 64"), "{error}");
+    assert!(error.to_string().starts_with("65 flows are to be logged, but at most 64"), "{error}");
     assert!(!dir.exists());
     // Those that are few enough are logged.
     let options = QlogOptions { flows: vec!["x-65".to_owned()], ..QlogOptions::default() };

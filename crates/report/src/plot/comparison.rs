@@ -1,4 +1,4 @@
-//! Programs side by side: a panel for each thing that is measured of them.
+//! Chart of a comparison of programs: a panel per measure.
 
 use windward_experiments::comparison::{Comparison, Row};
 use windward_experiments::statistics::Estimate;
@@ -7,15 +7,15 @@ use super::panel::{Guide, GuideLine, Mark, Panel, Scale, Series, Word};
 use super::{Chart, titled};
 use crate::palette::{Style, protocol_style, style};
 
-/// Title, title of the axis, what it is of a row, bounds of the axis, and a line to compare with.
+/// Title, title of the axis, value of a row, bounds of the axis, and a reference value.
 type Measure =
     (&'static str, &'static str, fn(&Row) -> Option<Estimate>, Option<(f64, f64)>, Option<f64>);
 
 const MEASURES: [Measure; 5] = [
     ("Goodput", "Goodput over C (1 - p)", |row| row.share, Some((0.0, 1.05)), Some(1.0)),
     (
-        "Left to a competing flow",
-        "Its share of C (1 - p)",
+        "Throughput of the competing flow",
+        "Throughput over C (1 - p)",
         |row| row.left,
         Some((0.0, 1.05)),
         Some(0.5),
@@ -28,11 +28,11 @@ const MEASURES: [Measure; 5] = [
         None,
     ),
     ("Mean queue", "Packets", |row| row.mean_queue_packets, None, None),
-    ("Real beside simulated", "Real / simulated goodput", |row| row.ratio, None, Some(1.0)),
+    ("Real and simulated goodput", "Real / simulated goodput", |row| row.ratio, None, Some(1.0)),
 ];
 
-/// One chart with a panel for each measure that there are numbers of: over the loss rate, or
-/// program by program where there is one.
+/// One chart with a panel for each measure with numbers: over the loss rate, or program by program
+/// if there is only one rate.
 pub(crate) fn of_comparison(comparison: &Comparison) -> Chart {
     let rows = comparison.rows();
     let panels = MEASURES.iter().filter_map(|measure| panel(comparison, &rows, measure));
@@ -106,7 +106,7 @@ fn panel(
                 color: None,
                 label: match level {
                     0.5 => "half".to_owned(),
-                    _ if title == "Goodput" => "all that the link delivers".to_owned(),
+                    _ if title == "Goodput" => "capacity of the link".to_owned(),
                     _ => "equal".to_owned(),
                 },
             })

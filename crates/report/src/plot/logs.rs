@@ -1,4 +1,4 @@
-//! Two logs drawn over each other.
+//! Two logs in one chart.
 
 use windward_logs::{Comparison, Quantity};
 
@@ -7,8 +7,8 @@ use super::titled;
 use crate::palette::style;
 
 /// Windows, bytes in flight, RTTs and rates of two logs over time, below each other, as one SVG
-/// document. A dashed line stands where a quantity departs. What neither log has is left out;
-/// `None` if that is everything.
+/// document. A dashed line marks the departure of a quantity. Quantities in neither log are left
+/// out; `None` if all are.
 pub fn compared(title: &str, labels: [&str; 2], comparison: &Comparison) -> Option<String> {
     let panels: Vec<String> = Quantity::ALL
         .into_iter()

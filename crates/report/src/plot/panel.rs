@@ -1,9 +1,9 @@
-//! One panel as SVG, written directly: dashes, markers and legends below are what a chart
-//! library's SVG output lacks, and all that is needed are lines and text.
+//! One panel as SVG, written directly: the SVG output of chart libraries lacks dashes, markers and
+//! legends below, and lines and text are sufficient.
 //!
-//! A sheet is as narrow as a telephone and all its text has one size, so that it can be read there
-//! and is not huge on a desk. Nothing but the plot itself has a fixed height: titles wrap, legends
-//! take the rows they need, and an axis of words stands upright with a row for each.
+//! A sheet is as narrow as a telephone and all its text has one size, so that it is readable there
+//! and not huge on a desktop. Only the plot itself has a fixed height: titles wrap, legends take
+//! the rows they need, and an axis of words is vertical with a row for each.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub(super) const WIDTH: f64 = 400.0;
 const FONT: f64 = 11.5;
 /// About the width of a character, in the wider of the fonts a reader may have.
 const CHARACTER: f64 = 7.1;
-/// Distance of lines of text.
+/// Distance between lines of text.
 const LINE: f64 = 15.0;
 /// Height of the plot unless it has rows.
 const PLOT: f64 = 215.0;
@@ -26,81 +26,81 @@ const INK: &str = "#222";
 const GRID: &str = "#e2e2e2";
 const STRIPE: &str = "#f5f6f7";
 const REFERENCE: &str = "#777";
-/// How the legend calls marks of [`Panel::reported`].
+/// Legend for marks of [`Panel::reported`].
 pub(super) const PAPER: &str = "the paper's text";
 
 /// Content of a panel, in the units of its axes.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Panel {
     pub(super) title: Option<String>,
-    /// For those who cannot see it.
+    /// Description for screen readers.
     pub(super) description: String,
     pub(super) x_title: String,
     pub(super) y_title: String,
     pub(super) x: Scale,
-    /// Bounds of a linear axis, or those of the data.
+    /// Fixed bounds of a linear axis; `None` for those of the data.
     pub(super) x_bounds: Option<(f64, f64)>,
-    /// Bounds, or those of the data.
+    /// Fixed bounds; `None` for those of the data.
     pub(super) y: Option<(f64, f64)>,
-    /// Between what any value must lie; no axis goes further.
+    /// Range of possible values; no axis goes further.
     pub(super) possible: (f64, f64),
-    /// Is the axis of values logarithmic? Then every point and bound is above zero; what
-    /// intervals reach below is cut off.
+    /// True if the axis of values is logarithmic. Every point and bound is then above zero, and
+    /// intervals are cut off at zero.
     pub(super) y_log: bool,
     pub(super) series: Vec<Series>,
     pub(super) references: Vec<Guide>,
     pub(super) reported: Vec<Reported>,
 }
 
-/// The axis that is not that of the values: the horizontal one, but for words.
+/// The axis against which values are drawn: the horizontal one, except for words.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scale {
     Linear,
     Log,
-    /// Places 0, 1, 2.. with a name each, from top to bottom.
+    /// Words at positions 0, 1, 2.., from top to bottom.
     Words(Vec<Word>),
 }
 
-/// A name on an axis.
+/// A word on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Word {
     pub(super) name: String,
-    /// The look of its point where there is only one series.
+    /// The look of its point if there is only one series.
     pub(super) style: Option<Style>,
 }
 
-/// A line to compare with, and what it means.
+/// A reference line with its meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Guide {
     pub(super) line: GuideLine,
-    /// Colour of the series it belongs to, if it is not for all.
+    /// Colour of its series; `None` for a line for all.
     pub(super) color: Option<Color>,
-    /// In the legend; several lines with one label have one entry.
+    /// Label in the legend; several lines with one label have one entry.
     pub(super) label: String,
 }
 
-/// Where it is.
+/// Its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum GuideLine {
-    /// At this value all along.
+    /// A constant value.
     Level(f64),
     /// Through these points, in the order of the axis.
     Curve(Vec<(f64, f64)>),
 }
 
-/// Points that belong together.
+/// Points of one series.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
     pub(super) label: String,
     pub(super) style: Style,
     pub(super) marks: Vec<Mark>,
-    /// By a line with a band around it; else each point has its own bar.
+    /// True for a line with a band; otherwise each point has its own bar.
     pub(super) connected: bool,
-    /// One of many lines of the same look: thin and transparent, so that all of them can be seen.
+    /// True for one of many lines of the same look: thin and transparent, so that all are visible.
     pub(super) thin: bool,
 }
 
-/// A point with its interval, which may be infinite: then it is not drawn.
+/// A point with its interval. An infinite interval is not drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Mark {
     pub(super) x: f64,
@@ -109,17 +109,17 @@ pub(super) struct Mark {
     pub(super) high: f64,
 }
 
-/// A number that a paper gives, or a range.
+/// A number or a range in a paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reported {
-    /// Index of the series that it is about.
+    /// Index of its series.
     pub(super) series: usize,
     pub(super) x: f64,
     pub(super) low: f64,
     pub(super) high: f64,
 }
 
-/// Where the axes are on the sheet, and what they span.
+/// Positions of the axes on the sheet, and their ranges.
 #[derive(Debug)]
 struct Frame {
     left: f64,
@@ -130,14 +130,14 @@ struct Frame {
     y: (f64, f64),
     log: bool,
     y_log: bool,
-    /// Do values go to the right and words downwards?
+    /// True if values go to the right and words downwards.
     upright: bool,
 }
 
 impl Frame {
-    /// Place of a value on the axis of values.
+    /// Position of a value on the axis of values.
     fn value(&self, y: f64) -> f64 {
-        // The logarithm of what is not above zero lies outside of every chart.
+        // The logarithm of zero or less lies outside every chart.
         let of = |v: f64| if self.y_log { v.max(0.5 * self.y.0).log10() } else { v };
         let share = (of(y) - of(self.y.0)) / (of(self.y.1) - of(self.y.0));
         match self.upright {
@@ -146,7 +146,7 @@ impl Frame {
         }
     }
 
-    /// Place on the other axis.
+    /// Position on the other axis.
     fn along(&self, x: f64) -> f64 {
         let of = |v: f64| if self.log { v.log10() } else { v };
         let share = (of(x) - of(self.x.0)) / (of(self.x.1) - of(self.x.0));
@@ -156,7 +156,7 @@ impl Frame {
         }
     }
 
-    /// Both, as a point of the sheet.
+    /// Both positions, as a point of the sheet.
     fn point(&self, x: f64, y: f64) -> (f64, f64) {
         match self.upright {
             true => (self.value(y), self.along(x)),
@@ -164,22 +164,22 @@ impl Frame {
         }
     }
 
-    /// A value, or the bound next to it.
+    /// A value, limited to the bounds.
     fn inside(&self, y: f64) -> f64 {
         y.clamp(self.y.0, self.y.1)
     }
 }
 
-/// A label of a tick with its place on the sheet.
+/// A tick label with its position on the sheet.
 type Tick = (f64, f64, String);
 
 /// The parts of a sheet from top to bottom.
 struct Layout {
     frame: Frame,
     title: Vec<String>,
-    /// Above the plot: what goes upwards.
+    /// Title above the plot: the vertical axis.
     above: Vec<String>,
-    /// Below the plot: what goes to the right.
+    /// Title below the plot: the horizontal axis.
     below: Vec<String>,
     legend: Legend,
     height: f64,
@@ -191,7 +191,7 @@ struct Legend {
     top: f64,
 }
 
-/// An entry of the legend and its place in it.
+/// An entry of the legend with its position.
 struct Key {
     lines: Vec<String>,
     sample: Sample,
@@ -263,7 +263,7 @@ impl Panel {
         Layout { frame, title, above, below, legend, height }
     }
 
-    /// Words of an axis: their number, and the height of each.
+    /// Words of an axis: their number and their height.
     fn rows(&self) -> Option<(usize, f64)> {
         let words = self.words()?;
         let lines = words.iter().map(|w| wrapped(&w.name, LONGEST_WORD).len()).max()?;
@@ -289,14 +289,14 @@ impl Panel {
             Scale::Log if low == high => (low / 2.0, high * 2.0),
             Scale::Log => (low, high),
             Scale::Linear if low == high => (low - 1.0, high + 1.0),
-            // An axis from nearly zero begins at zero.
+            // An axis that would begin near zero begins at zero.
             Scale::Linear if low > 0.0 && low < 0.15 * high => (0.0, high),
             Scale::Linear => (low, high),
         }
     }
 
-    /// Fixed bounds or those of the data, as far as values are possible; what a paper says is
-    /// always inside.
+    /// Fixed bounds or those of the data, within the range of possible values. Numbers of a paper
+    /// are always inside.
     fn y_bounds(&self) -> (f64, f64) {
         let (low, high) = self.y.unwrap_or_else(|| self.data_bounds());
         let cut = (low.max(self.possible.0), high.min(self.possible.1));
@@ -305,9 +305,9 @@ impl Panel {
         (paper().fold(low, f64::min), paper().fold(high, f64::max))
     }
 
-    /// Bounds around all points and their intervals; from zero unless that would flatten them.
-    /// The interval of two or three runs can be many times as wide as all points lie apart: more
-    /// than half of that is cut off, and so is what lies below zero where no point does.
+    /// Bounds around all points and their intervals, from zero unless that would flatten them. The
+    /// interval of two or three runs can be many times as wide as the range of all points: anything
+    /// beyond half of that range is cut off, and so are intervals below zero if no point is.
     fn data_bounds(&self) -> (f64, f64) {
         let marks = || self.series.iter().flat_map(|s| &s.marks);
         let lowest = marks().map(|m| m.y).fold(f64::INFINITY, f64::min);
@@ -318,7 +318,7 @@ impl Panel {
         };
         let floor = if lowest >= 0.0 { (lowest - reach).max(0.0) } else { lowest - reach };
         let ends = |m: &Mark| match self.y_log {
-            // The lower end may be next to nothing, and is cut off then.
+            // The lower end may be near zero, and is then cut off.
             true => [m.y, m.y, m.high],
             false => [m.y, m.low.max(floor), m.high.min(highest + reach)],
         };
@@ -339,7 +339,7 @@ impl Panel {
         }
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
-        // Nothing but zeros has no size to go by either.
+        // Zeros alone have no scale.
         if low > high || (low == 0.0 && high == 0.0) {
             return (0.0, 1.0);
         }
@@ -358,7 +358,7 @@ impl Panel {
             }
         }
         self.draw_axes(svg, layout);
-        // What a fixed bound cuts off must not spill over the titles.
+        // Clipped lines must not cover the titles.
         let (x, y) = (frame.left, frame.top);
         let (w, h) = (frame.right - frame.left, frame.bottom - frame.top);
         let _ = writeln!(
@@ -377,7 +377,7 @@ impl Panel {
                     line(svg, ends.0, ends.1, &look);
                 }
                 GuideLine::Curve(curve) => {
-                    // A row has one value from its upper to its lower edge.
+                    // The value of a row applies from its upper to its lower edge.
                     let half = if frame.upright { 0.5 } else { 0.0 };
                     let ends = |(x, y): &(f64, f64)| [(x - half, *y), (x + half, *y)];
                     let points = match frame.upright {
@@ -402,7 +402,7 @@ impl Panel {
         draw_legend(svg, &layout.legend);
     }
 
-    /// Lines to compare with are numbered by their labels: one dash for each of these.
+    /// Reference lines with the number of their label: one dash per label.
     fn guide_number(&self, n: usize) -> usize {
         let labels = self.guide_labels();
         labels.iter().position(|label| *label == self.references[n].label).unwrap_or(0)
@@ -422,7 +422,7 @@ impl Panel {
         if self.y_log { log_ticks(bounds) } else { ticks(bounds, 5) }
     }
 
-    /// The ticks that go to the right: place, place of the middle of the label, label.
+    /// The ticks of the horizontal axis: position, center of the label, label.
     fn level_ticks(&self, frame: &Frame) -> Vec<Tick> {
         let place = |x: f64| if frame.upright { frame.value(x) } else { frame.along(x) };
         let placed = |ticks: Vec<(f64, String)>| -> Vec<Tick> {
@@ -440,7 +440,7 @@ impl Panel {
             let apart = |t: &Vec<Tick>| t.windows(2).all(|w| !touch(&w[0], &w[1]));
             return tries.into_iter().find(apart).unwrap_or_default();
         }
-        // The values that were measured, or powers of ten, as far as their labels do not touch.
+        // The measured values, or powers of ten, as far as their labels do not touch.
         let all = match frame.upright {
             true => log_ticks(bounds),
             false => {
@@ -505,7 +505,7 @@ impl Panel {
         let corner = (frame.left, frame.bottom);
         line(svg, corner, (frame.right, frame.bottom), &ink);
         line(svg, (frame.left, frame.top), corner, &ink);
-        // Below the plot if there is room, else as far to the left as it needs.
+        // Centered below the plot if there is room, else further to the left.
         for (n, title) in layout.below.iter().enumerate() {
             let half = width(title) / 2.0;
             let x = f64::midpoint(frame.left, frame.right).min(WIDTH - EDGE - half);
@@ -514,14 +514,14 @@ impl Panel {
         }
     }
 
-    /// Where a series has its points in the row of a word: below each other.
+    /// Offset of the points of a series in the row of a word: below each other.
     fn offset(&self, n: usize) -> f64 {
         let (_, pitch) = self.rows().unwrap_or((1, 1.0));
         let apart = (1.0 - 6.0 / pitch) / self.series.len().max(1) as f64;
         (n as f64 - (self.series.len() as f64 - 1.0) / 2.0) * apart
     }
 
-    /// Points with their bars.
+    /// Draws points with their bars.
     fn draw_dots(&self, svg: &mut String, frame: &Frame, n: usize) {
         let series = &self.series[n];
         for mark in &series.marks {
@@ -530,7 +530,7 @@ impl Panel {
             if mark.low.is_finite() && mark.high.is_finite() {
                 let look = format!("stroke=\"{}\" stroke-width=\"1.5\"", style.color);
                 line(svg, place(frame.inside(mark.low)), place(frame.inside(mark.high)), &look);
-                // A bar that is cut off has no end.
+                // A clipped bar has no end.
                 let ends = [mark.low, mark.high];
                 for end in ends.into_iter().filter(|end| frame.inside(*end) == *end) {
                     let (x, y) = place(end);
@@ -556,15 +556,15 @@ impl Panel {
         paper(svg, low, high, &self.look(reported.series, reported.x).color.to_string());
     }
 
-    /// Everything that needs a name: the series, the lines to compare with, marks of a paper.
+    /// Entries of the legend: the series, the reference lines, marks of a paper.
     fn keys(&self) -> Vec<(String, Sample)> {
         let mut keys = Vec::new();
         for series in &self.series {
-            // A series that needs no name is alone.
+            // A single series needs no name.
             if series.label.is_empty() || series.marks.is_empty() {
                 continue;
             }
-            // One series of words has the looks of its words.
+            // A single series over words has the looks of its words.
             let words = self.words().is_some_and(|words| words.iter().any(|w| w.style.is_some()));
             if words && self.series.len() == 1 {
                 continue;
@@ -587,13 +587,13 @@ impl Panel {
     }
 }
 
-/// Words that are longer than this are written in lines.
+/// Longer words are wrapped.
 const LONGEST_WORD: f64 = 145.0;
-/// Width of the sample in a legend, and what stands between entries.
+/// Width of a sample in a legend, and the gap between entries.
 const SAMPLE: f64 = 30.0;
 const GAP: f64 = 14.0;
 
-/// The entries of a legend in columns where two or more fit side by side, and the height of all.
+/// The entries of a legend, in columns if two or more fit side by side, and the total height.
 fn arranged(keys: Vec<(String, Sample)>) -> (Vec<Key>, f64) {
     let room = WIDTH - 2.0 * EDGE;
     let widest = keys.iter().map(|(label, _)| width(label)).fold(0.0, f64::max);
@@ -604,7 +604,7 @@ fn arranged(keys: Vec<(String, Sample)>) -> (Vec<Key>, f64) {
     for (label, sample) in keys {
         let lines = wrapped(&label, room - SAMPLE);
         let own = SAMPLE + lines.iter().map(|l| width(l)).fold(0.0, f64::max);
-        // One long entry shall not take all others their neighbours.
+        // One long entry must not force all others into one column.
         let advance = if columns >= 2.0 { column } else { own + GAP };
         if x > 0.0 && x + own > room {
             (x, y) = (0.0, lowest);
@@ -643,17 +643,17 @@ fn draw_legend(svg: &mut String, legend: &Legend) {
     }
 }
 
-/// About how wide a text is.
+/// Approximate width of a text.
 fn width(text: &str) -> f64 {
     text.chars().count() as f64 * CHARACTER
 }
 
-/// Would the labels touch?
+/// True if the labels would touch.
 fn touch(a: &Tick, b: &Tick) -> bool {
     b.1 - a.1 < (width(&a.2) + width(&b.2)) / 2.0 + CHARACTER
 }
 
-/// A text in lines that are no wider than that, unless a single word is.
+/// A text wrapped to that width, unless a single word is wider.
 fn wrapped(text: &str, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -668,14 +668,14 @@ fn wrapped(text: &str, room: f64) -> Vec<String> {
     lines
 }
 
-/// Lines of more points than this have no markers: they would be a smear.
+/// Lines with more points than this have no markers, which would overlap.
 const MARKED: usize = 30;
 
 fn marked(series: &Series) -> bool {
     series.marks.len() <= MARKED
 }
 
-/// The look of a line to compare with.
+/// The look of a reference line.
 fn guide_look(n: usize, color: Option<Color>) -> String {
     const DASHES: [&str; 4] = ["4 4", "9 4", "2 4", "9 4 2 4"];
     let color = color.map_or_else(|| REFERENCE.to_owned(), |c| c.to_string());
@@ -730,8 +730,8 @@ fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
     }
 }
 
-/// No more points than can be told apart: the lowest and the highest of each stretch, so that
-/// no peak is lost.
+/// As many points as can be distinguished: the lowest and the highest of each segment, so that no
+/// peak is lost.
 fn thinned(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     const STRETCHES: usize = 1000;
     if places.len() <= 3 * STRETCHES {
@@ -779,7 +779,7 @@ fn marker(svg: &mut String, (x, y): (f64, f64), style: Style) {
     svg.push('\n');
 }
 
-/// A number of a paper as a hollow diamond, a range of numbers as a hollow bar.
+/// Draws a number of a paper as a hollow diamond, a range as a hollow bar.
 fn paper(svg: &mut String, low: (f64, f64), high: (f64, f64), color: &str) {
     let look =
         format!("fill=\"#fff\" fill-opacity=\"0.6\" stroke=\"{color}\" stroke-width=\"1.5\"");
@@ -789,7 +789,7 @@ fn paper(svg: &mut String, low: (f64, f64), high: (f64, f64), color: &str) {
         let _ = writeln!(svg, "<path d=\"M{x:.1} {y:.1}{diamond}\" {look}/>");
         return;
     }
-    // One of the two has no extent of its own.
+    // One of the two is zero.
     let (x, w) = (low.0.min(high.0), (low.0 - high.0).abs());
     let (y, h) = (low.1.min(high.1), (low.1 - high.1).abs());
     let (x, w) = if w == 0.0 { (x - 2.5, 5.0) } else { (x, w) };
@@ -822,7 +822,7 @@ fn ticks((low, high): (f64, f64), count: usize) -> Vec<(f64, String)> {
     (first..=last).map(tick).collect()
 }
 
-/// Powers of ten within the bounds, with 2 and 5 times them where there are few.
+/// Powers of ten within the bounds, with 2 and 5 times them if there are few.
 fn log_ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
     let decades = (low.log10().floor() as i32)..=(high.log10().ceil() as i32);
     let with = |factors: &[f64]| -> Vec<(f64, String)> {
@@ -842,7 +842,7 @@ fn log_ticks((low, high): (f64, f64)) -> Vec<(f64, String)> {
 
 /// A number with few characters: `0.05`, `1e-8`.
 fn short(x: f64) -> String {
-    // What 10^-7 leaves behind the last digit that counts says nothing.
+    // Ignores rounding errors of 10^-7 after the last significant digit.
     let x: f64 = format!("{x:.6e}").parse().unwrap_or(x);
     match x.abs() {
         size if size > 0.0 && !(1e-3..1e5).contains(&size) => format!("{x:e}"),
@@ -885,7 +885,7 @@ pub(super) fn stack(panels: &[&String]) -> String {
     svg
 }
 
-/// The height that [`open`] wrote.
+/// Reads the height that [`open`] wrote.
 fn height_of(panel: &str) -> f64 {
     let sizes = panel.split_once("viewBox=\"").and_then(|(_, rest)| rest.split_once('"'));
     sizes.and_then(|(sizes, _)| sizes.rsplit(' ').next()?.parse().ok()).unwrap_or(PLOT)
@@ -900,7 +900,7 @@ pub fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // XML has no place for control characters.
+            // XML has no control characters.
             c if c.is_control() => escaped.push(' '),
             c => escaped.push(c),
         }
@@ -992,7 +992,7 @@ mod tests {
         assert!(wrapped(" ", 20.0).is_empty());
     }
 
-    /// The texts of a panel with the rectangles they take, by their anchors.
+    /// The texts of a panel with their rectangles, by their anchors.
     fn texts(svg: &str) -> Vec<(String, [f64; 4])> {
         let number = |rest: &str, name: &str| -> f64 {
             let (_, rest) = rest.split_once(&format!(" {name}=\"")).unwrap();
@@ -1028,7 +1028,7 @@ mod tests {
             panel(Scale::Linear, many(true)),
             panel(Scale::Log, many(true)[..1].to_vec()),
         ];
-        // A logarithmic axis has no place for zero.
+        // A logarithmic axis has no zero.
         charts[3].series[0].marks.remove(0);
         for chart in &mut charts {
             chart.title = Some("A title that is longer than a telephone is wide ".repeat(3));

@@ -1,4 +1,4 @@
-//! One run drawn: windows, rates and queues over time.
+//! Chart of one run: windows, rates and queues over time.
 
 use windward_core::units::{Duration, Time};
 use windward_sim::trace::Instants;
@@ -10,19 +10,19 @@ use crate::palette::Style;
 
 /// Largest number of lines in a panel.
 const MAX_LINES: usize = 12;
-/// The most flows of a group that have names of their own in the legend.
+/// Maximum number of flows of a group with separate names in the legend.
 const MAX_NAMED: usize = 3;
-/// Samples of a run whose scenario says nothing about them.
+/// Number of samples of a run whose scenario does not set it.
 const SAMPLES: u64 = 500;
-/// The most samples, whatever the scenario says: more cannot be seen.
+/// Maximum number of samples: more cannot be seen.
 const MAX_SAMPLES: u64 = 20_000;
 
-/// A chart of one run in the making: it says when the next sample is due and takes it.
+/// A chart of a run in progress: it knows when the next sample is due and takes it.
 ///
-/// Windows are those of each connection, or with more than twelve the means of the groups; queues
-/// are those of the bottlenecks; rates are what a group puts through its bottlenecks, the means of
-/// the bins that the outcome keeps. A group has one hue in all panels. The legend names each flow
-/// of a group of two or three, and else the group.
+/// Windows are those of each connection, or with more than twelve the means of the groups. Queues
+/// are those of the bottlenecks. Rates are the throughputs of groups at their bottlenecks, as means
+/// of the bins of the outcome. A group has one hue in all panels. The legend names each flow of a
+/// group of two or three, and otherwise the group.
 ///
 /// ```
 /// use windward_report::plot::RunChart;
@@ -55,21 +55,21 @@ pub struct RunChart {
     instants: Instants,
     /// Width of the bins that rates are kept in.
     bin: Duration,
-    /// One for each group.
+    /// One look for each group.
     looks: Vec<Style>,
     windows: Vec<Line>,
     rates: Vec<Line>,
     queues: Vec<Line>,
 }
 
-/// A line of the chart: what it is of, and its points.
+/// A line of the chart: its source and its points.
 #[derive(Debug, Clone)]
 struct Line {
-    /// In the legend; empty where an earlier line stands for it.
+    /// Label in the legend; empty if an earlier line represents it.
     label: String,
-    /// Indices of the flows that it is the mean or the sum of, or of the link.
+    /// Indices of its flows, of which it is the mean or the sum, or of its link.
     of: Vec<usize>,
-    /// Whose flows these are, and which of the group's lines it is; `None` for links.
+    /// Index of the group, and of the line in the group; `None` for links.
     group: Option<(usize, usize)>,
     /// True if it is one of many that share a look.
     thin: bool,
@@ -101,7 +101,7 @@ impl Line {
         flows.iter().enumerate().map(line).collect()
     }
 
-    /// These lines of flows in the order of the table of protocols.
+    /// Sorts these lines of flows by the table of protocols.
     fn ordered(lines: impl Iterator<Item = Line>, scenario: &Scenario) -> Vec<Line> {
         let mut lines: Vec<Line> = lines.take(MAX_LINES).collect();
         lines.sort_by_key(|line| rank(shared_protocol(scenario, &line.of)));
@@ -110,7 +110,7 @@ impl Line {
 }
 
 impl RunChart {
-    /// Chart of a run of `scenario`, sampled as often as that says, or 500 times.
+    /// Chart of a run of `scenario`, with the samples that it sets, or 500.
     pub fn new(scenario: &Scenario) -> Self {
         let shortest = scenario.duration.as_ps().div_ceil(MAX_SAMPLES);
         let usual = scenario.duration.as_ps().div_ceil(SAMPLES);
@@ -160,13 +160,13 @@ impl RunChart {
         }
     }
 
-    /// The instant to which the simulation is to be advanced before [`RunChart::sample`] is called
-    /// next; `None` after the last, which is the end of the run.
+    /// The time to which the simulation must be advanced before the next call of
+    /// [`RunChart::sample`]; `None` after the last, which is the end of the run.
     pub fn next_sample(&self) -> Option<Time> {
         self.instants.next()
     }
 
-    /// Looks at a [`Simulation::traced`] that was advanced to [`RunChart::next_sample`].
+    /// Samples a [`Simulation::traced`] that was advanced to [`RunChart::next_sample`].
     pub fn sample(&mut self, sim: &mut Simulation) {
         if self.instants.next().is_none() {
             return;
@@ -182,8 +182,8 @@ impl RunChart {
         }
     }
 
-    /// Three panels below each other as one SVG document; `title` is for those who cannot see it.
-    /// Rates are those of the outcome, whose bins go by when packets leave the bottleneck.
+    /// Three panels below each other as one SVG document; `title` is for screen readers. Rates come
+    /// from the outcome, whose bins count packets when they leave the bottleneck.
     pub fn svg(&self, title: &str, outcome: &Outcome) -> String {
         let mut rates = self.rates.clone();
         let width = self.bin.as_secs_f64();
@@ -309,7 +309,7 @@ mod tests {
         let windows = colors(&svg, "Congestion window");
         assert_eq!(windows, [[clean; 5], [lossy; 5]].concat());
         assert!(!svg.contains(">clean-1<") && svg.matches("stroke-opacity=\"0.55\"").count() == 10);
-        // Up to three flows of a group have names, and shades of the hue.
+        // Up to three flows of a group have names and shades of the hue.
         let few = [("duration", "21s"), ("flows.lossy.count", "3"), ("flows.clean.count", "1")];
         let (_, svg) = drawn(FIRST, &few);
         for name in [">clean<", ">lossy-1<", ">lossy-3<"] {
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(windows[..2], colors(&svg, "Throughput"));
         assert!(windows[1] != windows[2] && windows[2] != windows[3] && windows[1] != windows[3]);
         assert!(!svg.contains("stroke-opacity=\"0.55\""));
-        // A group of a protocol that no other has keeps the protocol's colour.
+        // A group with a protocol that no other group has keeps the colour of the protocol.
         let (_, svg) = drawn(FIRST, &[("duration", "21s"), ("flows.lossy.protocol", "cubic")]);
         let own = ["newreno", "cubic"].map(|name| crate::palette::protocol_style(name).unwrap());
         assert_eq!(colors(&svg, "Throughput"), own.map(|style| style.color.to_string()));

@@ -100,7 +100,7 @@ fn samples_and_theory_are_drawn() {
     let charts = charts(&results);
     let sizes: Vec<usize> = charts.iter().map(|c| c.panels.len()).collect();
     assert_eq!(sizes, [1, 2, 2, 1]);
-    // Two protocols and two curves, the same for both protocols; a level is no polyline.
+    // Two protocols and two curves, the same for both protocols; a constant is not a polyline.
     let lines = &charts[0].panels[0];
     assert_eq!(lines.matches("<polyline").count(), 4, "{lines}");
     for text in [">1e-8<", ">1e-6<", ">capacity<", ">theory<", ">level<", ">1000<"] {
@@ -130,7 +130,7 @@ fn samples_and_theory_are_drawn() {
 }
 
 #[test]
-fn charts_of_what_is_not_recorded_are_errors() {
+fn charts_without_recorded_data_are_errors() {
     let error = |from: &str, to: &str| {
         traced_experiment(from, to).plan(&Effort::Quick).unwrap_err().to_string()
     };
@@ -295,12 +295,12 @@ fn numbers_of_the_text_are_drawn_where_their_cell_is() {
     );
     let svg = lines.svg();
     assert_eq!(svg.matches(panel::PAPER).count(), 1);
-    // 6 would be above the axis of what was measured, 4 at most: its last tick is 6.
+    // 6 is above the measured values, at most 4: the last tick is 6.
     assert!(svg.contains(">6<"), "{svg}");
     // The other chart shows another metric.
     let dots = cells_panel(&results, 1);
     assert!(dots.reported.is_empty() && !dots.svg().contains(panel::PAPER));
-    // And a chart of the other cells does not show these.
+    // A chart of the other cells does not show these.
     let only = "unit = \"Mbit/s\"\nonly = { protocol = \"newreno\" }";
     let text = windward_experiments::testing::TEXT.replacen("unit = \"Mbit/s\"", only, 1);
     let fewer = cells_panel(&results_of(&format!("{text}{REPORTED}")), 0);
@@ -316,7 +316,7 @@ fn intervals_end_where_values_do() {
     let below = Estimate { mean: 1.0, low: -2.0, high: 4.0 };
     let cut = mark(0.0, below, 1.0, (0.0, f64::INFINITY));
     assert_eq!((cut.low, cut.high), (0.0, 4.0));
-    // One run has no interval, and gets none.
+    // One run has no interval.
     let one = Estimate { mean: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
     assert_eq!(mark(0.0, one, 1.0, (0.0, 2.0)).high, f64::INFINITY);
     let utilization = windward_experiments::testing::TEXT

@@ -1,5 +1,5 @@
-//! The pages tell the truth. `BLESS=1 cargo test -p windward-report protocol_pages` writes the
-//! frames anew, and a skeleton for each protocol that has no page.
+//! The pages are up to date. `BLESS=1 cargo test -p windward-report protocol_pages` rewrites the
+//! frames, and writes a skeleton for each protocol without a page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ fn folder() -> PathBuf {
 
 const HOW: &str = "run `BLESS=1 cargo test -p windward-report protocol_pages`";
 
-/// What stands between the marks, marks included, and what follows.
+/// The text between the marks, marks included, and the rest.
 fn split(page: &str) -> Option<(&str, &str)> {
     let end = page.find(END)? + END.len() + 1;
     page.starts_with(BEGIN).then(|| page.split_at(end.min(page.len())))
@@ -58,8 +58,8 @@ fn frames_are_what_the_program_writes() {
 fn the_guide_lists_the_keys_of_parts() {
     let path = folder().join("../scenarios.md");
     let guide = fs::read_to_string(&path).unwrap();
-    let begin = guide.find(BEGIN).expect("a mark where the keys of endpoints begin");
-    let end = begin + guide[begin..].find(END).expect("and where they end") + END.len() + 1;
+    let begin = guide.find(BEGIN).expect("a mark at the begin of the keys of endpoints");
+    let end = begin + guide[begin..].find(END).expect("a mark at their end") + END.len() + 1;
     let keys = Pages::new().unwrap().endpoint_keys();
     if guide[begin..end] == keys {
         return;
@@ -69,7 +69,7 @@ fn the_guide_lists_the_keys_of_parts() {
 }
 
 #[test]
-fn every_page_has_a_heart_and_a_protocol() {
+fn every_page_has_a_protocol_and_all_sections() {
     let mut expected = BTreeSet::from(["README.md".to_owned()]);
     let mut empty = Vec::new();
     for protocol in PROTOCOLS {
@@ -142,7 +142,7 @@ fn a_frame_has_what_applies_and_nothing_else() {
     );
     assert!(frame("lr-xtcp").contains("That router has no parameters."));
     let newreno = frame("newreno");
-    assert!(newreno.contains("any queue will do") && newreno.contains("`ecn`"));
+    assert!(newreno.contains("any queue works") && newreno.contains("`ecn`"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Campaigns from the outside: what comes to run, what a report says, what an interruption leaves.
+//! Tests of campaigns through reports: their runs, their pages, and interruptions.
 
 use std::fs;
 use std::path::Path;
@@ -136,7 +136,7 @@ fn a_number_of_runs_that_is_fixed_has_one_look_at_95_percent() {
 }
 
 #[test]
-fn a_reading_that_an_axis_overrides_is_none() {
+fn a_reading_that_an_axis_overrides_does_not_count() {
     let text = TEXT.replace("CENTRE", "0").replace(
         "key = \"dumbbell.bottleneck.rate\"",
         "key = [\"dumbbell.bottleneck.rate\"]\nlabels = [\"1 Mbit\", \"2 Mbit\"]",
@@ -171,7 +171,7 @@ fn pairs_of_readings_that_matter_come_with_full_effort() {
     assert_eq!(full.claims[2].in_readings(), "holds in 1 of 4 readings");
     let pair = &full.claims[2].readings[2];
     assert_eq!(pair.deviation.to_string(), "delay = 9 ms, queue = 10");
-    // What one choice does alone decides, not the pair.
+    // The single choice decides, not the pair.
     assert!(full.claims[2].deciding().iter().all(|r| r.deviation.choices().len() == 1));
 }
 
@@ -274,7 +274,7 @@ fn neither_threads_nor_an_interruption_show() {
         let stopped =
             reproduce_with(list, &Effort::Quick, &options(2, &cancel), &report, dir.path(), &until);
         assert!(matches!(stopped, Err(LabError::Cancelled)));
-        // As if it had been killed while it wrote a record.
+        // As after a kill in the middle of a record.
         let journal = journals(dir.path()).pop().unwrap();
         let bytes = fs::read(&journal).unwrap();
         fs::write(&journal, &bytes[..bytes.len() - 7 * (stop % 2)]).unwrap();
@@ -312,7 +312,7 @@ fn a_journal_of_something_else_is_not_resumed() {
 }
 
 #[test]
-fn who_begins_anew_loses_nothing() {
+fn beginning_anew_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let attempt = |experiment: &Experiment, resume: bool, runs: usize| {
         let cancel = AtomicBool::new(false);
@@ -344,7 +344,7 @@ fn who_begins_anew_loses_nothing() {
 fn a_report_that_was_interrupted_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
-    // All that charts show is there, and some of what verdicts need.
+    // All runs of charts are complete, and some of the runs of verdicts.
     let done = AtomicUsize::new(0);
     let until = |scenario: &Scenario, cancel: &AtomicBool| {
         if done.fetch_add(1, Memory::Relaxed) >= 12 {

@@ -186,7 +186,7 @@ fn the_page_opens_with_the_papers_that_were_run() {
     ] {
         assert!(front.contains(text), "{text} in {front}");
     }
-    // Neither the other papers nor the properties that were not measured.
+    // Neither the other papers nor unmeasured properties appear.
     for paper in &windward_experiments::builtin::PAPERS[1..] {
         assert!(!page.contains(paper.authors), "{}", paper.key);
     }

@@ -112,7 +112,7 @@ def parsed(page):
 
 
 def broken_links(folder, pages):
-    """What does not lead anywhere."""
+    """Broken links."""
     known = {page: parsed(page) for page in pages}
     for page, found in known.items():
         for tag, link, line in found.links:
@@ -133,17 +133,17 @@ def broken_links(folder, pages):
 
 
 def with_probe(text):
-    """The page with the probe at the head of it."""
+    """The page with the probe at its head."""
     probe = PROBE.replace("LEAST_TEXT", str(LEAST_TEXT))
     changed, count = re.subn(r"<head[^>]*>", lambda m: m.group() + probe, text, count=1)
     if count:
         return changed
-    # `<head>` may be left out: behind the document's type, so that the page keeps its mode.
+    # `<head>` may be missing: then after the doctype, so that the page keeps its mode.
     return re.sub(r"\A\s*(<!doctype[^>]*>)?", lambda m: m.group() + probe, text, 1, re.I)
 
 
 def seen(chromium, scratch, page):
-    """What is wrong with a page at each width."""
+    """Defects of a page at each width."""
     (scratch / page.name).write_text(
         with_probe(page.read_text(encoding="utf-8")), encoding="utf-8"
     )
@@ -170,7 +170,7 @@ def seen(chromium, scratch, page):
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
     printed = re.search(r'<pre id="found">(.*?)</pre>', run.stdout, re.S)
     lines = html.unescape(printed.group(1)).split("\n") if printed else []
-    # A page of a report that is not finished loads itself again: its first look counts.
+    # A page of an unfinished report reloads itself: its first state counts.
     reports = {}
     for report in (json.loads(line) for line in lines if line.strip()):
         reports.setdefault(report["width"], report)
@@ -207,7 +207,7 @@ def main():
     texts = 0
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        # What pages show of other files is beside their copies too.
+        # Pages find the other files next to their copies too.
         for other in folder.iterdir():
             if other not in pages:
                 (scratch / other.name).symlink_to(other)

@@ -1,4 +1,4 @@
-//! Reads `[[experiment.readings]]`, and the file of a paper that several experiments share.
+//! Reader of `[[experiment.readings]]`, and of the file of readings that several experiments share.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use super::settings::{any_kind, settings};
 use crate::LabError;
 use crate::experiment::{Basis, Reading, ReadingValue};
 
-/// Gives the text of a file that an experiment names, as it is written there.
+/// Function that returns the text of a file by its name in the experiment.
 pub(in crate::experiment) type Beside<'a> =
     &'a dyn Fn(&str) -> std::result::Result<String, LabError>;
 
-/// More values than these of one choice are a mistake.
+/// Maximum number of values of a choice.
 const MAX_VALUES: usize = 50;
 
 keys! {
@@ -24,12 +24,12 @@ keys! {
         from: Option<&'a str> = readers::text(), absent,
             "a file of [[readings]] beside this one";
         names: Vec<Field<'a>> = readers::one_or_more(TomlType::Text), empty,
-            "which of its readings";
+            "the names of its readings";
         name: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
-            "what ties it to the same choice of other experiments";
+            "its name, which identifies the same choice in other experiments";
         choice: Option<String> = readers::string(), absent, "what is chosen";
         silent: Option<String> = readers::string(), absent,
-            "what the paper says about it, and what it does not";
+            "what the paper leaves open about it";
         values: Option<Field<'a>> = readers::any(values_kind), absent,
             "the reasonable values, at least two";
     }
@@ -54,11 +54,11 @@ keys! {
     /// Keys of a reading.
     struct ReadingKeys<'a> in "reading" {
         name: Field<'a> = readers::any(|| TomlType::Text), needed "name = \"rwnd\"",
-            "what experiments call it";
+            "its name in experiments";
         choice: String = readers::string(), needed "choice = \"Receiver window\"",
             "what is chosen";
         silent: Option<String> = readers::string(), absent,
-            "what the paper says about it, and what it does not";
+            "what the paper leaves open about it";
         values: Vec<Section<'a>> = readers::tables(&[ReadingValueKeys::KEYS], unnamed), empty,
             "the reasonable values, at least two";
     }
@@ -66,13 +66,13 @@ keys! {
     /// Keys of a value of a reading.
     struct ReadingValueKeys<'a> in "reading_value" {
         label: Field<'a> = readers::any(|| TomlType::Text), needed "label = \"64 packets\"",
-            "what people call it";
+            "its name for readers";
         basis: Basis = readers::custom(basis_kind, basis), needed "basis = \"paper\"",
-            "what kind of reason there is";
+            "the kind of reason";
         source: Field<'a> = readers::any(|| TomlType::Text), needed "source = \"section 4\"",
             "the reason: section, program and version, standard";
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
-            "what it sets in the scenario";
+            "the keys that it sets in the scenario";
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn read(
     Ok(readings)
 }
 
-/// How errors call the file `from` that the file `name` refers to.
+/// Name in errors of the file `from` that the file `name` refers to.
 fn neighbour(name: &str, from: &str) -> String {
     match Path::new(name).parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.join(from).display().to_string(),
@@ -158,7 +158,8 @@ fn own(table: &Section<'_>) -> Result<Reading> {
     let keys = ReadingKeys::read(table)?;
     let name = keys.name.text()?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-    // Tables name readings, and a spreadsheet would compute what begins with a sign.
+    // Tables contain the names of readings, and a spreadsheet would compute a text that begins with
+    // a sign.
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.chars().all(valid) {
         let message =
             "the `name` of a reading has letters, digits, `-` and `_` only, a letter first";
@@ -178,7 +179,7 @@ fn own(table: &Section<'_>) -> Result<Reading> {
         if values.iter().any(|other| other.label == value.label) {
             return Err(table.error(format!("the reading has two values `{}`", value.label)));
         }
-        // Two words for the same settings would count twice.
+        // Two labels for the same settings would count twice.
         if let Some(same) = values.iter().find(|other| other.set == value.set) {
             let message = format!("`{}` sets the same as `{}`", value.label, same.label);
             return Err(table.error(message));

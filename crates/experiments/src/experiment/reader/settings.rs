@@ -1,4 +1,4 @@
-//! Settings of the scenario that points and readings make: keys and values as `--set` takes them.
+//! Settings of the scenario in points and readings: keys and values as for `--set`.
 
 use windward_sim::strict_toml::{Field, Result, Section, TomlType};
 

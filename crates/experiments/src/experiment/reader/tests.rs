@@ -104,7 +104,7 @@ fn two_stars_spread_inside_functions_of_many() {
     };
     assert_eq!(comparison.left.evaluate(&value), 1.0 / 3.0);
     assert_eq!(comparison.right.evaluate(&value), 0.5);
-    // Each axis for itself: (0.5 + 0.5 + 1 + 0.6) / 4.
+    // Each axis separately: (0.5 + 0.5 + 1 + 0.6) / 4.
     let all = with("mean(ratio[**, **]) > 0").unwrap();
     let all = all.claims[0].checks[0].any[0].1.left.evaluate(&value);
     assert!((all - 0.65).abs() < 1e-12, "{all}");
@@ -140,7 +140,7 @@ fn errors_name_the_line_and_the_nearest_word() {
             "ratio[newreno, *]\"",
             "ratio[newrenno, *]\"",
             "f.toml:35: experiment.claims[0].checks[0] = ",
-            "`newrenno` in `ratio[newrenno, 1%]` is no label of the axis `protocol`; \
+            "`newrenno` in `ratio[newrenno, 1%]` is not a label of the axis `protocol`; \
              did you mean `newreno`?",
         ),
         (
@@ -204,7 +204,7 @@ fn labels_that_a_spreadsheet_or_a_terminal_would_obey_are_refused() {
 }
 
 #[test]
-fn a_plain_scenario_is_no_experiment() {
+fn a_plain_scenario_is_not_an_experiment() {
     let error = parse("").unwrap_err().to_string();
     assert_eq!(
         error,
@@ -340,7 +340,7 @@ fn readings_are_read_with_their_plain_value() {
     let shared = "[[experiment.readings]]\nfrom = \"shared.toml\"\nnames = \"tick\"\n".to_owned();
     let both = self::reading(|text| text + &shared).unwrap();
     assert_eq!(both.readings[1].plain_value().label, "b");
-    // What the other file says is part of the configuration.
+    // The content of the other file is part of the configuration.
     assert_ne!(experiment.revision.configuration_hash, both.revision.configuration_hash);
     // Also where two choices are taken from it.
     let twice = |shared: &str| {
