@@ -122,8 +122,8 @@ class Comparison:
 def _need_linux(what: str) -> None:
     if sys.platform != "linux":
         raise NotImplementedError(
-            f"windward.{what} needs Linux: on {sys.platform} there are the simulator and its "
-            "experiments"
+            f"windward.{what} needs Linux; on {sys.platform} only the simulator and its "
+            "experiments are available"
         )
 
 
