@@ -1,4 +1,5 @@
-//! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it would be without a clock.
+//! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it
+//! would be without a clock.
 
 use std::cell::Cell;
 use std::io;
@@ -111,7 +112,8 @@ fn packets_come_out_when_the_link_says() {
             (at(205_010), End::Sender, vec![3; 1250], Codepoint::NotEct),
         ]
     );
-    // In a queue whose packets wait they do so for as long, and over two links for the second as well.
+    // In a queue whose packets wait they do so for as long, and over two links for the second as
+    // well.
     let codel = LINK.replace("queue = '2p'", "queue = '2p', aqm = 'codel'");
     assert_eq!(emulated(&codel, coming.clone()), out);
     let two = LINK.replace("to = 'b', rate", "to = 'm', rate").replace(
@@ -122,9 +124,10 @@ fn packets_come_out_when_the_link_says() {
     assert_eq!(first.0, at(113_000));
 }
 
-/// Reading takes 2 ms a packet, while a packet comes each millisecond: what a batch reads has come while it was read. In steps
-/// of 7 ms, as whoever looks at the simulation now and then moves it on. Returns what came out, the latest by which a packet was
-/// taken for earlier than it was there, and the record.
+/// Reading takes 2 ms a packet, while a packet comes each millisecond: what a batch reads has come
+/// while it was read. In steps of 7 ms, as whoever looks at the simulation now and then moves it
+/// on. Returns what came out, the latest by which a packet was taken for earlier than it was there,
+/// and the record.
 fn slowly_read(coming: Vec<Event>) -> (Vec<Event>, Duration, Vec<u8>, u64) {
     let ports = Ports::new();
     let mut simulation = Simulation::new(&build(BUSY, &ports));
@@ -216,7 +219,8 @@ fn what_nobody_disturbs_is_as_without_a_clock() {
 
 #[test]
 fn flows_inside_and_packets_outside_share_a_queue() {
-    // A bulk flow fills 8 Mbit/s and a queue of 20 packets: what comes from outside waits behind it.
+    // A bulk flow fills 8 Mbit/s and a queue of 20 packets: what comes from outside waits behind
+    // it.
     let text = LINK.replace("queue = '2p'", "queue = '20p'").replace(
         "flows = [",
         "flows = [{ group = 'inside', protocol = 'newreno', from = 'a', to = 'b' }, ",
@@ -237,7 +241,8 @@ fn flows_inside_and_packets_outside_share_a_queue() {
     assert!(outcome.links[0].mean_queue_packets > 2.0);
 }
 
-/// Two directions, a queue that drops early, losses, and a flow inside; packets of all sizes from both sides.
+/// Two directions, a queue that drops early, losses, and a flow inside; packets of all sizes from
+/// both sides.
 fn recorded(until: Time, kept: u32) -> (Vec<u8>, Vec<Event>, u64) {
     let fill = |_: &mut Stream, size: usize| vec![size as u8; size];
     record(BUSY, until, kept, fill)

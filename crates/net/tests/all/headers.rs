@@ -81,8 +81,8 @@ fn a_router_writes_into_the_header_and_corrects_the_checksum() {
             }
         }
         assert_eq!(deltas.len(), 100);
-        // 200 kB/s of 1 MB/s are used: each packet is granted a part of the rest, a capacity at most
-        // in an interval.
+        // 200 kB/s of 1 MB/s are used: each packet is granted a part of the rest, a capacity at
+        // most in an interval.
         let last = *deltas.last().unwrap();
         assert!(deltas[..5].iter().all(|delta| *delta == 0.0), "nothing in the first interval");
         assert!(last > 1000.0 && last < 1e6, "{last}");
