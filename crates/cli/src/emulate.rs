@@ -20,9 +20,11 @@ use crate::output;
 use crate::scenario_args::Changes;
 use crate::signals;
 
-/// Run a scenario on a real clock, with a network namespace for each node that has a port A port is
-/// a flow with protocol = "outside:port". `windward exec` runs programs at its ends. All other
-/// flows are simulated and share the queues. The emulation ends with the scenario, or by Ctrl-C.
+/// Run a scenario on a real clock, with a network namespace for each node that has a port
+///
+/// A port is a flow with protocol = "outside:port". `windward exec` runs programs at its ends. All
+/// other flows are simulated and share the queues. The emulation ends with the scenario, or by
+/// Ctrl-C.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario, a TOML file; `-` reads standard input

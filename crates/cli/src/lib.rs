@@ -1,4 +1,5 @@
 //! The `windward` command line. It reads arguments, calls the libraries and writes their results.
+//!
 //! The modules, in the order of reading:
 //!
 //! - `failure`: errors and exit statuses. `output`: standard output, tables, numbers as text.

@@ -37,9 +37,11 @@ pub(crate) struct ManArgs {
     out: Option<PathBuf>,
 }
 
-/// Print a JSON Schema of files, for editors With a schema, an editor completes and explains keys,
-/// and marks unknown ones. For an editor that uses Taplo: windward schema > scenario.schema.json,
-/// and `#:schema scenario.schema.json` as the first line of a file.
+/// Print a JSON Schema of files, for editors
+///
+/// With a schema, an editor completes and explains keys, and marks unknown ones. For an editor that
+/// uses Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as the
+/// first line of a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
     /// The kind of file

@@ -14,8 +14,10 @@ use crate::pcap::PcapArgs;
 use crate::run::summary;
 use crate::scenario_args::warn;
 
-/// Run a recorded emulation again, in virtual time The packets arrive at the recorded instants.
-/// Drops, marks and departures are therefore those of the emulation, and so is the fingerprint.
+/// Run a recorded emulation again, in virtual time
+///
+/// The packets arrive at the recorded instants. Drops, marks and departures are therefore those of
+/// the emulation, and so is the fingerprint.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Record, written by `--record` of `windward shell` or `windward emulate`

@@ -1,7 +1,7 @@
-//! What an emulation costs, on this machine:
+//! Cost of an emulation on this machine:
 //! `cargo run --release -p windward-net --example throughput`, as root.
 //!
-//! In one run, so that the ratios say something on a machine whose speed changes: the engine alone,
+//! All in one run, so that the ratios are valid on a machine whose speed changes: the engine alone,
 //! a bare loop between two TUN devices, and the same with the engine in between, each with a TCP of
 //! the kernel whose endpoints share the cores; and a link with forty simulated flows beside it.
 
@@ -168,7 +168,7 @@ mod linux {
                     Ok(rate)
                 })
             });
-            // What this thread starts from now on would be as urgent.
+            // Threads that this thread starts from now on would have the same priority.
             if let Err(error) = prefer_this_thread() {
                 eprintln!("{error}");
             }

@@ -1,7 +1,8 @@
 //! Programs side by side on one emulated link: which of them run, against which rival, in which
-//! order, how often a run is tried again, and whether its record replays. [`Campaign::new`] checks
-//! everything before the first run; [`Campaign::run`] carries out the missing runs. The caller
-//! computes statistics over the runs.
+//! order, how often a run is tried again, and whether its record replays.
+//!
+//! [`Campaign::new`] checks everything before the first run; [`Campaign::run`] carries out the
+//! missing runs. The caller computes statistics over the runs.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,7 @@
-//! An emulation: a scenario on a real clock, with network namespaces at the ends of its ports. The
-//! caller advances an [`Emulation`], and may inspect the simulation in between. [`emulate`] runs
-//! commands in the namespaces and returns the results.
+//! An emulation: a scenario on a real clock, with network namespaces at the ends of its ports.
+//!
+//! The caller advances an [`Emulation`], and may inspect the simulation in between. [`emulate`]
+//! runs commands in the namespaces and returns the results.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -1,9 +1,11 @@
 //! Headers of outside packets, as the network sees them: the flow, and the congestion header of
-//! Windward's datagrams. Fair queueing uses the 5-tuple of addresses, protocol and ports (RFC 8290
-//! section 4.1); the 3-tuple without ports for fragments, of which only the first has them, and for
-//! protocols without ports. Windward's datagrams are UDP with a packet of [`wire`] as payload;
-//! changes by routers are written back, with the UDP checksum (RFC 1624). All other packets are
-//! opaque bytes. Nothing that is read is trusted.
+//! Windward's datagrams.
+//!
+//! Fair queueing uses the 5-tuple of addresses, protocol and ports (RFC 8290 section 4.1); the
+//! 3-tuple without ports for fragments, of which only the first has them, and for protocols without
+//! ports. Windward's datagrams are UDP with a packet of [`wire`] as payload; changes by routers are
+//! written back, with the UDP checksum (RFC 1624). All other packets are opaque bytes. Nothing that
+//! is read is trusted.
 
 use windward_core::network::RouterKind;
 use windward_core::packet::{CongestionHeader, Flags, Label, Packet, PacketKind};

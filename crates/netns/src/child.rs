@@ -79,6 +79,7 @@ pub struct Inside {
 
 impl Namespace {
     /// Starts `program` inside; `set_up` sets its arguments, environment and standard streams.
+    ///
     /// If there is no such program, its status is 127 and its standard error has the reason.
     ///
     /// # Errors

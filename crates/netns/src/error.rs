@@ -4,8 +4,10 @@ use std::{error, fmt, io};
 
 use rustix::io::Errno;
 
-/// Error of a call to the kernel: what was tried, the kernel's answer, and what to do. Its text is
-/// one line with what to do. [`Error::kind`] is the kind of the kernel's answer, for programs.
+/// Error of a call to the kernel: what was tried, the kernel's answer, and what to do.
+///
+/// Its text is one line with what to do. [`Error::kind`] is the kind of the kernel's answer, for
+/// programs.
 #[derive(Debug)]
 pub struct Error {
     what: String,

@@ -1,6 +1,17 @@
 //! The extension module `windward._windward`: scenarios, runs, tables and parts as Python objects.
+//!
 //! Everything here is a call into the other crates. Conveniences for users of Python are written in
 //! Python, in `python/windward`.
+//!
+//! The modules, in the order of reading:
+//!
+//! - `amount`, `duration` and `values`: values from Python. `error`: errors as exceptions.
+//! - `scenario`, `run` and `table`: a scenario, the results of a run, and tables in Arrow's format.
+//! - `slices` and `simulation`: a run in slices that notice Ctrl-C, and a run in steps.
+//! - `parts`: parts of protocols and queues that are written in Python.
+//! - `work` and `progress`: long work on other threads. `experiment`, `evaluate` and `grid`:
+//!   experiments, evaluations, and sweeps on several machines.
+//! - `emulate`: emulations and comparisons on a real clock, on Linux.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -10,9 +10,11 @@ use windward_sim::record::{RunRecord, table};
 use crate::error;
 use crate::table::Table;
 
-/// Results of a run. Values of flows, and utilization and mean queues of links, cover the time
-/// after the warm-up. Rates are in bits per second, times in seconds, windows and queues in
-/// packets. The columns are those of ``windward run --json``: docs/outputs.md.
+/// Results of a run.
+///
+/// Values of flows, and utilization and mean queues of links, cover the time after the warm-up.
+/// Rates are in bits per second, times in seconds, windows and queues in packets. The columns are
+/// those of ``windward run --json``: docs/outputs.md.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Run {

@@ -24,6 +24,7 @@ use crate::{amount, duration, error, values};
 const TEXT: &str = "scenario";
 
 /// Scenario of a simulation: links, flows and duration.
+///
 /// There are three ways to make one, with the same checks and messages::
 ///
 ///     Scenario('duration = "20s" ...')            # TOML, as in docs/scenarios.md
@@ -32,6 +33,7 @@ const TEXT: &str = "scenario";
 ///              dumbbell={"bottleneck": {"rate": 5 * Mbit, "delay": 20 * ms, "queue": "50p"},
 ///                        "access": {"rate": 10 * Mbit, "delay": 5 * ms}},
 ///              flows=[{"group": "bulk", "protocol": "newreno"}])
+///
 /// A scenario is immutable: ``with_`` returns a changed copy.
 ///
 /// Raises:
@@ -264,6 +266,7 @@ impl Scenario {
     /// A copy with other values, as ``--set`` of the command line::
     ///
     ///     scenario.with_({"flows.lossy.last_hop.loss": 0.1}, duration="5s")
+    ///
     /// The original does not change.
     #[pyo3(signature = (changes=None, /, **keys))]
     fn with_(
@@ -290,6 +293,7 @@ impl Scenario {
     ///     discrimination: Discriminators for the connections of groups.
     ///     loss: Loss models for links.
     ///     aqm: AQMs for links.
+    ///
     /// Each is a dictionary from names, or ``"*"`` for all, to classes. See
     /// ``windward.Controller``, ``Discriminator``, ``LossModel`` and ``Aqm``.
     #[pyo3(signature = (**parts))]
@@ -302,7 +306,7 @@ impl Scenario {
     }
 
     /// Simulates the scenario. The interpreter lock is released meanwhile, so that threads run
-    /// in\n_ /// parallel.
+    /// in parallel.
     ///
     /// Args:
     ///     seed: Seed in place of the scenario's.

@@ -28,6 +28,7 @@ use crate::{amount, duration, error};
 ///     simulation.advance("1s")
 ///     simulation.flow("bulk-1")["cwnd_packets"]
 ///     run = simulation.finish()
+///
 /// The outcome is that of ``scenario.run()``, for any steps.
 ///
 /// Args:

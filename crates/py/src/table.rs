@@ -23,9 +23,10 @@ use crate::error;
 /// Number of rows that a notebook shows.
 const SHOWN: usize = 20;
 
-/// A table of columns. polars, pyarrow, pandas and DuckDB read it without a copy:
-/// ``polars.DataFrame(table)``, ``pyarrow.table(table)``. ``table["column"]`` and ``to_pylist()``
-/// need none of them.
+/// A table of columns.
+///
+/// polars, pyarrow, pandas and DuckDB read it without a copy: ``polars.DataFrame(table)``,
+/// ``pyarrow.table(table)``. ``table["column"]`` and ``to_pylist()`` need none of them.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Table {

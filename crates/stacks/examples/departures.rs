@@ -1,9 +1,10 @@
 //! Departures of quinn's CUBIC from RFC 9438, each with the responsible part of quinn: the
 //! scenarios of the suites with one change at a time.
 //!
-//! `cargo run --release -p windward-stacks --example departures` The controller is a copy of
-//! quinn's that runs in quinn in place of the original, so that single steps can be replaced by
-//! those of the RFC. Pacing is quinn's, with bursts spread over time.
+//! `cargo run --release -p windward-stacks --example departures`
+//!
+//! The controller is a copy of quinn's that runs in quinn in place of the original, so that single
+//! steps can be replaced by those of the RFC. Pacing is quinn's, with bursts spread over time.
 
 use std::error::Error;
 use std::sync::Arc;

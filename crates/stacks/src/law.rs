@@ -1,8 +1,10 @@
-//! A congestion controller of Windward behind the controller interface of a QUIC stack. The stack
-//! detects losses, retransmits, acknowledges and paces; the controller sets the window from the
-//! events of the stack's interface. An acknowledgment frame is one event. Losses and ECN marks are
-//! reported once per round trip (RFC 9002 section 7.3.2), and persistent congestion as a restart.
-//! The interface does not report single losses, the number of marked packets, or spurious losses.
+//! A congestion controller of Windward behind the controller interface of a QUIC stack.
+//!
+//! The stack detects losses, retransmits, acknowledges and paces; the controller sets the window
+//! from the events of the stack's interface. An acknowledgment frame is one event. Losses and ECN
+//! marks are reported once per round trip (RFC 9002 section 7.3.2), and persistent congestion as a
+//! restart. The interface does not report single losses, the number of marked packets, or spurious
+//! losses.
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::endpoint::discrimination::DiscriminatorConfig;

@@ -1,7 +1,8 @@
-//! Deployed QUIC stacks as endpoints of Windward's simulator, in virtual time. The deployed code
-//! runs unchanged: its handshake, packets, streams, loss detection, pacing and congestion control,
-//! as in its package. The clock, the socket, the cryptography and the application around it are
-//! modelled; `docs/stacks.md` describes the differences.
+//! Deployed QUIC stacks as endpoints of Windward's simulator, in virtual time.
+//!
+//! The deployed code runs unchanged: its handshake, packets, streams, loss detection, pacing and
+//! congestion control, as in its package. The clock, the socket, the cryptography and the
+//! application around it are modelled; `docs/stacks.md` describes the differences.
 //!
 //! The modules, in the order of reading:
 //!

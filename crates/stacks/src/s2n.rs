@@ -1,7 +1,8 @@
-//! Congestion controllers of s2n-quic, behind the controller of noq. s2n-quic has no core without
-//! I/O, but its controllers are public types. They are called as s2n-quic calls them, as far as noq
-//! has the information. noq counts packets from zero in each of its packet number spaces; the
-//! sending time distinguishes them.
+//! Congestion controllers of s2n-quic, behind the controller of noq.
+//!
+//! s2n-quic has no core without I/O, but its controllers are public types. They are called as
+//! s2n-quic calls them, as far as noq has the information. noq counts packets from zero in each of
+//! its packet number spaces; the sending time distinguishes them.
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
 //! The congestion controller of a project with its own transport, and a test that evaluates it.
+//!
 //! The controller does not depend on Windward: only the test does.
 
 /// NewReno (RFC 9002 section 7): slow start, one packet a round trip, half on congestion.

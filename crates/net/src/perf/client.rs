@@ -197,6 +197,7 @@ struct Client<'a> {
 /// counts of the server. Calls the observer for every interval and sample.
 ///
 /// # Errors
+///
 /// If the measurement is impossible: an invalid test, no server, another key, a path that is down.
 pub fn run(
     server: SocketAddr,

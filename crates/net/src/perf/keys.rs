@@ -1,8 +1,10 @@
-//! Cookies, and authentication by a pre-shared key. No part of a test is secret: its payload is
-//! zeros. Datagrams are authenticated but not encrypted, so that routers can read their congestion
-//! headers. Fields that a router may change are excluded (as the mutable fields of RFC 4302 section
-//! 3.3.3.1). That is AES-256-GCM (RFC 5116 section 5.2) without a plaintext; its limit, 2^52
-//! forgeries under one key (RFC 9001 section 6.6), is more than a connection of a day can receive.
+//! Cookies, and authentication by a pre-shared key.
+//!
+//! No part of a test is secret: its payload is zeros. Datagrams are authenticated but not
+//! encrypted, so that routers can read their congestion headers. Fields that a router may change
+//! are excluded (as the mutable fields of RFC 4302 section 3.3.3.1). That is AES-256-GCM (RFC 5116
+//! section 5.2) without a plaintext; its limit, 2^52 forgeries under one key (RFC 9001 section
+//! 6.6), is more than a connection of a day can receive.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

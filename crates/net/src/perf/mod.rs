@@ -1,11 +1,14 @@
 //! Measurements between two hosts, as iperf3 does them for TCP: the sender and the receiver of
-//! [`windward_core`], with any protocol, over UDP. The [server](serve) serves the [client](run)
-//! only after the client has returned a cookie, which proves that it receives datagrams at its
-//! address; until then every answer is shorter than its request. A connection has one direction of
-//! data, so that flows in parallel are connections in parallel. Each end drives its endpoint by the
-//! monotonic clock. Packets that the socket does not take go back to the sender, which sends them
-//! first. With a [pre-shared key](Psk) every datagram is authentic and counts once.
-//! docs/perf-protocol.md has the format.
+//! [`windward_core`], with any protocol, over UDP.
+//!
+//! The [server](serve) serves the [client](run) only after the client has returned a cookie, which
+//! proves that it receives datagrams at its address; until then every answer is shorter than its
+//! request. A connection has one direction of data, so that flows in parallel are connections in
+//! parallel. Each end drives its endpoint by the monotonic clock. Packets that the socket does not
+//! take go back to the sender, which sends them first.
+//!
+//! With a [pre-shared key](Psk) every datagram is authentic and counts once. docs/perf-protocol.md
+//! has the format.
 //!
 //! ```
 //! use std::net::Ipv4Addr;

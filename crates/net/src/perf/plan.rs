@@ -1,6 +1,8 @@
 //! Plan of a measurement: a protocol and its parameters, as in scenario files, and the endpoints
-//! made from them. The reader of scenario files reads them, so that a flow between hosts has the
-//! defaults, ranges and errors of a flow in a scenario.
+//! made from them.
+//!
+//! The reader of scenario files reads them, so that a flow between hosts has the defaults, ranges
+//! and errors of a flow in a scenario.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -561,6 +561,7 @@ impl Server {
     /// Address at which it listens.
     ///
     /// # Errors
+    ///
     /// If the system call fails.
     pub fn local_addr(&self) -> Result<SocketAddr, Error> {
         self.socket.local_addr().map_err(Error::io("ask for the address of a socket"))
@@ -570,6 +571,7 @@ impl Server {
 /// Serves until `stop` is set, and reports connections.
 ///
 /// # Errors
+///
 /// If the socket fails permanently.
 pub fn serve(
     server: Server,

@@ -87,7 +87,7 @@ pub(crate) fn ours(packet: &Packet, payload: usize) -> Vec<u8> {
     [&bytes[..length], &vec![0xa5; payload]].concat()
 }
 
-/// What XCP's data carries.
+/// A data packet with XCP's header.
 pub(crate) fn xcp(seq: u64, rtt: f64, inter_packet: f64, delta: f64) -> Packet {
     let header = CongestionHeader::Xcp { rtt, inter_packet, delta, congestion_flag: 0 };
     Packet { kind: PacketKind::Data, seq, packet_seq: seq, header, ..Packet::default() }

@@ -31,7 +31,7 @@ struct Script<'a> {
     clock: &'a Hand,
     coming: Vec<Event>,
     out: Vec<Event>,
-    /// What it takes to read a packet: the clock goes on, and others come meanwhile.
+    /// Time to read a packet, in which others arrive.
     each: Duration,
 }
 
@@ -125,9 +125,8 @@ fn packets_come_out_when_the_link_says() {
 }
 
 /// Reading takes 2 ms a packet, while a packet comes each millisecond: what a batch reads has come
-/// while it was read. In steps of 7 ms, as whoever looks at the simulation now and then moves it
-/// on. Returns what came out, the latest by which a packet was taken for earlier than it was there,
-/// and the record.
+/// while it was read. In steps of 7 ms, as for a caller that inspects the simulation. Returns what
+/// came out, the latest by which a packet was taken for earlier than it was there, and the record.
 fn slowly_read(coming: Vec<Event>) -> (Vec<Event>, Duration, Vec<u8>, u64) {
     let ports = Ports::new();
     let mut simulation = Simulation::new(&build(BUSY, &ports));
@@ -248,7 +247,7 @@ fn recorded(until: Time, kept: u32) -> (Vec<u8>, Vec<Event>, u64) {
     record(BUSY, until, kept, fill)
 }
 
-/// What comes in at random times at both ends of the second flow of this scenario.
+/// Records packets that arrive at random times at both ends of the second flow of this scenario.
 fn record(
     scenario: &str,
     until: Time,
@@ -339,7 +338,7 @@ fn a_record_keeps_what_links_look_at() {
     let deltas: Vec<_> =
         out.iter().filter(granted).map(|e| crate::common::read(&e.2).header).collect();
     assert!(deltas.iter().filter(|header| **header != deltas[0]).count() > 50, "XCP writes");
-    // What else is in them is not needed: 20 or 40 bytes of IP, 8 of UDP, 64 of ours.
+    // Other bytes are not kept: 20 or 40 bytes of IP, 8 of UDP, 64 of Windward are.
     let (short, ..) = record(&scenario, ms(1000), 0, packet);
     assert!(short.len() < whole.len() / 3, "{} of {}", short.len(), whole.len());
     let (again, same) = replayed(&short).unwrap();

@@ -1,6 +1,7 @@
-//! Parts written in Python: objects with the methods of their axis. Each class has one maker, which
-//! lives as long as the program, as `Custom` requires. An exception in a part is stored, and raised
-//! when the engine's slice ends.
+//! Parts written in Python: objects with the methods of their axis.
+//!
+//! Each class has one maker, which lives as long as the program, as `Custom` requires. An exception
+//! in a part is stored, and raised when the engine's slice ends.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

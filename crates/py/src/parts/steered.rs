@@ -1,4 +1,5 @@
 //! A window that the calling program sets, for environments of learning agents.
+//!
 //! No Python is called at an acknowledgment, so that simulations run in parallel threads.
 
 use std::cell::RefCell;
