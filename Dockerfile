@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The static binary, built in one image and alone in the next.
+# The static binary, built in one image and copied alone into the next.
 FROM rust:1.89-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /src

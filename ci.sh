@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Every check of the project as a named step: what CI runs, and what you run before you push.
+# Every check of the project as a named step, for CI and before a push.
 #
 #   ./ci.sh                 all steps
 #   ./ci.sh format clippy   these steps
 #   ./ci.sh quick           after a change in the core: format, lints and tests of the core, golden runs
 #
-# Steps that keep one core busy run side by side, and those by the clock beside all others: their output is
-# printed when they end. Needs bash 5.1, a Rust toolchain and, on a fresh machine, the package registries of Debian
-# and of Rust. The last line is `N passed, N failed`: each test of each test runner counts one, and so
-# does each command of README.md and each other step.
+# Steps that use one core run in parallel, and tests by the wall clock in parallel with all others; the output of
+# such a step is printed at its end. Needs bash 5.1, a Rust toolchain and, on a fresh machine, the package
+# registries of Debian and of Rust. The last line is `N passed, N failed`: each test of each test runner counts
+# one, and so does each command of README.md and each other step.
 
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 exec </dev/null
 
-# README.md names target/release/windward; it has to be there.
+# The place of target/release/windward, which README.md names.
 export CARGO_TARGET_DIR=$PWD/target
 export CARGO_TERM_COLOR=never CARGO_NET_RETRY=10
 
@@ -34,7 +34,7 @@ check() {
     if "$@"; then pass; else fail "$name"; fi
 }
 
-# offer COMMAND PACKAGE: true if there is the command, installed from Debian where that can be done.
+# offer COMMAND PACKAGE: true if the command exists; installs it from Debian where possible.
 offer() {
     command -v "$1" >/dev/null && return
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
@@ -43,7 +43,7 @@ offer() {
     command -v "$1" >/dev/null
 }
 
-# One at a time: steps run side by side.
+# One at a time, since steps run in parallel.
 install_debian() {
     (
         flock 9
@@ -52,7 +52,7 @@ install_debian() {
     ) 9>"$scratch/apt.lock"
 }
 
-# newer_python: true if there is a Python that the tests of the package run on, with virtual environments.
+# newer_python: true if there is a Python for the tests of the package, with virtual environments.
 newer_python() {
     python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || return
     python3 -c 'import ensurepip' 2>/dev/null || install_debian python3-venv >"$scratch/apt-venv.log" 2>&1 ||
@@ -61,7 +61,7 @@ newer_python() {
 
 # --- the steps ---------------------------------------------------------------------------
 
-# What the others need. Counts only if it fails.
+# Prerequisites of the other steps. Counts only if it fails.
 step_setup() {
     if ! command -v cargo >/dev/null; then
         fail "setup: no cargo; install Rust from https://rustup.rs"
@@ -86,7 +86,7 @@ step_format() {
     check format cargo fmt --all --check
 }
 
-# No circle of files or crates, no import against the direction of the house.
+# No cycle of files or crates, and no import against the order of the layers.
 step_house() {
     check "house: imports run one way" python3 docs/house.py --check
 }
@@ -98,7 +98,7 @@ step_prose() {
 step_clippy() {
     check clippy lint --workspace
     check "clippy: sim without parquet" lint -p windward-sim --no-default-features
-    # Beside windward-stacks, so that dependencies have the features that they have for the workspace.
+    # With windward-stacks, so that dependencies have the same features as for the workspace.
     check "clippy: windward without stacks" lint -p windward -p windward-stacks --no-default-features
 }
 
@@ -107,9 +107,9 @@ lint() {
     cargo clippy --all-targets --locked "$@" -- -D warnings
 }
 
-# The program, the library and their tests compile for other systems, without a warning: the type check
-# needs neither their linker nor a C compiler of theirs. Says so and passes where their standard
-# libraries are not to be had, but not on CI.
+# The program, the library and their tests compile for other systems without a warning: the type check
+# needs neither their linker nor their C compiler. Passes with a note where their standard libraries are
+# not available, but not on CI.
 step_portability() {
     local target
     for target in aarch64-apple-darwin x86_64-pc-windows-gnu; do
@@ -131,12 +131,12 @@ step_portability() {
 # assertions on (the profile `bench` of Cargo.toml). Programs that they start lie apart from those of the release.
 test_flags=(--workspace --profile bench --locked --no-fail-fast)
 
-# What cargo test says with these words.
+# Output of cargo test with these arguments.
 cargo_test() {
     CARGO_TARGET_DIR=$PWD/target/tests CARGO_BUILD_BUILD_DIR=$PWD/target cargo test "${test_flags[@]}" "$@" 2>&1
 }
 
-# run_tests WORD...: the same, each test counted.
+# run_tests WORD...: the same, and counts each test.
 run_tests() {
     local log=$scratch/tests-$BASHPID-$RANDOM.log status tests broken
     cargo_test "$@" | tee "$log"
@@ -161,12 +161,12 @@ step_compile() {
     cargo_test --lib --bins --test '*' --no-run || fail "compile: the tests"
 }
 
-# Tests by the clock on the wall, which wait more than they compute: these programs, and these modules of the tests of
+# Tests by the wall clock, which wait more than they compute: these programs, and these modules of the tests of
 # the command line.
 clocked=(router namespaces)
 clocked_modules=(compare:: emulate:: perf::)
 
-# All tests but those.
+# All other tests.
 step_tests() {
     local path name others=()
     for path in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
@@ -207,7 +207,7 @@ step_guide() {
     for ((; ${broken:-1} > 0; broken = ${broken:-1} - 1)); do fail "guide: see above"; done
 }
 
-# The first command of README.md, exactly as printed, and what it leaves.
+# The first command of README.md, exactly as printed, and its results.
 step_reproduce() {
     rm -rf report
     check "reproduce" cargo run --release -- reproduce
@@ -228,7 +228,7 @@ has_all_claims() {
     return $missing
 }
 
-# The pages of that as a browser shows them; says so and passes where there is none to be had.
+# The pages of that report in a browser; passes with a note without a browser.
 step_browser() {
     if ! command -v python3 >/dev/null; then
         echo "skipped: the pages are looked at by a Python script, and there is no python3"
@@ -240,7 +240,7 @@ step_browser() {
     fi
 }
 
-# Goodput beside ns-2 on a few scenarios; says so and passes where there is no ns-2 to be had.
+# Goodput compared with ns-2 on a few scenarios; passes with a note without ns-2.
 step_validation() {
     if ! command -v python3 >/dev/null; then
         echo "skipped: the comparison with ns-2 is a Python script, and there is no python3"
@@ -251,8 +251,8 @@ step_validation() {
         python3 validation/ns2/compare.py --quick
 }
 
-# Instructions per packet-hop beside the committed values; says so and passes where there is no
-# valgrind to be had.
+# Instructions per packet-hop compared with the committed values; passes with a note without
+# valgrind.
 step_instructions() {
     if ! command -v python3 >/dev/null; then
         echo "skipped: instructions are counted by a Python script, and there is no python3"
@@ -264,8 +264,8 @@ step_instructions() {
     fi
 }
 
-# The Python package: a wheel as docs/install.md has it, its tests and the code blocks of its page. Skipped, and
-# said so, where there is no Python that it supports.
+# The Python package: a wheel as in docs/install.md, its tests and the code blocks of its page. Skipped with a
+# note without a Python that it supports.
 step_python() {
     local venv=$scratch/venv log=$scratch/python.log status tests broken
     if ! newer_python; then
@@ -305,8 +305,8 @@ step_types() {
     check "types: by pyright" "$venv/bin/basedpyright" --pythonpath "$venv/bin/python" --level error
 }
 
-# Each parser of bytes that others wrote: the kept corpus, then some seconds from it (fuzz/run.sh alone takes a
-# minute each); says so and passes where there is no C++ compiler to be had.
+# Each parser of foreign bytes: the kept corpus, then some seconds from it (fuzz/run.sh alone takes a minute
+# each). Passes with a note without a C++ compiler.
 step_fuzz() {
     if ! offer g++ g++; then
         echo "skipped: there is no g++, which libFuzzer is compiled by"
@@ -315,15 +315,15 @@ step_fuzz() {
     check "fuzz: no input breaks a parser" fuzz/run.sh 5
 }
 
-# The documentation site: its first page as a newcomer has it, the site from what that installed, and
-# every block of code on its pages. Skipped, and said so, where there is no Python that it supports.
+# The documentation site: its first page as for a new user, the site from that installation, and every
+# block of code on its pages. Skipped with a note without a Python that it supports.
 step_site() {
     local home=$scratch/home log=$scratch/site.log ran broken
     if ! newer_python; then
         echo "skipped: there is no python3 of version 3.11 or later, which the site needs"
         return
     fi
-    # The home of somebody who has a toolchain and no more.
+    # The home of a user who has only a toolchain.
     mkdir -p "$home"
     check "site: the first page works as printed, in a virtual environment of its own" \
         env CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}" \
@@ -339,8 +339,7 @@ step_site() {
     check "site: its own checks find what is wrong" "$home/windward-venv/bin/python" docs/site/tests.py
 }
 
-# Every command of README.md's `console` blocks, in order. Those that are steps of their own
-# are not run a second time.
+# Every command of README.md's `console` blocks, in order, except those that are steps of their own.
 step_readme() {
     local command count=0
     while IFS= read -r command; do
@@ -351,11 +350,11 @@ step_readme() {
         echo "\$ $command"
         check "readme: $command" bash -c "$command"
     done < <(awk '/^```console$/ { on = 1; next } /^```/ { on = 0 } on && sub(/^\$ /, "")' README.md)
-    # Should the blocks ever be written differently, say so instead of testing nothing.
+    # Fails if the blocks have another form, instead of testing nothing.
     check "readme: it has commands" test "$count" -ge 8
 }
 
-# A change in the core: what is compiled for this step is kept, and compiled anew only where it changed.
+# A change in the core: incremental compilation, for this step alone.
 step_quick() {
     export CARGO_INCREMENTAL=1
     step_format
@@ -369,15 +368,15 @@ step_quick() {
 
 all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide python site readme
     fuzz types instructions validation browser)
-# These keep one core busy.
+# Steps that use one core.
 narrow=" format house prose types instructions validation browser "
-# What a step needs of others, if they run too.
+# Steps that must end before a step, if they run too.
 declare -A after=(
     [docs]=clippy [guide]=build [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
     [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce
 )
 
-# What helps to compile a second time costs the first time.
+# Incremental compilation would slow down the first build.
 export CARGO_INCREMENTAL=0
 steps=("${@:-${all[@]}}")
 for step in "${steps[@]}"; do
@@ -390,11 +389,11 @@ done
 cores=$(nproc 2>/dev/null || echo 2)
 began=$SECONDS
 pending=("${steps[@]}")
-# Of the steps that run: the process, when it started, how many cores it has.
+# Running steps by process, their start, and the number of cores in use.
 declare -A running=() since=()
 used=0
 
-# Steps are process groups of their own, which end with this script.
+# Each step is a process group, which ends with this script.
 set -m
 stop() {
     local pid
@@ -404,7 +403,7 @@ stop() {
 trap stop EXIT
 trap 'exit 130' INT TERM
 
-# width_of STEP: how many cores it keeps busy.
+# width_of STEP: number of cores that it uses.
 width_of() {
     if [ "$1" = clocked ]; then
         echo 0
@@ -415,7 +414,7 @@ width_of() {
     fi
 }
 
-# is_ready STEP: true if nothing that it comes after is still to run or running.
+# is_ready STEP: true if no step before it is pending or running.
 is_ready() {
     local before
     [ "$1" = setup ] || [[ " ${pending[*]} ${running[*]} " != *" setup "* ]] || return
@@ -424,7 +423,7 @@ is_ready() {
     done
 }
 
-# carry_out STEP: runs it and leaves its counts. What needs its time to the millisecond goes before all others.
+# carry_out STEP: runs it and writes its counts. Steps by the wall clock have a higher priority than all others.
 carry_out() {
     trap - EXIT INT TERM
     [ "$1" = clocked ] || renice -n 19 -p "$BASHPID" >/dev/null
@@ -433,7 +432,7 @@ carry_out() {
     printf '%s\n' "$passed" "$failed" "${failures[@]+"${failures[@]}"}" >"$scratch/$1.counts"
 }
 
-# start: the first of the pending steps that can run now; false if there is none.
+# start: starts the first pending step that can run now; false if there is none.
 start() {
     local index step width
     for index in "${!pending[@]}"; do
@@ -456,7 +455,7 @@ start() {
     return 1
 }
 
-# finish PID: prints what a step said and adds up what it counted.
+# finish PID: prints the output of a step and adds its counts.
 finish() {
     local step=${running[$1]} counts
     unset "running[$1]"

@@ -1,17 +1,16 @@
 #!/bin/sh
-# What a packet-hop costs and what a flow takes in memory as the number of flows grows: CPU
-# nanoseconds (user and system) per packet-hop, their ratio to ten flows, and bytes per flow.
+# Cost of a packet-hop and memory of a flow as the number of flows grows: CPU nanoseconds (user and
+# system) per packet-hop, their ratio to ten flows, and bytes per flow.
 #
 #     benches/growth.sh [ROUNDS [HOPS]]             1 round of 9 million packet-hops by default
 #
 # Two topologies: one bottleneck, each flow with access links of its own; and twenty bottlenecks in
 # a row that half of the flows cross, while the others cross one each. Each flow has 1 Mbit/s and
-# two packets of queue, whatever their number. How long a run has to be for HOPS (four times as
-# many over twenty bottlenecks) is found by trial, for flows start within 24 ms and send little at
-# first: see the column of hops for what was carried. Setting up is told apart: it is what a run of
-# a microsecond takes, and is taken off the others. Rounds go through all sizes in turn. Memory is
-# the peak of the process beyond that with ten flows, the scenario, the packets under way and the
-# outcome included.
+# two packets of queue, for any number of flows. The length of a run for HOPS (four times as many over
+# twenty bottlenecks) is found by trial, since flows start within 24 ms and send little at first; the
+# column of hops has the actual number. The time of a run of a microsecond is the time to set up, and
+# is subtracted from the others. Rounds go through all sizes in turn. Memory is the peak of the
+# process above that with ten flows, including the scenario, the packets in flight and the outcome.
 #
 # FLOWS names other numbers of flows. WINDWARD names another binary than target/release/windward,
 # which is built if it is not given. The last lines are the same as CSV, for docs/growth.csv.
@@ -32,7 +31,7 @@ BOTTLENECKS = 20
 # By bottleneck: its delay, the multiple of HOPS, and the links that a packet and its
 # acknowledgment cross on average, for a first guess.
 TOPOLOGIES = {"one bottleneck": ("10ms", 1, 6), "parking lot": ("1ms", 4, 25)}
-# How near to HOPS a run must come.
+# Tolerance of HOPS.
 TOLERANCE = 0.03
 COMMON = """protocol = "sack"
 packet_size = 1000

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Instructions per packet-hop on a few fixed scenarios, against the values in instructions.csv:
-# unlike times they hardly depend on the machine. More than 5 % above is a failure.
+# Instructions per packet-hop on a few fixed scenarios, compared with the values in instructions.csv.
+# Unlike times they hardly depend on the machine. A value more than 5 % above is a failure.
 #
 #     benches/instructions.sh            compare
 #     benches/instructions.sh --bless    write the values and the compiler's version
 #
-# Counted by callgrind between two lengths of the run, so that starting up cancels out. Values
+# Counted by callgrind between two lengths of the run, so that the start cancels out. Values
 # belong to one compiler: with another they are printed and not compared. WINDWARD names another
 # binary than target/release/windward, which is built if it is not given.
 set -eu

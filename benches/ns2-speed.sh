@@ -1,9 +1,9 @@
 #!/bin/sh
-# Windward and ns-2 side by side: packet-hops per CPU second (user and system), the ratio of the
+# Speed of Windward and ns-2: packet-hops per CPU second (user and system), the ratio of the
 # medians, peak memory. First on experiments/speed/dumbbell.toml with ns-2 at its best (benches/
 # ns2/dumbbell.tcl: Splay, only the headers in use). Then on the dumbbell of lr2008 with newreno
-# and xcp-dumb at 1 % of loss (validation/ns2/scenario.tcl), where both carry the same packets but
-# for the random losses, so that the ratio is that of CPU seconds per run.
+# and xcp-dumb at 1 % of loss (validation/ns2/scenario.tcl), where both carry the same packets except
+# for the random losses; the ratio is then that of CPU seconds per run.
 #
 #     benches/ns2-speed.sh [ROUNDS]          3 by default
 #

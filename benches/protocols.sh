@@ -1,10 +1,10 @@
 #!/bin/sh
-# What a packet-hop costs with each protocol, beside sack: N = 10 flows over one bottleneck of
+# Cost of a packet-hop with each protocol, compared with sack: N = 10 flows over one bottleneck of
 # 1 Gbit/s (experiments/speed/dumbbell.toml), CPU nanoseconds per packet-hop and the ratio to sack.
 #
 #     benches/protocols.sh [ROUNDS [PROTOCOL...]]          3 rounds of all protocols by default
 #
-# Rounds go through all protocols in turn, so that a busy machine slows all of them; a ratio is of
+# Rounds go through all protocols in turn, so that a busy machine slows all of them; ratios are of
 # medians. WINDWARD names another binary than target/release/windward, which is built if it is not
 # given.
 set -eu

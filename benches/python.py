@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Cost of Python: a run compared with the program's, a call of a part, and of a controller over arrays.
+"""Cost of Python: a run compared with one of the program, a call of a part, and a call of a controller over arrays.
 
     python benches/python.py [target/release/windward]
 
-Times are CPU seconds of the process, medians of pairs that take turns.
+Times are CPU seconds of the process, medians of alternating pairs.
 """
 
 import json
@@ -45,7 +45,7 @@ class Reno:
 
 
 class OverArrays:
-    """AIMD over arrays that changes nothing, so that a run has the same packets however often it is asked."""
+    """AIMD over arrays that changes nothing, so that the packets of a run do not depend on the number of calls."""
 
     asked = 0
 
@@ -59,7 +59,7 @@ class OverArrays:
 
 
 def over_arrays(flows, every):
-    """Seconds per connection and interval that it takes to ask a law over arrays."""
+    """Seconds per connection and interval of a call of a controller over arrays."""
     scenario = ww.Scenario.read(FIRST).with_(
         {
             "flows.clean.protocol": "sack",

@@ -1,8 +1,8 @@
 """Cost of distributing a sweep over workers: `python benches/sweep.py`.
 
-Efficiency: packet-hops that W workers do in a second over W times those of one thread that does the
-same runs one after the other without any executor; both in turns, since machines are shared and their
-speed changes. Then what a task costs the driver, which bounds the number of workers.
+Efficiency: packet-hops per second of W workers over W times those of one thread that does the same runs
+serially without an executor; both in turns, since the speed of shared machines changes. Then the cost of a
+task for the driver, which bounds the number of workers.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def experiment(duration):
 
 @contextlib.contextmanager
 def executors(workers):
-    """Each executor that is there, by name."""
+    """Each available executor, by name."""
     found = {}
     with contextlib.ExitStack() as stack:
         found["threads"] = stack.enter_context(concurrent.futures.ThreadPoolExecutor(workers))
@@ -110,7 +110,7 @@ def main():
                 values = " ".join(f"{ratio:.3f}" for ratio in each)
                 print(f"{workers:7} {name:9} {statistics.mean(each):.3f} ({values})", flush=True)
 
-    # Tasks of one run of some microseconds: all that is left is what a task costs.
+    # Tasks of one run of some microseconds: only the cost of the task remains.
     short = experiment("2s").with_({"dumbbell.access.rate": "1Mbit"})
     with executors(max(args.workers)) as found:
         print("executor  ms of the driver and its scheduler a task")

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Fuzzes the parsers of bytes that others wrote, from the corpus beside this script; needs g++.
+# Fuzzes the parsers of foreign bytes, from the corpus in this folder; needs g++.
 #
 #   fuzz/run.sh                  every target, 60 s each, two at a time
 #   fuzz/run.sh 600 wire qlog    these targets, 600 s each
 #
-# Coverage-guided by libFuzzer, on the stable toolchain. An input that breaks a target is left in
-# target/fuzz/TARGET/ and named; the exit status is then 1. What is found in between is kept there too:
-# `--merge` adds what is new in coverage to the corpus.
+# Coverage-guided by libFuzzer, on the stable toolchain. An input that breaks a target is written to
+# target/fuzz/TARGET/ and named; the exit status is then 1. Other inputs are kept there too: `--merge` adds
+# those with new coverage to the corpus.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -22,7 +22,7 @@ targets=("$@")
 host=$(rustc -vV | sed -n 's/^host: //p')
 out=$PWD/../target/fuzz
 
-# What `cargo fuzz --sanitizer none` sets: coverage of edges and of comparisons, without nightly.
+# The flags of `cargo fuzz --sanitizer none`: coverage of edges and of comparisons, without nightly.
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing"

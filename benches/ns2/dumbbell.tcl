@@ -1,4 +1,4 @@
-# experiments/speed/dumbbell.toml in ns-2, with everything off that costs time: no traces, no
+# experiments/speed/dumbbell.toml in ns-2, with all costly features off: no traces, no
 # nam, no monitors, only the packet headers in use. Splay is the fastest of its schedulers here
 # (then Calendar, Heap, List); all give the same packets.
 #
@@ -33,7 +33,7 @@ Agent/TCP set minrto_ 0.2
 Agent/TCP set tcpTick_ 0.01
 Agent/TCPSink set packetSize_ 40
 
-# ns-2 drops what would make the queue as long as its limit: 1001 lets 1000 packets wait.
+# ns-2 drops a packet that would fill the queue to its limit: 1001 lets 1000 packets wait.
 Queue set limit_ 1001
 set left [$ns node]
 set right [$ns node]
@@ -53,10 +53,10 @@ for {set i 0} {$i < $arg(flows)} {incr i} {
     $ns at [$starts value] "$ftp start"
 }
 
-# Every packet crosses three links, counted from what each sender put on the first and took
-# from the last. Data dropped at the bottleneck crossed one link only: a drop of data is a packet
-# sent and never acknowledged (one acknowledgment a packet, none of which is dropped). What is
-# under way at the end is taken for a drop, which is a few windows in millions of packets.
+# Every packet crosses three links; senders count the packets on the first and from the last. Data
+# dropped at the bottleneck crossed only one link: a drop of data is a packet sent and never
+# acknowledged (one acknowledgment per packet, none of which is dropped). Packets in flight at the end
+# count as drops, which are a few windows in millions of packets.
 proc finish {} {
     global tcp arg
     set data 0

@@ -4,8 +4,8 @@
     python slurm.py experiment.toml results/ --jobs 16 --cores 64 --queue compute --time 02:00:00
     python slurm.py ... --dry-run                 # prints the job script and submits nothing
 
-Jobs that end, by their time limit or otherwise, lose the runs that they were at; others do them
-again. If this program ends, the same command goes on where it was.
+Jobs that end, by their time limit or otherwise, lose their current runs, which other jobs repeat. If
+this program ends, the same command continues the sweep.
 """
 
 import argparse
@@ -28,7 +28,7 @@ args = parser.parse_args()
 
 cluster = SLURMCluster(
     cores=args.cores,
-    # The interpreter is free during a run: one process with a thread per core would do as well.
+    # Runs release the interpreter lock: one process with a thread per core would do as well.
     processes=1,
     memory=args.memory,
     queue=args.queue,

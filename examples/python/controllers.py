@@ -1,10 +1,10 @@
-"""Congestion controllers to be judged: ``windward evaluate examples/python/controllers.py:Careful``."""
+"""Congestion controllers to be evaluated: ``windward evaluate examples/python/controllers.py:Careful``."""
 
 import windward as ww
 
 
 class Careful:
-    """Reno that gives way by a quarter, and stops to grow once a quarter of its RTT is spent in queues."""
+    """Reno that reduces by a quarter, and stops growing once a quarter of its RTT is queueing delay."""
 
     def __init__(self, setup):
         self.cwnd = setup.initial_window

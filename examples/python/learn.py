@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""A policy of seven numbers that learns to fill links that lose packets, alone on them, on a CPU in minutes.
+"""A policy of seven numbers that learns to fill lossy links, as the only flow, on a CPU in minutes.
 
     pip install . gymnasium cmaes
     python examples/python/learn.py [generations] [--oracle]
 
-The window is multiplied every 100 ms by 2 to the power of tanh(w * observation + b); w and b are found by
-CMA-ES. It is trained on links drawn from one range of rates, delays, queues and loss rates, and
+The window is multiplied every 100 ms by 2 to the power of tanh(w * observation + b); CMA-ES finds w
+and b. It is trained on links drawn from one range of rates, delays, queues and loss rates, and
 evaluated on links drawn from a wider one, with other seeds, where newreno, sack, cubic and bbr run too. It
-observes what a sender can measure. Its reward uses the true capacity, in training only. With --oracle it
-also observes the share of the true capacity that it uses, which none of the others knows: an upper bound, and
-no comparison with them.
+observes only quantities that a sender can measure. Its reward uses the true capacity, in training only. With --oracle it
+also observes the share of the true capacity that it uses, which the others do not know: this is an upper
+bound, not a comparison.
 """
 
 import concurrent.futures
@@ -27,7 +27,7 @@ TRAIN = {"rate": (5, 40), "delay": (10, 60), "queue": (0.5, 2.0), "loss": (0.0, 
 TEST = {"rate": (2, 80), "delay": (5, 100), "queue": (0.3, 3.0), "loss": (0.0, 0.05)}
 EPISODES = 8
 LINKS = 40
-# Brings what is observed to about one: log2 of the window, deliveries, losses, stretch of the RTT,
+# Scales observations to about one: log2 of the window, deliveries, losses, stretch of the RTT,
 # throughput over the largest so far, timeouts, and, with the oracle, share of the capacity.
 SCALE = np.array([0.1, 0.5, 5.0, 2.0, 1.0, 1.0, 1.0])
 ORACLE = "--oracle" in sys.argv[1:]

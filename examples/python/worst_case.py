@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""A link on which one protocol gets the least beside another: newreno beside lr-xtcp.
+"""A link on which one protocol gets the smallest share beside another: newreno beside lr-xtcp.
 
     pip install .[search]
     python examples/python/worst_case.py                  # some seconds
-    python examples/python/worst_case.py cubic bbr        # of two others: minutes
+    python examples/python/worst_case.py cubic bbr        # two others: minutes
 
 Two connections of each protocol share a bottleneck behind lossy last hops. The search looks for the
 rate, the delay, the queue and the loss at which the first protocol has the smallest share of the goodput
-of all four. The result is the worst that so many trials found within the bounds below, on this
-topology and for long transfers. It is no proof that there is nothing worse, and says nothing of how often
-such links occur. Of the two shares that are printed the one over fresh seeds is the one to quote: the
-other was chosen for being small.
+of all four. The result is the worst case that the trials found within the bounds below, on this
+topology and for long transfers. There may be worse cases, and the result does not show how often such
+links occur. Of the two printed shares, quote the one over fresh seeds: the other was selected for being
+small.
 """
 
 import sys

@@ -1,4 +1,4 @@
-//! Fuzz targets, one per kind of bytes that others wrote: `WINDWARD_FUZZ=wire` and so on names it.
+//! Fuzz targets, one for each kind of foreign bytes, chosen by `WINDWARD_FUZZ=wire` and so on.
 //! `fuzz/run.sh` builds and runs them.
 
 #![no_main]
@@ -37,8 +37,8 @@ fuzz_target!(|data: &[u8]| {
     })(data);
 });
 
-/// The congestion header and the packet around it: one encoding for each packet, and real numbers that
-/// are numbers.
+/// The congestion header and its packet: each packet has one encoding, and its real numbers are not
+/// NaN.
 fn wire(data: &[u8]) {
     let Ok((packet, length)) = wire::decode(data) else { return };
     let mut again = [0; wire::MAX];
@@ -51,7 +51,7 @@ fn wire(data: &[u8]) {
     assert_eq!(copy, data);
 }
 
-/// IP packets as TUN devices and NFQUEUE give them.
+/// IP packets as from TUN devices and NFQUEUE.
 fn packets(data: &[u8]) {
     fuzzing::headers(data);
     let _ = (headers::is_ours(data), headers::codepoint(data));
@@ -75,7 +75,7 @@ const LINK: &str = "duration = '10s'\n\
     reverse = { delay = '5ms', rate = '1Gbit', queue = '1000p' } }]\n\
     flows = [{ group = 'outside', protocol = 'outside:port', from = 'a', to = 'b' }]";
 
-/// Records of emulations, as they come; and with frames whose checksums fit, behind a header that is read.
+/// Records of emulations: raw bytes, and frames with correct checksums behind a valid header.
 fn record(data: &[u8]) {
     replay(data);
     const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
@@ -118,7 +118,7 @@ fn qlog(data: &[u8]) {
     }
 }
 
-/// Scenario files: an error or a scenario, and each error has words.
+/// Scenario files: a scenario, or an error with a text.
 fn scenario(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let built = ScenarioFile::parse("fuzz", text).and_then(|file| file.build());

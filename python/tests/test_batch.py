@@ -34,7 +34,7 @@ protocol = "newreno"
 
 
 class Recorder:
-    """Ten packets whatever happens, and all that was heard."""
+    """A fixed window of ten packets; stores all batches."""
 
     def __init__(self, setup):
         self.setup = setup
@@ -139,7 +139,7 @@ def controller(answer):
     "answer", [None, 5.0, [1, 2], [1, 2, 3, 4], [1, 2, float("nan")], "wide", [[1], [2], [3]]]
 )
 def test_answers_that_are_no_windows_are_refused(answer):
-    with pytest.raises(TypeError, match=r"Own.on_interval gave .*: 3 windows in packets"):
+    with pytest.raises(TypeError, match=r"Own.on_interval returned .*: expected 3 windows in packets"):
         ww.run_batch(scenario(), {"ours": controller(answer)})
 
 
@@ -151,7 +151,7 @@ def test_windows_out_of_range_are_brought_into_it():
 
 
 def test_mistakes_are_said(monkeypatch):
-    with pytest.raises(ValueError, match="longer than 0"):
+    with pytest.raises(ValueError, match="greater than 0"):
         ww.run_batch(scenario(), {"ours": Recorder}, every=0)
     with pytest.raises(ValueError, match="every"):
         ww.run_batch(scenario(), {"ours": Recorder}, every="20mss")

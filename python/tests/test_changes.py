@@ -1,4 +1,4 @@
-"""Links that change while a simulation goes on."""
+"""Links that change during a simulation."""
 
 import pytest
 
@@ -34,7 +34,7 @@ cbr = { rate = "8Mbit", packet_size = 1000 }
 
 
 def carried(simulation, until):
-    """Bytes that the bottleneck puts on its wire from now on."""
+    """Bytes that the bottleneck transmits from now on."""
     before = simulation.link("bottleneck")["sent_bytes"]
     simulation.advance(until)
     return simulation.link("bottleneck")["sent_bytes"] - before
@@ -66,7 +66,7 @@ def test_a_loss_begins_and_ends(loss):
     assert lost == pytest.approx(2000, abs=212)
     simulation.change_link("bottleneck", loss=0)
     run = simulation.finish()
-    # One may have been in transmission.
+    # One packet may have been in transmission.
     assert run.links["corrupted"][0] - lost <= 1
 
 
@@ -75,7 +75,7 @@ def test_a_shorter_delay_lets_packets_overtake():
     simulation.advance(1)
     simulation.change_link("bottleneck", delay="5ms")
     simulation.advance(2)
-    # Longer again: nobody overtakes.
+    # Longer again: no packet overtakes.
     simulation.change_link("bottleneck", delay=0.03)
     run = simulation.finish()
     # A packet a millisecond: those that set out in the last 15 ms come after the first of the new way.
@@ -90,7 +90,7 @@ def test_links_that_could_change_and_do_not_are_the_same():
         scenario = ww.Scenario(text).with_(duration="5s")
         simulation = ww.Simulation(scenario, seed=2, changes=True)
         simulation.advance(1)
-        # To what it is: nothing changes either.
+        # A change to the current value has no effect either.
         simulation.change_link("bottleneck", rate="10Mbit", loss=0)
         run = simulation.finish()
         assert run.fingerprint == scenario.run(seed=2).fingerprint
@@ -126,7 +126,7 @@ def test_xcp_routers_know_the_new_rate():
 
 
 class Hears:
-    """Queue management that wants to know."""
+    """AQM that is told of rate changes."""
 
     heard = []  # noqa: RUF012 (of all objects)
 

@@ -136,7 +136,7 @@ def test_functions_are_those_of_mathematics(expression, same):
         ("cwnd ** 2", "cwnd", "expected a number"),
         ("sqrt(1, 2)", "cwnd", "takes 1, not 2"),
         ("sqrt", "cwnd", "expected|ends where"),
-        ("open('x')", "cwnd", "nothing that a controller knows"),
+        ("open('x')", "cwnd", "not a variable or function of controllers"),
         ("(" * 100 + "1" + ")" * 100, "cwnd", "nests too deeply"),
         ("pow(1, " * 100 + "1" + ")" * 100, "cwnd", "nests too deeply"),
         ("", "cwnd", "ends where"),

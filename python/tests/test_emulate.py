@@ -34,7 +34,7 @@ LINK = {
     "queue": "50p",
 }
 PORT = {"group": "web", "protocol": "outside:port", "from": "server", "to": "client"}
-# Sends 200 kB to whoever connects.
+# Sends 200 kB to each client.
 SERVER = """python3 -c "
 import socket
 listening = socket.create_server(('', 8000))
@@ -157,7 +157,7 @@ def test_programs_are_compared(tmp_path):
 
 def test_elsewhere_it_is_refused_by_name(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    with pytest.raises(NotImplementedError, match=r"windward\.emulate needs Linux: on darwin"):
+    with pytest.raises(NotImplementedError, match=r"windward\.emulate needs Linux; on darwin"):
         ww.emulate(None)
-    with pytest.raises(NotImplementedError, match=r"windward\.compare needs Linux: on darwin"):
+    with pytest.raises(NotImplementedError, match=r"windward\.compare needs Linux; on darwin"):
         ww.compare({})

@@ -171,7 +171,7 @@ def test_environments_in_threads_are_those_alone():
 def test_mistakes_are_said():
     with pytest.raises(ValueError, match="agent-1"):
         CongestionEnv(ww.Scenario(TEXT), "agent-9")
-    with pytest.raises(ValueError, match="longer than 0"):
+    with pytest.raises(ValueError, match="greater than 0"):
         env(interval=0)
     with pytest.raises(ValueError, match="change"):
         env(action="rate")

@@ -1,4 +1,4 @@
-"""Controllers in Python, judged by RFC 9743."""
+"""Controllers in Python, evaluated by RFC 9743."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ LAWS = ROOT / "examples" / "python" / "controllers.py"
 
 
 class OwnReno:
-    """As the row ``newreno`` grows and halves."""
+    """Growth and reduction as in the row ``newreno``."""
 
     def __init__(self, setup):
         self.cwnd = setup.initial_window
@@ -44,7 +44,7 @@ class OwnReno:
 
 
 class Flood:
-    """Never gives way."""
+    """Never reduces its window."""
 
     def __init__(self, setup):
         self.cwnd = 500.0
@@ -128,7 +128,7 @@ def test_the_command_line_takes_laws_from_files(tmp_path):
 def test_resuming_sees_that_the_file_of_a_law_has_changed(tmp_path):
     controller = tmp_path / "mine.py"
     text = LAWS.read_text("utf-8")
-    # It fails in the second run, so that there is something to go on with.
+    # It fails in the second run, so that there is something to resume.
     late = text.replace("        if ack.allows_growth", "        LAST[0] += 1\n        assert LAST[0] < 9000\n        if ack.allows_growth")
     controller.write_text("LAST = [0]\n" + late, "utf-8")
     words = ["mine.py:Careful", "--only", "high-loss", "--threads", "1"]
@@ -147,7 +147,7 @@ def test_resuming_sees_that_the_file_of_a_law_has_changed(tmp_path):
         ("mine.py:Own", "cannot read"),
         (f"{LAWS}:Carefull", "did you mean `Careful`?"),
         (f"{LAWS}", "which class"),
-        (f"{LAWS}:ww", "no class with a method on_ack"),
+        (f"{LAWS}:ww", "not a class with a method on_ack"),
         (f"cubic={LAWS}:Careful", "of the table"),
     ],
 )

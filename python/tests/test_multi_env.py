@@ -1,4 +1,4 @@
-"""Connections that compete, and environments that step side by side."""
+"""Connections that compete, and environments that step in parallel."""
 
 import warnings
 
@@ -70,7 +70,7 @@ def test_agents_move_their_own_windows():
     env = competition(text=TEXT + "rwnd = 10\n", action="window", max_window=64)
     rewards, run = play(env, 3, policy)
     goodput = dict(zip(run.flows["name"], run.flows["goodput_bps"], strict=True))
-    # By their windows, for all have the same RTT.
+    # In proportion to their windows, since all have the same RTT.
     assert goodput["agent-2"] / goodput["agent-1"] == pytest.approx(4, rel=0.05)
     assert goodput["agent-3"] / goodput["agent-1"] == pytest.approx(2, rel=0.05)
     assert rewards["agent-2"] > rewards["agent-1"]
@@ -110,7 +110,7 @@ def test_mistakes_are_said():
         competition(["agent-9"])
     with pytest.raises(ValueError, match="at least one"):
         competition([])
-    with pytest.raises(ValueError, match="longer than 0"):
+    with pytest.raises(ValueError, match="greater than 0"):
         competition(interval=0)
     with pytest.raises(RuntimeError, match="reset"):
         competition().step({})
@@ -137,7 +137,7 @@ def numbers(vector, steps=25):
 
 @pytest.mark.parametrize("mode", gymnasium.vector.AutoresetMode)
 def test_threads_give_the_numbers_of_one_after_the_other(mode):
-    # Without new episodes none may end.
+    # Without new episodes, no episode may end.
     disabled = mode == gymnasium.vector.AutoresetMode.DISABLED
     lengths = [6, 6, 6] if disabled else [2, 3, 1]
     makes = [make(length) for length in lengths]

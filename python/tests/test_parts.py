@@ -1,4 +1,4 @@
-"""Parts written in Python: the same as those in Rust, and their mistakes."""
+"""Parts written in Python: equal to those in Rust, and errors in them."""
 
 import math
 import pathlib
@@ -22,7 +22,7 @@ def first(**changes):
 
 
 class Reno:
-    """RFC 5681, word for word as the congestion controller ``reno``."""
+    """RFC 5681, with the same operations as the congestion controller ``reno``."""
 
     def __init__(self, setup):
         self.cwnd = setup.initial_window
@@ -114,7 +114,7 @@ def test_scenarios_with_parts_are_pickled_by_the_name_of_the_class():
 
 
 def controller(answer, begin=lambda setup: None):
-    """A controller that gives this at its tenth acknowledgment."""
+    """A controller that returns this at its tenth acknowledgment."""
 
     class Own:
         def __init__(self, setup):
@@ -146,7 +146,7 @@ def test_an_exception_comes_out_with_its_traceback_and_the_time():
 
 @pytest.mark.parametrize("answer", [None, "wide", math.nan, [], object()])
 def test_answers_that_are_no_window_are_refused(answer):
-    with pytest.raises(TypeError, match=r"Own\.on_ack gave .*a window in packets is needed"):
+    with pytest.raises(TypeError, match=r"Own\.on_ack returned .*expected a window in packets"):
         first().with_parts(window={"clean": controller(lambda ack: answer)}).run()
 
 
@@ -209,7 +209,7 @@ def test_parts_go_where_there_is_a_place():
         first().with_parts(window={"losy": Reno})
     with pytest.raises(ValueError, match="no link"):
         first().with_parts(aqm={"nowhere": Twenty})
-    with pytest.raises(TypeError, match="no class with a method on_ack"):
+    with pytest.raises(TypeError, match="not a class with a method on_ack"):
         first().with_parts(window={"lossy": Coin})
     with pytest.raises(TypeError, match="window, discrimination, loss, aqm"):
         first().with_parts(routers={})

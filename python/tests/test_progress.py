@@ -24,7 +24,7 @@ def bars(monkeypatch):
 
     class Recorded(tqdm_auto.tqdm):
         def __init__(self, *arguments, **options):
-            assert options["disable"] is None, "tqdm itself is to say whether it is seen"
+            assert options["disable"] is None, "tqdm itself decides whether it is visible"
             super().__init__(*arguments, **{**options, "disable": False})
             self.seen = []
             self.was_closed = False

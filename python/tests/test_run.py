@@ -1,4 +1,4 @@
-"""Runs: the same as the program's, in tables that others read, stoppable, side by side."""
+"""Runs: equal to those of the program, with tables for other packages, interruptible, in parallel."""
 
 import json
 import pathlib
@@ -72,7 +72,7 @@ def test_capsules_can_be_taken_again_and_left_alone():
     pyarrow = pytest.importorskip("pyarrow")
     flows = first().run().flows
     assert pyarrow.table(flows) == pyarrow.table(flows)
-    # Dropped without a reader: nothing leaks, nothing is freed twice.
+    # Dropped without a reader: no leak and no double free.
     for _ in range(100):
         flows.__arrow_c_stream__()
         flows.__arrow_c_schema__()

@@ -1,4 +1,4 @@
-"""Scenarios: three ways to one, and errors that say the same as the command line's."""
+"""Scenarios: three ways to make one, and errors equal to those of the command line."""
 
 import builtins
 import datetime
@@ -67,7 +67,7 @@ def test_errors_have_parts():
     # Line 12 of the text: it begins with an empty line.
     assert error.line == 12
     assert "did you mean" in str(error) and "newreno" in str(error)
-    # It crosses processes.
+    # It can be pickled.
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) and again.line == 12
 

@@ -1,4 +1,4 @@
-"""The JSON Schema that `windward schema` prints, beside the files that the program reads."""
+"""The JSON Schemas of `windward schema`, compared with files that the program reads."""
 
 import copy
 import json
@@ -56,7 +56,7 @@ def test_every_shipped_file_is_valid(path):
 
 
 def tables(value, path=()):
-    """Every table of a file, but for those whose keys the file chooses."""
+    """Every table of a file, except those whose keys the file chooses."""
     if isinstance(value, dict):
         if path and path[-1] in ("metrics", "set", "only", "departs"):
             return
@@ -74,7 +74,7 @@ def test_a_key_that_does_not_exist_is_found_wherever_it_stands(name):
     places = list(tables(content))
     assert len(places) > 3
     for place in places:
-        # Values of axes are the scenario's: any.
+        # Values of axes are values of the scenario: any type.
         if "values" in place and "readings" not in place:
             continue
         wrong = copy.deepcopy(content)

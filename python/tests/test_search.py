@@ -130,7 +130,7 @@ def test_progress_goes_to_one():
 
 
 class Client:
-    """Like Dask's, which takes equal work for the same unless it is told."""
+    """Like Dask's client, which merges equal tasks unless `pure` is false."""
 
     __module__ = "distributed.client"
 
@@ -171,12 +171,12 @@ def test_without_optuna_is_said_what_to_install(monkeypatch):
     ("space", "error", "message"),
     [
         ({}, ValueError, "no key"),
-        ({LOSS: []}, ValueError, "nothing to choose from"),
-        ({LOSS: 0.1}, TypeError, "a list of choices is needed"),
-        ({LOSS: (0.1,)}, TypeError, "a list of choices is needed"),
+        ({LOSS: []}, ValueError, "the list of choices is empty"),
+        ({LOSS: 0.1}, TypeError, "or a list of choices"),
+        ({LOSS: (0.1,)}, TypeError, "or a list of choices"),
         ({LOSS: (0.1, 0.05)}, ValueError, "not below"),
         ({LOSS: (0.1, float("inf"))}, ValueError, "no bound"),
-        ({LOSS: (0, 0.1, "log")}, ValueError, "begins above 0"),
+        ({LOSS: (0, 0.1, "log")}, ValueError, "must begin above 0"),
         ({LOSS: (0.1, 0.2, "lin")}, ValueError, "no scale"),
         ({LOSS: ("1%", "0.2")}, ValueError, "different units"),
         ({LOSS: ("few", "many")}, ValueError, "does not begin with a number"),

@@ -1,4 +1,4 @@
-"""Sweeps on executors, Dask and Ray, into datasets; with workers, drivers and schedulers that die."""
+"""Sweeps on executors, Dask and Ray, into datasets; with workers, drivers and schedulers that are killed."""
 
 import concurrent.futures
 import contextlib
@@ -18,7 +18,7 @@ from windward import _sweep, _windward
 
 ROOT = pathlib.Path(__file__).parents[2]
 SWEEP = ROOT / "experiments/examples/loss-sweep.toml"
-#: Runs of each of its 12 combinations, where there has to be time for a kill.
+#: Runs of each of its 12 combinations, long enough for a kill.
 MANY = 40
 
 
@@ -32,12 +32,12 @@ def longer():
 
 @pytest.fixture(scope="module")
 def serial():
-    """The rows that the kills must not change."""
+    """Reference rows of an undisturbed sweep."""
     return longer().sweep(repetitions=MANY, threads=1).to_pydict()
 
 
 def rows_in(data, serial):
-    """The same rows in the same order, and each once."""
+    """Asserts the same rows in the same order, each once."""
     assert data.table().to_pydict() == serial
     polars = pytest.importorskip("polars")
     files = polars.scan_parquet(data.path / "*.parquet").collect()
@@ -45,7 +45,7 @@ def rows_in(data, serial):
 
 
 def driver(dataset, executor="None", resume=False, more=""):
-    """A process that sweeps `longer()`; it says when there are rows."""
+    """A process that sweeps `longer()` and reports the first rows."""
     program = f"""
 import windward as ww
 {more}
@@ -148,7 +148,7 @@ def test_a_dataset_holds_each_run_once_and_is_gone_on_with(tmp_path, serial):
     )
     assert first[0] > len(there) / len(serial["seed"])
     rows_in(rest, serial)
-    # Nothing is left to do, and nothing is done.
+    # All runs are done, and none is repeated.
     again = ww.sweep(longer(), dataset=data, resume=True, repetitions=MANY)
     assert len(again) == len(serial["seed"]) and "loss-sweep" in repr(again)
     rows_in(again, serial)
@@ -174,7 +174,7 @@ def test_folders_of_something_else_are_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="is a file"):
         ww.sweep(small(), dataset=tmp_path / "file")
-    # Another experiment may lie beside it.
+    # Another experiment may use the same folder.
     text = SWEEP.read_text().replace('id = "loss-sweep"', 'id = "other"')
     other = ww.Experiment(text, name=str(SWEEP)).with_(duration="3s", warmup="1s")
     ww.sweep(other, dataset=tmp_path, repetitions=1)
@@ -277,7 +277,7 @@ def test_a_task_that_takes_every_worker_along_is_given_up():
     grid = _windward.Grid(small(), repetitions=1)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         workers = Deadly(pool)
-        with pytest.raises(ww.WorkerError, match="each time the worker was gone .*signal 9"):
+        with pytest.raises(ww.WorkerError, match="each time the worker was lost .*signal 9"):
             _sweep._Driver(grid, workers, None, 1.0, None).conduct()
     assert workers.begun > 5
 
@@ -468,7 +468,7 @@ def test_ray_with_a_worker_killed_gives_the_serial_rows(tmp_path, serial, ray):
 
 def test_ray_with_its_raylet_killed_is_a_connection_error(tmp_path, serial):
     pytest.importorskip("ray")
-    # A process of its own, with a limit: what is left of Ray may hang or end the process.
+    # In its own process with a limit: the remains of Ray may hang or end the process.
     program = f"""
 import os, pathlib, signal, sys
 sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})

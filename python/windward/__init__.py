@@ -1,4 +1,4 @@
-"""Congestion control on links that lose packets: simulations, experiments, controllers of your own.
+"""Congestion control on lossy links: simulations, experiments, and user-defined controllers.
 
 >>> import windward as ww
 >>> scenario = ww.Scenario(
@@ -28,7 +28,7 @@ from ._reproduce import Reproduction, reproduce
 from ._search import Search, Trial, search
 from ._sweep import SweepData, WorkerError, sweep
 from ._units import B, GB, Gbit, MB, Mbit, Unit, bit, kB, kbit, ms, ns, packets, s, us
-from ._units import min as min  # Not in __all__, where it would hide Python's.
+from ._units import min as min  # Not in __all__, where it would hide the built-in name.
 from ._windward import VERSION as __version__
 from ._windward import (
     Ack,
@@ -129,14 +129,14 @@ _RENAMED = {
 
 
 def __getattr__(name: str) -> object:
-    """The names of version 0.1, with a warning."""
+    """Names of version 0.1, with a warning."""
     new = _RENAMED.get(name)
     if new is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import warnings
 
     warnings.warn(
-        f"windward.{name} is called windward.{new} now; the old name goes with the next version",
+        f"windward.{name} was renamed to windward.{new}; the next version removes the old name",
         DeprecationWarning,
         stacklevel=2,
     )

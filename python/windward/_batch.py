@@ -14,16 +14,16 @@ from ._windward import seconds as interval_seconds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Between two looks while no connection of the group has measured its RTT, seconds.
+#: Interval while no connection of the group has measured its RTT, seconds.
 _FIRST_INTERVAL = 0.1
-#: The least interval that is taken from RTTs, seconds.
+#: Smallest interval that is derived from RTTs, seconds.
 _LEAST_INTERVAL = 0.001
 _MOST = 2.0**32 - 1
 
 
 @dataclass(frozen=True)
 class BatchSetup:
-    """Group that a batch controller is made for.
+    """Group of connections of a batch controller.
 
     Attributes:
         names: The connections, in the order of all arrays.
@@ -45,13 +45,13 @@ class Batch:
         seconds: Length of the interval.
         cwnd: Windows, packets.
         in_flight: Packets sent and not yet acknowledged or deemed lost.
-        delivered: Packets shown to have arrived in the interval.
-        lost: Packets that recovery found lost.
-        congestions: Losses and marks that mean congestion, once a window at most.
+        delivered: Packets reported as arrived in the interval.
+        lost: Packets that recovery declared lost.
+        congestions: Losses and marks that mean congestion, at most one per window.
         resets: Restarts by a timeout.
         mean_rtt: Mean of the RTT samples of the interval, seconds; NaN without any.
         min_rtt: The smallest RTT of the connection so far, seconds; NaN before the first.
-        active: Did the connection hear anything at all?
+        active: True for connections with any event in the interval.
     """
 
     now: float
@@ -69,7 +69,7 @@ class Batch:
 
 @runtime_checkable
 class BatchController(Protocol):
-    """Law for the windows of all connections of a group: one object for each group.
+    """Congestion controller for all connections of a group: one object for each group.
 
     The class is called with a ``BatchSetup``.
 
@@ -84,12 +84,12 @@ class BatchController(Protocol):
     """
 
     def on_interval(self, batch: Batch) -> NDArray[Any]:
-        """Returns the windows for the next interval, packets; less than one counts as one."""
+        """Returns the windows for the next interval, packets; values below one count as one."""
         ...
 
 
 class _Group:
-    """A controller, and the connections that it steers."""
+    """A controller and its connections."""
 
     def __init__(
         self, simulation: Simulation, name: str, controller: Callable[[BatchSetup], BatchController], seed: int
@@ -138,13 +138,13 @@ class _Group:
             windows = np.empty(0)
         if windows.shape != cwnd.shape or np.isnan(windows).any():
             raise TypeError(
-                f"{self.whose} gave {answer!r} at {now} s: {cwnd.size} windows in packets are needed"
+                f"{self.whose} returned {answer!r} at {now} s: expected {cwnd.size} windows in packets"
             )
         self._simulation._steer_all(self.indices, np.clip(windows, 1.0, _MOST).tobytes())
         self.since = now
         self._steps += 1
         if every is not None:
-            # A product, for a sum of many would drift.
+            # A product, since the rounding errors of a sum would add up.
             self.due = (self._steps + 1) * every
             return
         known = mean_rtt[~np.isnan(mean_rtt)]
@@ -161,24 +161,24 @@ def run_batch(
 ) -> Run:
     """Simulates a scenario whose windows are set by controllers over arrays.
 
-    A controller is asked once an interval and not at each acknowledgment: a window stays until then, also
-    after a loss. Losses are found and repaired as the protocol of the group says; take ``sack`` or one
-    with packet numbers, since others tell late, and twice, what was delivered.
+    A controller is called once per interval, not at each acknowledgment: a window stays until then, also
+    after a loss. The protocol of the group detects and repairs losses. Use ``sack`` or one with packet
+    numbers, since others report delivered packets late, and twice.
 
     Args:
-        scenario: What to simulate.
-        controllers: A controller for each group of connections that is to have one, by the name of the group. Each
+        scenario: Scenario to simulate.
+        controllers: Controllers by the name of the group of connections. Each
             is a class with a method ``on_interval``: see ``BatchController``.
         every: The interval: seconds, ``"20ms"`` or a timedelta. None means about an RTT: the mean of the RTTs that the
-            group's connections measured in the last interval, at least 1 ms, and 100 ms while they
-            have measured nothing.
-        seed: Instead of the scenario's.
+            connections of the group measured in the last interval, at least 1 ms, or 100 ms before
+            the first sample.
+        seed: Seed in place of the scenario's.
 
     Raises:
         ImportError: If NumPy is not installed.
         KeyError: If there is no group of that name.
-        TypeError: If a controller gives anything but as many numbers as it has connections.
-        ValueError: If the interval is not longer than 0, or the group has no connections.
+        TypeError: If a controller does not return one number for each connection.
+        ValueError: If the interval is not greater than 0, or the group has no connections.
     """
     try:
         importlib.import_module("numpy")
@@ -188,7 +188,7 @@ def run_batch(
         ) from error
     seconds = None if every is None else interval_seconds(every, "every")
     if seconds == 0:
-        raise ValueError(f"every = {every}: must be longer than 0 s")
+        raise ValueError(f"every = {every}: must be greater than 0 s")
     for name, controller in controllers.items():
         if not (callable(controller) and hasattr(controller, "on_interval")):
             raise TypeError(f"{name}: {controller!r} is not a class with a method on_interval")

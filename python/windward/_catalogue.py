@@ -16,11 +16,11 @@ class Parameter:
     """A parameter of a part.
 
     Attributes:
-        key: Its key in scenario files, with the table it stands in.
-        default: Its value where a file gives none.
-        unit: What it is measured in; empty for pure numbers, words and times.
-        range: What values it takes, in words.
-        meaning: What it means, in one line.
+        key: Key in scenario files, with its table.
+        default: Value if a file gives none.
+        unit: Unit; empty for pure numbers, words and times.
+        range: Valid values, in words.
+        meaning: Description, in one line.
     """
 
     key: str
@@ -36,10 +36,10 @@ class Part:
 
     Attributes:
         axis: window, recovery, discrimination, feedback, aqm or router.
-        name: What scenario files call it.
-        what: What it does, in one sentence.
-        source: Where it is described: paper, section; RFC, section.
-        parameters: What can be set of it.
+        name: Name in scenario files.
+        what: Description, in one sentence.
+        source: Source: paper and section, or RFC and section.
+        parameters: Its parameters.
     """
 
     axis: str
@@ -54,14 +54,14 @@ class Protocol:
     """A row of the protocol table: a name for one part on each axis.
 
     Attributes:
-        name: What scenario files call it.
-        summary: What it is, in one line.
-        source: Where it is described.
-        window: How its window grows and shrinks.
-        recovery: How it finds out what is lost, and what it sends next.
-        discrimination: Congestion or corruption?
-        feedback: What packets carry and acknowledgments echo.
-        router: What it asks of routers.
+        name: Name in scenario files.
+        summary: Description, in one line.
+        source: Source: paper or RFC.
+        window: Congestion controller: growth and reduction of the window.
+        recovery: Loss detection and retransmission.
+        discrimination: Discriminator between congestion and corruption.
+        feedback: Information in packets that acknowledgments echo.
+        router: Router that it needs.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Protocol:
     router: str
 
     def explain(self) -> str:
-        """Its page of the documentation, as Markdown."""
+        """Page of the documentation, as Markdown."""
         text = _windward.explain(self.name) or ""
         return "\n".join(line for line in text.splitlines() if not line.startswith("<!--"))
 
@@ -86,7 +86,7 @@ Value = TypeVar("Value")
 
 
 class _Named(Mapping[str, Value]):
-    """Items by name; an unknown name raises an error that suggests a known one."""
+    """Items by name; an unknown name raises an error with a suggestion."""
 
     def __init__(self, what: str, things: dict[str, Value]) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""Starts a program in a network namespace: run by the package, never by hand."""
+"""Entry point of children in network namespaces, which the package starts."""
 
 from __future__ import annotations
 

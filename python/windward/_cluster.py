@@ -34,7 +34,7 @@ def main() -> int:
         )
     except KeyboardInterrupt:
         bar.clear()
-        return _say("interrupted; rows that came are kept, and --resume goes on", 130)
+        return _say("interrupted; finished rows are kept, and --resume continues", 130)
     except ScenarioError as error:
         return _say(error, 2)
     except (WorkerError, ImportError, OSError) as error:

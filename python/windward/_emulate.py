@@ -1,4 +1,4 @@
-"""Scenarios on a real clock, with outside programs in them; programs side by side on one link."""
+"""Emulations of scenarios with outside programs, and comparisons of programs on one link."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Command:
     Attributes:
         node: The node at which it ran.
         status: Exit status, as shells have it: 137 for a command that was killed at the end.
-        stdout: What it wrote to standard output.
-        stderr: What it wrote to standard error.
+        stdout: Its standard output.
+        stderr: Its standard error.
     """
 
     node: str
@@ -46,7 +46,7 @@ class Emulation:
         run: The run, as a simulation returns it. Rates of ports are over the time in which programs
             could send.
         ports: Both directions of each port, as in ``windward emulate --json``.
-        clock: How well the clock was kept, as in ``windward emulate --json``.
+        clock: Accuracy of the clock, as in ``windward emulate --json``.
         commands: The commands, in the order in which they started.
     """
 
@@ -57,12 +57,12 @@ class Emulation:
 
     @property
     def usable(self) -> bool:
-        """False if this machine was too slow for the emulation to count as a measurement."""
+        """False if this machine was too slow for the results to be valid."""
         return bool(self.clock["usable"])
 
 
 class Comparison:
-    """Results of programs side by side on one link. A notebook shows them as a table.
+    """Results of a comparison of programs on one link. A notebook shows them as a table.
 
     Attributes:
         rows: A dictionary for each program and loss rate: means over runs with 95 % intervals.
@@ -122,8 +122,8 @@ class Comparison:
 def _need_linux(what: str) -> None:
     if sys.platform != "linux":
         raise NotImplementedError(
-            f"windward.{what} needs Linux: on {sys.platform} there are the simulator and its "
-            "experiments"
+            f"windward.{what} needs Linux; on {sys.platform} only the simulator and its "
+            "experiments are available"
         )
 
 
@@ -140,7 +140,7 @@ def emulate(
 
     A port is a flow with the protocol ``"outside:port"``. Each node at which one begins or ends is a
     network namespace. Packets of programs there cross the links of the scenario; all other flows are
-    simulated beside them, in the same queues. A dumbbell or a parking lot without a port gets one::
+    simulated and share the queues. A dumbbell or a parking lot without a port gets one::
 
         link = {"name": "l", "from": "server", "to": "client", "rate": "10Mbit", "delay": "20ms"}
         port = {"group": "web", "protocol": "outside:port", "from": "server", "to": "client"}
@@ -150,20 +150,20 @@ def emulate(
 
     Args:
         scenario: The scenario.
-        commands: Lines of a shell by node. They start in order, each when the one before it listens
-            on a port, or after two seconds; the last one ends the emulation when it ends. Without
-            commands it lasts as long as the scenario says.
+        commands: Shell commands by node. They start in order, each when the previous one listens
+            on a port, or after two seconds. The emulation ends with the last one. Without
+            commands it lasts as long as the scenario.
         duration: Longest duration: seconds, ``"20s"`` or a timedelta.
         mtu: Largest packet that programs send, bytes, in place of the packet size of the port.
-        record: File for a record of the packets that come in, for ``windward replay``.
-        progress: Called some times a second with the share of the longest duration, 0 to 1. True
+        record: File for a record of the incoming packets, for ``windward replay``.
+        progress: Called several times per second with the share of the longest duration, 0 to 1. True
             draws a bar with tqdm.
 
     Raises:
         NotImplementedError: On a system other than Linux.
         ScenarioError: If the scenario is invalid.
         ValueError: If it has no port, or no port begins or ends at a node.
-        RuntimeError: If network namespaces cannot be made, as without root.
+        RuntimeError: If network namespaces cannot be created, for instance without root.
     """
     _need_linux("emulate")
     items = commands.items() if isinstance(commands, Mapping) else commands
@@ -212,28 +212,28 @@ def compare(
             cubic, bbr, and every program of the table that is installed.
         loss: Loss rates of the link. Without any: the one that it has.
         link: Name of the bottleneck link, for scenarios that define their own links.
-        routers: Give the link the routers that the protocol of each program asks for.
+        routers: Give the link the router that the protocol of each program needs.
         endpoint: Parameters of the endpoints of rows.
         tables: Files with more programs: docs/compare.md.
         rival: Program that competes with each of them; linux-cubic by default.
         alone: Run programs alone only, without a rival.
         time: Measured time of each run, whole seconds.
-        warmup: Whole seconds before it that are not measured.
+        warmup: Warm-up before the measured time, whole seconds.
         runs: Runs of each program at each loss rate.
         seed: Seed of the first run.
         simulate: Also simulate each run in virtual time.
-        jobs: Runs at once.
+        jobs: Number of simultaneous runs.
         folder: Folder for index.html with charts, programs.csv, runs.csv and compare.json.
         resume: Continue an interrupted comparison in that folder.
         records: Folder for a record of each emulation, which is replayed to check it.
-        progress: Called some times a second with the share of runs done, 0 to 1. True draws a bar
+        progress: Called several times per second with the share of runs done, 0 to 1. True draws a bar
             with tqdm.
 
     Raises:
         NotImplementedError: On a system other than Linux.
         ScenarioError: If the scenario or a value of the link is invalid.
         ValueError: If a program is unknown, or a value is out of range.
-        RuntimeError: If a program cannot run here, or network namespaces cannot be made.
+        RuntimeError: If a program cannot run here, or network namespaces cannot be created.
     """
     _need_linux("compare")
 
@@ -247,7 +247,7 @@ def compare(
         known = {"rate", "delay", "queue", "aqm", "trace", "up", "down"}
         for key in network:
             if key not in known:
-                raise ValueError(f"a link has no {key!r}: there are {', '.join(sorted(known))}")
+                raise ValueError(f"a link has no {key!r}; its keys are {', '.join(sorted(known))}")
         given = {**dict.fromkeys(known), **network}
         given.update(up=pairs(network.get("up")), down=pairs(network.get("down")))
     asked = {

@@ -6,15 +6,15 @@ from __future__ import annotations
 class ScenarioError(ValueError):
     """A scenario is invalid: something in it is unknown, missing or impossible.
 
-    The text says what, where and what to do; its parts are attributes.
+    The text names the error, the place and the correction; these are also attributes.
 
     Attributes:
-        file: The file, or ``scenario`` for what was written in Python.
+        file: The file, or ``scenario`` for a scenario written in Python.
         line: The line, if it is known; counted from 1.
-        key: The key, with the tables it stands in, if there is one.
-        value: The value that is refused, as TOML, if there is one.
-        message: What is wrong, without where and what to do.
-        suggestion: The word that was meant, if one is near.
+        key: The key with its tables, if there is one.
+        value: The refused value as TOML, if there is one.
+        message: The error, without place and correction.
+        suggestion: The valid word that is similar, if there is one.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Evaluations by the criteria of RFC 9743, of controllers in Python and all others."""
+"""Evaluations of congestion controllers by the criteria of RFC 9743."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Evaluation:
     """Results of an evaluation. A notebook shows them as a table.
 
     Attributes:
-        folder: Where the report is; ``index.html`` is the page to look at.
-        subjects: What was judged, by name.
-        criteria: Every criterion with its claims, answers and numbers, as in ``evaluation.json``.
-        known: What is known of subjects, and whether it came out.
-        summary: A sentence or two for each subject.
-        general_use: Whether a subject meets every criterion for general use; None is undecided.
-        runs: How many runs it took.
+        folder: Folder of the report; its first page is ``index.html``.
+        subjects: Names of the subjects.
+        criteria: All criteria with their claims, answers and numbers, as in ``evaluation.json``.
+        known: Known results for the subjects, and whether they were reproduced.
+        summary: One or two sentences for each subject.
+        general_use: Whether each subject meets all criteria for general use; None if undecided.
+        runs: Number of runs.
     """
 
     folder: Path
@@ -65,7 +65,7 @@ class Evaluation:
         """
         subject = subject or self.subjects[0]
         if subject not in self.subjects:
-            raise KeyError(f"{subject} was not evaluated; there are {', '.join(self.subjects)}")
+            raise KeyError(f"{subject} was not evaluated; the subjects are {', '.join(self.subjects)}")
         at = self.subjects.index(subject)
         answers = {c["id"]: c["answers"][at]["answer"] for c in self.criteria}
         return {id: answer for id, answer in answers.items() if answer is not None}
@@ -100,28 +100,28 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates congestion controllers by the criteria of RFC 9743: ``evaluate("cubic", Aimd)``.
 
-    A controller in Python takes some ten times as long as one in Rust, and controllers are asked by one thread at
-    a time; ``windward.controller`` makes controllers that are not.
+    A controller in Python takes about ten times as long as one in Rust, and only one thread at a time can run
+    it. Controllers of ``windward.controller`` have neither limitation.
 
     Args:
         subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, controllers of
             ``windward.controller``, and classes as ``windward.Controller`` describes them.
-        against: Who shares paths with each subject, instead of those that the suite names.
-        suite: What is asked: ``rfc9743``, another that comes along, or a file.
-        only: Ask only this: criteria, claims or experiments.
-        full: The whole range of paths and more runs.
-        folder: Where the report goes. None is a folder that is removed with the result.
-        resume: Go on where an earlier attempt into the same folder was interrupted; it cannot see
-            whether a class has changed since.
+        against: Protocols that share paths with each subject, in place of those of the suite.
+        suite: Suite of criteria: a built-in one, such as ``rfc9743``, or a file.
+        only: Criteria, claims or experiments to check; all by default.
+        full: Full range of paths, and more runs.
+        folder: Folder for the report. None creates a folder that is removed with the result.
+        resume: Continue an interrupted attempt in the same folder. Changes of a class since then
+            are not detected.
         threads: Worker threads; 0 is one per core.
-        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
-        named: Subjects that the report calls by the name of the keyword.
+        progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
+        named: Subjects whose names in the report are the keywords.
 
     Raises:
-        ScenarioError: If nothing has such a name.
+        ScenarioError: If a name is unknown.
         TypeError: If a subject is invalid.
         Exception: The exception that a controller raises, with ``simulated_time``.
-        OSError: If the folder does not take the report.
+        OSError: If the report cannot be written.
     """
     own = None
     if folder is None:
@@ -153,7 +153,7 @@ def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object
         if name is None:
             return subject
         if not subject.strip().startswith("{"):
-            raise TypeError(f"{name}={subject!r}: it has a name already; give it as it is")
+            raise TypeError(f"{name}={subject!r}: it already has a name; pass it as a positional argument")
         return f"{name}={subject}"
     name = name or getattr(subject, "name", None) or getattr(subject, "__name__", None)
     if not isinstance(name, str):
@@ -162,13 +162,13 @@ def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object
 
 
 def load(file: str, name: str) -> tuple[object, str]:
-    """The object of that name in a file, and what tells it from others: for the command line."""
+    """The object of that name in a file, and its identity, for the command line."""
     path = Path(file)
     try:
         text = path.read_bytes()
     except OSError as error:
         raise ValueError(f"{file}: cannot read: {error.strerror}") from None
-    # Modules beside the file can be imported, as if it were run.
+    # Modules in the folder of the file can be imported, as when it is run.
     sys.path.insert(0, str(path.parent.resolve()))
     specification = importlib.util.spec_from_file_location(path.stem, path)
     if specification is None or specification.loader is None:

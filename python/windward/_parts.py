@@ -35,8 +35,9 @@ class Controller(Protocol):
 
     Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of the
     packets in flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
-    loss that is certainly no congestion, by default nothing. The default of a method moves the window
-    behind the object's back: ``ack.cwnd`` has it. An attribute ``ssthresh`` is shown in series.
+    loss that is certainly not congestion, by default without effect. Default methods change the window
+    without a call of the object; ``ack.cwnd`` is the current one. An attribute ``ssthresh`` appears in
+    time series.
     """
 
     def on_ack(self, ack: Ack) -> float:
@@ -46,42 +47,43 @@ class Controller(Protocol):
 
 @runtime_checkable
 class Discriminator(Protocol):
-    """Discriminator of losses: one object for each connection, made with a ``ControllerSetup``.
+    """Discriminator of losses: one object for each connection, created with a ``ControllerSetup``.
 
-    Besides ``judge`` there may be ``on_ack(Ack)``, heard before the losses that it tells of are
-    judged, and ``opinion(Loss)``, for recovery that asks before there is a loss; it must remember
-    nothing, and is ``judge`` by default.
+    Besides ``judge`` there may be ``on_ack(Ack)``, called before ``judge`` for the losses that the ACK
+    reveals, and ``opinion(Loss)``, for recovery that asks before there is a loss; it must not change
+    any state, and is ``judge`` by default.
     """
 
     def judge(self, loss: Loss) -> float:
-        """The probability that the loss was due to congestion, 0 to 1."""
+        """Returns the probability that the loss is due to congestion, 0 to 1."""
         ...
 
 
 @runtime_checkable
 class LossModel(Protocol):
-    """Loss model of a wire: one object for each link, made without arguments.
+    """Loss model of a link: one object for each link, created without arguments.
 
-    An attribute ``loss_rate`` of the class, 0 by default, is the share of packets that it destroys in
-    the long run, which a notifier that is configured tells of.
+    An attribute ``loss_rate`` of the class, 0 by default, is the long-term share of packets that it
+    destroys, which a configured notifier reports.
     """
 
     def destroys(self, now: float, packet: Packet, coin: float) -> bool:
-        """True if the packet is destroyed. ``coin`` is uniform from 0 to 1, from the seed of the run."""
+        """True if the packet is destroyed. ``coin`` is uniform in 0 to 1, from the seed of the run."""
         ...
 
 
 @runtime_checkable
 class Aqm(Protocol):
-    """AQM of a link: one object for each link, made with a ``QueueSetup``.
+    """AQM of a link: one object for each link, created with a ``QueueSetup``.
 
-    Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that would
-    leave after so many seconds; after a drop the next one is asked about at once. A mark drops the
-    packet of a transport that understands none. ``on_rate(rate_bps, share_bps)`` hears of the link's
-    new rate, and of the share of it that the queue may use, when ``Simulation.change_link`` changes it.
+    Besides ``on_enqueue`` there may be ``on_dequeue(Queue, Packet, waited)``, for a packet that is to
+    leave after waiting so many seconds; after a drop it is called for the next packet at once. A mark
+    drops a packet whose transport does not support ECN. ``on_rate(rate_bps, share_bps)`` is called with
+    the new rate of the link, and the share that the queue may use, when ``Simulation.change_link``
+    changes the rate.
     """
 
     def on_enqueue(self, queue: Queue, packet: Packet) -> Verdict:
-        """Decides on a packet that arrives. A packet that passes is dropped if it does not fit."""
+        """Decides on an arriving packet. A packet that passes is dropped if it does not fit."""
         ...
 

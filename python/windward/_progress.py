@@ -10,7 +10,7 @@ class Bar:
     """A bar of tqdm, in a terminal or a notebook; silent where there is neither.
 
     Args:
-        what: What stands before it.
+        what: Label in front of it.
 
     Raises:
         ImportError: If tqdm is not installed.
@@ -33,11 +33,11 @@ class Bar:
         )
 
     def __call__(self, share: float) -> None:
-        """Shows that this share is done, 0 to 1."""
+        """Shows the share done, 0 to 1."""
         self._bar.update(100 * share - self._bar.n)
 
     def close(self, complete: bool) -> None:
-        """Removes the bar, after complete work or not."""
+        """Closes the bar, after complete work or an error."""
         if complete:
             self(1.0)
         self._bar.close()
@@ -51,7 +51,7 @@ def told(
 
     Raises:
         ImportError: If a bar is wanted and tqdm is not installed.
-        TypeError: If it is something else.
+        TypeError: If ``progress`` is of another type.
     """
     if progress is None or progress is False:
         yield None

@@ -19,10 +19,10 @@ class Reproduction:
     """Results of a reproduction: figures, data and verdicts. A notebook shows them.
 
     Attributes:
-        folder: Where the report is; ``index.html`` is the page to look at.
-        claims: Every claim with its verdict, checks and readings, as in ``claims.json``.
+        folder: Folder of the report; its first page is ``index.html``.
+        claims: All claims with verdicts, checks and readings, as in ``claims.json``.
         figures: The charts as SVG, by experiment.
-        runs: How many runs it took.
+        runs: Number of runs.
     """
 
     folder: Path
@@ -49,15 +49,15 @@ class Reproduction:
         self._experiments = experiments
 
     def data(self, experiment: str | None = None) -> Path:
-        """The Parquet file with a row a run of an experiment, the first if none is named.
+        """Parquet file with a row for each run of an experiment, by default the first.
 
         Raises:
-            KeyError: If it was not reproduced.
+            KeyError: If the experiment was not reproduced.
         """
         experiment = experiment or self._experiments[0]
         if experiment not in self._experiments:
             names = ", ".join(self._experiments)
-            raise KeyError(f"{experiment} was not reproduced; there are {names}")
+            raise KeyError(f"{experiment} was not reproduced; the experiments are {names}")
         return self.folder / f"{experiment}.parquet"
 
     def verdicts(self) -> dict[str, str]:
@@ -94,20 +94,20 @@ def reproduce(
     Args:
         names: Figures (``lr2008-fig3``), papers (``lr2008``), claims (``L3``), as ``windward
             reproduce`` takes them; at least one.
-        folder: Where the report goes, or is added to. None is a folder that is removed with the
-            result.
+        folder: Folder for the report, which is added to one that exists. None creates a folder
+            that is removed with the result.
         full: At least 30 repetitions and long runs.
-        all_readings: Judge claims under every reading, also those that take longest.
-        resume: Go on where an earlier attempt into the same folder was interrupted.
+        all_readings: Check claims under every reading, including the slowest ones.
+        resume: Continue an interrupted attempt in the same folder.
         threads: Worker threads; 0 is one per core.
-        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
+        progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
 
     Raises:
-        ScenarioError: If nothing has such a name.
-        OSError: If the folder does not take the report.
+        ScenarioError: If a name is unknown.
+        OSError: If the report cannot be written.
     """
     if not names:
-        raise TypeError('reproduce needs a name, as "lr2008-fig8" or "lr2008"')
+        raise TypeError('reproduce needs a name, such as "lr2008-fig8" or "lr2008"')
     own = None
     if folder is None:
         own = tempfile.TemporaryDirectory(prefix="windward-")

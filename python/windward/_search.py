@@ -1,4 +1,4 @@
-"""Searches over the keys of a scenario: tuning, and the worst case of a protocol."""
+"""Searches over the keys of a scenario, for tuning and for the worst case of a protocol."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optuna.trial import Trial as OptunaTrial
 
 Bound: TypeAlias = "int | float | str"
-#: What a key may be: from .. to, with "log" on a logarithmic scale; or one of a list.
+#: Range of a key: lowest and highest value, with "log" for a logarithmic scale, or a list of choices.
 Choices: TypeAlias = "tuple[Bound, Bound] | tuple[Bound, Bound, Literal['log']] | list[Any] | BaseDistribution"
 
 
@@ -41,11 +41,11 @@ class Trial:
     """One point of a search.
 
     Attributes:
-        number: Its place, from 0.
+        number: Its number, from 0.
         parameters: Values by key, as ``Scenario.with_`` takes them.
         value: The mean of the objective over the seeds; None if the scenario is impossible.
         values: The objective for each seed, in the order of ``Search.seeds``.
-        impossible: Why the scenario is impossible; None if it is not.
+        impossible: Reason why the scenario is impossible; None if it is possible.
     """
 
     number: int
@@ -59,21 +59,21 @@ class Trial:
 class Search:
     """Results of a search. A notebook shows them.
 
-    The best of many trials was chosen for its value over the seeds of the search, which therefore flatters
-    it. ``value`` is that of the same parameters over seeds that had no part in the choice.
+    The best of many trials is chosen by its value over the seeds of the search, which is therefore biased.
+    ``value`` is the mean for the same parameters over fresh seeds.
 
     Attributes:
         parameters: The best values by key.
         scenario: The scenario with them.
         value: Mean of the objective over ``fresh_seeds``.
         interval: The ends of its confidence interval, by Student's t.
-        searched_value: The mean over ``seeds``, by which it was chosen.
+        searched_value: Mean over ``seeds``, by which the best was chosen.
         values: The objective for each of the fresh seeds.
-        seeds: What every trial was run with.
-        fresh_seeds: What the best was run with again.
+        seeds: Seeds of every trial.
+        fresh_seeds: Seeds of the second run of the best.
         trials: All trials, in order.
         direction: ``"minimize"`` or ``"maximize"``.
-        confidence: Of the interval.
+        confidence: Confidence level of the interval.
         study: Optuna's study, for its plots and importances.
     """
 
@@ -100,7 +100,7 @@ class Search:
         return _ranked(self.trials, self.direction)[:count]
 
     def to_pydict(self) -> dict[str, list[Any]]:
-        """A column for each key and one each for number, value and reason: for any data frame."""
+        """Columns for a data frame: number, value, reason, and one for each key."""
         keys = list(self.parameters)
         columns: dict[str, list[Any]] = {"number": [trial.number for trial in self.trials]}
         for key in keys:
@@ -137,7 +137,7 @@ class Search:
 
 @dataclass(frozen=True)
 class _Dimension:
-    """A key, what Optuna draws for it, and how that is said in a scenario."""
+    """A key, its distribution in Optuna, and the form of its values in a scenario."""
 
     distribution: BaseDistribution
     unit: str = ""
@@ -147,14 +147,14 @@ class _Dimension:
 
 
 def _plain(number: float) -> str:
-    """A number as scenario files have it: six digits, without an exponent."""
+    """A number as in scenario files: six digits, without an exponent."""
     if isinstance(number, int):
         return str(number)
     return f"{float(f'{number:.6g}'):.12f}".rstrip("0").rstrip(".")
 
 
 def _is(value: object, kind: type) -> bool:
-    """``isinstance``, of which checkers of types draw no conclusions."""
+    """``isinstance``, without narrowing by type checkers."""
     return isinstance(value, kind)
 
 
@@ -170,11 +170,11 @@ def _dimension(key: str, choices: Any) -> _Dimension:
         return _Dimension(choices)
     if _is(choices, list):
         if not choices:
-            raise ValueError(f"{key}: there is nothing to choose from")
+            raise ValueError(f"{key}: the list of choices is empty")
         return _Dimension(CategoricalDistribution(choices))
     if not _is(choices, tuple) or len(choices) not in (2, 3):
         raise TypeError(
-            f'{key}: (low, high), (low, high, "log") or a list of choices is needed, not {choices!r}'
+            f'{key}: expected (low, high), (low, high, "log") or a list of choices, not {choices!r}'
         )
     first, last, *scale = choices
     if scale not in ([], ["log"]):
@@ -186,8 +186,8 @@ def _dimension(key: str, choices: Any) -> _Dimension:
     if not low < high:
         raise ValueError(f"{key}: {first!r} is not below {last!r}")
     if log and not low > 0:
-        raise ValueError(f"{key}: a logarithmic scale begins above 0, not at {first!r}")
-    # Packets and bytes are whole.
+        raise ValueError(f"{key}: a logarithmic scale must begin above 0, not at {first!r}")
+    # Packets and bytes are whole numbers.
     whole = unit in ("", "p", "B") and isinstance(low, int) and isinstance(high, int)
     distribution = (
         IntDistribution(int(low), int(high), log=log)
@@ -198,7 +198,7 @@ def _dimension(key: str, choices: Any) -> _Dimension:
 
 
 def _number(key: str, end: Bound) -> tuple[int | float, str]:
-    """A bound as a number and its unit; whole numbers stay that."""
+    """A bound as a number and its unit; whole numbers stay whole."""
     if not isinstance(end, str):
         number: int | float = end if isinstance(end, int) else float(end)
         if not math.isfinite(number):
@@ -215,14 +215,14 @@ class _Stopped(Exception):
     """The search has ended; this run is not needed."""
 
 
-#: Set by the search of a pool of its own, so that its runs end with it.
+#: Set by the search in the processes of its own pool, so that their runs end with it.
 _Stop: TypeAlias = "threading.Event | None"
 
 
 def _evaluate(
     scenario: Scenario, objective: Callable[[Run], float], seed: int, stop: _Stop = None
 ) -> float:
-    """The objective of one run. A function of the module, so that it can be pickled."""
+    """Objective of one run; a function of the module, so that it can be pickled."""
 
     def look(_share: float) -> None:
         if stop is not None and stop.is_set():
@@ -243,7 +243,7 @@ class _Runner:
         self._stop = threading.Event() if executor is None else None
         self._own = ThreadPoolExecutor(os.cpu_count() or 1) if executor is None else None
         self._executor: Any = executor or self._own
-        # Dask takes equal work for the same work; results do not depend on it, and memory does.
+        # Dask merges equal tasks and keeps their results in memory: results do not depend on it.
         self._options = {"pure": False} if type(executor).__module__.startswith("distributed") else {}
 
     def values(self, jobs: Sequence[tuple[Scenario, int]]) -> list[float]:
@@ -274,7 +274,7 @@ def _study(
     import optuna
 
     said = optuna.logging.get_verbosity()
-    # It would say that it has begun.
+    # Suppresses the message that a study was created.
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         sampler = sampler or optuna.samplers.TPESampler(seed=seed)
@@ -307,43 +307,43 @@ def search(
     confidence: float = 0.95,
     progress: Callable[[float], object] | bool | None = None,
 ) -> Search:
-    """Searches the values of a scenario's keys that make an objective least, or largest, with Optuna.
+    """Searches for values of a scenario's keys that minimize or maximize an objective, with Optuna.
 
-    For tuning, and for the worst case of a protocol: links on which it does badly.
+    It serves to tune a protocol, or to find its worst case: links on which it performs badly.
 
-    Every trial is run with the same seeds, so that trials differ by their parameters and not by their
-    luck. The best is run again with fresh seeds: see ``Search``. A scenario that is impossible, as a
-    threshold above a limit, is listed and the search goes on.
+    All trials have the same seeds, so that they differ only in their parameters. The best is run again
+    with fresh seeds: see ``Search``. Trials whose scenario is impossible, for instance with a threshold
+    above a limit, are listed, and the search continues.
 
-    Trials are made in batches: all of a batch are drawn, run side by side, and told to the sampler in
-    order. So the result depends on ``batch`` and ``seed`` and not on how many workers there are.
+    Trials are made in batches: all trials of a batch are drawn, run in parallel, and reported to the
+    sampler in order. The result therefore depends on ``batch`` and ``seed``, not on the number of workers.
 
     Args:
-        scenario: What to change.
-        space: For each key, as ``Scenario.with_`` has them, a tuple ``(low, high)``, both included,
-            or ``(low, high, "log")``, or a list of choices, or a distribution of Optuna. Bounds are
-            numbers or texts with one unit, ``("1Mbit", "50Mbit")``; of two whole numbers, also with
-            ``p`` or ``B``, only whole ones are drawn.
+        scenario: Scenario to vary.
+        space: Ranges by key, as in ``Scenario.with_``: a tuple ``(low, high)``, both included, or
+            ``(low, high, "log")``, a list of choices, or a distribution of Optuna. Bounds are
+            numbers or texts with the same unit, ``("1Mbit", "50Mbit")``. If both bounds are whole
+            numbers, also with ``p`` or ``B``, only whole numbers are drawn.
         objective: A function of a ``Run``.
         direction: ``"minimize"`` or ``"maximize"``.
-        trials: How many points.
-        seeds: How many seeds, from that of the scenario on, or which.
-        fresh: With how many seeds, after those, the best is run again.
-        batch: How many trials are drawn before the first of them is known. More keep more workers
-            busy and let the sampler know less.
-        seed: Of the sampler; not used if one is given.
-        sampler: One of Optuna's, instead of its tree-structured Parzen estimator.
-        executor: What runs are given to: an executor of ``concurrent.futures`` or a client of Dask;
-            for processes the objective must be one that can be pickled. None is threads, one per
-            core: runs leave the interpreter free, but not where parts in Python are asked.
-        confidence: Of the interval.
-        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
+        trials: Number of trials.
+        seeds: Seeds, or their number, beginning with the seed of the scenario.
+        fresh: Number of fresh seeds, which follow those, for the second run of the best.
+        batch: Number of trials that are drawn at once. A larger batch keeps more workers busy, but
+            gives the sampler less information.
+        seed: Seed of the sampler; not used if a sampler is given.
+        sampler: A sampler of Optuna, in place of its tree-structured Parzen estimator.
+        executor: Executor of the runs: an executor of ``concurrent.futures`` or a client of Dask.
+            For processes the objective must be picklable. None means threads, one per core; runs
+            release the interpreter lock, except while they call parts in Python.
+        confidence: Confidence level of the interval.
+        progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
 
     Raises:
         ImportError: If Optuna is not installed: ``pip install '.[search]'`` in a clone of the repository.
-        ValueError: If something is out of range, the objective is no finite number, or no scenario was
+        ValueError: If a value is out of range, the objective is not finite, or no scenario is
             possible.
-        TypeError: If a key has nothing to choose from.
+        TypeError: If the range of a key is invalid.
     """
     try:
         import optuna
@@ -415,12 +415,12 @@ def search(
 def _point(
     scenario: Scenario, dimensions: Mapping[str, _Dimension], trial: OptunaTrial
 ) -> tuple[Scenario | None, dict[str, Any], str | None]:
-    """The scenario of a trial, its parameters, and why it is impossible if it is."""
+    """The scenario of a trial, its parameters, and the reason if it is impossible."""
     drawn = trial.params
     parameters = {key: dimension.value(drawn[key]) for key, dimension in dimensions.items()}
     try:
         with warnings.catch_warnings():
-            # A search goes where hardly anybody would.
+            # A search meets unusual values, of which warnings are not useful.
             warnings.simplefilter("ignore")
             return scenario.with_(parameters), parameters, None
     except ScenarioError as error:
@@ -428,7 +428,7 @@ def _point(
 
 
 def _ranked(trials: Sequence[Trial], direction: str) -> list[Trial]:
-    """The possible trials, the best first; equal ones in their order."""
+    """Possible trials, the best first; equal ones in their order."""
     sign = 1.0 if direction == "minimize" else -1.0
     possible = [trial for trial in trials if trial.value is not None]
     return sorted(possible, key=lambda trial: sign * (trial.value or 0.0))

@@ -1,7 +1,7 @@
 """Sweeps on one machine or many: any executor, Dask, Ray.
 
-One thread, the caller's, hands out tasks and takes their rows. What a run finds depends on the
-experiment and its number alone, so nothing of who does it, and when, can be seen in the rows.
+The thread of the caller assigns tasks and collects their rows. A run depends on the experiment and its
+number alone, so the rows do not depend on workers and times.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from . import _windward
 from ._progress import told
 from ._windward import Experiment, Grid, Table
 
-#: Packet-hops a second before anything was measured.
+#: Assumed packet-hops per second before the first measurement.
 _SPEED = 3e6
-#: Runs that are planned at once: what is longest first is so among them.
+#: Runs that are planned at once; the longest go first within this number.
 _BLOCK = 1 << 16
-#: Seconds of a task for each worker, at least: a scheduler takes some milliseconds a task.
+#: Least seconds of a task per worker: a scheduler needs some milliseconds for each task.
 _PER_WORKER = 0.01
-#: Tasks that a worker has at hand: one that it does, and one to begin with when that ends.
+#: Tasks assigned to a worker: the current one, and one that follows at once.
 _AHEAD = 2
-#: Tasks that a scheduler holds at most, whatever the number of workers.
+#: Largest number of tasks at a scheduler, for any number of workers.
 _MOST = 4096
-#: Times that a task is assigned again when its worker is gone.
+#: Number of times that a task is assigned again after its worker is lost.
 _RETRIES = 5
-#: Seconds that a scheduler may be gone.
+#: Seconds that a scheduler may be unreachable.
 _PATIENCE = 10.0
-#: Seconds from one file of a dataset to the next, at least, and their share in the time so far.
+#: Least seconds between files of a dataset, and the least share of the time so far.
 _FILE_EVERY = (10.0, 0.05)
 
 
 class WorkerError(RuntimeError):
-    """Workers of a cluster cannot do a sweep: they are gone, or have another version of Windward.
+    """Workers cannot run a sweep: they are lost, or have another version of Windward.
 
-    With a dataset all rows that arrived are kept: ``resume=True`` goes on.
+    With a dataset, all finished rows are kept: ``resume=True`` continues.
     """
 
 
 class SweepData:
     """The rows of a sweep as Parquet files in a folder.
 
-    polars, pyarrow, DuckDB, Dask and Spark read ``path``, also while it grows. Rows stand there in
-    the order in which they came; ``run.number`` has that of the experiment.
+    polars, pyarrow, DuckDB, Dask and Spark read ``path``, also while it grows. Rows are in the order
+    of their arrival; ``run.number`` is their number in the experiment.
 
     Attributes:
         path: The folder with the files.
@@ -113,34 +113,36 @@ def sweep(
     task_seconds: float = 1.0,
     progress: Callable[[float], object] | bool | None = None,
 ) -> Table | SweepData:
-    """Runs every combination of an experiment's axes, wherever there are workers.
+    """Runs every combination of an experiment's axes, on local or remote workers.
 
     Args:
-        experiment: What to run, or the path of its TOML file.
-        executor: Who does it: any ``concurrent.futures.Executor``, a ``dask.distributed.Client``,
+        experiment: The experiment, or the path of its TOML file.
+        executor: Executor: any ``concurrent.futures.Executor``, a ``dask.distributed.Client``,
             the module ``ray``, or an address: ``tcp://...`` of a Dask scheduler, ``ray://...`` or
-            ``ray`` of a Ray cluster. None are threads of this process, one per core. It stays open.
-        dataset: A folder that the rows go to while they come, each run once: Parquet files in
-            ``experiment=ID``. What is in it outlives this process.
-        resume: Go on with what the dataset has of this sweep, if anything.
-        full: The file's ``full`` and not its ``quick``.
-        repetitions: Runs of each combination, instead of the file's.
-        task_seconds: About how long a task takes, at least one run; with more than a hundred workers
-            a hundredth of a second for each, so that the scheduler keeps up.
-        progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
+            ``ray`` of a Ray cluster. It is not closed. None means threads of this process, one per
+            core.
+        dataset: Folder for the rows, written as they arrive, each run once: Parquet files in
+            ``experiment=ID``.
+        resume: Continue this sweep with the rows of the dataset.
+        full: Apply the file's ``full`` in place of its ``quick``.
+        repetitions: Runs of each combination, in place of the file's.
+        task_seconds: Approximate duration of a task, which has at least one run. With more than a
+            hundred workers it is at least a hundredth of a second for each, so that the scheduler
+            keeps up.
+        progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
 
     Returns:
-        A row a run as ``Experiment.sweep`` gives them, in the same order; with ``dataset`` where
-        they are.
+        A row for each run, as in ``Experiment.sweep`` and in the same order; with ``dataset``, the
+        place of the rows.
 
     Raises:
         ScenarioError: A scenario is impossible.
-        WorkerError: Workers were lost time and again, or have another version of Windward.
-        ConnectionError: There is no scheduler, or it is gone.
-        OSError: The dataset cannot be written, or is another sweep's.
+        WorkerError: Workers were lost repeatedly, or have another version of Windward.
+        ConnectionError: There is no scheduler, or it stopped.
+        OSError: The dataset cannot be written, or belongs to another sweep.
     """
     if not 0 < task_seconds < math.inf:
-        raise ValueError(f"task_seconds = {task_seconds}: must be above 0")
+        raise ValueError(f"task_seconds = {task_seconds}: must be greater than 0")
     if isinstance(experiment, str | os.PathLike):
         experiment = Experiment.read(experiment)
     grid = Grid(experiment, full=full, repetitions=repetitions)
@@ -155,7 +157,7 @@ def sweep(
 
 
 class _Driver:
-    """Hands out tasks, longest first, and takes their rows."""
+    """Assigns tasks, longest first, and collects their rows."""
 
     def __init__(
         self,
@@ -173,13 +175,13 @@ class _Driver:
         self._rows: list[bytes] = []
         self._ended: queue.SimpleQueue[_Task] = queue.SimpleQueue()
         self._under_way: set[_Task] = set()
-        # Corrected as runs end: what is left is predicted by what they took.
+        # Updated as runs end: finished runs predict the time of the others.
         self._cost_done = 0.0
         self._seconds_done = 0.0
         self._runs_done = 0 if store is None else store.done
         self._began = self._flushed = time.monotonic()
         self._workers_known = (-math.inf, 1)
-        # Waiting runs, the most expensive last; their cost; and the blocks behind them.
+        # Waiting runs, the most expensive last; their cost; and the following blocks.
         self._waiting: list[tuple[int, float]] = []
         self._cost_waiting = 0.0
         self._blocks = range(0, grid.runs, _BLOCK)
@@ -202,7 +204,7 @@ class _Driver:
         return self._rows
 
     def _count(self) -> int:
-        """Workers, as of a moment ago: they come and go."""
+        """Recent number of workers, which varies."""
         since, count = self._workers_known
         if time.monotonic() - since > 2.0:
             count = self._workers.count()
@@ -213,7 +215,7 @@ class _Driver:
         return min(_MOST, _AHEAD * self._count())
 
     def _next(self) -> _Task | None:
-        """The next task, if there is anything left to do."""
+        """The next task; None if no run is left."""
         while not self._waiting:
             if not self._blocks:
                 return None
@@ -224,7 +226,7 @@ class _Driver:
         speed = self._cost_done / self._seconds_done if self._seconds_done > 0 else _SPEED
         seconds = max(self._task_seconds, _PER_WORKER * self._count())
         if not self._blocks:
-            # Towards the end in smaller pieces, so that all workers end together.
+            # Smaller tasks towards the end, so that all workers end together.
             seconds = min(seconds, self._cost_waiting / speed / (2 * self._count()))
         task = _Task()
         while self._waiting:
@@ -247,9 +249,9 @@ class _Driver:
         task.future.add_done_callback(ended)
 
     def _take(self) -> None:
-        """Waits for a task to end and takes its rows."""
+        """Waits for the end of a task and collects its rows."""
         try:
-            # Wakes up now and then: a scheduler that is gone does not say so of every task.
+            # Wakes up at intervals: not every task reports that the scheduler is gone.
             task = self._ended.get(timeout=1.0)
         except queue.Empty:
             self._workers.check()
@@ -262,8 +264,8 @@ class _Driver:
             if task.tries > _RETRIES:
                 raise WorkerError(
                     f"runs {task.runs[0]} and {len(task.runs) - 1} more of {self._grid.id} were "
-                    f"begun {task.tries} times, and each time the worker was gone before they were "
-                    f"done ({lost}); has it enough memory?"
+                    f"begun {task.tries} times, and each time the worker was lost before they "
+                    f"ended ({lost}); check its memory"
                 ) from lost
             self._submit(task)
             return
@@ -287,14 +289,14 @@ class _Driver:
             self._flushed = now
 
     def _give_up(self) -> None:
-        """Ends what is under way, and keeps what is there."""
+        """Ends current tasks, and keeps finished rows."""
         self._workers.stop(self._grid, [task.future for task in self._under_way])
         if self._store is not None:
             self._store.flush()
 
 
 class _Task:
-    """Some runs, and the worker that does them."""
+    """Some runs, and the worker that executes them."""
 
     __slots__ = ("cost", "future", "runs", "tries")
 
@@ -305,11 +307,11 @@ class _Task:
         self.future: Any = None
 
 
-# --- what workers do ---------------------------------------------------------------------
+# --- functions on workers ---------------------------------------------------------------------
 
 
 def _run(payload: Any, runs: list[int]) -> tuple[bytes, float]:
-    """Runs some runs of a grid; returns their rows, and the seconds that they took."""
+    """Executes runs of a grid; returns their rows and their duration in seconds."""
     grid = _grid(payload)
     since = time.perf_counter()
     return grid.run(runs), time.perf_counter() - since
@@ -341,15 +343,15 @@ def _unpickled(payload: bytes) -> Grid:
     return grid
 
 
-# --- who they are ------------------------------------------------------------------------
+# --- kinds of workers ------------------------------------------------------------------------
 
 
 class _Lost(Exception):
-    """The worker of a task is gone; the task may have been done or not."""
+    """The worker of a task is lost, before or after the end of the task."""
 
 
 class _Workers:
-    """An executor with the facts that a sweep needs. Closes only what it opened."""
+    """An executor with the properties that a sweep needs. Closes only connections that it opened."""
 
     def __enter__(self) -> _Workers:
         return self
@@ -362,28 +364,28 @@ class _Workers:
         raise NotImplementedError
 
     def payload(self, grid: Grid) -> Any:
-        """The grid as tasks carry it."""
+        """The grid in the form in which tasks carry it."""
         return _windward.BUILD, pickle.dumps(grid)
 
     def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
         raise NotImplementedError
 
     def result(self, future: Any) -> Any:
-        """Result of a task that ended: rows, and the seconds that they took.
+        """Result of a task that ended: rows, and their duration in seconds.
 
         Raises:
-            _Lost: It has to be done again.
+            _Lost: The task has to be repeated.
         """
         return future.result()
 
     def stop(self, grid: Grid, futures: list[Any]) -> None:
-        """Ends these tasks as far as it can."""
+        """Ends these tasks as far as possible."""
         grid.stop()
         for future in futures:
             future.cancel()
 
     def check(self) -> None:
-        """Waits a while for a scheduler that is gone; raises ConnectionError if it stays so."""
+        """Waits a while for an unreachable scheduler; raises ConnectionError if it stays so."""
 
 
 class _Pool(_Workers):
@@ -408,7 +410,7 @@ class _Pool(_Workers):
         return super().payload(grid)
 
     def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
-        # A process may be gone before any result says so.
+        # A process may be lost before any result reports it.
         with self._whole():
             return self._executor.submit(fn, payload, runs)
 
@@ -423,8 +425,8 @@ class _Pool(_Workers):
             yield
         except concurrent.futures.BrokenExecutor as error:
             raise WorkerError(
-                f"a process of the pool is gone, and with it the pool ({error}): begin again with "
-                "another one; rows of a dataset are kept, and resume=True goes on"
+                f"a process of the pool was lost, which ends the pool ({error}): begin again with "
+                "another one; rows of a dataset are kept, and resume=True continues"
             ) from error
 
 
@@ -478,11 +480,11 @@ class _Dask(_Workers):
     def check(self) -> None:
         since = time.monotonic()
         while self._client.status != "running":
-            # It may be back in a moment.
+            # It may be back soon.
             if self._client.status == "closed" or time.monotonic() - since > _PATIENCE:
                 raise ConnectionError(
                     f"the Dask scheduler {self._address} does not answer any more; rows of a "
-                    "dataset are kept, and resume=True goes on"
+                    "dataset are kept, and resume=True continues"
                 )
             time.sleep(0.1)
 
@@ -517,7 +519,7 @@ class _Ray(_Workers):
             return future.result()
 
     def stop(self, grid: Grid, futures: list[Any]) -> None:
-        # An actor that cannot be reached any more does nothing.
+        # An actor that cannot be reached any more has stopped.
         with contextlib.suppress(self._ray.exceptions.RayError):
             for future in futures:
                 self._ray.cancel(future.reference)
@@ -546,7 +548,7 @@ class _Ray(_Workers):
         ) as error:
             raise ConnectionError(
                 "the Ray cluster does not answer any more; rows of a dataset are kept, and "
-                f"resume=True goes on ({_first_line(error)})"
+                f"resume=True continues ({_first_line(error)})"
             ) from error
         except exceptions.RayError as error:
             raise WorkerError(f"Ray cannot run a task: {_first_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Units, so that ``5 * Mbit`` is what scenario files call ``"5Mbit"``."""
+"""Units: ``5 * Mbit`` is ``"5Mbit"`` of scenario files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import SupportsFloat
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of scenario files: a number times it is a text that they understand.
+    """A unit of scenario files: a number times a unit is a text in their notation.
 
     >>> 2.5 * Unit("Mbit")
     '2.5Mbit'

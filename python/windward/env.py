@@ -1,8 +1,8 @@
-"""Congestion control as an environment for learning agents, by Gymnasium's interface.
+"""Congestion control as an environment for learning agents, with the interface of Gymnasium.
 
-The agent sets the window of one connection, every ``interval``; everything else goes on as in any
-scenario. No Python runs inside the simulation, which leaves the interpreter free: environments in
-threads go side by side.
+The agent sets the window of one connection once per ``interval``; everything else is as in any
+scenario. No Python runs inside the simulation, which releases the interpreter lock: environments in
+threads run in parallel.
 
     scenario = ww.Scenario.read("link.toml")          # with a group "agent"
     env = CongestionEnv(scenario, "agent-1")
@@ -36,15 +36,15 @@ class Interval:
     """Events of the connection between two actions.
 
     Attributes:
-        seconds: Its length.
-        cwnd: The window that the agent had set, packets.
-        delivered: Packets that acknowledgments showed to have arrived.
-        lost: Packets found lost.
+        seconds: Length of the interval.
+        cwnd: Window that the agent had set, packets.
+        delivered: Packets that acknowledgments reported as arrived.
+        lost: Packets declared lost.
         resets: Timeouts.
-        throughput_bps: The same, bits per second.
-        mean_rtt: Mean of the RTT samples, seconds; that of the interval before if there was none.
+        throughput_bps: Throughput of delivered packets, bits per second.
+        mean_rtt: Mean of the RTT samples, seconds; that of the previous interval without samples.
         min_rtt: The smallest RTT of the connection so far, seconds; 0 before the first sample.
-        capacity_bps: The rate of its bottleneck, bits per second, which no sender knows: for rewards.
+        capacity_bps: Rate of the bottleneck, bits per second; for rewards, since no sender knows it.
         max_throughput_bps: The largest ``throughput_bps`` of the connection so far.
     """
 
@@ -61,10 +61,10 @@ class Interval:
 
 
 def default_reward(interval: Interval) -> float:
-    """Share of the capacity used, less half the share of the RTT that is queueing, less a tenth a timeout.
+    """Used share of the capacity, minus half the share of queueing in the RTT, minus a tenth per timeout.
 
     The capacity is the true one: a reward is a signal for training, which an agent does not observe.
-    Losses cost nothing by themselves: on a link that corrupts packets they say little. A queue does.
+    Losses alone cost nothing, since they mean little on a link that corrupts packets. Queues do.
     """
     used = interval.throughput_bps / interval.capacity_bps
     queued = 1 - interval.min_rtt / interval.mean_rtt if interval.mean_rtt > 0 else 0.0
@@ -73,7 +73,7 @@ def default_reward(interval: Interval) -> float:
 
 @dataclass(frozen=True)
 class Control:
-    """The way in which agents set windows: see ``CongestionEnv``."""
+    """Meaning of actions: see ``CongestionEnv``."""
 
     interval: float
     action: Literal["change", "window"]
@@ -83,11 +83,11 @@ class Control:
 
     def __post_init__(self) -> None:
         if not self.interval > 0:
-            raise ValueError(f"interval = {self.interval}: must be longer than 0 s")
+            raise ValueError(f"interval = {self.interval}: must be greater than 0 s")
         if self.action not in ("change", "window"):
-            raise ValueError(f'action = {self.action!r}: "change" or "window"')
+            raise ValueError(f'action = {self.action!r}: expected "change" or "window"')
         if not 1 < self.max_window <= 2**31:
-            message = f"max_window = {self.max_window}: must be above 1, up to 2^31 packets"
+            message = f"max_window = {self.max_window}: must be greater than 1, up to 2^31 packets"
             raise ValueError(message)
 
 
@@ -115,7 +115,7 @@ def steered(scenario: Scenario, connections: Sequence[str]) -> Scenario:
 
 
 def go_on(simulation: Simulation, interval: float, duration: float) -> float:
-    """Lets an interval pass, or what is left of the scenario; its length in seconds."""
+    """Advances by an interval, or to the end of the scenario; returns the length in seconds."""
     before = simulation.now
     simulation.advance(min(before + interval, duration))
     return max(simulation.now - before, 1e-12)
@@ -192,32 +192,32 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
 
     The **observation** has six numbers, all of which a sender can measure: log2 of the window; packets
     delivered, and lost, in the interval, as shares of the window; the mean RTT over the smallest, less
-    one; the throughput of the interval over the connection's largest so far; timeouts. Each is bounded
-    by -1 and 32. ``oracle=True`` adds a seventh, throughput over the true capacity of the bottleneck,
+    one; the throughput of the interval over the connection's largest so far; timeouts. Each is limited
+    to -1 to 32. ``oracle=True`` adds a seventh, throughput over the true capacity of the bottleneck,
     which no sender on a real path knows: do not compare such an agent with congestion controllers.
 
-    The **action** is one number from -1 to 1. ``change`` multiplies the window by two to its power;
+    The **action** is one number from -1 to 1. ``change`` multiplies the window by two to the power of it;
     ``window`` sets it, from 1 packet for -1 to ``max_window`` for 1, on a logarithmic scale.
 
     The **reward**, and ``info["interval"]``, may use the true capacity: they are for training.
 
-    An episode is ``truncated`` at the end of the scenario, and never ``terminated``: there is no
-    failure that ends a connection. ``info["run"]`` is then what the run measured.
+    An episode is ``truncated`` at the end of the scenario, and never ``terminated``: no
+    failure ends a connection. ``info["run"]`` then has the results of the run.
 
     Args:
-        scenario: A scenario, or a function of NumPy's generator that gives one for each episode.
-        connection: The connection's name, as ``agent-1``: its whole group is steered, and the rest
-            of the group keeps its initial window. Its protocol says how losses are found and
-            repaired; take ``sack`` or one with packet numbers, since others tell late, and twice,
-            what was delivered.
+        scenario: A scenario, or a function of a NumPy generator that returns one for each episode.
+        connection: Name of the connection, such as ``agent-1``. Its whole group is steered, and the
+            rest of the group keeps its initial window. Its protocol detects and repairs losses.
+            Use ``sack`` or one with packet numbers, since others report delivered packets late,
+            and twice.
         interval: Time between two actions, seconds.
         action: ``change`` or ``window``.
-        max_window: The largest window, packets.
-        reward: From what happened in an interval; ``default_reward``.
+        max_window: Largest window, packets.
+        reward: Function of an interval; by default ``default_reward``.
         oracle: Adds throughput over the true capacity to the observation.
 
     Raises:
-        ValueError: If the interval is not longer than 0, or there is no such connection.
+        ValueError: If the interval is not greater than 0, or there is no such connection.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium has it)
@@ -249,7 +249,7 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begins an episode: another seed of the scenario each time, the same for the same ``seed``."""
+        """Begins an episode with another seed of the scenario; the same ``seed`` repeats the sequence."""
         super().reset(seed=seed)
         source = self._source
         scenario = source if isinstance(source, Scenario) else source(self.np_random)
@@ -263,10 +263,10 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
     def step(
         self, action: NDArray[np.float32]
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Sets the window, and lets an interval pass."""
+        """Sets the window, and advances by an interval."""
         simulation, pilot = self._simulation, self._pilot
         if simulation is None or pilot is None:
-            raise RuntimeError("reset() comes before step(), and after an episode has ended")
+            raise RuntimeError("call reset() before step(), and after the end of an episode")
         pilot.act(action)
         seconds = go_on(simulation, self._control.interval, self._duration)
         interval = pilot.look(seconds)
@@ -285,7 +285,7 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
 
 
 class _Ahead(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment whose next step has been begun, in a thread, when it is asked for."""
+    """An environment whose next step runs in a thread before the step is requested."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], resets: bool) -> None:
         super().__init__(env)
@@ -294,7 +294,7 @@ class _Ahead(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._begun: Future[Any] | None = None
 
     def begin(self, pool: ThreadPoolExecutor, action: Any) -> None:
-        """Begins what the vector will ask for: a step, or a reset after an episode has ended."""
+        """Begins the next operation of the vector: a step, or a reset after the end of an episode."""
         if self._resets and self._has_ended:
             self._begun = pool.submit(self.env.reset)
         else:
@@ -315,16 +315,16 @@ class _Ahead(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class ThreadVectorEnv(gymnasium.vector.SyncVectorEnv[Any, Any]):
-    """Several environments that step side by side, in threads.
+    """Several environments that step in parallel threads.
 
-    As Gymnasium's ``SyncVectorEnv`` in all else, with the same numbers; its processes are not needed,
-    because simulations leave the interpreter free. To hand a step to a thread has its price: where a
-    step is little work, on slow links and in short intervals, ``SyncVectorEnv`` is faster.
+    Otherwise it is Gymnasium's ``SyncVectorEnv``, with the same results. Processes are not needed, since
+    simulations release the interpreter lock. Each step has the cost of a thread switch: if steps are
+    short, as on slow links or in short intervals, ``SyncVectorEnv`` is faster.
 
     Args:
-        env_fns: What makes the environments.
-        threads: How many; None is one per core.
-        options: As ``SyncVectorEnv`` takes them: ``autoreset_mode``, ``copy``, ``observation_mode``.
+        env_fns: Functions that create the environments.
+        threads: Number of threads; None means one per core.
+        options: Options of ``SyncVectorEnv``: ``autoreset_mode``, ``copy``, ``observation_mode``.
     """
 
     def __init__(
@@ -347,7 +347,7 @@ class ThreadVectorEnv(gymnasium.vector.SyncVectorEnv[Any, Any]):
     def step(
         self, actions: Any
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Steps all of them."""
+        """Steps all environments."""
         each = gymnasium.vector.utils.iterate(self.action_space, actions)
         for env, action in zip(self.envs, each, strict=True):
             assert isinstance(env, _Ahead)

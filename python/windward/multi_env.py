@@ -1,4 +1,4 @@
-"""Connections that compete, each an agent, by PettingZoo's interface.
+"""Connections that compete, each an agent, with the interface of PettingZoo.
 
     scenario = ww.Scenario.read("link.toml")          # with a group "agent" of three
     env = CompetitionEnv(scenario, ["agent-1", "agent-2", "agent-3"])
@@ -29,22 +29,21 @@ Action = NDArray[np.float32]
 class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
     """Several connections of a scenario, each an agent that sets its own window.
 
-    Agents are called as the connections. Each observes, acts and is rewarded as the one of
-    ``windward.env.CongestionEnv``, by what its own connection did; all act at the same instants. The
-    episode is truncated for all at the end of the scenario; each ``info["run"]`` is then what the run
-    measured.
+    Agents have the names of the connections. Observations, actions and rewards of each are those of
+    ``windward.env.CongestionEnv`` for its own connection; all act at the same instants. The episode is
+    truncated for all at the end of the scenario; each ``info["run"]`` then has the results of the run.
 
     Args:
-        scenario: A scenario, or a function of NumPy's generator that gives one for each episode.
-        connections: The connections' names, as ``agent-1``: their whole groups are steered.
+        scenario: A scenario, or a function of a NumPy generator that returns one for each episode.
+        connections: Names of the connections, such as ``agent-1``. Their whole groups are steered.
         interval: Time between two actions, seconds.
         action: ``change`` or ``window``.
-        max_window: The largest window, packets.
-        reward: Of each agent, from what its connection did in an interval.
+        max_window: Largest window, packets.
+        reward: Reward of an agent, a function of the interval of its connection.
         oracle: Adds throughput over the true capacity to each observation.
 
     Raises:
-        ValueError: If the interval is not longer than 0, there is no connection, or none of a name.
+        ValueError: If the interval is not greater than 0, there is no connection, or a name is unknown.
     """
 
     metadata: dict[str, Any] = {"render_modes": [], "name": "windward_competition_v0"}  # noqa: RUF012
@@ -87,7 +86,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Begins an episode: another seed of the scenario each time, the same for the same ``seed``."""
+        """Begins an episode with another seed of the scenario; the same ``seed`` repeats the sequence."""
         if seed is not None:
             self._random = np.random.default_rng(seed)
         source = self._source
@@ -116,10 +115,10 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Sets the windows, and lets an interval pass. An agent that does not act keeps its window."""
+        """Sets the windows, and advances by an interval. An agent that does not act keeps its window."""
         simulation = self._simulation
         if simulation is None:
-            raise RuntimeError("reset() comes before step(), and after an episode has ended")
+            raise RuntimeError("call reset() before step(), and after the end of an episode")
         for agent, action in actions.items():
             self._pilots[agent].act(action)
         seconds = env.go_on(simulation, self._control.interval, self._duration)

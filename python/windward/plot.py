@@ -1,4 +1,4 @@
-"""Figures in the style of the report, by matplotlib, which must be installed.
+"""Figures in the style of the report, with matplotlib, which must be installed.
 
 Each function draws into ``ax``, or the current axes, and returns them. A protocol has the same
 colour, marker and dash here as in every chart of the report.
@@ -32,8 +32,8 @@ _HOLLOW = {"ring", "frame"}
 
 
 def look(label: str, number: int = 0, of: int = 1) -> dict[str, Any]:
-    """Arguments of ``Axes.plot`` for a series: those of its protocol, if the label names one, or of
-    number ``number`` of ``of`` others.
+    """Arguments of ``Axes.plot`` for a series: those of its protocol, if the label names one, or
+    those of series ``number`` of ``of`` others.
 
     >>> look("newreno")["color"]
     '#0072b2'
@@ -85,13 +85,13 @@ def series(
     names: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """A quantity over time, a line a flow or link, of a run with ``trace``.
+    """Draws a quantity of a run with ``trace`` over time, a line for each flow or link.
 
     Args:
         run: The run.
         what: A column of ``run.series`` or ``run.link_series``.
-        names: Which flows or links; all by default.
-        ax: Where to draw.
+        names: Flows or links to draw; all by default.
+        ax: Axes to draw into.
 
     Raises:
         KeyError: If the column or the name is unknown.
@@ -126,15 +126,17 @@ def lines(
     confidence: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """The mean of a metric of a sweep along an axis, a line each point of another, with its band.
+    """Draws the mean of a metric of a sweep along an axis, a line with a band for each point of another.
 
     Args:
-        table: What ``Experiment.sweep`` gave.
-        x: The axis along; labels that are numbers of one unit, as ``1%``, are put where they belong.
+        table: Result of ``Experiment.sweep``.
+        x: The axis along which to draw; labels that are numbers with the same unit, such as ``1%``,
+            are placed by value.
         y: The metric.
         by: The axis of the lines.
-        confidence: Of the interval of the mean (Student's t) that the band shows; 0 draws none.
-        ax: Where to draw.
+        confidence: Confidence level of the interval of the mean (Student's t), drawn as a band; 0 draws
+            no band.
+        ax: Axes to draw into.
     """
     labels, values = table[x], table[y]
     series_of = table[by] if by else [y] * len(labels)
@@ -179,7 +181,7 @@ def cdf(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """The share of samples up to each value: a line, or one for each name.
+    """Draws the share of samples up to each value, as one line or one for each name.
 
     Raises:
         ValueError: If there are no samples.
@@ -206,7 +208,7 @@ def matrix(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """The mean of a metric in each combination of two axes of a sweep, as colours with numbers."""
+    """Draws the mean of a metric for each combination of two axes of a sweep, as colours with numbers."""
     columns = list(dict.fromkeys(table[x]))
     rows = list(dict.fromkeys(table[y]))
     cells = _groups(zip(table[y], table[x]))
@@ -234,7 +236,7 @@ def matrix(
 
 
 def _interval(sample: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The mean, and half of its interval by Student's t; NaN and 0 without samples."""
+    """The mean, and half the width of its interval by Student's t; NaN and 0 without samples."""
     estimate = _windward.estimate(sample, confidence or 0.95)
     if estimate is None:
         return math.nan, 0.0
@@ -243,7 +245,7 @@ def _interval(sample: Sequence[float], confidence: float) -> tuple[float, float]
 
 
 def _title(column: str) -> str:
-    """A column as people write it: ``cwnd_packets`` is ``Cwnd, packets``."""
+    """Title of a column: ``cwnd_packets`` is ``Cwnd, packets``."""
     units = {"packets": "packets", "bps": "bit/s", "s": "s", "bytes": "bytes"}
     words = column.split("_")
     unit = units.get(words[-1]) if len(words) > 1 else None

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Tells how near `windward compare --simulate` comes to its simulations: agreement.py RUNS.csv [--windward PROGRAM]
+"""Agreement of `windward compare --simulate` with its simulations: agreement.py RUNS.csv [--windward PROGRAM]
 
 Prints the table of docs/validation.md: for each protocol and loss rate the mean of real over simulated goodput, and
-its range. Where the mean is off by more than 5 %, it simulates again: with the same seeds and a jitter on both links,
-which is what a machine adds, and with twenty seeds, for the spread that chance alone makes.
+its range. If the mean differs by more than 5 %, it simulates again: with the same seeds and a jitter on both links, as
+a machine adds, and with twenty seeds, for the random spread.
 """
 
 from __future__ import annotations

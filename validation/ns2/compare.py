@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Windward beside ns-2 on the scenarios of this folder, as a markdown table.
+"""Windward and ns-2 on the scenarios of this folder, as a Markdown table.
 
-    validation/ns2/compare.py                    everything, 20 seeds a program
+    validation/ns2/compare.py                    everything, 20 seeds per program
     validation/ns2/compare.py --only xcp         one of: single, lr-dumbbell, xcp, eten
     validation/ns2/compare.py --quick            a few cases in less than a minute; exit code 1
                                                  if a ratio of goodputs leaves its bounds
@@ -31,7 +31,7 @@ TCPS = ("reno", "newreno", "sack")
 LINUX = ("westwood+", "veno")
 TOPOLOGIES = ("single", "lr-dumbbell", "xcp", "eten")
 
-# CPU seconds after which a run of ns-2 is taken for endless. The longest take about ten.
+# CPU seconds after which a run of ns-2 counts as endless. The longest take about ten.
 NS2_LIMIT = 60
 
 # eten2004 section 2.2: rate, delay, queue of one bandwidth-delay product in 576-byte packets.
@@ -48,7 +48,7 @@ class Case:
     def __init__(self, topology, protocol, loss, flows=None, bounds=None, theirs=None):
         self.topology, self.protocol, self.loss = topology, protocol, loss
         self.flows, self.bounds = flows, bounds
-        # The name in scenario.tcl, where it is another.
+        # The name in scenario.tcl, if it differs.
         self.theirs = theirs or protocol
 
     def label(self):
@@ -96,7 +96,7 @@ class Case:
         return row
 
     def ns2(self, seed, short, extra):
-        """The figures of one run, or None if it did not end."""
+        """The values of one run, or None if it did not end."""
         duration, warmup = short or {
             "single": (300, 20),
             "lr-dumbbell": (300, 50),
@@ -111,7 +111,7 @@ class Case:
         done = output_of(["sh", "-c", f'ulimit -t {NS2_LIMIT}; exec "$@"', "sh", *command], True)
         if done is None:
             return None
-        # Agent/TCP/Linux has something to say of its own, before or after.
+        # Agent/TCP/Linux prints other lines before or after.
         for line in done.stdout.splitlines():
             if line.startswith("sent "):
                 words = line.split()
@@ -120,7 +120,7 @@ class Case:
 
 
 class Failed(Exception):
-    """A program did not do what it was asked to."""
+    """A program failed."""
 
 
 def output_of(command, may_be_endless=False):
@@ -249,7 +249,7 @@ def main():
     cases = [case for case in cases if args.protocol in (None, case.protocol)]
     cases = [case for case in cases if args.loss in (None, case.loss)]
     if not cases:
-        parser.error("no case is left: see full_cases and quick_cases for what there is")
+        parser.error("no case is left: see full_cases and quick_cases for the list")
     short = (120, 20) if args.quick else None
     seeds = range(1, 1 + (args.seeds or (8 if args.quick else 20)))
     outside = []

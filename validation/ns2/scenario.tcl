@@ -11,7 +11,7 @@
 #           rate on lfn, sfn and ltn
 # extra:    more bindings of Agent/TCP, as in extra=bugFix_:false,singledup_:0
 #
-# Prints one line of KEY VALUE pairs; figures cover what happens after the warm-up.
+# Prints one line of KEY VALUE pairs; values cover the time after the warm-up.
 remove-all-packet-headers
 add-packet-header IP TCP Flags XCP
 
@@ -63,8 +63,8 @@ if {[lsearch {lfn sfn ltn} $arg(topology)] >= 0} {
     Agent/TCP/FullTcp set segsize_ 526
 }
 if {$arg(topology) == "lr-dumbbell"} {
-    # All links have one rate, so that packets meet at one instant again and again, and the rounding
-    # of times would decide who is dropped. Each leaves within a random microsecond instead.
+    # All links have one rate, so that packets meet at the same instants, and the rounding of times
+    # would decide which is dropped. Each leaves within a random microsecond instead.
     Agent/TCP set overhead_ 0.000001
 }
 foreach pair [split $arg(extra) ,] {
@@ -82,7 +82,7 @@ switch $arg(protocol) {
     default  { puts stderr "unknown protocol $arg(protocol)"; exit 2 }
 }
 
-# Both ways; `queue` packets may wait: ns-2 drops what would make the queue as long as its limit.
+# In both directions; `queue` packets may wait: ns-2 drops a packet that would fill the queue to its limit.
 proc wire {from to rate delay queue} {
     global ns arg
     if {$arg(protocol) == "xcp-dumb"} { set kind XCP } else { set kind DropTail }
@@ -108,7 +108,7 @@ proc lossy {from to rate} {
     $uniform use-rng $rng
     $model ranvar $uniform
     $ns link-lossmodel $model $from $to
-    # Not the drop target of the link, whose monitor would take a loss for a drop by the queue.
+    # Not the drop target of the link, whose monitor would count a loss as a drop by the queue.
     $model drop-target [new Agent/Null]
     lappend losers $model
 }

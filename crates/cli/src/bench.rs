@@ -1,4 +1,4 @@
-//! `windward bench`: how fast the simulator is on this machine.
+//! `windward bench`: speed of the simulator on this machine.
 
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 /// The reference scenario, compiled in so that the binary needs no files.
 const REFERENCE: &str = include_str!("../../../experiments/speed/dumbbell.toml");
-/// Its numbers of flows.
+/// Numbers of flows in the reference scenario.
 const REFERENCE_FLOWS: [&str; 2] = ["10", "100"];
 
 #[derive(Debug, Serialize)]
@@ -55,7 +55,7 @@ struct Measurement {
     packet_hops_per_cpu_s: f64,
     /// `null` where the processor's counters cannot be read.
     instructions_per_packet_hop: Option<f64>,
-    /// Peak of the process in these runs; `null` where the system does not tell.
+    /// Peak memory of the process in these runs; `null` where the system does not report it.
     peak_memory_bytes: Option<u64>,
     fingerprint: String,
 }
@@ -110,7 +110,7 @@ fn measure(
     let (Some((cpu_s, instructions)), Some(outcome)) = (best, last) else {
         return Err(Failure::Input("--runs must be at least 1".to_owned()));
     };
-    // A scenario may be so short that no packet moves, or no time passes.
+    // In a short scenario no packet may move, or no time pass.
     let hops = outcome.packet_hops.max(1) as f64;
     Ok(Measurement {
         scenario: name,
@@ -148,7 +148,7 @@ fn report(measurements: &[Measurement]) -> String {
     }
     let mut text = table.text();
     if measurements.iter().any(|m| m.instructions_per_packet_hop.is_none()) {
-        text += "\ninstructions: n/a (no hardware counters here; \
+        text += "\ninstructions: not available (no hardware counters; \
                  use valgrind --tool=callgrind)\n";
     }
     text

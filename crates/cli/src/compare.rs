@@ -41,7 +41,7 @@ pub(crate) struct Args {
     results: ResultArgs,
 }
 
-/// The network that programs are compared on.
+/// The link or scenario on which programs are compared.
 #[derive(Debug, clap::Args)]
 struct NetworkArgs {
     /// Scenario, a TOML file, in place of the options for a link
@@ -63,7 +63,7 @@ struct NetworkArgs {
     #[arg(long = "link", value_name = "NAME", requires = "file")]
     link: Option<String>,
 
-    /// Give the link the routers that the protocol of each program asks for
+    /// Give the link the router that the protocol of each program needs
     #[arg(long)]
     routers: bool,
 
@@ -84,8 +84,8 @@ struct ProgramArgs {
     #[arg(long, value_name = "FILE")]
     table: Vec<PathBuf>,
 
-    /// Set a parameter of the endpoints of rows of `windward list`, and of the flows simulated
-    /// beside them; may be given more than once
+    /// Set a parameter of the endpoints of rows of `windward list`, and of the flows simulated with
+    /// them; may be given more than once
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_change)]
     endpoint: Vec<(String, String)>,
 
@@ -98,7 +98,7 @@ struct ProgramArgs {
     #[arg(long, value_name = "PROGRAM", conflicts_with = "alone")]
     rival: Option<String>,
 
-    /// Print the programs of the table, and which of them can run here, and do nothing else
+    /// List the programs of the table and whether they can run here, and do nothing else
     #[arg(long)]
     list: bool,
 }
@@ -110,7 +110,7 @@ struct RunArgs {
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: u32,
 
-    /// Time before it that is not measured, whole seconds from the arrival of the first full packet
+    /// Warm-up before the measured time, whole seconds from the arrival of the first full packet
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_warmup)]
     warmup: u32,
 
@@ -126,7 +126,8 @@ struct RunArgs {
     #[arg(long)]
     simulate: bool,
 
-    /// Runs at once; each needs part of a core, and a run whose packets are late is unusable
+    /// Number of simultaneous runs; each needs part of a core, and a run whose packets are late is
+    /// unusable
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
 }
@@ -179,8 +180,7 @@ fn parse_warmup(text: &str) -> Result<u32, String> {
     parse_seconds(text, 0)
 }
 
-/// Runs the comparison, and prints and writes its results; what there is of them if it is
-/// interrupted.
+/// Runs the comparison, and prints and writes its results, incomplete ones if it is interrupted.
 pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let table = campaign::programs(&args.programs.table)?;
     if args.programs.list {
@@ -203,7 +203,7 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     let outcome = run(&campaign, &mut runs, keeper.as_mut(), quiet);
     if let Some(dir) = args.results.records.as_ref().filter(|_| !quiet) {
         let dir = dir.display();
-        output::note(&format!("{dir}: records, which replay with the fingerprints of their runs"));
+        output::note(&format!("{dir}: records; each replays with the fingerprint of its run"));
     }
     let comparison = Comparison {
         link: campaign.network().to_owned(),
@@ -231,7 +231,7 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
     print(&comparison, args.results.json)
 }
 
-/// Does the runs that are missing; `keeper` keeps each of them when it ends.
+/// Carries out the missing runs; `keeper` stores each result.
 fn run(
     campaign: &Campaign,
     runs: &mut [Option<Run>],
@@ -315,13 +315,13 @@ fn list(table: &Programs) -> Result<(), Failure> {
 /// This program, as a word of a shell.
 fn own_name() -> String {
     let own = std::env::current_exe().ok().filter(|path| {
-        // Elsewhere it is an interpreter that has loaded this as a library.
+        // Otherwise this is an interpreter that has loaded the library.
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("windward"))
     });
     own.map_or_else(|| "windward".to_owned(), |path| shell_word(&path.to_string_lossy()))
 }
 
-/// A comparison for people: a row a program and loss rate, and notes.
+/// A comparison as text: a row for each program and loss rate, and notes.
 fn text(comparison: &Comparison) -> String {
     let rows = comparison.rows();
     let mut text = format!("{}\n{}\n", comparison.link, comparison.window);
@@ -336,10 +336,10 @@ fn text(comparison: &Comparison) -> String {
     if !unlike.is_empty() {
         let sizes = unlike.iter().map(|(program, size)| format!("{program} {size}"));
         let sizes: Vec<String> = sizes.collect();
-        text += &format!("\nUnlike packets, bytes of IP: {}.\n", sizes.join(", "));
+        text += &format!("\nPacket sizes differ; bytes of IP: {}.\n", sizes.join(", "));
     }
     if let Some(rival) = &comparison.rival {
-        text += &format!("\nThe other is {rival}.\n");
+        text += &format!("\nThe competing program is {rival}.\n");
     }
     for run in &comparison.runs {
         if let Some(why) = &run.unusable {
@@ -368,7 +368,7 @@ fn rows_table(rows: &[Row]) -> TextTable {
         ">mean queue",
     ];
     if left {
-        headings.push(">left to the other");
+        headings.push(">left to the competitor");
     }
     if simulated_left {
         headings.push(">left, simulated");

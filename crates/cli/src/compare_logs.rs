@@ -111,7 +111,9 @@ fn pair<T: Copy>(values: &[T], missing: T, option: &str) -> Result<[T; 2], Failu
         [] => Ok([missing; 2]),
         [both] => Ok([both; 2]),
         [a, b] => Ok([a, b]),
-        _ => Err(Failure::Input(format!("{option}: there are two logs, not more"))),
+        _ => {
+            Err(Failure::Input(format!("{option}: expected at most two values, one for each log")))
+        }
     }
 }
 
@@ -122,8 +124,8 @@ fn parse_share(text: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>().map(|number| number * unit) {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
-        Ok(_) => Err("it is a share from 0 to 1, or 0% to 100%".to_owned()),
-        Err(_) => Err("write for instance 0.1 or 10%".to_owned()),
+        Ok(_) => Err("must be a share from 0 to 1, or from 0% to 100%".to_owned()),
+        Err(_) => Err("is not a number; write for instance 0.1 or 10%".to_owned()),
     }
 }
 
@@ -133,7 +135,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 fn parse_window(text: &str) -> Result<Duration, String> {
     match parse_time(text)? {
-        Duration::ZERO => Err("it must be longer than no time".to_owned()),
+        Duration::ZERO => Err("must be greater than zero".to_owned()),
         window => Ok(window),
     }
 }
@@ -287,7 +289,7 @@ fn summary(a: &LogSummary, b: &LogSummary) -> TextTable {
     table
 }
 
-/// Both over time, at so many instants that they fit a screen.
+/// Both logs over time, at as many instants as fit a screen.
 fn samples(comparison: &Comparison) -> TextTable {
     let mut table = TextTable::new([
         ">time",

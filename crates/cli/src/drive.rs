@@ -1,4 +1,4 @@
-//! Moves a simulation through virtual time in slices short enough to notice Ctrl-C.
+//! Advances a simulation in slices of virtual time that are short enough to notice Ctrl-C.
 
 use std::time::Duration as WallTime;
 
@@ -17,7 +17,7 @@ const LONG: WallTime = WallTime::from_millis(20);
 /// ... and one that is shorter than this is doubled.
 const SHORT: WallTime = WallTime::from_millis(5);
 
-/// Moves one simulation on.
+/// Advances one simulation.
 #[derive(Debug)]
 pub(crate) struct Driver {
     now: Time,
@@ -27,7 +27,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// For a simulation at time zero that ends after `duration`.
+    /// A driver for a simulation at time zero that ends after `duration`.
     pub(crate) fn new(duration: Duration, quiet: bool) -> Self {
         Driver {
             now: Time::ZERO,
@@ -37,7 +37,7 @@ impl Driver {
         }
     }
 
-    /// Handles every event up to and including `until`, as long as what is logged can be written.
+    /// Handles every event up to and including `until`. Fails if logs cannot be written.
     pub(crate) fn advance(
         &mut self,
         sim: &mut Simulation,

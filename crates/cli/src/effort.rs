@@ -1,5 +1,5 @@
-//! What `sweep` and `reproduce` share: how much to run, on how many threads, the progress
-//! bar, and verdicts as text.
+//! Options and output that `sweep`, `reproduce` and `evaluate` share: amount of work, threads,
+//! progress bar, and verdicts as text.
 
 use std::path::Path;
 
@@ -92,7 +92,7 @@ impl EffortArgs {
     }
 }
 
-/// Runs work of the lab with a progress bar. After Ctrl-C it prints how to resume.
+/// Runs experiments with a progress bar. After Ctrl-C it prints how to resume.
 pub(crate) fn with_progress<T>(
     quiet: bool,
     args: &EffortArgs,
@@ -117,18 +117,18 @@ pub(crate) fn with_progress<T>(
     Ok(done?)
 }
 
-/// Says how to go on with what was interrupted, if a folder holds finished runs of it.
+/// Says how to continue an interrupted command, if the folder holds finished runs.
 pub(crate) fn tell_of_resume(quiet: bool, out: &Path) {
-    // The journal of runs stays only where there are some to go on with.
+    // The journal remains only if it holds finished runs.
     if !quiet && windward_experiments::is_resumable(out) {
         output::note(&format!(
-            "what is done is kept in {}; the same command with --resume goes on",
+            "finished runs are kept in {}; the same command with --resume continues",
             out.display()
         ));
     }
 }
 
-/// More checks of a claim than these are only counted.
+/// Largest number of checks of a claim that are printed; further ones are counted.
 const MAX_CHECKS: usize = 3;
 
 /// Each claim with its verdict, its readings and its numbers; of many checks those that decide.
@@ -153,7 +153,7 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
         });
         let shown = if checks.len() > MAX_CHECKS + 1 { MAX_CHECKS } else { checks.len() };
         for check in &checks[..shown] {
-            // The claim's verdict stands above; say only where a check differs from it.
+            // The claim's verdict stands above; a check has its own only if it differs.
             let verdict = if check.verdict == claim.verdict {
                 String::new()
             } else {
@@ -164,7 +164,7 @@ pub(crate) fn verdicts(claims: &[ClaimResult]) -> String {
         if checks.len() > shown {
             let hidden = &checks[shown..];
             let held = hidden.iter().filter(|c| c.verdict == Verdict::Held).count();
-            text += &format!("{indent} and {} checks more, {held} held\n", hidden.len());
+            text += &format!("{indent} and {} more checks, {held} held\n", hidden.len());
         }
         for reading in claim.deciding() {
             text += &format!("{indent} decides: {} -> {}\n", reading.title(), reading.verdict);
@@ -208,14 +208,13 @@ pub(crate) fn forecast(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut text = table.text();
     text += &format!(
-        "\nAbout {} to draw the figures; verdicts take up to as much again and more, as the \
-         numbers ask for.\n",
+        "\nAbout {} to draw the figures. Verdicts may take as much time again or more.\n",
         time(hops, args.threads(), cores)
     );
     output::print(&text)
 }
 
-/// `3 s on 2 of the 4 cores of this machine`; no threads are one per core.
+/// `3 s on 2 of the 4 cores of this machine`; 0 threads means one per core.
 fn time(hops: f64, threads: usize, cores: usize) -> String {
     // Threads that share a core take turns.
     let used = if threads == 0 { cores } else { threads.min(cores) };

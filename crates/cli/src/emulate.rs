@@ -22,9 +22,9 @@ use crate::signals;
 
 /// Run a scenario on a real clock, with a network namespace for each node that has a port
 ///
-/// A port is a flow with protocol = "outside:port". `windward exec` runs programs at its ends; all
-/// other flows are simulated beside them, in the same queues. The emulation ends with the scenario,
-/// or by Ctrl-C.
+/// A port is a flow with protocol = "outside:port". `windward exec` runs programs at its ends. All
+/// other flows are simulated and share the queues. The emulation ends with the scenario, or by
+/// Ctrl-C.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario, a TOML file; `-` reads standard input
@@ -61,7 +61,9 @@ pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
     if !quiet {
         let first = nodes.first().map_or("", String::as_str);
         let nodes = nodes.join(", ");
-        output::note(&format!("{nodes}: windward exec {first} -- COMMAND runs one there"));
+        output::note(&format!(
+            "nodes: {nodes}; windward exec {first} -- COMMAND runs a program there"
+        ));
     }
     emulation.begin(quiet);
     let until = emulation.run(Time::NEVER)?;
@@ -119,18 +121,17 @@ fn find(args: &ExecArgs) -> Result<Published, Failure> {
     match (meant.next(), meant.next()) {
         (Some(node), None) => Ok(node.clone()),
         (Some(a), Some(b)) => Err(Failure::Input(format!(
-            "several emulations have a node {}: say which by --process {} or --process {}",
+            "several emulations have a node {}: choose one with --process {} or --process {}",
             args.node, a.process, b.process
         ))),
         (None, _) if all.is_empty() => Err(Failure::Input(
-            "no emulation is running, or you may not see it: start one by windward emulate, and \
-             be the same user"
+            "no emulation of this user is running: start one with windward emulate, as the same user"
                 .to_owned(),
         )),
         (None, _) => {
             let there: Vec<&str> = all.iter().map(|node| node.label.as_str()).collect();
             Err(Failure::Input(format!(
-                "no running emulation has a node {}: there are {}",
+                "no running emulation has a node {}; the nodes are {}",
                 args.node,
                 there.join(", ")
             )))

@@ -1,5 +1,5 @@
-//! What commands that run a scenario on a real clock share: their options, how they show an
-//! emulation while it runs, and how they report it.
+//! Common parts of the commands that run a scenario on a real clock: options, live view and report
+//! of an emulation.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -105,7 +105,7 @@ pub(crate) struct Emulation<'a> {
 }
 
 impl<'a> Emulation<'a> {
-    /// Makes namespaces and devices, and all files that are asked for.
+    /// Creates namespaces, devices and all requested files.
     pub(crate) fn new(
         source: &Source,
         telling: &'a Telling,
@@ -116,7 +116,7 @@ impl<'a> Emulation<'a> {
         let loaded = source.load()?;
         warn_of(&loaded);
         let scenario = &loaded.scenario;
-        // Paths that cannot be written must not cost minutes first.
+        // A path that cannot be written fails before the run.
         let plot = telling.plot.as_ref().map(|path| {
             let mut charted = scenario.clone();
             charted.duration = charted.duration.min(CHARTED);
@@ -142,7 +142,7 @@ impl<'a> Emulation<'a> {
             testbed::Options { mtu: telling.mtu, offload: telling.offload, ..options.clone() };
         let progress = Progress::new(quiet);
         let go_on = |share| {
-            progress.set(share, "namespaces are made");
+            progress.set(share, "creating namespaces");
             signals::check().is_ok()
         };
         let live = Live::new(scenario, style, telling.every);
@@ -160,18 +160,18 @@ impl<'a> Emulation<'a> {
         })
     }
 
-    /// Starts the clock; children are started before.
+    /// Starts the clock. Child processes are started before.
     pub(crate) fn begin(&mut self, quiet: bool) {
         if let Err(error) = self.inner.begin()
             && !quiet
         {
-            output::note(&format!("packets may be late while others work: {error}"));
+            output::note(&format!("packets may be late while other processes run: {error}"));
         }
         self.live.begin(&mut self.inner.simulation);
         self.cpu = CpuStopwatch::start();
     }
 
-    /// Runs until the testbed says stop, the scenario ends or `until`, whichever is first.
+    /// Runs until the testbed requests a stop, the scenario ends or `until`, whichever is first.
     pub(crate) fn run(&mut self, until: Time) -> Result<Until, Failure> {
         let until = until.min(self.inner.end());
         loop {
@@ -194,7 +194,7 @@ impl<'a> Emulation<'a> {
         }
     }
 
-    /// Ends it, and reports it: to people on standard error where `to_error`, else on standard
+    /// Ends the emulation and reports it: as text on standard error if `to_error`, else on standard
     /// output.
     pub(crate) fn finish(self, quiet: bool, to_error: bool) -> Result<(), Failure> {
         let finished = self.inner.finish()?;
@@ -226,11 +226,11 @@ impl<'a> Emulation<'a> {
             });
         }
         let progress = Progress::new(quiet);
-        testbed.close(|share| progress.set(share, "namespaces are removed"));
+        testbed.close(|share| progress.set(share, "removing namespaces"));
         // Failed writes are reported after the results.
         captured.transpose()?;
         recorded.map_err(|error| {
-            Failure::Failed(format!("the record is not whole, it could not be written: {error}"))
+            Failure::Failed(format!("the record is incomplete: cannot write it: {error}"))
         })
     }
 }
@@ -271,14 +271,14 @@ fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'
     let Some(clock) = &record.emulation else { return text };
     if let Some(port) = record.ports.first() {
         let time = seconds(port.duration_s);
-        text += &format!("\nin the {time} in which programs could send\n");
+        text += &format!("\nduring the {time} in which programs could send\n");
         text += &port_table(&record.ports).text();
         text += "\n";
     }
     text += &match clock.packets {
-        0 => "no packet went out\n".to_owned(),
+        0 => "no packet was forwarded\n".to_owned(),
         packets => format!(
-            "{packets} packets went out, half of them no later than {}, 99 % than {}, all than {}; \
+            "{packets} packets forwarded; delay beyond the scheduled time: median {}, 99th percentile {}, maximum {}; \
              {:.2} % later than 1 ms\n",
             seconds(clock.late_p50_s),
             seconds(clock.late_p99_s),
@@ -287,9 +287,9 @@ fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'
         ),
     };
     for (count, what) in [
-        (clock.too_big, "packets were too big for their port"),
+        (clock.too_big, "packets were larger than the MTU of their port"),
         (clock.malformed, "packets were not IP"),
-        (clock.refused, "packets were not taken by the kernel"),
+        (clock.refused, "packets were refused by the kernel"),
         (clock.overflow, "packets were dropped by the kernel before they were read"),
     ] {
         if count > 0 {
@@ -298,7 +298,7 @@ fn tell(scenario: &Scenario, outcome: &Outcome, cpu_s: f64, record: &RunRecord<'
     }
     if !clock.usable {
         text += &format!(
-            "UNUSABLE as a measurement: {}; this machine was too slow: lower the rate, or stop \
+            "UNUSABLE as a measurement: {}; this machine was too slow: reduce the rate, or stop \
              other work\n",
             clock.faults().join(", ")
         );

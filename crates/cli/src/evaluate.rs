@@ -1,4 +1,4 @@
-//! `windward evaluate`: what a suite asks of congestion controllers.
+//! `windward evaluate`: congestion controllers against the criteria of a suite.
 
 use std::path::PathBuf;
 

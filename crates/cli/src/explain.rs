@@ -1,4 +1,4 @@
-//! `windward explain`: what a protocol is made of, each part with its source.
+//! `windward explain`: the parts of a protocol, each with its source.
 
 use windward_core::protocols::{self, PROTOCOLS};
 use windward_report::{explain, protocol_pages as pages};
@@ -8,7 +8,7 @@ use windward_sim::suggest::near;
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 
-/// Explain what a protocol is made of, each part with its source
+/// Explain the parts of a protocol, each with its source
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A protocol of `windward list`
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     markdown: bool,
 }
 
-/// Describes a stack: what runs as deployed, and what is modelled.
+/// Describes a stack: the code that runs as deployed, and the parts that are modelled.
 fn explain_stack(stack: &dyn Stack) -> Result<(), Failure> {
     let Facts { name, summary, source, notes, packet_sizes, unrepeatable } = stack.facts();
     let mut text = format!("{name} ({source})\n{summary}\n");
@@ -65,7 +65,7 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     let without = protocol.without_router().map(|consequence| {
         let (router, name) = (protocol.router.name(), protocol.name);
         format!(
-            "\nWithout the router {router} on the path {name} is told nothing: {consequence}.\n"
+            "\nWithout the router {router} on the path, {name} gets no feedback: {consequence}.\n"
         )
     });
     let without = without.unwrap_or_default();

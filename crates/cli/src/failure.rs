@@ -96,7 +96,7 @@ impl From<LabError> for Failure {
             LabError::Experiment { .. } | LabError::Scenario { .. } | LabError::File(_) => {
                 Failure::Input(message)
             }
-            // A missing file was misspelt, and a folder of another program was not meant.
+            // A file does not exist, or a folder belongs to another program: the input is invalid.
             LabError::Io { verb: "read", .. } | LabError::Folder { .. } => Failure::Input(message),
             LabError::Io { .. } | LabError::Threads(_) | LabError::Part(_) => {
                 Failure::Failed(message)

@@ -1,10 +1,18 @@
-//! The `windward` command line: thin. It reads arguments, calls the simulator or the lab,
-//! and writes what they found.
+//! The `windward` command line. It reads arguments, calls the libraries and writes their results.
 //!
-//! One file per command (`list`, `explain`, `run`, `sweep`, `reproduce`, `evaluate`, `compare`,
-//! `compare_logs`, `script`, `shell`, `emulate`, `replay`, `router`, `bench`, `perf`, `pages`);
-//! what they share stands beside them: `failure` (exit codes), `output` (standard output and
-//! tables), `effort` (sweeps), `drive`, `trace` and `qlog` (runs), `progress`, `signals`.
+//! The modules, in the order of reading:
+//!
+//! - `failure`: errors and exit statuses. `output`: standard output, tables, numbers as text.
+//!   `signals`: Ctrl-C. `progress` and `clock`: the progress bar, and the only clock.
+//! - `scenario_args`: a scenario file with changes. `drive`: a simulation in slices of time.
+//!   `trace`, `qlog` and `pcap`: files that a run writes.
+//! - `list`, `explain`, `run`, `script`, `compare_logs` and `bench`: one command each.
+//! - `effort`: options and output that `sweep`, `reproduce` and `evaluate` share. `python`:
+//!   controllers in Python.
+//! - `emulation` and `live`: common parts of `emulate`, `shell`, `replay` and `compare`.
+//! - `perf` and `router`: measurements between hosts, and the queues of a gateway.
+//! - `pages`: completions, manual pages and JSON Schemas. `linux_only`: names of commands that need
+//!   Linux, on other systems.
 
 use std::ffi::OsString;
 use std::path::Path;

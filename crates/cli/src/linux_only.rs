@@ -1,4 +1,4 @@
-//! The commands that exist on Linux alone, as other systems know them: by name, to say so.
+//! Commands that exist only on Linux: on other systems, each name is known and refused.
 
 use std::ffi::OsString;
 
@@ -52,7 +52,7 @@ impl Command {
             Command::Perf(_) => "perf",
         };
         Failure::Input(format!(
-            "`windward {name}` needs Linux: on {} there are the simulator and its experiments",
+            "`windward {name}` needs Linux; on {} only the simulator and its experiments are available",
             std::env::consts::OS
         ))
     }
@@ -83,8 +83,8 @@ mod tests {
         }
     }
 
-    /// A command that is added for Linux alone is refused by name elsewhere: its variant of
-    /// `crate::Command` stands behind the attribute, and its name in the list here.
+    /// Each variant of `crate::Command` for Linux alone has its name in the list here, so that
+    /// other systems refuse it.
     #[test]
     fn they_are_those_that_are_compiled_on_linux_alone() {
         let source = include_str!("lib.rs");

@@ -38,13 +38,13 @@ fn list_parts(json: bool) -> Result<(), Failure> {
         table.row([row.axis, row.name, row.what, row.source, &keys].map(str::to_owned));
     }
     let how = "Compose them in a scenario file: protocol = { window = \"cubic\", recovery = \
-               \"packet-number\" }; what is left out is that of `base`, or of sack. `aqm` and `router` are \
-               keys of links.";
+               \"packet-number\" }; omitted parts are those of `base`, or of sack. `aqm` and `router` are \
+             keys of links.";
     let how = output::paragraph(how, width);
     output::print(&format!("{}\n{how}\n", table.text_within(width)))
 }
 
-/// The stacks as a table, if there are any.
+/// The stacks as a table; `None` without any.
 fn stacks() -> Option<TextTable> {
     let mut table = TextTable::new(["name", "what it is", "code that runs"]);
     let stacks = crate::stacks();
@@ -61,7 +61,7 @@ fn list_stacks(json: bool) -> Result<(), Failure> {
     }
     match stacks() {
         Some(table) => output::print(&table.text_within(output::width())),
-        None => output::print("none: this program was built without its feature `stacks`\n"),
+        None => output::print("no stacks: this program was built without the feature `stacks`\n"),
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
         "source",
     ]);
     for row in &rows {
-        // In a document names are code.
+        // In Markdown, names are code.
         let name = if args.markdown { format!("`{}`", row.name) } else { row.name.to_owned() };
         let parts =
             [row.window, row.recovery, row.discrimination, row.feedback, row.router, row.source];
@@ -103,7 +103,7 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
         )
     });
     output::print(&format!(
-        "{}{}\n`windward explain NAME` says what the parts of one do.\n",
+        "{}{}\n`windward explain NAME` describes the parts of a protocol.\n",
         table.text_within(width),
         stacks.unwrap_or_default()
     ))

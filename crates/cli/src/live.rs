@@ -15,15 +15,15 @@ use crate::output::{TextTable, rate, seconds};
 /// Form of the live view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Not at all.
+    /// No live view.
     Hidden,
     /// A table that is redrawn, or lines if standard error is not a terminal.
     People,
-    /// A line of JSON each time, on standard output.
+    /// A line of JSON for each interval, on standard output.
     Json,
 }
 
-/// Largest number of links, and of flows, with a row; the busiest have one.
+/// Largest number of rows for links, and for flows; the busiest are shown.
 const ROWS: usize = 12;
 
 /// Shows the state of a simulation at an interval.
@@ -35,7 +35,7 @@ pub(crate) struct Live {
     last: Time,
     links: Vec<Link>,
     flows: Vec<Flow>,
-    /// Lines on the terminal that the next drawing goes over.
+    /// Lines on the terminal that the next drawing overwrites.
     drawn: usize,
 }
 
@@ -46,7 +46,7 @@ struct Link {
     before: Counts,
 }
 
-/// Counts since the beginning.
+/// Counters since the beginning.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     arrived: u64,
@@ -73,7 +73,7 @@ impl From<&LinkSnapshot> for Counts {
 #[derive(Debug)]
 struct Flow {
     name: String,
-    /// Its links there and back.
+    /// Its links in both directions.
     route: Vec<usize>,
     bytes: u64,
     /// Bytes that left a port at either end.
@@ -110,7 +110,7 @@ struct FlowMoment<'a> {
     /// Rate of a port in the other direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     back_bps: Option<f64>,
-    /// Absent where the engine knows none, as of outside programs.
+    /// Absent where the engine does not know it, as for outside programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwnd_packets: Option<f64>,
     /// Smoothed RTT of a simulated connection; for others, the sum of the delays of their links.
@@ -125,7 +125,7 @@ impl FlowMoment<'_> {
 }
 
 impl Live {
-    /// From the beginning of a simulation on, `every` so often.
+    /// A live view of this scenario, with an interval of `every`.
     pub(crate) fn new(scenario: &Scenario, style: Style, every: Duration) -> Self {
         let link = |link: &windward_sim::scenario::LinkConfig| Link {
             name: link.name.to_string(),
@@ -149,12 +149,12 @@ impl Live {
         }
     }
 
-    /// When to [look](Live::look) next.
+    /// Time of the next [look](Live::look).
     pub(crate) fn next(&self) -> Time {
         if self.style == Style::Hidden { Time::NEVER } else { self.next }
     }
 
-    /// Starts counting now: the simulation may have run before, without a live view.
+    /// Starts counting now: the simulation may have run before.
     pub(crate) fn begin(&mut self, simulation: &mut Simulation) {
         self.last = simulation.now();
         self.next = self.last + self.every;
@@ -174,7 +174,7 @@ impl Live {
     ) -> Result<(), Failure> {
         let now = simulation.now();
         let span = now.since(self.last).as_secs_f64();
-        // Intervals that were missed, as by a process that was stopped, are skipped.
+        // Missed intervals, as of a stopped process, are skipped.
         while self.next <= now {
             self.next += self.every;
         }
@@ -210,7 +210,7 @@ impl Link {
     fn moment(&mut self, snapshot: &LinkSnapshot, span: f64) -> LinkMoment<'_> {
         let now = Counts::from(snapshot);
         let before = std::mem::replace(&mut self.before, now);
-        // Little's law: what waits, over what leaves in a second.
+        // Little's law: the queue over the departure rate.
         let came = now.arrived - before.arrived;
         let gone = before.waiting + came - (now.dropped - before.dropped).min(came);
         let left = gone.saturating_sub(now.waiting) as f64;
@@ -279,7 +279,7 @@ fn show(moment: Moment<'_>, drawn: usize) -> usize {
         _ => String::new(),
     };
     let mut err = io::stderr().lock();
-    // There is nowhere to tell that this cannot be written.
+    // A failed write to standard error cannot be reported.
     let _ = write!(err, "{back}{}", printable(&text));
     let _ = err.flush();
     text.lines().count()
@@ -288,7 +288,7 @@ fn show(moment: Moment<'_>, drawn: usize) -> usize {
 /// The busiest links and flows.
 fn tables(moment: Moment<'_>) -> [TextTable; 2] {
     let Moment { mut links, mut flows, .. } = moment;
-    // Where there are too many the busiest are shown, in their order, so that rows stay in place.
+    // If there are too many, the busiest are shown, in the order of the scenario.
     let nth = |mut rates: Vec<f64>| {
         rates.sort_by(|a, b| b.total_cmp(a));
         rates.get(ROWS).copied()

@@ -1,4 +1,4 @@
-//! The `windward` program: all of it is in the library beside.
+//! The `windward` program: a call of the library `windward_cli`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -29,12 +29,12 @@ pub(crate) fn claim(option: &'static str, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Input(format!(
-        "{option} {}: {owner} writes to standard output already; give one of them a file",
+        "{option} {}: {owner} already writes to standard output; give one of them a file",
         path.display()
     )))
 }
 
-/// Gives standard output to the JSON, where that is asked for.
+/// Gives standard output to the JSON, if it is requested.
 ///
 /// # Errors
 /// If another option has it.
@@ -92,7 +92,7 @@ pub(crate) fn width() -> usize {
 
 /// Lines of at most `width` characters.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
-    // Only blanks part words: names with hyphens stay whole.
+    // Lines break only at blanks: names with hyphens stay whole.
     let options = textwrap::Options::new(width)
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .word_separator(textwrap::WordSeparator::AsciiSpace)
@@ -130,7 +130,7 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    /// For a terminal: columns two spaces apart.
+    /// Text for a terminal: columns two spaces apart.
     pub(crate) fn text(&self) -> String {
         let headings: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
         let lines = || std::iter::once(&headings).chain(&self.rows);
@@ -153,10 +153,10 @@ impl TextTable {
         text
     }
 
-    /// For a terminal, within `width` columns: where a line has no room for a column, the column is
-    /// wrapped, or goes on an indented line below.
+    /// Text for a terminal, within `width` columns: a column that does not fit is wrapped, or goes
+    /// on an indented line below.
     pub(crate) fn text_within(&self, width: usize) -> String {
-        /// A column is wrapped beside others where it gets so much, else below them.
+        /// Least width at which a column is wrapped in its place; a narrower one goes below.
         const LEAST: usize = 30;
         let headings: Vec<String> = self.columns.iter().map(|c| c.0.clone()).collect();
         let rows = || std::iter::once(&headings).chain(&self.rows);
@@ -203,7 +203,7 @@ impl TextTable {
         text
     }
 
-    /// For a pipe: a line for each row that names every cell, each beginning with `prefix`.
+    /// Text for a pipe: one line per row, which begins with `prefix` and names every cell.
     #[cfg(any(test, target_os = "linux"))]
     pub(crate) fn lines(&self, prefix: &str) -> String {
         let mut text = String::new();
@@ -218,7 +218,7 @@ impl TextTable {
         text
     }
 
-    /// For a document.
+    /// As a Markdown table.
     pub(crate) fn markdown(&self) -> String {
         let line = |cells: Vec<&str>| format!("| {} |\n", cells.join(" | "));
         let mut text = line(self.columns.iter().map(|c| c.0.as_str()).collect());

@@ -1,5 +1,5 @@
-//! `windward completions`, `windward man` and `windward schema`: what shells, manuals and editors
-//! know of the command line and of the files, made from what reads them.
+//! `windward completions`, `windward man` and `windward schema`: completions, manual pages and JSON
+//! Schemas, generated from the code that reads arguments and files.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::signals;
 
-/// Print what a shell needs to complete commands and options
+/// Print the completions of commands and options for a shell
 ///
 /// For bash: windward completions bash > ~/.local/share/bash-completion/completions/windward
 #[derive(Debug, clap::Args)]
@@ -39,8 +39,8 @@ pub(crate) struct ManArgs {
 
 /// Print a JSON Schema of files, for editors
 ///
-/// An editor that knows it completes keys, explains them and marks unknown ones. For one that reads
-/// TOML with Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as the
+/// With a schema, an editor completes and explains keys, and marks unknown ones. For an editor that
+/// uses Taplo: windward schema > scenario.schema.json, and `#:schema scenario.schema.json` as the
 /// first line of a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
@@ -92,7 +92,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let mut command = Cli::command().name(NAME);
-    // Names, global options and versions reach the commands below.
+    // Passes names, global options and versions on to the subcommands.
     command.build();
     let Some(dir) = &args.out else {
         return output::print(&String::from_utf8_lossy(&page(command)?));

@@ -1,4 +1,4 @@
-//! `--pcap`: what crosses links, for Wireshark.
+//! `--pcap`: packets that cross links, for Wireshark.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ impl PcapArgs {
             }
         };
         let links: Vec<usize> = links.into_iter().collect();
-        // From here on Ctrl-C must leave room to remove what is made.
+        // From here on, Ctrl-C must leave time to remove unfinished files.
         signals::check()?;
         Ok(Some(PcapFile::create(path, scenario, &links, self.pcap_bytes)?))
     }

@@ -126,8 +126,8 @@ struct ClientArgs {
     #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     time: u32,
 
-    /// End once each flow has delivered this much, in bytes on the wire or in packets, such as 1GB
-    /// or 5000p, if that is earlier
+    /// End early once each flow has delivered this much, in bytes on the wire or in packets, such
+    /// as 1GB or 5000p
     #[arg(long, short = 'n', value_name = "SIZE", value_parser = parse_size)]
     bytes: Option<Size>,
 
@@ -243,7 +243,7 @@ fn parse_size(text: &str) -> Result<Size, String> {
         None => Size::Bytes(parse_bytes(text).map_err(|error| error.to_string())?),
     };
     match size {
-        Size::Bytes(0) | Size::Packets(0) => Err("it is more than nothing".to_owned()),
+        Size::Bytes(0) | Size::Packets(0) => Err("must be greater than zero".to_owned()),
         size => Ok(size),
     }
 }
@@ -255,7 +255,7 @@ fn parse_time(text: &str) -> Result<u32, String> {
     whole
         .and_then(|seconds| u32::try_from(seconds).ok())
         .filter(|seconds| (1..=MAX_SECONDS).contains(seconds))
-        .ok_or_else(|| format!("it is whole seconds, 1s to {MAX_SECONDS}s"))
+        .ok_or_else(|| format!("must be whole seconds, from 1s to {MAX_SECONDS}s"))
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -263,14 +263,14 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     if time.is_zero() || time >= Duration::from_millis(10) {
         Ok(time)
     } else {
-        Err("it is at least 10ms, or 0s for none".to_owned())
+        Err("must be at least 10ms, or 0s for no progress".to_owned())
     }
 }
 
 fn parse_trace_interval(text: &str) -> Result<Duration, String> {
     trace::parse_interval(text).and_then(|time| match time >= Duration::from_millis(1) {
         true => Ok(time),
-        false => Err("it is at least 1ms".to_owned()),
+        false => Err("must be at least 1ms".to_owned()),
     })
 }
 
@@ -287,7 +287,7 @@ impl From<perf::Error> for Failure {
         match error {
             perf::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
                 Failure::Failed(format!(
-                    "{words}; another server runs there: choose another --port"
+                    "{words}; another server uses this port: choose another --port"
                 ))
             }
             perf::Error::TooLarge { .. } | perf::Error::Test(_) => Failure::Input(words),
@@ -315,7 +315,7 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
     let bind = |ip| Ok(Server::bind(SocketAddr::new(ip, args.port), config()?)?);
     let server: Result<Server, Failure> = match args.bind {
         Some(ip) => bind(ip),
-        // A host without IPv6 has IPv4, and one where the port is taken has it taken there too.
+        // Without IPv6, listen on IPv4. If the port is taken, it is taken for IPv4 too.
         None => bind(any).or_else(|_| bind(IpAddr::V4(Ipv4Addr::UNSPECIFIED))),
     };
     let server = server?;
@@ -329,7 +329,7 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
     })?;
     if !quiet {
         output::note(&format!(
-            "{} connections, {} refused; {} datagrams of no connection",
+            "{} connections, {} refused; {} datagrams without a connection",
             totals.accepted, totals.refusals, totals.strange
         ));
     }
@@ -345,7 +345,7 @@ fn words(event: &Event) -> String {
         Event::Ended { peer, test, server, client } => {
             let (sender, receiver) = if test.reverse { (server, client) } else { (client, server) };
             format!(
-                "{peer}: done, {} packets delivered in {}, {} sent, {} of them again",
+                "{peer}: done, {} packets delivered in {}, {} sent, {} of them retransmissions",
                 receiver.unique,
                 seconds(receiver.seconds),
                 sender.sent,
@@ -354,11 +354,11 @@ fn words(event: &Event) -> String {
         }
         Event::Lost { peer, ending } => {
             let why = match ending {
-                Ending::Silence => "fell silent: nothing new is acknowledged, or comes",
+                Ending::Silence => "stopped: no progress; no new data or ACK arrived",
                 Ending::Losses => "stopped: less than one packet in twenty is acknowledged",
                 Ending::Unreachable => "stopped: the port is unreachable (ICMP)",
-                Ending::TooLong => "stopped: it goes on for longer than it said",
-                Ending::Displaced => "stopped: it stood still, and others wait for its place",
+                Ending::TooLong => "stopped: it exceeded its announced length",
+                Ending::Displaced => "stopped: it was idle, and another client needs its place",
                 _ => "stopped",
             };
             format!("{peer}: {why}")
@@ -373,10 +373,10 @@ fn read_key(path: Option<&Path>) -> Result<Option<Psk>, Failure> {
     let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
     let metadata = file.metadata().map_err(|error| wrong(&error.to_string()))?;
     let mode = metadata.mode() & 0o7777;
-    // As ssh does. A pipe of the shell is read by this process alone.
+    // As in ssh. A pipe of the shell is read by this process alone.
     if metadata.is_file() && mode & 0o077 != 0 {
         return Err(wrong(&format!(
-            "its mode is {mode:04o}, so that others than its owner can use the key: chmod 600 {}",
+            "its mode is {mode:04o}, so users other than its owner can access the key: run chmod 600 {}",
             path.display()
         )));
     }
@@ -402,12 +402,13 @@ fn test_of(args: &ClientArgs, server: SocketAddr) -> Result<Test, Failure> {
     let mut test = Test::of(args.protocol.as_str());
     test.seconds = args.time;
     test.reverse = args.reverse;
-    // Of a protocol that does not exist no parameter is worth a word.
+    // An unknown protocol is reported before its parameters.
     test.plan().map_err(|wrong| Failure::Input(format!("--protocol: {wrong}")))?;
     if let Some(datagram) = args.datagram {
         if args.set.iter().any(|(key, _)| key == "packet_size") {
             return Err(Failure::Input(
-                "--datagram and --set packet_size=N say the same: leave one out".to_owned(),
+                "--datagram and --set packet_size=N set the same value: omit one of them"
+                    .to_owned(),
             ));
         }
         let size = datagram + overhead(server);
@@ -435,7 +436,7 @@ fn names(args: &ClientArgs) -> Vec<(String, &'static str)> {
     GROUPS.into_iter().zip(counts(args)).flat_map(of).collect()
 }
 
-/// The logs, if there are to be some.
+/// The logs, if they are requested.
 fn logs(args: &ClientArgs, test: &Test) -> Result<Option<QlogFiles>, Failure> {
     let scenario = test.scenario(counts(args)).map_err(Failure::Input)?;
     let [up, down] = counts(args);
@@ -454,14 +455,14 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
     let plan = config.test.plan().map_err(Failure::Input)?;
     if let Some(consequence) = plan.protocol.without_router().filter(|_| !quiet) {
         output::note(&format!(
-            "warning: {} asks for the router `{}`: unless one on the path gives the feedback, \
+            "warning: {} needs the router `{}`: unless one on the path gives the feedback, \
              {consequence}",
             plan.protocol.name,
             plan.protocol.router.name(),
         ));
     }
     let names = names(args);
-    // Paths that cannot be written must not cost a measurement first.
+    // A path that cannot be written fails before the measurement.
     let out = args.out.as_deref().map(OutputDir::create).transpose()?;
     let mut series = None;
     if let Some(dir) = &args.trace {
@@ -529,7 +530,7 @@ fn commit(series: Option<Series>, logs: Option<QlogFiles>, quiet: bool) -> Resul
     Ok(())
 }
 
-/// An interval for people: a line for each direction.
+/// An interval as text: a line for each direction.
 fn lines(interval: &Interval, names: &[(String, &'static str)]) -> String {
     let of = |group: &str| -> Option<String> {
         let flows = || (0..names.len()).filter(|at| names[*at].1 == group);
@@ -538,11 +539,11 @@ fn lines(interval: &Interval, names: &[(String, &'static str)]) -> String {
         let samples: Vec<&Sample> = flows().map(|at| &interval.flows[at]).collect();
         let again: u64 = flows().map(|at| interval.retransmissions[at]).sum();
         let cwnd: f64 = samples.iter().map(|sample| sample.cwnd).sum();
-        // Of those that measured one.
+        // The mean over flows that measured one.
         let timed = flows().filter(|at| interval.mean_rtt_s[*at] > 0.0).count();
         let rtt = mean(sum(&interval.mean_rtt_s), timed as f64);
         Some(format!(
-            "{group:4} {:7.2} - {:7.2} s  {:>12}  cwnd {cwnd:8.1}  rtt {:>8}  again {again}",
+            "{group:4} {:7.2} - {:7.2} s  {:>12}  cwnd {cwnd:8.1}  rtt {:>8}  retransmitted {again}",
             interval.start_s,
             interval.end_s,
             rate(sum(&interval.goodput_bps)),

@@ -1,4 +1,5 @@
-//! What is done through Python: by another process, or by the one that this program runs in.
+//! Controllers in Python: through another process, or through the interpreter that has loaded this
+//! program.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,7 +21,7 @@ pub(crate) struct Python<'a> {
     pub(crate) interpreter: &'a Path,
     /// Reader of controllers, if this program runs inside Python.
     pub(crate) load: Option<LoadLaw<'a>>,
-    /// The arguments of this program without its name, to hand them on.
+    /// The arguments of this program without its name, for the other process.
     pub(crate) arguments: Vec<OsString>,
 }
 
@@ -47,9 +48,8 @@ impl PythonController {
             return None;
         }
         let Some((file, object)) = rest.rsplit_once(".py:") else {
-            let problem = format!(
-                "`{text}`: which class of the file? As {rest}:Aimd, if it is called `Aimd`"
-            );
+            let problem =
+                format!("`{text}`: name the class too, such as {rest}:Aimd for a class `Aimd`");
             return rest.ends_with(".py").then_some(Err(problem));
         };
         if object.is_empty() || !object.chars().all(|c| c.is_alphanumeric() || c == '_') {
@@ -62,7 +62,7 @@ impl PythonController {
     }
 }
 
-/// Says what to do if the interpreter has not got the package.
+/// First lines of the Python program, which explain what to do if the package is missing.
 const BEGIN: &str = "\
 import sys
 try:
@@ -72,15 +72,15 @@ except ImportError as error:
 sys.exit(main())";
 
 impl Python<'_> {
-    /// The subject with that controller. Where this process has no Python, another one takes over,
-    /// and what is done is done there.
+    /// The subject with that controller. If this process has no Python, a Python process replaces
+    /// it and does the work.
     pub(crate) fn subject(
         &self,
         controller: &PythonController,
         given: &str,
     ) -> Result<Subject, Failure> {
         let Some(load) = self.load else {
-            // The other process would say it too, if it could be started.
+            // Checked here too, since the other process may fail to start.
             if !Path::new(&controller.file).exists() {
                 return Err(Failure::Input(format!(
                     "{given}: there is no file {}",
@@ -102,7 +102,7 @@ impl Python<'_> {
     }
 }
 
-/// Becomes that process, so that a signal to this process ends the work.
+/// Replaces this process by that one, so that a signal to this process ends the work.
 #[cfg(unix)]
 pub(crate) fn replace_by(command: &mut Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)

@@ -1,4 +1,4 @@
-//! `--qlog`: what every endpoint saw of one run, packet by packet.
+//! `--qlog`: the packets of one run, as each endpoint saw them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,7 @@ use windward_sim::Scenario;
 use crate::failure::Failure;
 use crate::signals;
 
-// The arguments of a command share their names, which are those of the fields unless said
-// otherwise.
+// Names of arguments are unique in a command; the default is the name of the field.
 #[derive(Debug, clap::Args)]
 pub(crate) struct QlogArgs {
     /// Write the packets that each local endpoint saw into this folder, as qlog: FLOW.sender.sqlog,
@@ -86,7 +85,7 @@ impl QlogArgs {
             Format::Qvis => qlog::Format::Version03,
         };
         let options = QlogOptions { format, flows: self.flows.clone(), limit_bytes: self.limit };
-        // From here on Ctrl-C must leave room to remove what is made.
+        // From here on, Ctrl-C must leave time to remove unfinished files.
         signals::check()?;
         Ok(Some(create(dir, &options)?))
     }

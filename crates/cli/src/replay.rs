@@ -1,4 +1,4 @@
-//! `windward replay`: what was recorded on a real clock, again in virtual time.
+//! `windward replay`: a recorded emulation, again in virtual time.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ use crate::scenario_args::warn;
 
 /// Run a recorded emulation again, in virtual time
 ///
-/// The same packets arrive at the same instants, so that the same ones are dropped and marked, and
-/// all others leave at the same instants: the fingerprint is that of the emulation.
+/// The packets arrive at the recorded instants. Drops, marks and departures are therefore those of
+/// the emulation, and so is the fingerprint.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Record, written by `--record` of `windward shell` or `windward emulate`

@@ -27,7 +27,8 @@ use crate::output::{self, TextTable, rate, seconds};
 /// All packets that the current network namespace forwards to IFACE go through one queue of the
 /// given rate. Routers write into the congestion header of Windward's datagrams; an AQM marks
 /// packets by ECN or drops them. SIGHUP reads the settings file again, without losing a packet;
-/// Ctrl-C and SIGTERM end the command, and packets are forwarded as without it. Needs root.
+/// Ctrl-C and SIGTERM end the command; from then on packets are forwarded as without it. Needs
+/// root.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -39,8 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     rate: Option<Rate>,
 
-    /// What decides about packets: an AQM, with marks where it can mark, or a router
-    /// [default: fq-codel]
+    /// AQM, which marks packets where it can, or router of the queue [default: fq-codel]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(qdiscs()))]
     qdisc: Option<String>,
 
@@ -124,15 +124,15 @@ struct Watchdog {
 
 impl Watchdog {
     /// The watchdog of the service that this process is, if the service manager asks for one
-    /// (sd_watchdog_enabled(3)). It hears of us four times before its patience ends.
+    /// (sd_watchdog_enabled(3)). Pings are sent four times per watchdog interval.
     fn of_service(routers: &[Router]) -> Option<Self> {
         let limit = sd_notify::watchdog_enabled()?;
         let rounds = routers.iter().map(Router::rounds).collect();
         Some(Watchdog { every: limit / 4, last: Stopwatch::start(), rounds })
     }
 
-    /// Pings when it is time and every queue has gone round since the last ping. A queue that hangs
-    /// is told of by silence.
+    /// Pings when a ping is due and every queue has completed a round since the last one. If a
+    /// queue hangs, no ping is sent.
     fn look(&mut self, routers: &[Router]) {
         if self.last.elapsed() < self.every {
             return;
@@ -163,7 +163,7 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("metrics: http://{}/metrics", metrics.address()));
         }
     }
-    // There may be no service manager.
+    // Fails without a service manager, which is not an error.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     watch(args, &config, &routers, &signals, quiet);
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
@@ -205,8 +205,8 @@ fn serve(address: &str, routers: &[Router]) -> Result<Metrics, Failure> {
     })
 }
 
-/// Waits for the end: reloads settings, warns of datagrams that ask for a router in vain, and tells the
-/// service manager that all queues work.
+/// Waits for the end: reloads settings, warns of datagrams that ask for another router, and tells
+/// the service manager that all queues work.
 fn watch(args: &Args, config: &Config, routers: &[Router], signals: &Signals, quiet: bool) {
     // For each queue, true once the warning was printed.
     let mut told = vec![false; routers.len()];
@@ -217,7 +217,7 @@ fn watch(args: &Args, config: &Config, routers: &[Router], signals: &Signals, qu
                 Ok(()) if !quiet => output::note("new settings"),
                 Ok(()) => {}
                 Err(why) => {
-                    output::note(&format!("warning: the settings stay as they were: {why}"));
+                    output::note(&format!("warning: settings not changed: {why}"));
                 }
             }
         }
@@ -226,9 +226,9 @@ fn watch(args: &Args, config: &Config, routers: &[Router], signals: &Signals, qu
                 *told = true;
                 let (device, name) = (settings.device(), kind.name());
                 output::note(&format!(
-                    "warning: {device}: datagrams ask for the router `{name}`, which this queue is \
-                     not: unless another router on their path gives the feedback, the protocol may \
-                     answer no congestion; write --qdisc {name}"
+                    "warning: {device}: datagrams ask for the router `{name}`, but this queue has another. \
+                     Unless a router on their path gives this feedback, their protocol may \
+                     not respond to congestion; write --qdisc {name}"
                 ));
             }
         }
@@ -252,19 +252,21 @@ fn read(args: &Args) -> Result<Config, Failure> {
     Config::read(file, &args.interfaces, &choice).map_err(|error| Failure::Input(error.to_string()))
 }
 
-/// Without forwarding there is nothing to shape, and it is not for us to switch it on.
+/// Fails if the kernel forwards no packets. Forwarding is never switched on here.
 fn check_forwarding(config: &Config, quiet: bool) -> Result<(), Failure> {
     let [ipv4, ipv6] = forwarding();
     let (v4, v6) = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1");
     if !ipv4 && !ipv6 && !config.queues.iter().all(Settings::own) {
         return Err(Failure::Failed(format!(
-            "the kernel forwards no packets here: switch it on with `sysctl -w {v4}` or \
+            "the kernel forwards no packets here: enable forwarding with `sysctl -w {v4}` or \
              `sysctl -w {v6}`"
         )));
     }
     if !quiet && ipv4 != ipv6 {
         let (version, switch) = if ipv4 { ("IPv6", v6) } else { ("IPv4", v4) };
-        output::note(&format!("the kernel forwards no {version} here (sysctl -w {switch})"));
+        output::note(&format!(
+            "the kernel forwards no {version} packets here (sysctl -w {switch} enables it)"
+        ));
     }
     Ok(())
 }
@@ -272,7 +274,7 @@ fn check_forwarding(config: &Config, quiet: bool) -> Result<(), Failure> {
 /// Reads the settings again.
 fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String> {
     if args.config.is_none() {
-        return Err("there is no file of them (--config)".to_owned());
+        return Err("there is no settings file to read again (--config)".to_owned());
     }
     let next = read(args).map_err(|failure| match failure {
         Failure::Program(why, _) | Failure::Input(why) | Failure::Failed(why) => why,
@@ -284,7 +286,7 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
         config.queues.iter().map(|queue| queue.device().to_owned()).collect()
     };
     if devices(&next) != devices(config) {
-        return Err("other interfaces need another start".to_owned());
+        return Err("a change of interfaces needs a restart".to_owned());
     }
     for (router, settings) in routers.iter().zip(&next.queues) {
         router.change(settings);
@@ -333,8 +335,8 @@ fn summary(all: &[Stats]) -> String {
         }
         if let Some(kind) = stats.most_wanted() {
             text += &format!(
-                "{device}: {} datagrams asked for another router than {}, most for {}: unless one \
-                 on their path gives the feedback, their protocol may answer no congestion\n",
+                "{device}: {} datagrams asked for a router other than {}, most for {}: unless a router on \
+                 their path gives this feedback, their protocol may not respond to congestion\n",
                 stats.unserved.iter().sum::<u64>(),
                 stats.qdisc,
                 kind.name(),
@@ -343,9 +345,9 @@ fn summary(all: &[Stats]) -> String {
         if stats.lateness.is_too_much() {
             let share = stats.lateness.share_above(Duration::from_millis(1)) * 100.0;
             let why = if stats.is_real_time {
-                "this machine is too slow for its load"
+                "this machine is too slow for the load"
             } else {
-                "it could not run in real time: start it as root, or raise `ulimit -r`"
+                "real-time scheduling was refused: start as root, or raise `ulimit -r`"
             };
             text += &format!("{device}: {share:.1} % of packets left more than 1 ms late; {why}\n");
         }

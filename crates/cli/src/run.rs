@@ -54,13 +54,13 @@ pub(crate) struct Args {
 
 pub(crate) fn parse_plot(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    // A name that promises another format is refused; devices, pipes and `-` promise none.
+    // Extensions of other formats are refused; devices, pipes and `-` are accepted.
     let is_stream = is_standard_output(&path)
         || path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());
     match path.extension() {
         Some(extension) if extension.eq_ignore_ascii_case("svg") => Ok(path),
         _ if is_stream => Ok(path),
-        _ => Err("it is an SVG file: write for instance run.svg".to_owned()),
+        _ => Err("must be an SVG file, such as run.svg".to_owned()),
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     let scenario = args.scenario.load()?;
     let trace = args.trace.create(&scenario)?;
     let logs = args.qlog.create(&scenario)?;
-    // Paths that cannot be written must not cost minutes first.
+    // A path that cannot be written fails before the run.
     let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
     let pcap = args.pcap.create(&scenario)?;
     let mut out = None;
@@ -227,12 +227,12 @@ pub(crate) fn summary(
     text
 }
 
-/// A count that a flow may not have: nobody looks into the packets of outside programs.
+/// A count that a flow may lack, since packets of outside programs are not inspected.
 fn known(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), |count| count.to_string())
 }
 
-/// A value that a flow may not have, or may never have measured.
+/// A value that a flow may lack or never have measured.
 fn some(value: Option<f64>, text: impl Fn(f64) -> String) -> String {
     value.filter(|value| *value != 0.0).map_or_else(|| "-".to_owned(), text)
 }
@@ -342,7 +342,7 @@ fn links(scenario: &Scenario, outcome: &Outcome) -> String {
     let mut text = table.text();
     let hidden = outcome.links.len() - notable.len();
     if hidden > 0 {
-        text += &format!("and {hidden} links more: --json has them all\n");
+        text += &format!("and {hidden} more links: --json has them all\n");
     }
     text
 }

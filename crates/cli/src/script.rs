@@ -1,4 +1,4 @@
-//! `windward script`: one sender on one path, held against the text of an RFC.
+//! `windward script`: one sender on one path, checked against the text of an RFC.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
     let mut scripts = Vec::new();
     for name in &args.scripts {
         let path = Path::new(name);
-        // What has the form of a file is one, and says so if it is not there.
+        // A name that looks like a file is read as one, so that a missing file is reported.
         let is_file = name == "-"
             || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
             || path.exists() && !path.is_dir();
@@ -61,7 +61,7 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
     let stacks = crate::stacks();
     let mut reports = Vec::new();
     for script in &scripts {
-        // Stacks that this program was built without are passed over, unless asked for by name.
+        // Stacks that this program was built without are skipped, unless requested by name.
         let foreign = script.foreign.iter().filter(|name| stacks.find(name).is_some());
         let named: Vec<&String> = match args.protocol.is_empty() {
             true => script.protocols.iter().chain(foreign).collect(),

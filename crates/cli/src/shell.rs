@@ -155,7 +155,7 @@ fn find_program(program: &OsStr) -> Result<(), Failure> {
     }
 }
 
-/// Time that a program has to end after it was asked to.
+/// Time in which a program may end by itself after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Failure> {
@@ -176,8 +176,8 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     let ends = PortEnds::prepare(&mut emulation.inner.testbed, &source, rights, present)?;
     if !present && args.peer.is_none() && !quiet {
         output::note(
-            "without root the program reaches only what --peer runs at the far end: be root to \
-             let it out",
+            "without root, the program reaches only the command of --peer; run as root to give it access \
+             to the network",
         );
     }
     let peer = match &args.peer {
@@ -195,7 +195,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     let stopped = emulation.run(until)? == Until::Stopped;
     emulation.inner.testbed.stop_on(None);
     if stopped && !emulation.inner.testbed.has_ended() {
-        // Ctrl-C in a terminal is for the program too, which may have something to say.
+        // Ctrl-C in a terminal also reaches the program, which may still write something.
         emulation.run(emulation.inner.now() + GRACE)?;
     }
     if !emulation.inner.testbed.has_ended() {
@@ -205,7 +205,7 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
     child.kill()?;
     let status = child.wait()?;
     if peer.is_some() {
-        // It was to end now, and what it has started too: there is nothing to say of it.
+        // The peer and its children were expected to end now: nothing is reported.
         drop(peer);
         if let Some(far) = emulation.inner.testbed.namespace(&ends.outside) {
             far.kill_all()?;
@@ -240,7 +240,7 @@ impl PortEnds {
         let ends = testbed.ends();
         let [[outside, inside]] = ends else {
             return Err(Failure::Input(format!(
-                "{}: a shell is behind one port, and there are {}; windward emulate takes them all",
+                "{}: a shell needs exactly one port, but the scenario has {}; use windward emulate",
                 source.name,
                 ends.len()
             )));
@@ -253,7 +253,7 @@ impl PortEnds {
         for node in [&inside, &outside] {
             let Some(namespace) = testbed.namespace(node) else { continue };
             if *node == inside {
-                // Whatever the scenario calls the far end.
+                // The far end is also `outside`, in addition to its name in the scenario.
                 let names = ["outside", &outside];
                 let names = &names[..if outside == "outside" { 1 } else { 2 }];
                 let hosts = addresses.iter().flat_map(|at| names.iter().map(|name| (*at, *name)));
@@ -262,8 +262,8 @@ impl PortEnds {
                     namespace.use_resolver(address)?;
                 }
             }
-            // Names by which the next one finds what a killed one has left; only root has a place
-            // for them.
+            // Under these names, a later command finds and removes the remains of a killed one.
+            // Only root can write them.
             if rights == Rights::OfRoot {
                 namespace.publish(node)?;
             }
@@ -273,13 +273,12 @@ impl PortEnds {
         Ok(PortEnds { outside, inside, address, _masquerade: masquerade })
     }
 
-    /// Starts what is at the far end, and waits until it listens; for a moment. It is an error if
-    /// it fails before that. One that ends well may have left a server in the background, or has
-    /// done all that it was to do.
+    /// Starts the command at the far end and waits briefly until it listens. It is an error if it
+    /// fails before that. One that succeeds may have left a server in the background, or be done.
     fn start_peer(&self, testbed: &mut Testbed, command: &OsStr) -> Result<Inside, Failure> {
         let namespace = testbed.namespace(&self.outside).ok_or(Failure::Interrupted)?;
         let mut peer = namespace.spawn("/bin/sh", |sh| {
-            // What it says is not what is asked for; what goes wrong is.
+            // Its output is not a result; its errors are shown.
             sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null())
         })?;
         for _ in 0..100 {
@@ -296,8 +295,7 @@ impl PortEnds {
                     None => format!("was ended by a signal ({status})"),
                 };
                 return Err(Failure::Failed(format!(
-                    "--peer '{}' {how} before it listened on any port: run a server there that \
-                     goes on",
+                    "--peer '{}' {how} before it listened on any port: run a server that keeps running",
                     command.display()
                 )));
             }
@@ -314,7 +312,7 @@ impl PortEnds {
         json: bool,
     ) -> Result<Inside, Failure> {
         let namespace = testbed.namespace(&self.inside).ok_or(Failure::Interrupted)?;
-        // Standard output is for lines of JSON or for a file then.
+        // Standard output then belongs to the JSON lines or to an output file.
         let stdout = match json || output::is_claimed() {
             true => Stdio::from(io::stderr().as_fd().try_clone_to_owned()?),
             false => Stdio::inherit(),

@@ -1,5 +1,5 @@
-//! Ctrl-C: long work asks every few milliseconds whether to go on. The process ends at once where
-//! nothing asks yet, as while it reads a pipe without a writer, and at the second signal.
+//! Ctrl-C: long work polls a flag every few milliseconds. The process ends at once if nothing polls
+//! yet, for instance while it reads a pipe without a writer, and at the second signal.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,10 +11,10 @@ use signal_hook::flag::{register, register_conditional_shutdown};
 use crate::failure::{self, Failure};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// True until some work asks.
+/// True until the flag is polled for the first time.
 static UNWATCHED: AtomicBool = AtomicBool::new(true);
 
-/// From now on SIGINT, SIGTERM and SIGHUP raise a flag, if work asks for it.
+/// Makes SIGINT, SIGTERM and SIGHUP raise the flag.
 pub(crate) fn install() {
     let status = i32::from(failure::INTERRUPTED);
     for signal in [

@@ -61,7 +61,7 @@ impl Args {
     }
 }
 
-/// `python` is the interpreter for what is done through Python.
+/// Runs the command. `python` is the interpreter for sweeps on clusters.
 pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failure> {
     if let Some(executor) = args.executor() {
         return elsewhere(args, quiet, &executor, python);
@@ -113,7 +113,7 @@ except ImportError as error:
     sys.exit(f'error: {sys.executable}: {error}; --dask and --ray need the Python package there: `pip install .[dask]` or `pip install .[ray]` in a clone of the repository')
 sys.exit(main())";
 
-/// Hands the sweep to the Python package, which knows the schedulers of clusters.
+/// Hands the sweep over to the Python package, which supports Dask and Ray.
 fn elsewhere(args: &Args, quiet: bool, executor: &str, python: &Path) -> Result<(), Failure> {
     let request = serde_json::json!({
         "file": args.file,

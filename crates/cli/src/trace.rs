@@ -46,7 +46,7 @@ impl Format {
 
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, String> {
     match text.parse::<Duration>() {
-        Ok(interval) if interval.is_zero() => Err("it must be longer than no time".to_owned()),
+        Ok(interval) if interval.is_zero() => Err("must be greater than zero".to_owned()),
         Ok(interval) => Ok(interval),
         Err(error) => Err(error.to_string()),
     }
@@ -59,7 +59,7 @@ impl TraceArgs {
             return Ok(None);
         };
         let format = self.format.of_table();
-        // From here on Ctrl-C must leave room to remove what is made.
+        // From here on, Ctrl-C must leave time to remove unfinished files.
         signals::check()?;
         Ok(Some(TraceFiles::create(dir, format, scenario, self.interval)?))
     }

@@ -1,6 +1,6 @@
-//! `windward router` on a gateway between two hosts, in three network namespaces of this machine. Each
-//! test makes its own; nothing is left, also when one fails. They are bounded in time and skipped
-//! without root.
+//! `windward router` on a gateway between two hosts, in three network namespaces of this machine.
+//! Each test makes its own; nothing is left, also when one fails. They are bounded in time and
+//! skipped without root.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -86,8 +86,8 @@ mod linux {
         std::process::Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_ok()
     }
 
-    /// A client, a gateway and a server: 10.9.0.2 and 10.9.1.2, fd09::2 and fd09:1::2. `g0` and `g1` are
-    /// the devices of the gateway towards them.
+    /// A client, a gateway and a server: 10.9.0.2 and 10.9.1.2, fd09::2 and fd09:1::2. `g0` and
+    /// `g1` are the devices of the gateway towards them.
     struct Net {
         client: Namespace,
         gateway: Namespace,
@@ -188,8 +188,7 @@ mod linux {
             self.client.run(open).unwrap()
         }
 
-        /// What the server receives at that port: a socket that gives all of a packet but the header of
-        /// IPv6.
+        /// A raw socket of the server at that port, which gives packets without the header of IPv6.
         fn tap(&self, version: u8) -> OwnedFd {
             let family = if version == 4 { AddressFamily::INET } else { AddressFamily::INET6 };
             let open = || socket(family, SocketType::RAW, Some(ipproto::UDP)).unwrap();
@@ -222,7 +221,7 @@ mod linux {
         output(namespace, "ip", arguments).unwrap_or_else(|| panic!("ip {arguments:?}"))
     }
 
-    /// What a program inside says, if it is there and ends well.
+    /// Standard output of a program in the namespace, if it exists and succeeds.
     fn output(namespace: &Namespace, program: &str, arguments: &[&str]) -> Option<String> {
         let mut file = tempfile::tempfile().unwrap();
         let out = file.try_clone().unwrap();
@@ -486,7 +485,7 @@ mod linux {
         let numbers = received(&receiver);
         assert_eq!(numbers.len(), sent as usize);
         assert_eq!(numbers, (0..sent).collect::<Vec<_>>(), "in order");
-        // What is wrong changes nothing, and says so.
+        // Invalid settings are reported and change nothing.
         write("rate = '20Mbit'\nqdisc = 'codle'");
         router.signal(Signal::HUP);
         eventually("it is refused", || router.errors().contains("did you mean `codel`?"));
@@ -508,7 +507,7 @@ mod linux {
         assert_eq!(rows[0]["qdisc"], "classes none, xcp");
     }
 
-    /// What a browser on the gateway sees.
+    /// The metrics, read over HTTP on the gateway.
     fn metrics(net: &Net, router: &Running) -> String {
         let errors = router.errors();
         let (_, rest) = errors.split_once("http://").unwrap();
@@ -579,7 +578,7 @@ mod linux {
             }
             router.signal(Signal::KILL);
             router.wait();
-            // What was held is lost, and what comes now passes.
+            // Held packets are lost, and new ones pass.
             let _ = received(&receiver);
             for number in 0..200_u32 {
                 send(&sender, &number.to_be_bytes());
@@ -759,8 +758,8 @@ mod linux {
         server.wait().unwrap();
         let outcome: Value = serde_json::from_str(&text.unwrap()).unwrap();
         let goodput = outcome["flows"][0]["goodput_bps"].as_f64().unwrap();
-        // The forger counts as two flows at most, so that a third of 10 Mbit/s is left; believed whole, it
-        // left 0.4.
+        // The forger counts as two flows at most, so that a third of 10 Mbit/s is left; believed
+        // whole, it left 0.4.
         assert!(goodput > 3e6, "{goodput}");
         assert!(number(&router.end(Signal::INT)[0], "feedback_packets") > 1000);
     }
@@ -789,7 +788,7 @@ mod linux {
         }
     }
 
-    /// What the service manager hears, next; nothing if that takes too long.
+    /// The next message to the service manager; `None` after a timeout.
     fn heard(manager: &UnixDatagram) -> Option<String> {
         let mut buffer = [0; 200];
         let length = manager.recv(&mut buffer).ok()?;
@@ -800,7 +799,7 @@ mod linux {
         let net = Net::new();
         let path = net.path("notify");
         let manager = UnixDatagram::bind(&path).unwrap();
-        // Four pings are due in every second; what is not there after ten does not come.
+        // Four pings are due in every second; ten seconds are a generous timeout.
         manager.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let variables = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "1000000")];
         let arguments = ["g0", "g1", "--rate", "5Mbit", "--json"];

@@ -1,8 +1,9 @@
-//! What an emulation costs, on this machine: `cargo run --release -p windward-net --example throughput`, as root.
+//! Cost of an emulation on this machine:
+//! `cargo run --release -p windward-net --example throughput`, as root.
 //!
-//! In one run, so that the ratios say something on a machine whose speed changes: the engine alone, a bare loop between two TUN
-//! devices, and the same with the engine in between, each with a TCP of the kernel whose endpoints share the cores; and a link with
-//! forty simulated flows beside it.
+//! All in one run, so that the ratios are valid on a machine whose speed changes: the engine alone,
+//! a bare loop between two TUN devices, and the same with the engine in between, each with a TCP of
+//! the kernel whose endpoints share the cores; and a link with forty simulated flows beside it.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -167,7 +168,7 @@ mod linux {
                     Ok(rate)
                 })
             });
-            // What this thread starts from now on would be as urgent.
+            // Threads that this thread starts from now on would have the same priority.
             if let Err(error) = prefer_this_thread() {
                 eprintln!("{error}");
             }
@@ -177,8 +178,8 @@ mod linux {
         })
     }
 
-    /// Packets from each device to the other, and no more. Returns what it carried, and the CPU time
-    /// per packet, nanoseconds.
+    /// Packets from each device to the other, and no more. Returns what it carried, and the CPU
+    /// time per packet, nanoseconds.
     fn bare_loop() -> std::result::Result<(String, f64), Box<dyn Error>> {
         let (a, b) = (Namespace::new()?, Namespace::new()?);
         let pair = Pair::new(Some(&a), &b, &PairOptions::default())?;

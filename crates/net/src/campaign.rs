@@ -1,8 +1,8 @@
 //! Programs side by side on one emulated link: which of them run, against which rival, in which
 //! order, how often a run is tried again, and whether its record replays.
 //!
-//! [`Campaign::new`] checks everything before anything runs; [`Campaign::run`] does the runs that
-//! are missing. The statistics over the runs are their caller's.
+//! [`Campaign::new`] checks everything before the first run; [`Campaign::run`] carries out the
+//! missing runs. The caller computes statistics over the runs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,9 +80,9 @@ impl Network {
 pub struct Conditions {
     /// Loss rates of the link; empty for the rate that it has.
     pub losses: Vec<f64>,
-    /// True if the link gets the routers that the protocol of a program asks for.
+    /// True if the link gets the router that the protocol of a program needs.
     pub routers: bool,
-    /// Keys and values for the endpoints of rows, and of what is simulated beside them.
+    /// Keys and values for the endpoints of rows, and of flows that are simulated with them.
     pub endpoint: Vec<(String, String)>,
     /// Seconds that are measured.
     pub time: u32,
@@ -202,7 +202,7 @@ fn find(table: &Programs, name: &str) -> Result<Entry, Error> {
     table.find(name).ok_or_else(|| {
         let all: Vec<&str> = table.entries().iter().map(|entry| &*entry.name).collect();
         Error::Input(format!(
-            "no program is called `{name}`: there are {}, and the rows of `windward list`",
+            "no program is called `{name}`; the programs are {}, and the rows of `windward list`",
             all.join(", ")
         ))
     })
@@ -216,7 +216,7 @@ struct Course {
     words: String,
     /// Beginning of the keys of the link that loss rates and routers apply to.
     place: Option<String>,
-    /// A full packet of the port, bytes of IP.
+    /// Size of a full packet of the port, bytes of IP.
     mtu: u32,
     /// Group of the port, and the nodes between which it is, where there are any.
     group: String,
@@ -242,7 +242,7 @@ impl Course {
         let ports: Vec<(usize, _)> = testbed::ports(scenario).collect();
         let [(flow, _)] = ports[..] else {
             return Err(Error::Input(format!(
-                "{}: programs are compared at one port, and there are {}",
+                "{}: a comparison needs exactly one port, but the scenario has {}",
                 source.name,
                 ports.len()
             )));
@@ -389,8 +389,7 @@ impl Campaign {
         self.cast.rival.as_ref().map(|rival| format!("{} ({})", rival.name, rival.about))
     }
 
-    /// Everything that decides what the runs measure, to find out whether two campaigns are the
-    /// same.
+    /// All inputs of the runs, to find out whether two campaigns are the same.
     pub fn key(&self) -> String {
         let Campaign { course, conditions, effort, cast, .. } = self;
         let Source { text, changes, .. } = &course.source;
@@ -425,7 +424,7 @@ impl Campaign {
         Ok(source)
     }
 
-    /// Finds out what is wrong with a run before it begins.
+    /// Checks a run before it begins.
     fn check(&self, job: &Job) -> Result<(), Error> {
         self.source(job, false)?.load()?;
         if self.cast.rival.is_some() {
@@ -443,9 +442,9 @@ impl Campaign {
         &self.cast.entries[job.program]
     }
 
-    /// Does the runs that are missing in `runs`, which has a place for each, as many at once as
-    /// asked for. `hear` is told of each run when it ends, and some times a second. After an error,
-    /// and once `stop` is true, runs under way are waited for, and no more begin.
+    /// Carries out the runs that are missing in `runs`, which has a place for each,
+    /// [`Effort::jobs`] at once. Calls `hear` for each run that ends, and several times per
+    /// second. After an error, and once `stop` is true, current runs end and no more begin.
     ///
     /// # Errors
     /// The first error of a run or of `hear`. `stop` causes no error: runs are missing
@@ -509,7 +508,7 @@ impl Campaign {
         }
     }
 
-    /// Does one run, alone and beside the rival; `None` if it was interrupted.
+    /// Carries out one run, alone and with the rival; `None` if it was interrupted.
     fn measure(&self, job: &Job, stop: &'static AtomicBool) -> Result<Option<Run>, Error> {
         let mut run = Run {
             program: self.entry(job).name.clone(),
@@ -528,7 +527,7 @@ impl Campaign {
                 Some(rival) => self.beside(job, rival, &mut run, stop)?,
                 None => true,
             };
-        // Ctrl-C in a terminal ends the programs too: a run that is unusable then was interrupted.
+        // Ctrl-C in a terminal also ends the programs: an unusable run was then interrupted.
         let is_cut = run.unusable.is_some() && stop.load(Ordering::Relaxed);
         Ok(Some(run).filter(|_| is_whole && !is_cut))
     }
@@ -557,7 +556,7 @@ impl Campaign {
         Ok(!self.effort.simulate || run.simulated.is_some() || !stop.load(Ordering::Relaxed))
     }
 
-    /// The program beside a rival; false if it was interrupted.
+    /// The program with a rival; false if it was interrupted.
     fn beside(
         &self,
         job: &Job,
@@ -660,7 +659,7 @@ impl Campaign {
         }
     }
 
-    /// Does the run in virtual time, from `began` on. `None` if a program has no simulated
+    /// Simulates the run in virtual time, from `began` on. `None` if a program has no simulated
     /// counterpart, or `stop` became true.
     fn simulate(
         &self,
@@ -694,7 +693,7 @@ fn check_record(path: &std::path::Path, stacks: &Stacks, fingerprint: u64) -> Re
     match Recorded::open(path, stacks.clone())?.replay(None)?.fingerprint == fingerprint {
         true => Ok(()),
         false => Err(Error::Failed(format!(
-            "{} replays to another fingerprint than that of its run",
+            "{} replays to a fingerprint that differs from that of its run",
             path.display()
         ))),
     }

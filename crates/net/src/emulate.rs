@@ -3,7 +3,7 @@
 //! All times are those of the simulation: a packet leaves a link at the instant that the link
 //! computes, even if the machine handles it later, so that lateness does not add up. A packet
 //! enters once it and all packets that were read with it have arrived, never before. A histogram
-//! has how late packets were written.
+//! counts the lateness of written packets.
 
 use std::io;
 
@@ -222,7 +222,7 @@ pub fn run_recorded<W: io::Write>(
             }
         }
         outside.flush()?;
-        // The last of them has gone only now; the others are at most this late.
+        // The last of them is written only now; the others are at most this late.
         if !due.is_empty() {
             let gone = clock.now();
             due.drain(..).for_each(|at| lateness.note(gone.since(at)));

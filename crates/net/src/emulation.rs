@@ -1,7 +1,7 @@
 //! An emulation: a scenario on a real clock, with network namespaces at the ends of its ports.
 //!
-//! [`Emulation`] is moved on by its caller, who may look at the simulation in between. [`emulate()`]
-//! runs commands in the namespaces and returns what was measured.
+//! The caller advances an [`Emulation`], and may inspect the simulation in between. [`emulate()`]
+//! runs commands in the namespaces and returns the results.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -49,7 +49,7 @@ pub struct Emulation {
 pub enum Until {
     /// The time was reached, or the end of the scenario.
     Over,
-    /// The testbed said stop.
+    /// The testbed requested a stop.
     Stopped,
 }
 
@@ -73,9 +73,8 @@ pub struct Finished {
 }
 
 impl Emulation {
-    /// Makes the namespaces and devices for a simulation of `scenario` and its ports. `go_on` is
-    /// told the share of them that exists, and returns whether to go on; if not, the result is
-    /// `None`.
+    /// Makes the namespaces and devices for a simulation of `scenario` and its ports. `go_on` gets
+    /// the share that exists, and returns whether to continue; if not, the result is `None`.
     ///
     /// # Errors
     /// As of [`Testbed::new`].
@@ -124,7 +123,7 @@ impl Emulation {
         Time::ZERO + self.scenario.duration
     }
 
-    /// Runs until the testbed says stop, the scenario ends or `until`, whichever is first.
+    /// Runs until the testbed requests a stop, the scenario ends or `until`, whichever is first.
     ///
     /// # Errors
     /// If packets cannot be read or written.
@@ -143,7 +142,7 @@ impl Emulation {
         Ok(if self.simulation.now() < until { Until::Stopped } else { Until::Over })
     }
 
-    /// Ends it: kills what still runs in the namespaces, and collects what was measured.
+    /// Ends the emulation: kills remaining processes in the namespaces, and collects the results.
     ///
     /// # Errors
     /// If processes cannot be killed.
@@ -152,7 +151,7 @@ impl Emulation {
         let strays = self.testbed.strays();
         let killed = self.testbed.kill_all()?;
         let until = self.simulation.now();
-        // First what cannot be measured again.
+        // First the values that cannot be measured later.
         let recorded = self.recorder.map_or(Ok(()), |recorder| recorder.finish(until).map(drop));
         let mut outcome = self.simulation.stop();
         let ports = ports(&self.testbed, &self.scenario, until.since(self.began));
@@ -185,7 +184,7 @@ fn ports(testbed: &Testbed, scenario: &Scenario, time: Duration) -> Vec<PortReco
     rows
 }
 
-/// Divides what went through ports by the time since programs `began`. The engine has divided it by
+/// Divides the traffic of ports by the time since programs `began`. The engine has divided it by
 /// the whole run, at the start of which there may have been no programs.
 fn over_their_time(outcome: &mut Outcome, testbed: &Testbed, began: Time) {
     let end = Time::ZERO + outcome.duration;
@@ -212,8 +211,8 @@ fn over_their_time(outcome: &mut Outcome, testbed: &Testbed, began: Time) {
 /// Options of [`emulate()`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Commands as lines of a shell, each at a node, in the order in which they start. The last one
-    /// ends the emulation when it ends.
+    /// Shell commands, each with its node, in the order in which they start. The emulation ends
+    /// with the last one.
     pub commands: Vec<(String, String)>,
     /// Longest duration, in place of that of the scenario.
     pub duration: Option<Duration>,
@@ -249,15 +248,15 @@ pub struct Ended {
     pub stderr: String,
 }
 
-/// Time that a command has to listen before the next one starts: so many looks, 20 ms apart.
+/// Number of checks, 20 ms apart, for a command that listens before the next one starts.
 const LOOKS: u32 = 100;
 
-/// Time between two tellings of progress.
+/// Time between two reports of progress.
 const BETWEEN: Duration = Duration::from_millis(200);
 
 /// Runs a scenario on the real clock, on the calling thread, with commands at its nodes. It ends
-/// with the last command, with the scenario, or after `options.duration`. `hear` is told some times
-/// a second which share of the longest duration is over. `None` if `stop` became true.
+/// with the last command, with the scenario, or after `options.duration`. Several times per second,
+/// `hear` gets the share of the longest duration that is over. `None` if `stop` became true.
 ///
 /// # Errors
 /// If the scenario is invalid or has no port, a node is unknown, or namespaces cannot be made.
@@ -291,7 +290,7 @@ pub fn emulate(
         emulation.testbed.end_with(last.child.as_fd())?;
     }
     emulation.testbed.stop_on(Some(stop));
-    // Without the priority packets may be late, which the record of the clock says.
+    // Without the priority packets may be late, which the record of the clock shows.
     let _ = emulation.begin();
     let length = options.duration.map_or(Time::NEVER, |duration| emulation.now() + duration);
     let until = length.min(emulation.end());
@@ -320,7 +319,7 @@ fn start(testbed: &mut Testbed, node: &str, line: &str) -> Result<Started, Error
     let nodes: Vec<String> = testbed.nodes().map(str::to_owned).collect();
     let namespace = testbed.namespace(node).ok_or_else(|| {
         let nodes = nodes.join(", ");
-        Error::Input(format!("no port begins or ends at a node `{node}`: there are {nodes}"))
+        Error::Input(format!("no port begins or ends at a node `{node}`; the nodes are {nodes}"))
     })?;
     Ok(Started::new(namespace, line)?)
 }

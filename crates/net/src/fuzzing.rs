@@ -5,10 +5,10 @@ use crate::headers::{look, write_back};
 #[cfg(target_os = "linux")]
 pub use crate::perf::fuzzing::frames;
 
-/// Reads an IP packet, and writes it back to the same bytes.
+/// Reads an IP packet, and checks that it is written back unchanged.
 ///
 /// # Panics
-/// If it is not.
+/// If the bytes change.
 pub fn headers(bytes: &[u8]) {
     let Some(view) = look(bytes, 7) else { return };
     assert!(view.looked_at <= bytes.len() && view.length as usize <= bytes.len());

@@ -1,11 +1,11 @@
 //! Headers of outside packets, as the network sees them: the flow, and the congestion header of
 //! Windward's datagrams.
 //!
-//! Queues by flow go by the 5-tuple of addresses, protocol and ports (RFC 8290 section 4.1); by the
-//! 3-tuple without the ports for fragments, of which only the first has them, and for protocols
-//! without ports. Windward's datagrams are UDP with a packet of [`wire`] as payload; changes by
-//! routers are written back, with the UDP checksum (RFC 1624). All other packets are opaque bytes.
-//! Nothing that is read is trusted.
+//! Fair queueing uses the 5-tuple of addresses, protocol and ports (RFC 8290 section 4.1); the
+//! 3-tuple without ports for fragments, of which only the first has them, and for protocols without
+//! ports. Windward's datagrams are UDP with a packet of [`wire`] as payload; changes by routers are
+//! written back, with the UDP checksum (RFC 1624). All other packets are opaque bytes. Nothing that
+//! is read is trusted.
 
 use windward_core::network::RouterKind;
 use windward_core::packet::{CongestionHeader, Flags, Label, Packet, PacketKind};
@@ -116,8 +116,8 @@ pub(crate) fn asked_of(bytes: &[u8]) -> (bool, RouterKind) {
 }
 
 /// Writes the changes by links into the bytes of a packet: its codepoint, and in a datagram of
-/// Windward the flags and the congestion header. If it would no longer be such a datagram, it stays
-/// as it came.
+/// Windward the flags and the congestion header. If it would no longer be such a datagram, it is
+/// not changed.
 pub(crate) fn write_back(bytes: &mut [u8], packet: &Packet, ecn: Codepoint) {
     write_codepoint(bytes, ecn);
     let Some(View { ours: Some((_, datagram)), .. }) = look(bytes, 0) else { return };

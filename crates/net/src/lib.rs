@@ -1,16 +1,27 @@
 //! Windward on a real clock: the engine of the simulator, and packets of outside programs in it.
 //!
-//! [`port`] is where a scenario's flows end and the outside begins; [`emulate`] moves a simulation
-//! on as a [`clock`] goes, and brings packets in and out; [`headers`] are what the network sees of
-//! them. [`record`] keeps what came in, and takes it through the engine again in virtual time.
+//! The modules, in the order of reading; those in the second and third list are for Linux alone:
 //!
-//! On Linux, `testbed` has network namespaces at the ends of ports, for programs to run in.
-//! `source` and `link` make a scenario ready for it; `emulation` runs it; `trial` measures programs
-//! at its ports, and `campaign` compares many of them.
+//! - [`clock`]: the monotonic clock. [`port`]: flows through which packets of outside programs
+//!   enter a simulation and leave it. [`headers`]: the headers of these packets, as the network
+//!   sees them.
+//! - [`emulate`]: a simulation that runs by the clock. [`record`]: records of the incoming packets,
+//!   and their replay in virtual time. [`histogram`]: durations, such as the lateness of packets.
+//! - [`error`]: errors of emulations and comparisons.
 //!
-//! `perf` measures a path as iperf3 does for TCP, with the protocols of the table: the same senders
-//! and receivers that the simulator drives, driven by the clock and by UDP datagrams. `router` is
-//! the queue of a gateway: what it forwards goes through a link of the engine.
+//! Emulations of outside programs:
+//!
+//! - `link` and `source`: a scenario from the options of a link, or from a file, ready for a clock.
+//! - `testbed`: network namespaces at the ends of ports, in which programs run. `waits`: the time
+//!   for which these programs wait for a CPU.
+//! - `emulation`: a scenario with programs at its ports. `programs`: a table of programs to
+//!   measure. `trial`: a measurement of programs. `campaign`: a comparison of many of them.
+//!
+//! Between hosts:
+//!
+//! - `perf`: measurements of a path, as with iperf3, with the senders and receivers of the
+//!   simulator over UDP.
+//! - `router`: the queue of a gateway, whose packets go through a link of the engine.
 
 #[cfg(target_os = "linux")]
 pub mod campaign;

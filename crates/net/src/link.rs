@@ -1,4 +1,4 @@
-//! A scenario of one link in each direction, from the values that people give for it.
+//! A scenario of one link in each direction, from the values of its options.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::source::Source;
 /// Values of a link, as text; the same in both directions unless `up` or `down` says otherwise.
 #[derive(Debug, Clone, Default)]
 pub struct Link {
-    /// Bits per second of each direction; unlimited if not given.
+    /// Rate of each direction, bits per second; unlimited if not given.
     pub rate: Option<String>,
     /// Delay of each direction: the RTT is twice that.
     pub delay: Option<String>,
@@ -34,7 +34,7 @@ pub struct Link {
 const NAME: &str = "the link";
 /// The link from `outside` to `inside`.
 pub(crate) const DOWN: &str = "down";
-/// Two one-way links, at a rate that no machine reaches.
+/// Two one-way links, at a rate beyond that of any machine.
 const SKELETON: &str = r#"
 duration = "1h"
 links = [
@@ -43,7 +43,7 @@ links = [
 ]
 flows = [{ group = "outside", protocol = "outside:port", from = "outside", to = "inside" }]
 "#;
-/// Bytes of the smallest queue: less drops the bursts in which programs send.
+/// Size of the smallest queue, bytes: a smaller one drops the bursts of programs.
 const LEAST_QUEUE: f64 = 32_000.0;
 
 impl Link {

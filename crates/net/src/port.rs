@@ -194,8 +194,8 @@ impl Ports {
             summary: "packets of outside programs",
             source: "outside programs",
             notes: vec![
-                "What comes in at one end goes out at the other. Links change the ECN field of the IP \
-                 header and the congestion header of datagrams of ours, no more.",
+                "Packets that enter at one end leave at the other. Links change only the ECN field of the IP \
+                 header and the congestion header of Windward's datagrams.",
             ],
             packet_sizes: UDP_OVERHEAD + 1..=u32::from(u16::MAX),
             unrepeatable: None,

@@ -1,5 +1,5 @@
-//! Programs to be measured, the commands that start them, and the place of the goodput in their
-//! output: a table in TOML.
+//! Table of programs to be measured, in TOML: the commands that start them, and the place of the
+//! goodput in their output.
 //!
 //! ```
 //! use windward_net::programs::Programs;
@@ -53,7 +53,7 @@ keys! {
     /// Keys of the file.
     struct FileKeys<'a> in "programs" {
         rows: Option<Section<'a>> = readers::table(&[Entry::KEYS]), absent,
-            "what every row of the table of protocols is measured by; {row} stands for its name";
+            "entry that measures rows of the table of protocols; {row} stands for the name of the row";
         programs: Vec<Section<'a>> = readers::tables(&[Entry::KEYS], name_of), empty,
             "programs with a name of their own";
     }
@@ -71,25 +71,25 @@ keys! {
     #[derive(PartialEq)]
     pub struct Entry in "program" {
         name: String = readers::string(), needed "name = \"mine\"",
-            "Its name; `{row}` in the entry that measures rows of protocols.";
-        about: String = readers::string(), empty, "What it is, in one line.";
+            "Name; `{row}` in the entry that measures rows of protocols.";
+        about: String = readers::string(), empty, "Description in one line.";
         needs: Vec<String> = readers::strings(), empty,
-            "Commands that it consists of: without one of them on the path it is skipped.";
+            "Commands that it needs; if one of them is not in PATH, the program is skipped.";
         congestion_control: Option<String> = readers::string(), absent,
-            "The congestion control of the kernel that it sends by, chosen before it starts; a \
-             kernel without it skips it.";
+            "Congestion control of the kernel with which it sends, chosen before it starts; it is \
+             skipped if the kernel lacks it.";
         server: String = readers::string(), needed "server = \"mine-server\"",
-            "The end that sends, a line of a shell.";
+            "Shell command of the sender.";
         client: String = readers::string(), needed "client = \"mine-client outside {total}\"",
-            "The end that receives. `{total}` are the seconds that it runs, `{warmup}` and `{time}` \
-             those that do not count and do. `{windward}` is this program, `{endpoint}` the \
+            "Shell command of the receiver. `{total}` is its duration in seconds, `{warmup}` and `{time}` \
+             its unmeasured and measured parts. `{windward}` is this program, `{endpoint}` the \
              parameters of endpoints, as `--set KEY=VALUE`; `outside` is the host of the server.";
         endpoint: BTreeMap<String, String> = readers::map_of_strings(), empty,
-            "Keys of `[endpoint]` of scenario files that `{endpoint}` stands for, and that the twin \
-             has too; `{mtu}` is the size of a full packet of the port.";
+            "Keys of `[endpoint]` of scenario files for `{endpoint}` and for the twin; `{mtu}` is the \
+             size of a full packet of the port.";
         goodput: Option<Goodput> = readers::custom(goodput_kind, goodput), absent,
-            "The place of the goodput in the output of the client, if not the bytes that the port \
-             delivered count.";
+            "The place of the goodput in the output of the client; without it, the bytes that the \
+             port delivered count.";
         twin: Option<Twin> = readers::custom(twin_kind, twin), absent,
             "The flow that is simulated beside it.";
     }
@@ -118,7 +118,7 @@ keys! {
         unit: f64 = readers::above_zero(f64::MAX), or 1.0,
             "Bits per second that the number is multiplied by.";
         packet: Option<[u32; 2]> = readers::custom(packet_kind, packet), absent,
-            "The bytes that the program counts of a full packet, and the size of that packet in IP: \
+            "Bytes that the program counts for a full packet, and the size of that packet in IP: \
              the number is multiplied by their ratio.";
     }
 }
@@ -156,7 +156,7 @@ fn goodput(field: &Field<'_>) -> FileResult<Goodput> {
 }
 
 keys! {
-    /// A simulated flow that does the same. Without other settings it is a flow between hosts: see
+    /// The simulated counterpart of a program. Its defaults are those of a flow between hosts: see
     /// [`Test`].
     #[derive(PartialEq)]
     pub struct Twin in "twin" {
@@ -171,7 +171,7 @@ impl Twin {
     /// The protocol and its endpoints; `more` keys are set after its own.
     ///
     /// # Errors
-    /// In words, what is wrong with the protocol or a key.
+    /// The error in the protocol or a key, as text.
     pub fn plan(&self, more: &[(String, String)]) -> Result<Plan, String> {
         let own = self.set.iter().map(|(key, value)| (key.clone(), value.clone()));
         let parameters = own.chain(more.iter().cloned()).collect();
@@ -183,7 +183,7 @@ impl Programs {
     /// Reads a table; `name` stands for it in errors.
     ///
     /// # Errors
-    /// In words, what is wrong and where.
+    /// The error and its place, as text.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         Self::read(name, text).map_err(|error| error.to_string())
     }
@@ -208,7 +208,7 @@ impl Programs {
         json_schema("Programs that windward measures", KEYS)
     }
 
-    /// Those of another table too, which come first and are found instead of those here.
+    /// Adds the programs of another table, which take precedence.
     #[must_use]
     pub fn under(self, mut other: Programs) -> Self {
         let own = self.programs.into_iter();
@@ -223,7 +223,7 @@ impl Programs {
         &self.programs
     }
 
-    /// The program of that name, or what measures the row of protocols of that name.
+    /// The program of that name, or the entry for the row of protocols of that name.
     pub fn find(&self, name: &str) -> Option<Entry> {
         let own = self.programs.iter().find(|entry| entry.name == name).cloned();
         own.or_else(|| Some(self.rows.as_ref()?.of_row(protocols::find(name)?.name)))
@@ -259,8 +259,8 @@ impl Entry {
         [&self.server, &self.client].into_iter().any(|command| command.contains("{endpoint}"))
     }
 
-    /// The parameters of its endpoints, and of its [twin](Entry::twin), over a link with that MTU: its
-    /// own keys, and `more`, which override them. Empty if its commands take none.
+    /// The parameters of its endpoints, and of its [twin](Entry::twin), over a link with that MTU:
+    /// its own keys, and `more`, which override them. Empty if its commands take none.
     pub fn endpoint(&self, mtu: u32, more: &[(String, String)]) -> Vec<(String, String)> {
         if !self.takes_endpoint() {
             return Vec::new();
@@ -270,7 +270,7 @@ impl Entry {
         own.chain(more.iter().cloned()).collect()
     }
 
-    /// Why it cannot run here, if it cannot.
+    /// Reason why it cannot run here; `None` if it can.
     pub fn missing(&self) -> Option<String> {
         let path = env::var_os("PATH").unwrap_or_default();
         let is_there = |name: &str| {
@@ -284,12 +284,14 @@ impl Entry {
         match trial::kernel_controls() {
             Ok(known) if known.contains(control) => None,
             Ok(_) => Some(format!("the kernel has no {control}: modprobe tcp_{control}")),
-            Err(error) => Some(format!("the kernel does not tell what it has: {error}")),
+            Err(error) => {
+                Some(format!("cannot read the congestion controls of the kernel: {error}"))
+            }
         }
     }
 
-    /// The commands of a run with so many seconds of warm-up and of measurement; `windward` is the
-    /// word for this program in a shell, and `endpoint` are the words for parameters of endpoints.
+    /// Commands of a run with this warm-up and measured time in seconds; `windward` is this program
+    /// in a shell command, and `endpoint` the parameters of endpoints.
     pub fn program(
         &self,
         warmup: u32,
@@ -312,15 +314,15 @@ impl Entry {
         }
     }
 
-    /// Is it asked for its goodput? Not if it would count what does not count here.
+    /// True if the goodput is read from its output. False if that would include the warm-up.
     pub fn is_asked(&self, warmup: u32) -> bool {
         self.goodput.is_some() && (warmup == 0 || self.client.contains("{warmup}"))
     }
 
-    /// The goodput that it prints, bits per second of IP packets; `None` if it is not asked.
+    /// The goodput that it prints, bits per second of IP packets; `None` if its output is not read.
     ///
     /// # Errors
-    /// In words, what was looked for and not found.
+    /// The missing value, as text.
     pub fn goodput_bps(&self, output: &str) -> Result<Option<f64>, String> {
         let Some(goodput) = &self.goodput else { return Ok(None) };
         let number = match (&goodput.json, &goodput.regex) {
@@ -354,7 +356,7 @@ fn in_text(output: &str, regex: &str) -> Result<f64, String> {
     let compiled = Regex::new(regex).map_err(|error| error.to_string())?;
     let last = compiled.captures_iter(output).last().and_then(|found| found.get(1));
     let number = last.and_then(|number| number.as_str().parse().ok());
-    number.ok_or_else(|| format!("it printed no number where {regex} looks for one"))
+    number.ok_or_else(|| format!("it printed no number that matches {regex}"))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Records of the packets that came in from outside, and their replay.
 //!
-//! The engine is deterministic: the same packets at the same instants have the same effect. So a
-//! record has the packets that came in, with port, end, size, codepoint and the time at which the
-//! engine took them. It keeps the bytes that links look at: addresses, ports and the congestion
-//! header of Windward's datagrams; and as many of the first bytes as are asked for, for other
-//! tools. The packets that went out follow from these.
+//! The engine is deterministic: the same packets at the same instants have the same effect. A
+//! record therefore has the incoming packets, with port, end, size, codepoint and the time at which
+//! the engine took them. It keeps the bytes that links look at: addresses, ports and the congestion
+//! header of Windward's datagrams; and a requested number of first bytes, for other tools. Outgoing
+//! packets follow from these.
 //!
 //! ```text
 //! file    = "WDREC" version, then frames

@@ -24,7 +24,7 @@ pub const KEPT: u32 = 120;
 /// A scenario file and the changes made to it, in order.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Path of the file, or what errors call it.
+    /// Path of the file, or its name in errors.
     pub name: String,
     /// Text of the file.
     pub text: String,

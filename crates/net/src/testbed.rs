@@ -155,7 +155,7 @@ pub fn ports(scenario: &Scenario) -> impl Iterator<Item = (usize, [String; 2])> 
 impl Testbed {
     /// Builds the testbed for `scenario`, whose simulation has these
     /// [ports](crate::port::Ports::take). `go_on` is called with the share that is done, and
-    /// returns whether to go on; if not, the result is `None`.
+    /// returns whether to continue; if not, the result is `None`.
     ///
     /// # Errors
     /// Without the rights ([`windward_netns::become_root`]), and as of [`Pair::new`].
@@ -461,7 +461,7 @@ mod tests {
         assert_eq!(starved.faults(), ["the programs waited for a CPU 6.0 % of the time"]);
         let both = record(3, 600);
         assert_eq!((both.usable, both.faults().len()), (false, 2));
-        // A kernel that does not count says nothing of it.
+        // A kernel without these counters reports no waiting.
         let unknown = Strays::default().record(&Lateness::new(), true, None);
         assert!(unknown.usable && unknown.programs_waited_share.is_none());
     }

@@ -33,7 +33,7 @@ use crate::port::Ports;
 use crate::record::Recorder;
 use crate::testbed::{self, Testbed, listens};
 
-/// Programs at the ends of a port, in network namespaces of their own: lines of a shell.
+/// Shell commands of the programs at the ends of a port, each in a network namespace of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// Sender, at the far end, where the port begins. The name of the other end is `inside`.
@@ -122,9 +122,9 @@ pub enum Error {
     Netns(windward_netns::Error),
     /// A system call failed.
     Io {
-        /// What was tried, such as `choose the congestion control bbr`.
+        /// The attempt, such as `choose the congestion control bbr`.
         doing: String,
-        /// The answer of the system.
+        /// The error of the system.
         source: io::Error,
     },
     /// The client ended before the measurement did.
@@ -683,7 +683,7 @@ impl Allowed {
     /// Adds those that are missing.
     ///
     /// # Errors
-    /// Without root in the initial network namespace, if any is missing; the error tells what to
+    /// Without root in the initial network namespace, if any is missing; the error states what to
     /// do.
     pub fn all<'a>(names: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
         let before = fs::read_to_string(ALLOWED)?;
@@ -703,8 +703,8 @@ impl Allowed {
             let all = all.join(" ");
             let advice = match elsewhere {
                 true => format!(
-                    "only the initial network namespace may allow them: start it there, or let it \
-                     say: sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{all}\""
+                    "only the initial network namespace may allow them: start windward there, or run there: \
+                     sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{all}\""
                 ),
                 false => "be root".to_owned(),
             };
@@ -790,7 +790,7 @@ mod tests {
         };
         let allowed = fs::read_to_string(ALLOWED).unwrap();
         let known: Vec<&str> = allowed.split_whitespace().collect();
-        // What is allowed already needs nobody's leave.
+        // Controls that are already allowed need no privilege.
         let all = namespace.run(|| Allowed::all(known.iter().copied()).map(drop)).unwrap();
         all.unwrap();
         let error = namespace.run(|| Allowed::all(["no-such-control"]).map(drop)).unwrap();

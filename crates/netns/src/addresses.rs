@@ -1,4 +1,4 @@
-//! Which addresses a pair of devices gets.
+//! Choice of the addresses for a pair of devices.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    /// True if an address is in both.
+    /// True if both have an address in common.
     pub(crate) fn overlaps(self, other: Prefix) -> bool {
         let length = u32::from(self.length.min(other.length));
         match (self.address, other.address) {
@@ -33,9 +33,9 @@ pub(crate) struct Block {
     pub(crate) ipv6: [Ipv6Addr; 2],
 }
 
-/// Where the blocks come from, the best first: 198.18.0.0/15 for measurements between networks (RFC
-/// 2544 appendix C.2.2), then the first half of 100.64.0.0/10 (RFC 6598), in which resolvers of
-/// providers may lie without a route telling so.
+/// Ranges for the blocks, the preferred one first: 198.18.0.0/15 for measurements between networks
+/// (RFC 2544 appendix C.2.2), then the first half of 100.64.0.0/10 (RFC 6598), in which resolvers
+/// of providers may lie without a route telling so.
 const RANGES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 0), Ipv4Addr::new(100, 64, 0, 0)];
 
 /// Blocks per range: a /15 has as many /30s, and of the other the same number is used.
@@ -78,7 +78,7 @@ pub(crate) fn choose(used: &[Prefix]) -> Option<Block> {
         let behind = used
             .iter()
             .filter_map(|prefix| match prefix.address {
-                // Whole subnets of others say nothing about how deep we are.
+                // Other subnets do not show how deep this namespace is nested.
                 IpAddr::V4(address) if prefix.length >= 30 => address.to_bits().checked_sub(start),
                 _ => None,
             })

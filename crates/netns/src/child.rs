@@ -18,8 +18,8 @@ use crate::guard;
 use crate::namespace::Namespace;
 use crate::process::{self, GUARD, again};
 
-/// First argument of this program where it is to become another one. The steps between fork and
-/// exec would be unsafe code in this process; in a fresh process they are not.
+/// First argument of this program if it is to become another one. The steps between fork and exec
+/// would be unsafe code in this process; in a fresh process they are not.
 const BECOME: &str = "--windward-netns-become";
 
 /// Lets this process become a child of [`Namespace::spawn`], if it was started as one. Programs
@@ -33,8 +33,8 @@ pub fn start_up() {
 }
 
 /// Sets the command that starts this process again, for a library in an interpreter, in place of
-/// [`start_up`]. Its program must call [`become_child`] with the arguments that follow. Only the first
-/// call counts.
+/// [`start_up`]. Its program must call [`become_child`] with the arguments that follow. Only the
+/// first call counts.
 pub fn start_again_by<T: Into<OsString>>(command: impl IntoIterator<Item = T>) {
     process::start_again_by(command.into_iter().map(Into::into).collect());
 }
@@ -80,7 +80,7 @@ pub struct Inside {
 impl Namespace {
     /// Starts `program` inside; `set_up` sets its arguments, environment and standard streams.
     ///
-    /// If there is no such program, its status (127) and standard error tell.
+    /// If there is no such program, its status is 127 and its standard error has the reason.
     ///
     /// # Errors
     /// If this program has not called [`start_up`], if threads or processes cannot be made, or if
@@ -101,7 +101,7 @@ impl Namespace {
         let namespace = self.again().context(|| what.clone())?;
         let (tell, started) = channel();
         let (tell_end, ended) = channel();
-        // The kernel counts a child as orphaned when the thread ends that has made it. So this
+        // For the kernel a child is orphaned when the thread that created it ends. Therefore this
         // thread stays, and waits for it.
         let run = move || {
             let start = || {
@@ -145,7 +145,7 @@ impl Inside {
         }
     }
 
-    /// Asks it to end (SIGTERM), if it has not.
+    /// Sends it SIGTERM, if it has not ended.
     ///
     /// # Errors
     /// If the child has other rights than this process.

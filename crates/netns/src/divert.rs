@@ -1,5 +1,5 @@
-//! Packets that this machine forwards, handed over to a program that decides when and how each goes
-//! on.
+//! Packets that this machine forwards, handed over to a program that decides when and how each
+//! leaves.
 //!
 //! The kernel holds a packet once its outgoing device is known, after the rules of firewalls and
 //! before source address translation, and hands it to this process (NFQUEUE,
@@ -41,7 +41,7 @@ const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 const WHOLE: u32 = 0xffff;
 
-/// First number of a queue that is tried, and how many are tried.
+/// First queue number to try, and the number of attempts.
 const FIRST_QUEUE: u16 = 5700;
 const QUEUES: u16 = 256;
 /// Maximum number of packets that the kernel holds.
@@ -246,7 +246,7 @@ fn open_queue() -> io::Result<(Socket, u16)> {
         await_answers(&mut socket, 1)
     };
     // The kernel gives the same error for a queue of another process and for missing rights:
-    // permission denied. So numbers in use are left out, as far as this process can see them.
+    // permission denied. Therefore numbers in use are skipped, as far as this process can see them.
     let mut refused = io::Error::from(io::ErrorKind::ResourceBusy);
     let is_taken = |number: u16| {
         let queues = queues().ok()?;
@@ -268,7 +268,7 @@ fn open_queue() -> io::Result<(Socket, u16)> {
     let copy = [&WHOLE.to_be_bytes()[..], &[COPY_PACKETS]].concat();
     let parameters = [attribute(2, &copy), self::number(3, MOST_HELD)].concat();
     configure(number, &parameters)?;
-    // More than ordinary programs may have; without that right, as much as they may.
+    // More than ordinary programs may have; without that privilege, the limit applies.
     if sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER).is_err() {
         sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
     }
@@ -286,7 +286,7 @@ fn table_of(device: &str) -> Vec<u8> {
     text(1, &format!("windward-router-{device}"))
 }
 
-/// Adds rules that hand over the packets that leave `device`.
+/// Adds rules that hand over packets leaving through `device`.
 fn divert(device: &str, own: bool, hand_over: &[u8]) -> io::Result<Socket> {
     let mut socket = netfilter()?;
     let table = table_of(device);

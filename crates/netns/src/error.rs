@@ -6,8 +6,8 @@ use rustix::io::Errno;
 
 /// Error of a call to the kernel: what was tried, the kernel's answer, and what to do.
 ///
-/// Its text is one line that a person can act on. [`Error::kind`] tells programs the same as the
-/// kernel's answer does.
+/// Its text is one line with what to do. [`Error::kind`] is the kind of the kernel's answer, for
+/// programs.
 #[derive(Debug)]
 pub struct Error {
     what: String,
@@ -18,7 +18,7 @@ pub struct Error {
 /// A result with the [`Error`] of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Advice where a capability is missing.
+/// Advice for a missing capability.
 const NEEDS_ROOT: &str = "run as root";
 
 impl Error {

@@ -1,7 +1,7 @@
 //! Forwarding of IPv4, switched on for as long as it is needed.
 //!
-//! Each need is a file in [`BESIDE`] with the interfaces that were switched on and what they had
-//! before. Forwarding of an interface is restored with the last need of it, by the process that has
+//! Each need is a file in [`BESIDE`] with the interfaces that were switched on and their previous
+//! values. Forwarding of an interface is restored with the last need of it, by the process that has
 //! it or, after that has been killed, by its guard or the next [sweep](crate::sweep).
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ fn before(need: &Published) -> Before {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// While the returned file is open no other process of ours switches forwarding on or off.
+/// Locks forwarding: while the returned file is open, no other process of Windward changes it.
 pub(crate) fn alone() -> Result<File> {
     let path = format!("{BESIDE}/lock");
     let what = || format!("cannot lock {path}");
@@ -121,7 +121,7 @@ pub(crate) fn forward(changed: &Before) -> Result<PathBuf> {
     fs::write(&need, text).context(what)?;
     let switch_on = |interface: &String| {
         let switch = switch(interface);
-        // An interface may go away meanwhile.
+        // An interface may disappear meanwhile.
         match switch.exists() {
             true => fs::write(&switch, "1")
                 .context(|| format!("cannot switch on forwarding by {}", switch.display())),

@@ -3,11 +3,10 @@
 //! A process that is killed (SIGKILL) cannot clean up. The kernel removes its devices and its
 //! tables of nftables, and kills its direct children; programs that these have started, also with
 //! `setsid`, would go on, and forwarding would stay on. So the first namespace starts a guard: a
-//! child that holds copies of the namespaces and sockets that it is told of, and waits for the end
-//! of a pipe, which comes with the end of this process, however that ends. Then it kills every
-//! process in those namespaces, restores forwarding, removes the names, and exits. The guard is in
-//! a network of its own, so that it is not among the processes that another guard kills, as where a
-//! shell runs in a shell.
+//! child that holds copies of the namespaces and sockets that it is given, and waits for the end of
+//! a pipe, which closes with this process in any case. Then it kills every process in those
+//! namespaces, restores forwarding, removes the names, and exits. The guard is in a network of its
+//! own, so that another guard does not kill it, as with nested shells.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -30,7 +29,7 @@ const EXIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Guard {
-    /// Pipe that tells the guard what to hold, and for whose end it waits.
+    /// Pipe with the commands for the guard, which waits for its end.
     tell: ChildStdin,
     answers: BufReader<ChildStdout>,
     _process: Child,
@@ -96,7 +95,7 @@ fn ask(line: &str, may_start: bool) -> io::Result<()> {
 
 /// Guards a process until it has ended. Does not return.
 pub(crate) fn watch(process: Option<u32>) -> ! {
-    // The kernel hangs up on a group whose parent has gone while it was stopped.
+    // The kernel sends SIGHUP to a stopped group whose parent has ended.
     let signals = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT];
     let _ = SigSet::from_iter(signals).thread_block();
     let parent = process.and_then(|number| Pid::from_raw(number.cast_signed()));

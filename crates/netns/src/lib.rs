@@ -1,6 +1,18 @@
 //! Parts of Linux that a link in real time needs: network namespaces that this process makes, TUN
 //! devices between them, and IP packets as bytes.
 //!
+//! The modules, in the order of reading:
+//!
+//! - [`packet`]: IP packets as bytes. `error`: errors of the kernel, with what to do.
+//! - `namespace`: network namespaces. `process` and `child`: processes in them. `resolver`: their
+//!   name resolution. `user`: the rights for them.
+//! - `netlink`: devices, addresses and routes. `tun` and `pair`: TUN devices. `addresses`: free
+//!   addresses for a pair.
+//! - `nftables`: rules of the kernel. `nat` and `forwarding`: the way beyond this machine.
+//!   `divert`: forwarded packets that are handed over to this process.
+//! - `names`, `guard` and `sweep`: names of namespaces, and removal of the remains of processes.
+//! - `real_time`: waiting for files, and real-time scheduling.
+//!
 //! A [`Namespace`] is a network of its own for some threads and children. A [`Pair`] is two TUN
 //! devices with addresses and routes, one outside and one inside a namespace: packets that programs
 //! inside send come out of one [`Tun`] here, and packets written into the other reach the programs
@@ -35,8 +47,8 @@
 //! ```
 //!
 //! Addresses of pairs come from 198.18.0.0/15, which RFC 2544 sets aside for measurements between
-//! networks, or else from 100.64.0.0/10, and from a fixed unique local prefix of IPv6; always such
-//! that no address and no route of either side is in use, which nested namespaces need.
+//! networks, or else from 100.64.0.0/10, and from a fixed unique local prefix of IPv6. They are
+//! chosen such that no address and no route of either side is in use, as nested namespaces require.
 
 pub mod packet;
 

@@ -1,4 +1,4 @@
-//! Names of namespaces, which other processes find, and the files beside them.
+//! Names of namespaces for other processes, and their files.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,7 +14,7 @@ use crate::error::{Context, Result};
 use crate::process::{enter, started};
 use crate::resolver::{self, Files};
 
-/// Where `ip netns` keeps names.
+/// Folder of the names of `ip netns`.
 const NAMES: &str = "/run/netns";
 /// Beginning of the names that this crate makes.
 const OURS: &str = "windward-";

@@ -24,8 +24,8 @@ use crate::sweep::sweep;
 /// loopback device that is up.
 ///
 /// It has no name, unless [published](Namespace::publish), and ends when this is dropped and no
-/// process is in it any longer. A thread is in one namespace, and its children begin there; so
-/// everything that is to happen in this one goes through [`run`](Namespace::run) and
+/// process is in it any longer. A thread is in one namespace, and its children begin there;
+/// therefore everything in this one goes through [`run`](Namespace::run) and
 /// [`spawn`](Namespace::spawn), which make a thread for it.
 #[derive(Debug)]
 pub struct Namespace {
@@ -54,7 +54,7 @@ impl Namespace {
     }
 
     /// Runs `task` on a thread in this namespace and waits for it. Sockets made there stay there,
-    /// in whatever thread they are used. A panic of the task goes on in the caller.
+    /// in whatever thread they are used. A panic of the task continues in the caller.
     ///
     /// # Errors
     /// If a thread cannot be made or may not enter the namespace.
@@ -80,14 +80,14 @@ impl Namespace {
         Ok(Namespace { _hold: None, network, files: self.files.clone(), name: None })
     }
 
-    /// What programs started from now on read as /etc/resolv.conf. It is bound over that file in
-    /// a mount namespace that only they see.
+    /// Sets the /etc/resolv.conf of programs started from now on. It is bound over that file in a
+    /// mount namespace that only they see.
     pub fn set_resolv_conf(&mut self, text: impl Into<String>) {
         self.files.insert(resolver::RESOLV_CONF.into(), text.into());
     }
 
-    /// Lets programs started from now on know these names, in their /etc/hosts before what is in it
-    /// outside.
+    /// Adds these names for programs started from now on, in their /etc/hosts before its other
+    /// lines.
     pub fn set_hosts<'a>(&mut self, hosts: impl IntoIterator<Item = (IpAddr, &'a str)>) {
         let mut text = String::new();
         for (address, name) in hosts {
@@ -110,7 +110,8 @@ impl Namespace {
             other => other.map(Some).context(|| format!("cannot read {path}")),
         };
         let Some(text) = read(resolver::RESOLV_CONF)? else { return Ok(()) };
-        // The servers that systemd-resolved asks are an improvement, and no error if unreadable.
+        // The servers of systemd-resolved are an improvement; that they are unreadable is not an
+        // error.
         let behind = read(resolver::BEHIND).unwrap_or_default();
         if let Some(inside) = resolver::inside(&text, behind.as_deref(), gateway) {
             self.set_resolv_conf(inside);

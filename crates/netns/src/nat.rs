@@ -1,4 +1,4 @@
-//! Address translation of packets from inside that go on beyond the outside.
+//! Address translation for packets from inside that are forwarded beyond the outside.
 
 use std::io;
 use std::net::Ipv4Addr;

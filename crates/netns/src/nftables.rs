@@ -77,7 +77,7 @@ pub(crate) fn masked(bits: u32) -> Vec<u8> {
     expression("bitwise", &parts.concat())
 }
 
-/// Goes on with the rule if the loaded value compares to these bytes as `how` says.
+/// Continues the rule if the loaded value compares to these bytes as in `how`.
 pub(crate) fn compare(how: u32, bytes: &[u8]) -> Vec<u8> {
     let value = nested(3, &attribute(1, bytes));
     expression("cmp", &[number(1, REGISTER), number(2, how), value].concat())
@@ -115,7 +115,7 @@ pub(crate) fn add_table(
     transact(socket, &messages)
 }
 
-/// Takes all rules out of these chains, which stay.
+/// Removes all rules from these chains, which remain.
 pub(crate) fn empty_chains(
     socket: &mut Socket,
     family: u8,

@@ -1,4 +1,4 @@
-//! IP packets as bytes: what a link must read in them, and the little that it may change.
+//! IP packets as bytes: the fields that a link reads, and those that it may change.
 //!
 //! No system call is made here. IPv4 is that of RFC 791, IPv6 that of RFC 8200, ECN that of
 //! RFC 3168.
@@ -43,7 +43,7 @@ pub enum Version {
 /// Fields of a packet that links read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Which protocol.
+    /// Version of the protocol.
     pub version: Version,
     /// The length of the whole packet that its header states, bytes. A jumbogram (RFC 2675) is
     /// refused.
@@ -137,8 +137,8 @@ impl Header {
     }
 }
 
-/// Sets congestion experienced, and says whether that was possible: the packet must be ECN-capable
-/// or marked already. Where it returns false nothing has changed.
+/// Sets congestion experienced. Returns whether that was possible: the packet must be ECN-capable
+/// or marked already; otherwise it is not changed.
 ///
 /// The IPv4 header checksum is updated and not computed anew (RFC 1624 equation 3), so that a wrong
 /// one stays wrong; IPv6 has none.
@@ -151,8 +151,8 @@ pub fn mark(packet: &mut [u8]) -> bool {
     true
 }
 
-/// Gives a packet another ECN field, and says whether it is a packet. The checksum is treated as by
-/// [`mark`], which is what routers should use: RFC 3168 section 5 allows them nothing else.
+/// Sets the ECN field of a packet. Returns false if the bytes are not a packet. The checksum is
+/// updated as by [`mark`], which routers should use: RFC 3168 section 5 allows them nothing else.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> bool {
     let Ok(header) = Header::parse(packet) else { return false };
     write_ecn(packet, header, ecn);
@@ -178,7 +178,7 @@ pub fn updated_checksum(checksum: u16, old: u16, new: u16) -> u16 {
     !fold(u32::from(!checksum) + u32::from(!old) + u32::from(new))
 }
 
-/// The Internet checksum (RFC 1071) of some bytes; 0 over what contains its own right checksum.
+/// The Internet checksum (RFC 1071) of some bytes; 0 if they contain their own correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
     !fold(sum(bytes))
 }
@@ -235,7 +235,7 @@ pub fn fragments(packet: &[u8], mtu: u16) -> Vec<Vec<u8>> {
 ///
 /// `None` if the packet fits or is malformed, if a router would fragment it (IPv4 without DF), and
 /// where RFC 1122 section 3.2.2 and RFC 4443 section 2.4 forbid an answer: to ICMP errors, to
-/// fragments but the first, to what was sent to several or from an address that is nobody's.
+/// fragments except the first, to multicast and broadcast, and to an address that is not of a host.
 pub fn too_big(packet: &[u8], mtu: u16, ipv4: Ipv4Addr, ipv6: Ipv6Addr) -> Option<Vec<u8>> {
     let header = Header::parse(packet).ok()?;
     if header.total_len <= usize::from(mtu) || !header.dont_fragment {

@@ -31,7 +31,7 @@ pub(crate) fn again() -> Option<Command> {
     Some(command)
 }
 
-/// First argument of this program where it is to be a guard only.
+/// First argument of this program if it is to be a guard only.
 pub(crate) const GUARD: &str = "--windward-netns-guard";
 
 /// The network namespace of the calling thread.
@@ -54,7 +54,7 @@ fn is_guard(process: &Path) -> bool {
 }
 
 /// Every process in a namespace, except the calling one and guards; held, so that its number is not
-/// used again.
+/// reused.
 fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>> {
     let what = || "cannot look for processes in a network namespace";
     let file = fstat(network).context(what)?;

@@ -18,7 +18,7 @@ pub(crate) type Files = BTreeMap<String, String>;
 
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
 pub(crate) const HOSTS: &str = "/etc/hosts";
-/// The servers that systemd-resolved asks.
+/// File with the servers of systemd-resolved.
 pub(crate) const BEHIND: &str = "/run/systemd/resolve/resolv.conf";
 
 /// Hidden for an instant in the private mount namespace, below the text that is bound elsewhere.

@@ -1,4 +1,4 @@
-//! Removal of what processes that have ended have left.
+//! Removal of the remains of processes that have ended.
 
 use std::fs::{self, File};
 use std::os::fd::AsFd;
@@ -8,8 +8,8 @@ use crate::forwarding::{FORWARDING, sweep_forwarding};
 use crate::names::{BESIDE, Published, forget, names, names_in};
 use crate::process::kill_inside;
 
-/// Removes the names under /run/netns that processes left when they ended, kills what still runs in
-/// those namespaces, and switches off the [forwarding](crate::Pair::masquerade) that they needed.
+/// Removes names under /run/netns of processes that have ended, kills remaining processes in those
+/// namespaces, and switches off the [forwarding](crate::Pair::masquerade) that they needed.
 ///
 /// # Errors
 /// If that directory is there and cannot be read.

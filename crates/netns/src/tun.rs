@@ -1,4 +1,4 @@
-//! TUN devices: what the kernel sends into one is read here, and what is written here it receives.
+//! TUN devices, which exchange packets between the kernel and this process.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,9 +14,9 @@ pub(crate) const PREFIX: &str = "wind";
 ///
 /// Its packets are whole IP packets (see [`packet`](crate::packet)). With offload the kernel hands
 /// over and takes up to 64 kB of TCP or UDP at once (IFF_VNET_HDR), which is split on reading and
-/// merged on writing; the packets are the same ones, but for checksums of transport protocols,
-/// which are computed here. That saves calls, not time between two programs of this machine:
-/// packets that are merged arrive together, and late.
+/// merged on writing; the packets do not change, except for checksums of transport protocols, which
+/// are computed here. Offload reduces the number of system calls, not the delay between two
+/// programs of this machine: merged packets arrive together, and late.
 pub struct Tun {
     device: SyncDevice,
     name: String,
@@ -24,7 +24,7 @@ pub struct Tun {
     offload: bool,
 }
 
-/// Packets per read at most; what a GSO packet of 64 kB has at an MTU of 168 or more.
+/// Largest number of packets per read: those of a GSO packet of 64 kB at an MTU of 168 or more.
 const SEGMENTS: usize = 512;
 
 impl Tun {
@@ -42,7 +42,7 @@ impl Tun {
                 io::ErrorKind::NotFound => {
                     Error::new(what(), error).advise("load the module: modprobe tun")
                 }
-                // The file's mode, not a capability.
+                // The mode of the file decides, not a capability.
                 io::ErrorKind::PermissionDenied if error.raw_os_error() == Some(13) => {
                     Error::new(what(), error).advise("allow it: chmod 666 /dev/net/tun")
                 }
@@ -72,7 +72,7 @@ impl Tun {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] with
-    /// offload, and what the kernel says (EBADFD once the device has been deleted by others).
+    /// offload, and errors of the kernel (EBADFD once the device has been deleted by others).
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.without_offload()?;
         self.device.recv(buffer)
@@ -94,8 +94,8 @@ impl Tun {
         }
     }
 
-    /// Reads what the kernel hands over at once, one packet or with offload several of a flow, in
-    /// place of what `received` holds.
+    /// Reads the packets that the kernel hands over at once, one or with offload several of a flow,
+    /// and replaces the contents of `received`.
     ///
     /// # Errors
     /// As of [`Tun::recv`]. [`io::ErrorKind::Other`] and [`io::ErrorKind::InvalidInput`] mean a GSO
@@ -133,7 +133,7 @@ impl std::fmt::Debug for Tun {
     }
 }
 
-/// Room for what [`Tun::recv_many`] reads, to be used again and again.
+/// Reusable buffer for [`Tun::recv_many`].
 #[derive(Debug)]
 pub struct Received {
     whole: Vec<u8>,
@@ -160,11 +160,11 @@ impl Received {
     }
 }
 
-/// Packets for [`Tun::send_many`], to be used again and again.
+/// Reusable list of packets for [`Tun::send_many`].
 #[derive(Default)]
 pub struct ToSend {
     table: GROTable,
-    /// Each behind room for what the kernel is told of it.
+    /// Each packet, with space in front for its offload header.
     packets: Vec<Vec<u8>>,
     count: usize,
 }

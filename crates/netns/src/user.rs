@@ -12,15 +12,16 @@ use crate::namespace::loopback_up;
 /// Rights of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// It has the capabilities that it needs, and has not moved.
+    /// The process has the capabilities that it needs, in its original namespaces.
     OfRoot,
-    /// It is now in a user namespace and a network namespace of its own, and root only there. The
-    /// network outside is out of reach: pairs connect namespaces of this process only.
+    /// The process is now in its own user and network namespaces, and root only there. The network
+    /// outside is not reachable: pairs connect namespaces of this process only.
     InUserNamespace,
 }
 
-/// Lets this process make namespaces and devices: by a user namespace (user_namespaces(7)), unless
-/// it may already. There it runs as root, which outside is the user who started it.
+/// Gives this process the rights to create namespaces and devices: by a user namespace
+/// (user_namespaces(7)), unless it has them already. There it runs as root, which is its user
+/// outside.
 ///
 /// Must be called before the first thread is made: a process with threads cannot change its user
 /// namespace.

@@ -1,5 +1,5 @@
-//! Namespaces and devices of the kernel that runs. Each test makes its own; nothing is left, also
-//! when one fails. They are bounded in time and skipped without root.
+//! Tests with namespaces and devices of the running kernel. Each test creates its own, and removes
+//! them even if it fails. They have a time limit and are skipped without root.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {}
@@ -86,7 +86,7 @@ mod linux {
                 println!("test {name} ... {}", if is_ok { "ok" } else { "FAILED" });
             }
         }
-        // As other runners say it.
+        // The format of other test runners.
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         println!("test result: {verdict}. {passed} passed; {failed} failed;");
         exit(i32::from(failed > 0));
@@ -114,7 +114,7 @@ mod linux {
         panic!("not after 5 s: {what}");
     }
 
-    /// Waits until some of these files can be read, but no longer than `timeout`. Says which can.
+    /// Waits until some of these files can be read, for at most `timeout`. Returns which can.
     fn wait<const N: usize>(files: [BorrowedFd<'_>; N], timeout: Option<Span>) -> [bool; N] {
         let mut poller = Poller::new().unwrap();
         for (number, file) in (0..).zip(files) {
@@ -507,7 +507,7 @@ mod linux {
         assert!(!somebody_in(identity.to_str().unwrap()));
     }
 
-    /// Is a thread of any process in the namespace, or does one hold it open?
+    /// True if a thread of any process is in the namespace or holds it open.
     fn somebody_in(identity: &str) -> bool {
         let paths = |directory: &str| {
             let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -538,8 +538,7 @@ mod linux {
         eventually("devices are gone", || devices() == before);
     }
 
-    /// A process with a namespace, a pair and a child, which says what it has and waits for the
-    /// child.
+    /// A process with a namespace, a pair and a child, which prints them and waits for the child.
     fn parent() {
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, Arc::default()).unwrap();
@@ -643,7 +642,7 @@ mod linux {
         eventually("its name is gone", || !Path::new(&parent.name).exists());
     }
 
-    /// Somebody without rights.
+    /// A user without rights.
     fn user() {
         let rights = match become_root() {
             Ok(rights) => rights,

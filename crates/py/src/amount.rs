@@ -10,7 +10,7 @@ use windward_core::units::{Probability, Rate};
 
 use crate::error;
 
-/// As in scenario files.
+/// Largest rate, bits per second, as in scenario files.
 const HIGHEST_BPS: u64 = 100_000_000_000_000;
 
 /// Reads a rate.
@@ -35,7 +35,7 @@ pub(crate) fn rate(value: &Bound<'_, PyAny>) -> PyResult<Rate> {
 /// Reads the probability of a loss.
 ///
 /// # Errors
-/// `ValueError` if it is not from 0 to 1; `TypeError` if it is neither a number nor a text.
+/// `ValueError` if it is not from 0 to 1; `TypeError` if it is neither a number nor a string.
 pub(crate) fn loss(value: &Bound<'_, PyAny>) -> PyResult<ChannelConfig> {
     let probability = if let Ok(text) = value.extract::<&str>() {
         text.parse().map_err(|wrong| error::value(format!("loss: {wrong}")))?
@@ -52,7 +52,7 @@ pub(crate) fn loss(value: &Bound<'_, PyAny>) -> PyResult<ChannelConfig> {
     })
 }
 
-/// Reads a seed; nothing for `None`.
+/// Reads a seed; `None` for Python's `None`.
 ///
 /// # Errors
 /// As of [`whole`].
@@ -60,7 +60,7 @@ pub(crate) fn seed(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
     if value.is_none() { Ok(None) } else { whole(value, "seed", 0, u64::MAX).map(Some) }
 }
 
-/// Reads a number of repetitions; nothing for `None`.
+/// Reads a number of repetitions; `None` for Python's `None`.
 ///
 /// # Errors
 /// As of [`whole`].

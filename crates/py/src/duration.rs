@@ -10,7 +10,7 @@ use crate::error;
 /// Reads a span.
 ///
 /// # Errors
-/// `ValueError` if it is negative, no number or no time; `TypeError` if it is something else.
+/// `ValueError` if it is negative, not finite or not a time; `TypeError` for other types.
 pub(crate) fn read(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Duration> {
     if let Ok(text) = value.extract::<&str>() {
         return text.parse().map_err(|wrong| error::value(format!("{name} = {text:?}: {wrong}")));

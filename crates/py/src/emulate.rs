@@ -27,7 +27,7 @@ pub(crate) fn start_again(python: &Path) {
     start_again_by([python.as_os_str(), "-m".as_ref(), "windward._child".as_ref()]);
 }
 
-/// Becomes what these arguments of a child say. Does not return if they are those of a child.
+/// Runs as a child if these are the arguments of a child, and then does not return.
 #[pyfunction]
 pub(crate) fn child(arguments: Vec<OsString>) {
     become_child(arguments);
@@ -41,17 +41,16 @@ fn raised(py: Python<'_>, wrong: Error) -> PyErr {
     }
 }
 
-/// A flag that stops one call. It lives as long as the process: threads that have not ended may
-/// look at it.
+/// A flag that stops one call. It is never freed, since remaining threads may still read it.
 fn flag() -> &'static AtomicBool {
     Box::leak(Box::new(AtomicBool::new(false)))
 }
 
-/// Node, status, output and errors of a command.
+/// Node, status, standard output and standard error of a command.
 type EndedCommand = (String, i32, String, String);
 
-/// Runs a scenario on the real clock with commands at its nodes. Returns the run, everything else
-/// that was measured as JSON, and of each command its node, status, output and errors.
+/// Runs a scenario on the real clock with commands at its nodes. Returns the run, all other results
+/// as JSON, and the node, status, standard output and standard error of each command.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
 #[pyo3(signature = (scenario, commands, *, duration, mtu, record, progress, python))]
@@ -85,7 +84,7 @@ pub(crate) fn emulate(
     Ok((Run::new(done.outcome, None), measured, commands.collect()))
 }
 
-/// A network as Python gives it.
+/// A network from Python.
 #[derive(FromPyObject)]
 pub(crate) enum Given<'py> {
     Scenario(Bound<'py, Scenario>),
@@ -120,7 +119,7 @@ impl Given<'_> {
     }
 }
 
-/// A comparison as Python asks for it, with all defaults filled in.
+/// Arguments of a comparison from Python, with all defaults filled in.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Asked {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use windward_sim::output::{Attempt, OutputError};
 use windward_sim::scenario::file::ScenarioError;
 
-/// An error that the caller could not have foreseen.
+/// A `RuntimeError`.
 pub(crate) fn failed(error: impl Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
@@ -54,10 +54,10 @@ pub(crate) fn output(py: Python<'_>, wrong: &OutputError) -> PyErr {
     file(py, &wrong.error, attempt, &wrong.path, wrong)
 }
 
-/// A scenario file that could not be read: `OSError` or a subclass of it if the system does not
-/// give the file, else `windward.ScenarioError`.
+/// A scenario file that could not be read: `OSError` or a subclass of it if the system refuses the
+/// file, else `windward.ScenarioError`.
 pub(crate) fn unread(py: Python<'_>, path: &Path, wrong: &ScenarioError) -> PyErr {
-    // Only what can be opened again without waiting for somebody: no pipe, and not the input.
+    // Only files that can be opened again without blocking: neither pipes nor standard input.
     let tried = std::fs::metadata(path).and_then(|found| match found.is_file() || found.is_dir() {
         true => std::fs::File::open(path).and_then(|mut file| file.read(&mut [0])).map(drop),
         false => Ok(()),

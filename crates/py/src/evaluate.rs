@@ -1,4 +1,4 @@
-//! Evaluations: what a suite asks of protocols, stacks, and controllers in Python.
+//! Evaluations of protocols, stacks and controllers in Python by a suite of criteria.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(crate) fn load(controller: &PythonController) -> Result<Protocol, String> {
     .map_err(|wrong: PyErr| Python::attach(|py| wrong.value(py).to_string()))
 }
 
-/// A subject as Python gives it: text as for the command line, or a name and a controller.
+/// A subject from Python: text as for the command line, or a name and a controller.
 #[derive(FromPyObject)]
 pub(crate) enum Given<'py> {
     Text(String),
@@ -50,8 +50,8 @@ fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
     given.into_iter().map(|given| given.subject(py)).collect()
 }
 
-/// Asks everything of a suite, or only some of it, and writes the report into a folder; the number
-/// of runs.
+/// Checks the criteria of a suite, or some of them, and writes the report into a folder. Returns
+/// the number of runs.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
 #[pyo3(signature = (given, folder, *, against, suite, only, full, resume, threads, progress, about))]

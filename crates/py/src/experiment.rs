@@ -24,7 +24,7 @@ pub(crate) struct Experiment {
     name: String,
     text: String,
     changes: Vec<(String, String)>,
-    /// Files that it takes readings from, each with its text: they go along where it goes.
+    /// Files with readings that it uses, each with its text; pickled with the experiment.
     beside: Vec<(String, String)>,
     pub(crate) inner: windward_experiments::Experiment,
 }
@@ -33,7 +33,8 @@ pub(crate) struct Experiment {
 pub(crate) type Recipe = (String, String, Vec<(String, String)>, Vec<(String, String)>);
 
 impl Experiment {
-    /// Of a recipe; files that are not in it are looked for beside the experiment's.
+    /// Reads the experiment of a recipe. Files that the recipe lacks are read from the folder of
+    /// the experiment.
     pub(crate) fn of(py: Python<'_>, recipe: Recipe) -> PyResult<Self> {
         let (name, text, changes, known) = recipe;
         let read = py.detach(|| {
@@ -94,8 +95,8 @@ impl Experiment {
         Self::of(py, (ScenarioFile::name(&path), text, Vec::new(), Vec::new()))
     }
 
-    /// The same with other values of its scenario, as ``--set``; what an axis or a reading sets
-    /// cannot be changed.
+    /// A copy with other values of its scenario, as ``--set``. Values that an axis or a reading
+    /// sets cannot be changed.
     #[pyo3(signature = (changes=None, /, **keys))]
     fn with_(
         &self,
@@ -112,19 +113,19 @@ impl Experiment {
         Self::of(py, recipe)
     }
 
-    /// Its name.
+    /// Name of the experiment.
     #[getter]
     fn id(&self) -> &str {
         &self.inner.id
     }
 
-    /// What the experiment shows, in words.
+    /// Title of the experiment.
     #[getter]
     fn title(&self) -> &str {
         &self.inner.caption.title
     }
 
-    /// Its axes: the labels of the points of each, by name.
+    /// Labels of the points of each axis, by name.
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let axes = PyDict::new(py);
@@ -135,20 +136,20 @@ impl Experiment {
         Ok(axes)
     }
 
-    /// Names of its metrics.
+    /// Names of the metrics.
     #[getter]
     fn metrics(&self) -> Vec<&str> {
         self.inner.metrics.iter().map(|metric| metric.name.as_str()).collect()
     }
 
-    /// Runs every combination of the axes on all cores and gives a row a run: labels, seed,
-    /// metrics, then what was measured of groups and links. The interpreter is free meanwhile.
+    /// Runs every combination of the axes on all cores. Returns a row for each run: labels, seed,
+    /// metrics, and the results of groups and links. The interpreter lock is released meanwhile.
     ///
     /// Args:
-    ///     full: The file's ``full`` and not its ``quick``.
-    ///     repetitions: Runs of each combination, instead of the file's.
+    ///     full: Apply the file's ``full`` in place of its ``quick``.
+    ///     repetitions: Runs of each combination, in place of the file's.
     ///     threads: Worker threads; 0 is one per core.
-    ///     progress: Called now and then with the share done, 0 to 1.
+    ///     progress: Called at intervals with the share done, 0 to 1.
     #[pyo3(signature = (*, full=false, repetitions=None, threads=0, progress=None))]
     fn sweep(
         &self,
@@ -193,7 +194,7 @@ impl Experiment {
     }
 }
 
-/// Reproduces figures and claims by name into a folder; the number of runs.
+/// Reproduces figures and claims by name into a folder. Returns the number of runs.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
 #[pyo3(signature = (names, folder, *, full, all_readings, resume, threads, progress, about))]

@@ -1,5 +1,5 @@
-//! The runs of an experiment by number, and what is done of them: what sweeps on several machines
-//! are made of. `python/windward/_sweep.py` drives them.
+//! The numbered runs of an experiment, and a dataset of finished ones, for sweeps on several
+//! machines. `python/windward/_sweep.py` drives them.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::table::Table;
 use crate::work::{How, lab, watched_by};
 use crate::{amount, error};
 
-/// All runs of an experiment by number, from zero: cell after cell, repetition after repetition.
+/// All runs of an experiment, numbered from zero by cell and then by repetition.
 #[pyclass(frozen, module = "windward._windward")]
 #[derive(Debug)]
 pub(crate) struct Grid {
@@ -23,7 +23,7 @@ pub(crate) struct Grid {
     full: bool,
     repetitions: Option<u32>,
     inner: windward_experiments::Grid,
-    /// Once set nothing of it is run any more.
+    /// Once set, no run of the grid continues or begins.
     stop: AtomicBool,
 }
 
@@ -71,8 +71,8 @@ impl Grid {
         self.inner.runs()
     }
 
-    /// Those of the runs ``start`` to ``stop`` that ``dataset`` does not have, each with its
-    /// predicted cost in packet-hops, the most expensive first.
+    /// Runs from ``start`` to ``stop`` that ``dataset`` lacks, each with its predicted cost in
+    /// packet-hops, the most expensive first.
     #[pyo3(signature = (start, stop, dataset=None))]
     fn plan(
         &self,
@@ -91,7 +91,7 @@ impl Grid {
         Ok(planned.into_iter().map(|planned| (planned.run, planned.cost)).collect())
     }
 
-    /// Runs some runs by number, and returns their rows as bytes.
+    /// Executes the runs of these numbers, and returns their rows as bytes.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     fn run<'py>(&self, py: Python<'py>, runs: Vec<u64>) -> PyResult<Bound<'py, PyBytes>> {
         let rows =
@@ -100,7 +100,7 @@ impl Grid {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// Stops what is running of it, in whichever thread, for good.
+    /// Stops all runs of the grid, in all threads, permanently.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -108,7 +108,7 @@ impl Grid {
     /// The rows of all runs, in order.
     ///
     /// Raises:
-    ///     ValueError: One is missing, or there twice.
+    ///     ValueError: A run is missing or occurs twice.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     fn table(&self, py: Python<'_>, rows: Vec<Vec<u8>>) -> PyResult<Table> {
         let table = py.detach(|| -> PyResult<_> {
@@ -120,7 +120,7 @@ impl Grid {
             let numbers = all.iter().map(|row| row.run);
             if !numbers.eq(0..self.inner.runs()) {
                 let (there, runs) = (all.len(), self.inner.runs());
-                return Err(error::value(format!("{there} rows of {runs} runs")));
+                return Err(error::value(format!("{there} rows for {runs} runs")));
             }
             let cells = all.into_iter().map(|row| row.cells);
             Ok(table_of(&self.inner.columns(), cells))
@@ -173,7 +173,7 @@ impl Grid {
 #[derive(Debug)]
 pub(crate) struct Dataset {
     path: PathBuf,
-    /// Until it is closed.
+    /// `None` once it is closed.
     inner: Mutex<Option<windward_experiments::Dataset>>,
 }
 
@@ -196,8 +196,8 @@ impl Dataset {
 #[pymethods]
 impl Dataset {
     /// Raises:
-    ///     OSError: The folder cannot be read or written, is another sweep's or is written to by
-    ///         somebody else; or it has rows and ``resume`` is false.
+    ///     OSError: The folder cannot be read or written, belongs to another sweep or is in use by
+    ///         another process; or it has rows and ``resume`` is false.
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     fn py_new(
@@ -212,23 +212,23 @@ impl Dataset {
         Ok(Dataset { path: inner.path().to_owned(), inner: Mutex::new(Some(inner)) })
     }
 
-    /// Adds the rows of [`Grid::run`]. When it returns they outlive the process.
+    /// Adds the rows of [`Grid::run`]. They are on disk when it returns.
     fn add(&self, py: Python<'_>, rows: &[u8]) -> PyResult<()> {
         let rows = rows_of(rows)?;
         self.change(py, |inner| inner.add(rows))
     }
 
-    /// Writes the rows that no file has yet into one.
+    /// Writes the rows that are in no file yet into a new one.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.change(py, windward_experiments::Dataset::flush)
     }
 
-    /// Lets others write into it.
+    /// Closes the dataset, so that others can write into it.
     fn close(&self) {
         *self.inner() = None;
     }
 
-    /// Number of runs that are done, until it is closed.
+    /// Number of finished runs; 0 once the dataset is closed.
     #[getter]
     fn done(&self) -> u64 {
         self.inner().as_ref().map_or(0, windward_experiments::Dataset::count)

@@ -1,7 +1,17 @@
 //! The extension module `windward._windward`: scenarios, runs, tables and parts as Python objects.
 //!
-//! Thin: everything here is a call into the simulator or the lab. What is only convenience for
-//! Python's users is written in Python, in `python/windward`.
+//! Everything here is a call into the other crates. Conveniences for users of Python are written in
+//! Python, in `python/windward`.
+//!
+//! The modules, in the order of reading:
+//!
+//! - `amount`, `duration` and `values`: values from Python. `error`: errors as exceptions.
+//! - `scenario`, `run` and `table`: a scenario, the results of a run, and tables in Arrow's format.
+//! - `slices` and `simulation`: a run in slices that notice Ctrl-C, and a run in steps.
+//! - `parts`: parts of protocols and queues that are written in Python.
+//! - `work` and `progress`: long work on other threads. `experiment`, `evaluate` and `grid`:
+//!   experiments, evaluations, and sweeps on several machines.
+//! - `emulate`: emulations and comparisons on a real clock, on Linux.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,7 +36,7 @@ mod table;
 mod values;
 mod work;
 
-/// Runs the command line and gives its exit status. It takes over Ctrl-C.
+/// Runs the command line and returns its exit status. Ctrl-C is handled by the command line.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
 fn main(py: Python<'_>, args: Vec<OsString>, python: PathBuf) -> u8 {
@@ -49,14 +59,14 @@ impl Bar {
         Bar { bar: Some(windward_cli::Progress::new(quiet)) }
     }
 
-    /// This share of the work is done; `message` stands at the end of the bar.
+    /// Shows the share of the work that is done, with `message` at the end of the bar.
     fn set(&self, share: f64, message: &str) {
         if let Some(bar) = &self.bar {
             bar.set(share, message);
         }
     }
 
-    /// Takes it away.
+    /// Removes the bar.
     fn clear(&mut self) {
         self.bar = None;
     }
@@ -83,7 +93,7 @@ fn explain(name: &str) -> PyResult<Option<String>> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
-/// The word of `valid` that was meant by `word`, if one is near.
+/// The word of `valid` that is similar to `word`; None without one.
 #[pyfunction]
 fn near(word: &str, valid: Vec<String>) -> Option<String> {
     windward_sim::suggest::near(word, valid.iter().map(String::as_str)).map(str::to_owned)
@@ -96,7 +106,7 @@ fn look(label: &str, number: usize, of: usize) -> (String, &'static str, &'stati
     (look.color, look.marker, look.dash)
 }
 
-/// The mean of samples, and both ends of its interval; nothing without a sample that is a number.
+/// The mean of samples and both ends of its interval; None if no sample is a number.
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
 #[pyfunction]
 fn estimate(samples: Vec<f64>, confidence: f64) -> PyResult<Option<(f64, f64, f64)>> {
@@ -107,7 +117,7 @@ fn estimate(samples: Vec<f64>, confidence: f64) -> PyResult<Option<(f64, f64, f6
     Ok(estimate.map(|e| (e.mean, e.low, e.high)))
 }
 
-/// Seconds of a span as Python has them: seconds, ``"20ms"`` or a timedelta. `name` is for errors.
+/// Seconds of a time span: seconds, ``"20ms"`` or a timedelta. `name` is for errors.
 #[pyfunction]
 fn seconds(span: &Bound<'_, PyAny>, name: &str) -> PyResult<f64> {
     Ok(duration::read(span, name)?.as_secs_f64())

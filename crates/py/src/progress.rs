@@ -13,11 +13,10 @@ pub(crate) struct Progress<'py> {
 }
 
 impl<'py> Progress<'py> {
-    /// `asked` is a function of the share done, `True` for a bar that is called `what`, `None` or
-    /// `False`.
+    /// `asked` is a function of the share done, `True` for a bar named `what`, `None` or `False`.
     ///
     /// # Errors
-    /// `ImportError` if there is nothing to draw a bar with; `TypeError` if it is something else.
+    /// `ImportError` if tqdm is not installed; `TypeError` for other values.
     pub(crate) fn new(
         py: Python<'py>,
         asked: Option<&Bound<'py, PyAny>>,
@@ -37,18 +36,18 @@ impl<'py> Progress<'py> {
     }
 
     /// # Errors
-    /// What the function raises.
+    /// The exception of the function.
     pub(crate) fn tell(&self, share: f64) -> PyResult<()> {
         self.tell.as_ref().map_or(Ok(()), |tell| tell.call1((share,)).map(drop))
     }
 
-    /// The work is over, with this result, which is what comes back.
+    /// Closes the bar after the work, and returns the result of the work.
     pub(crate) fn close<T>(&self, result: PyResult<T>) -> PyResult<T> {
         if self.is_bar
             && let Some(bar) = &self.tell
         {
             let closed = bar.call_method1("close", (result.is_ok(),));
-            // What ended the work is more important.
+            // An error of the work takes precedence over one of the bar.
             let value = result?;
             return closed.map(|_| value);
         }

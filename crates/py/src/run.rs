@@ -1,4 +1,4 @@
-//! `windward.Run`: what a run measured.
+//! `windward.Run`: results of a run.
 
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,9 +12,9 @@ use crate::table::Table;
 
 /// Results of a run.
 ///
-/// Figures of flows, and utilization and mean queues of links, cover the time after the warm-up;
-/// rates are bits per second, times seconds, windows and queues packets. The columns are those of
-/// ``windward run --json``: docs/outputs.md.
+/// Values of flows, and utilization and mean queues of links, cover the time after the warm-up.
+/// Rates are in bits per second, times in seconds, windows and queues in packets. The columns are
+/// those of ``windward run --json``: docs/outputs.md.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -22,7 +22,7 @@ pub(crate) struct Run {
     series: Option<Series>,
 }
 
-/// Everything over time.
+/// Time series.
 #[derive(Debug)]
 pub(crate) struct Series {
     pub(crate) flows: Table,
@@ -36,38 +36,38 @@ impl Run {
 
     fn series_or_error(&self) -> PyResult<&Series> {
         self.series.as_ref().ok_or_else(|| {
-            PyAttributeError::new_err("nothing was recorded over time: use run(trace=\"100ms\")")
+            PyAttributeError::new_err("the run has no time series: use run(trace=\"100ms\")")
         })
     }
 }
 
 #[pymethods]
 impl Run {
-    /// One row a flow.
+    /// One row per flow.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
         Table::of(&table(&self.outcome.flows, &self.outcome))
     }
 
-    /// One row a transfer of those that came by themselves: its size, and how long it took.
+    /// One row per transfer of flows that arrive at random: its size and its duration.
     #[getter]
     fn transfers(&self) -> PyResult<Table> {
         Table::of(&table(&self.outcome.transfers, &self.outcome))
     }
 
-    /// One row a group of flows: sums and means over them.
+    /// One row per group of flows: sums and means over them.
     #[getter]
     fn groups(&self) -> PyResult<Table> {
         Table::of(&table(&self.outcome.groups, &self.outcome))
     }
 
-    /// One row a directed link.
+    /// One row per directed link.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         Table::of(&table(&self.outcome.links, &self.outcome))
     }
 
-    /// Every flow at every sample: window, threshold, RTT, rates since the sample before.
+    /// Each flow at each sample: window, ssthresh, RTT, and rates since the previous sample.
     ///
     /// Raises:
     ///     AttributeError: If the run was not traced.
@@ -76,7 +76,7 @@ impl Run {
         Ok(self.series_or_error()?.flows.share())
     }
 
-    /// Every directed link at every sample: queue, losses, rate since the sample before.
+    /// Each directed link at each sample: queue, losses, and rate since the previous sample.
     ///
     /// Raises:
     ///     AttributeError: If the run was not traced.
@@ -97,7 +97,7 @@ impl Run {
         self.outcome.duration.as_secs_f64()
     }
 
-    /// Its first part, left out of the figures, seconds.
+    /// Length of the warm-up, which results exclude, seconds.
     #[getter]
     fn warmup(&self) -> f64 {
         self.outcome.warmup.as_secs_f64()
@@ -109,26 +109,26 @@ impl Run {
         self.outcome.jain
     }
 
-    /// Packets, data or acknowledgments, times the links they crossed.
+    /// Number of packet-hops: packets, data or acknowledgments, times the links they crossed.
     #[getter]
     fn packet_hops(&self) -> u64 {
         self.outcome.packet_hops
     }
 
-    /// Events that the engine handled.
+    /// Number of events that the engine handled.
     #[getter]
     fn events(&self) -> u64 {
         self.outcome.events
     }
 
-    /// A hash over every delivery with its time, hexadecimal: two runs with the same fingerprint
-    /// did the same thing, on whatever machine and from whatever language.
+    /// Hash over every delivery with its time, hexadecimal. Runs with the same fingerprint are
+    /// identical, on any machine and from any language.
     #[getter]
     fn fingerprint(&self) -> String {
         self.outcome.fingerprint()
     }
 
-    /// As ``windward run --json`` prints it.
+    /// The run as ``windward run --json`` prints it.
     fn to_json(&self) -> String {
         RunRecord::new(&self.outcome).to_json()
     }
@@ -150,7 +150,8 @@ impl Run {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let this = slf.get();
         if this.series.is_some() {
-            let message = "a run with series is not pickled: save them as Parquet, or run again";
+            let message =
+                "a run with time series cannot be pickled: save them as Parquet, or run again";
             return Err(pyo3::exceptions::PyTypeError::new_err(message));
         }
         let bytes = postcard::to_stdvec(&this.outcome).map_err(error::failed)?;

@@ -23,9 +23,9 @@ use crate::{amount, duration, error, values};
 /// Name in errors of a scenario written in Python.
 const TEXT: &str = "scenario";
 
-/// What to simulate: links, flows, and how long.
+/// Scenario of a simulation: links, flows and duration.
 ///
-/// Three ways to one, all checked by the same code with the same messages::
+/// There are three ways to make one, with the same checks and messages::
 ///
 ///     Scenario('duration = "20s" ...')            # TOML, as in docs/scenarios.md
 ///     Scenario.read("first.toml")                 # a file
@@ -34,7 +34,7 @@ const TEXT: &str = "scenario";
 ///                        "access": {"rate": 10 * Mbit, "delay": 5 * ms}},
 ///              flows=[{"group": "bulk", "protocol": "newreno"}])
 ///
-/// A scenario does not change: ``with_`` gives another one.
+/// A scenario is immutable: ``with_`` returns a changed copy.
 ///
 /// Raises:
 ///     ScenarioError: Anything unknown, missing or impossible.
@@ -43,7 +43,7 @@ const TEXT: &str = "scenario";
 pub(crate) struct Scenario {
     name: String,
     text: String,
-    /// Changes since, in order.
+    /// Changes, in order.
     changes: Vec<(String, String)>,
     /// Parts in Python.
     parts: Vec<Attached>,
@@ -85,7 +85,7 @@ impl Scenario {
         Self::new(py, ScenarioFile::name(path), text, Vec::new(), Vec::new())
     }
 
-    /// The scenario as an emulation takes it.
+    /// The scenario for an emulation.
     ///
     /// # Errors
     /// If it has parts in Python, which are too slow for a real clock.
@@ -114,7 +114,7 @@ impl Scenario {
     /// A simulation at time zero.
     ///
     /// # Errors
-    /// What the constructor of a part in Python raised; `ValueError` for a port.
+    /// The exception of a constructor of a part in Python; `ValueError` for a port.
     pub(crate) fn begin(
         &self,
         py: Python<'_>,
@@ -200,7 +200,7 @@ fn refuse_ports(scenario: &windward_sim::Scenario) -> PyResult<()> {
     match windward_net::testbed::ports(scenario).next() {
         None => Ok(()),
         Some((flow, _)) => Err(error::value(format!(
-            "flow {}: its packets come from programs, on a real clock: use windward.emulate",
+            "flow {}: its packets come from programs on a real clock: use windward.emulate",
             scenario.flows[flow].name
         ))),
     }
@@ -233,8 +233,9 @@ impl Scenario {
                     PyTypeError::new_err("a scenario is TOML text, a path or keywords")
                 })?;
                 if !text.contains('\n') && text.trim_end().ends_with(".toml") {
-                    let message =
-                        format!("{text:?} is the name of a file: use Scenario.read({text:?})");
+                    let message = format!(
+                        "{text:?} looks like the name of a file: use Scenario.read({text:?})"
+                    );
                     return Err(PyTypeError::new_err(message));
                 }
                 Self::new(py, TEXT.to_owned(), text, Vec::new(), Vec::new())
@@ -252,7 +253,7 @@ impl Scenario {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
-    /// The scenario of a TOML file; traces that it names are looked for beside it.
+    /// The scenario of a TOML file. Paths of traces are relative to its folder.
     #[classmethod]
     fn read(
         _class: &Bound<'_, PyType>,
@@ -262,11 +263,11 @@ impl Scenario {
         Self::from_path(py, &path)
     }
 
-    /// The same with other values, as ``--set`` of the command line::
+    /// A copy with other values, as ``--set`` of the command line::
     ///
     ///     scenario.with_({"flows.lossy.last_hop.loss": 0.1}, duration="5s")
     ///
-    /// This one stays as it is.
+    /// The original does not change.
     #[pyo3(signature = (changes=None, /, **keys))]
     fn with_(
         &self,
@@ -283,18 +284,18 @@ impl Scenario {
         Self::new(py, self.name.clone(), self.text.clone(), all, self.parts(py))
     }
 
-    /// The same with parts written in Python::
+    /// A copy with parts written in Python::
     ///
     ///     scenario.with_parts(window={"lossy": MyLaw}, aqm={"bottleneck": MyQueue})
     ///
     /// Args:
-    ///     window: A congestion controller for the connections of a group.
-    ///     discrimination: What judges their losses.
-    ///     loss: A loss model for a link.
-    ///     aqm: AQM for a link.
+    ///     window: Congestion controllers for the connections of groups.
+    ///     discrimination: Discriminators for the connections of groups.
+    ///     loss: Loss models for links.
+    ///     aqm: AQMs for links.
     ///
-    /// Each is a dictionary from names, or ``"*"`` for all, to classes: see ``windward.Controller``,
-    /// ``Discriminator``, ``LossModel`` and ``Aqm``.
+    /// Each is a dictionary from names, or ``"*"`` for all, to classes. See
+    /// ``windward.Controller``, ``Discriminator``, ``LossModel`` and ``Aqm``.
     #[pyo3(signature = (**parts))]
     fn with_parts(&self, py: Python<'_>, parts: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut all = self.parts(py);
@@ -304,17 +305,18 @@ impl Scenario {
         Self::new(py, self.name.clone(), self.text.clone(), self.changes.clone(), all)
     }
 
-    /// Simulates it; the interpreter is free meanwhile, so that threads run side by side.
+    /// Simulates the scenario. The interpreter lock is released meanwhile, so that threads run
+    /// in parallel.
     ///
     /// Args:
-    ///     seed: Instead of the scenario's.
+    ///     seed: Seed in place of the scenario's.
     ///     trace: Interval of ``Run.series`` and ``Run.link_series``: seconds, ``"20ms"`` or a
-    ///         timedelta. None records none.
-    ///     qlog: A folder for what every endpoint saw, packet by packet: ``FLOW.sender.sqlog``,
+    ///         timedelta. None records no time series.
+    ///     qlog: Folder for the packets that each endpoint saw: ``FLOW.sender.sqlog``,
     ///         ``FLOW.receiver.sqlog`` and ``FLOW.network.sqlog``, as ``windward run --qlog`` writes
-    ///         them. None writes none.
+    ///         them. None writes no logs.
     ///     qlog_format: ``"current"``, the current drafts, or ``"qvis"``, qlog 0.3.
-    ///     progress: Called now and then with the share done, 0 to 1. True draws a bar with tqdm.
+    ///     progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
     #[pyo3(signature = (seed=None, *, trace=None, qlog=None, qlog_format="current", progress=None))]
     fn run(
@@ -345,7 +347,7 @@ impl Scenario {
         &self.name
     }
 
-    /// The TOML it was made of, without the changes of ``with_``.
+    /// Original TOML text, without the changes of ``with_``.
     #[getter]
     fn toml(&self) -> &str {
         &self.text
@@ -357,7 +359,7 @@ impl Scenario {
         self.changes.clone()
     }
 
-    /// Seed of a run that is given none.
+    /// Default seed of a run.
     #[getter]
     fn seed(&self) -> u64 {
         self.built.seed
@@ -369,7 +371,7 @@ impl Scenario {
         self.built.duration.as_secs_f64()
     }
 
-    /// Its first part, left out of the figures, seconds.
+    /// Length of the warm-up, which results exclude, seconds.
     #[getter]
     fn warmup(&self) -> f64 {
         self.built.warmup.as_secs_f64()
@@ -387,8 +389,8 @@ impl Scenario {
         self.built.links.iter().map(|link| link.name.to_string()).collect()
     }
 
-    /// What a connection is measured by: the ``link`` that is its bottleneck, the ``rate_bps`` of
-    /// that, its mean where it varies, and the ``packet_size`` of the connection in bytes.
+    /// Bottleneck of a connection: the name of its ``link``, the ``rate_bps`` of that link, or its
+    /// mean where it varies, and the ``packet_size`` of the connection in bytes.
     ///
     /// Raises:
     ///     KeyError: If there is no connection of that name.
@@ -411,7 +413,7 @@ impl Scenario {
         Ok(dict)
     }
 
-    /// Warnings about values that are allowed but probably not intended, a sentence each.
+    /// Warnings about values that are allowed but probably not intended, one sentence each.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.built.warnings.clone()
@@ -436,7 +438,7 @@ impl Scenario {
         Ok((slf.get_type().getattr("_of")?, parts.into_pyobject(py)?))
     }
 
-    /// For pickle: the scenario is read and checked again, by whatever version this is.
+    /// For pickle: the scenario is read and checked again by the current version.
     #[classmethod]
     fn _of(
         _class: &Bound<'_, PyType>,

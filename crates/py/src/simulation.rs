@@ -22,20 +22,20 @@ use crate::slices::Slices;
 use crate::table::Table;
 use crate::{amount, duration, error};
 
-/// A run that goes on as far as it is told, and can be looked at in between::
+/// A run in steps, which can be inspected in between::
 ///
 ///     simulation = Simulation(scenario)
 ///     simulation.advance("1s")
 ///     simulation.flow("bulk-1")["cwnd_packets"]
 ///     run = simulation.finish()
 ///
-/// The outcome is that of ``scenario.run()``, whatever the steps.
+/// The outcome is that of ``scenario.run()``, for any steps.
 ///
 /// Args:
-///     scenario: What to simulate.
-///     seed: Instead of the scenario's.
-///     changes: Links may be changed in between, by ``change_link``. What comes out is the same while
-///         none is, but for ``Run.events``; it takes longer, for such links must keep their
+///     scenario: Scenario to simulate.
+///     seed: Seed in place of the scenario's.
+///     changes: Allow ``change_link``. Without a change the outcome is the same, except for
+///         ``Run.events``, but the run takes longer, because such links must keep their
 ///         packets until they leave.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
@@ -69,11 +69,11 @@ const LINKS: [Column<'static>; 6] = [
 ];
 
 impl Simulation {
-    /// The state, if no other thread uses it.
+    /// The state; fails if another thread uses it.
     fn lock(&self) -> PyResult<MutexGuard<'_, Option<windward_sim::Simulation>>> {
         self.state.try_lock().map_err(|_| {
             PyRuntimeError::new_err(
-                "the simulation is running: in another thread, or it asks a part that asks it",
+                "the simulation is running, in another thread or because one of its parts calls it",
             )
         })
     }
@@ -85,7 +85,7 @@ impl Simulation {
 
     fn helm(&self, name: &str) -> PyResult<&Helm> {
         let names = self.helms.keys().map(|index| self.scenario.flows[*index].name.as_str());
-        // By name, so that a suggestion is one that can be steered.
+        // Only names of steered connections, so that suggestions are among them.
         index("steered connection", name, names)?;
         let flows = &self.scenario.flows;
         let found = self.helms.iter().find(|(index, _)| flows[**index].name.as_str() == name);
@@ -139,7 +139,7 @@ impl Simulation {
 }
 
 fn finished() -> PyErr {
-    PyRuntimeError::new_err("the simulation is finished: begin another one")
+    PyRuntimeError::new_err("the simulation is finished: create another one")
 }
 
 /// The place of a name among others.
@@ -176,7 +176,7 @@ impl Simulation {
         let steered = ControllerConfig::Custom(Custom(&steered::STEERED));
         let flows =
             scenario.flows.iter().enumerate().filter(|(_, flow)| match &flow.kind.traffic {
-                // Connections that arrive at random are made after these, and are not steered.
+                // Connections that arrive at random are created later, and are not steered.
                 Traffic::Transport { protocol, arrivals: None, .. } => protocol.window == steered,
                 _ => false,
             });
@@ -184,8 +184,8 @@ impl Simulation {
         Ok(Simulation { scenario, slices: of.slices(py), helms, state: Mutex::new(Some(sim)) })
     }
 
-    /// Goes on until that instant, or to the end of the scenario if it is earlier: seconds,
-    /// ``"20ms"`` or a timedelta. What happens at the instant has happened.
+    /// Advances to that instant, or to the end of the scenario if it is earlier: seconds,
+    /// ``"20ms"`` or a timedelta. Events at the instant are included.
     ///
     /// Raises:
     ///     ValueError: If the instant has passed.
@@ -195,12 +195,15 @@ impl Simulation {
         let sim = state.as_mut().ok_or_else(finished)?;
         if until < sim.now() {
             let (until, now) = (until.as_secs_f64(), sim.now().as_secs_f64());
-            return Err(error::value(format!("until = {until} s has passed: it is {now} s")));
+            return Err(error::value(format!(
+                "until = {until} s is in the past: the time is {now} s"
+            )));
         }
         self.slices.advance(py, sim, until, |_| Ok(()))
     }
 
-    /// Runs to the end of the scenario and returns the results. The simulation is used up then.
+    /// Runs to the end of the scenario and returns the results. The simulation cannot be used
+    /// afterwards.
     fn finish(&self, py: Python<'_>) -> PyResult<Run> {
         let mut state = self.lock()?;
         let sim = state.as_mut().ok_or_else(finished)?;
@@ -215,19 +218,19 @@ impl Simulation {
         self.with(|sim| sim.now().as_secs_f64())
     }
 
-    /// One row a connection, as it stands.
+    /// Current state of all connections, one row each.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
         self.flow_rows(None)
     }
 
-    /// One row a directed link, as it stands.
+    /// Current state of all directed links, one row each.
     #[getter]
     fn links(&self) -> PyResult<Table> {
         self.link_rows(None)
     }
 
-    /// One connection as it stands, as a dictionary.
+    /// Current state of one connection, as a dictionary.
     ///
     /// Raises:
     ///     KeyError: If the name is unknown.
@@ -236,13 +239,11 @@ impl Simulation {
         let index = index("flow", name, names)?;
         let rows = self.flow_rows(Some(index))?.to_pylist(py)?;
         rows.get_item(0).map_err(|_| {
-            PyKeyError::new_err(format!(
-                "{name:?} is no single connection: it has no window to look at"
-            ))
+            PyKeyError::new_err(format!("{name:?} is not a single connection and has no window"))
         })
     }
 
-    /// One directed link as it stands, as a dictionary.
+    /// Current state of one directed link, as a dictionary.
     ///
     /// Raises:
     ///     KeyError: If the name is unknown.
@@ -252,24 +253,24 @@ impl Simulation {
         self.link_rows(Some(index))?.to_pylist(py)?.get_item(0)
     }
 
-    /// Changes a directed link now, after all that happens at this instant: what is in transmission
-    /// finishes as it began; what waits in the queue, and what comes, finds the link as it is now.
-    /// AQMs and routers learn of a rate at once, senders by what happens to them.
-    /// Possible where the simulation was begun with ``changes=True``.
+    /// Changes a directed link now, after all events of this instant. A packet in transmission
+    /// finishes at the old rate; packets in the queue and later ones use the changed link. AQMs and
+    /// routers learn of a new rate at once, senders only by its effects. Needs a simulation that
+    /// was created with ``changes=True``.
     ///
     /// Args:
     ///     name: The link, as in ``links``.
-    ///     rate: Another rate, ``"5Mbit"`` or ``5 * ww.Mbit``. None leaves it.
-    ///     delay: Another delay, ``"20ms"`` or seconds. Packets that find a shorter one overtake those
-    ///         that are under way. None leaves it.
-    ///     loss: The probability that a packet is lost on the wire, ``0.02`` or ``"2%"``, each
-    ///         for itself, instead of whatever loss model the link had. None leaves that.
+    ///     rate: New rate, ``"5Mbit"`` or ``5 * ww.Mbit``. None keeps it.
+    ///     delay: New delay, ``"20ms"`` or seconds. With a shorter one, new packets overtake those
+    ///         in flight. None keeps it.
+    ///     loss: Probability that a packet is lost on the wire, ``0.02`` or ``"2%"``,
+    ///         independently, in place of the loss model of the link. None keeps that.
     ///
     /// Raises:
     ///     KeyError: If there is no link of that name.
-    ///     ValueError: If it is no rate from 1 bit/s to 100 Tbit/s, no delay up to a day, or no
-    ///         probability; if the rate of the link is that of a trace or a schedule; without
-    ///         ``changes=True``.
+    ///     ValueError: If a value is out of range (rates: 1 bit/s to 100 Tbit/s; delays: up to a
+    ///         day), the rate of the link is that of a trace or a schedule, or the simulation was
+    ///         created without ``changes=True``.
     #[pyo3(signature = (name, *, rate=None, delay=None, loss=None))]
     fn change_link(
         &self,
@@ -294,14 +295,14 @@ impl Simulation {
             channel: loss.map(amount::loss).transpose()?,
         };
         self.with(|sim| {
-            // AQM in Python hears of it.
+            // The change calls an AQM in Python, which may raise.
             let _aside = Aside::put();
             sim.change_link(index, &change).map_err(|wrong| match wrong {
                 ChangeError::Fixed => error::value(
-                    "this simulation has links that stay as they are: begin it with changes=True",
+                    "links of this simulation cannot change: create it with changes=True",
                 ),
                 ChangeError::Traced => error::value(format!(
-                    "link {name:?} has the rate of a trace or a schedule, which stays"
+                    "link {name:?} has the rate of a trace or a schedule, which cannot be changed"
                 )),
             })?;
             parts::raise(py)
@@ -313,7 +314,7 @@ impl Simulation {
     ///
     /// Raises:
     ///     KeyError: If there is no steered connection of that name.
-    ///     ValueError: If it is below one packet, or no number.
+    ///     ValueError: If it is below one packet or not a number.
     fn steer(&self, name: &str, cwnd: f64) -> PyResult<()> {
         if !(1.0..=f64::from(u32::MAX)).contains(&cwnd) {
             let message = format!("cwnd = {cwnd}: must be from 1 to {} packets", u32::MAX);
@@ -323,9 +324,9 @@ impl Simulation {
         Ok(())
     }
 
-    /// What a steered connection has heard since this was asked last: packets ``delivered`` and
-    /// ``lost``, ``congestions`` and ``resets``, ``mean_rtt_s`` over its acknowledgments (None
-    /// without any) and the connection's ``min_rtt_s`` (None before the first).
+    /// Events of a steered connection since the last call: packets ``delivered`` and ``lost``,
+    /// ``congestions`` and ``resets``, ``mean_rtt_s`` over its acknowledgments (None without any)
+    /// and the connection's ``min_rtt_s`` (None before the first).
     ///
     /// Raises:
     ///     KeyError: If there is no steered connection of that name.
@@ -352,9 +353,9 @@ impl Simulation {
         Ok(mine.map(|(index, flow)| (index, flow.name.as_str())).collect())
     }
 
-    /// What these steered connections have heard since they were asked last, as numbers for NumPy:
-    /// a column after another, of the windows, packets in flight, delivered and lost, congestions,
-    /// resets, mean RTTs (no number without a sample) and the least RTTs.
+    /// Events of these steered connections since the last call, as numbers for NumPy, column by
+    /// column: windows, packets in flight, delivered and lost, congestions, resets, mean RTTs (NaN
+    /// without a sample) and smallest RTTs.
     fn _heard_of<'py>(
         &self,
         py: Python<'py>,
@@ -394,7 +395,7 @@ impl Simulation {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
-    /// Sets the windows of these connections, given as the bytes of as many numbers.
+    /// Sets the windows of these connections, one double for each, as bytes.
     fn _steer_all(&self, indices: Vec<usize>, cwnds: &[u8]) {
         for (index, bytes) in indices.iter().zip(cwnds.chunks_exact(8)) {
             if let (Some(helm), Ok(bytes)) = (self.helms.get(index), bytes.try_into()) {

@@ -1,4 +1,4 @@
-//! A run in slices short enough to hear of Ctrl-C.
+//! A run in slices that are short enough to notice Ctrl-C.
 
 use pyo3::prelude::*;
 use windward_core::units::{Duration, Time};
@@ -6,14 +6,14 @@ use windward_sim::Simulation;
 
 use crate::parts::{self, Aside};
 
-/// Packet-hops of a slice: some ten milliseconds.
+/// Packet-hops of a slice, about ten milliseconds.
 const SLICE: f64 = 50_000.0;
 
-/// Interval of virtual time between two looks at signals.
+/// Interval of virtual time between two checks for signals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slices {
     slice: Duration,
-    /// Are there parts in Python? Then the interpreter is held: it is asked all the time.
+    /// True with parts in Python: the interpreter lock is kept, since they are called all the time.
     holds: bool,
 }
 
@@ -24,11 +24,11 @@ impl Slices {
         Slices { slice: slice.max(Duration::from_ps(1)), holds }
     }
 
-    /// Handles every event up to and including `until`, without the interpreter. After each slice
-    /// `then` hears the time that was reached.
+    /// Handles every event up to and including `until`, without the interpreter lock. Calls `then`
+    /// with the time reached after each slice.
     ///
     /// # Errors
-    /// What a signal handler raises, as `KeyboardInterrupt`, what a part in Python does, and
+    /// The exception of a signal handler, such as `KeyboardInterrupt`, of a part in Python, or of
     /// `then`.
     pub(crate) fn advance(
         self,

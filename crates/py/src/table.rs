@@ -1,4 +1,4 @@
-//! Tables as Arrow has them, for whatever reads its C data interface.
+//! Tables in Arrow's format, with its C data interface.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use windward_sim::text::printable;
 
 use crate::error;
 
-/// Rows that a notebook shows.
+/// Number of rows that a notebook shows.
 const SHOWN: usize = 20;
 
 /// A table of columns.
 ///
 /// polars, pyarrow, pandas and DuckDB read it without a copy: ``polars.DataFrame(table)``,
-/// ``pyarrow.table(table)``. Without any of them there are ``table["column"]`` and ``to_pylist()``.
+/// ``pyarrow.table(table)``. ``table["column"]`` and ``to_pylist()`` need none of them.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -60,7 +60,7 @@ impl Table {
         Table { batch: self.batch.clone() }
     }
 
-    /// As a notebook shows it.
+    /// The table as HTML for a notebook.
     pub(crate) fn html(&self) -> String {
         let mut html = String::from("<table><thead><tr>");
         for name in self.column_names() {
@@ -77,7 +77,7 @@ impl Table {
         }
         html.push_str("</tbody></table>");
         if rows > SHOWN {
-            let _ = write!(html, "<p>{} rows more</p>", rows - SHOWN);
+            let _ = write!(html, "<p>{} more rows</p>", rows - SHOWN);
         }
         html
     }
@@ -100,7 +100,7 @@ impl Table {
         Ok(cell.unbind())
     }
 
-    /// As people read it.
+    /// A cell as text.
     fn text(&self, column: usize, row: usize) -> String {
         let array = self.batch.column(column);
         if array.is_null(row) {
@@ -115,7 +115,7 @@ impl Table {
     }
 }
 
-/// A number of six significant digits.
+/// A number with six significant digits.
 fn short(x: f64) -> String {
     if x == 0.0 || (1e-4..1e15).contains(&x.abs()) {
         let digits = if x == 0.0 { 0.0 } else { 5.0 - x.abs().log10().floor() };
@@ -149,7 +149,7 @@ impl Table {
         PyList::new(py, cells?)
     }
 
-    /// One list a column.
+    /// One list per column.
     fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for name in self.column_names() {
@@ -158,7 +158,7 @@ impl Table {
         Ok(dict)
     }
 
-    /// One dictionary a row.
+    /// One dictionary per row.
     pub(crate) fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let names = self.column_names();
         let list = PyList::empty(py);
@@ -172,7 +172,7 @@ impl Table {
         Ok(list)
     }
 
-    /// The Arrow PyCapsule interface; a schema that is asked for is not heeded, as it may be.
+    /// The Arrow PyCapsule interface. A requested schema is ignored, as the specification allows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -201,7 +201,7 @@ impl Table {
     }
 }
 
-/// Text that HTML takes as text.
+/// Text with the special characters of HTML escaped.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,4 +1,4 @@
-//! Python's values as TOML, as scenario files have them.
+//! Values of Python as TOML for scenario files.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use toml::{Table, Value};
 
 use crate::{duration, error};
 
-/// A value as TOML. `key` is where it stands, for errors. `None` stands for a key left out.
+/// A value as TOML, for `key` in errors. `None` means that the key is omitted.
 ///
 /// # Errors
-/// `TypeError` if TOML has nothing for it; `ValueError` if a number is too large.
+/// `TypeError` if TOML has no such type; `ValueError` if a number is too large.
 pub(crate) fn value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Value>> {
     if value.is_none() {
         return Ok(None);
@@ -47,7 +47,7 @@ pub(crate) fn value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Valu
     }
     let Ok(items) = value.try_iter() else {
         let kind = value.get_type().name()?;
-        let message = format!("{key}: a {kind} is nothing that a scenario can hold");
+        let message = format!("{key}: a value of type {kind} cannot be part of a scenario");
         return Err(PyTypeError::new_err(message));
     };
     let mut list = Vec::new();
@@ -57,7 +57,7 @@ pub(crate) fn value(value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Valu
     Ok(Some(Value::Array(list)))
 }
 
-/// A dictionary as a table; `key` is where it stands, empty at the top.
+/// A dictionary as a table; `key` is its path, empty at the top level.
 ///
 /// # Errors
 /// As [`value`], and `TypeError` if a key is not text.
@@ -84,6 +84,6 @@ pub(crate) fn setting(item: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
     match value(item, key)? {
         Some(Value::String(text)) => Ok(text),
         Some(other) => Ok(other.to_string()),
-        None => Err(PyTypeError::new_err(format!("{key} = None: a value is needed"))),
+        None => Err(PyTypeError::new_err(format!("{key} = None: expected a value"))),
     }
 }

@@ -1,5 +1,4 @@
-//! Long work of the lab on threads of its own, while this one hears of Ctrl-C and tells how far it
-//! is.
+//! Long work on other threads, while the calling thread handles Ctrl-C and reports progress.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -12,7 +11,7 @@ use windward_experiments::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
 use crate::error;
 use crate::progress::Progress;
 
-/// Interval between two looks at signals.
+/// Interval between two checks for signals.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// Settings of long work.
@@ -22,14 +21,14 @@ pub(crate) struct How<'a, 'py> {
     pub(crate) threads: usize,
     /// True for full effort, as `full` in a file.
     pub(crate) full: bool,
-    /// Called now and then with the share done, 0 to 1; `True` is a bar.
+    /// Called at intervals with the share done, 0 to 1; `True` draws a bar.
     pub(crate) progress: Option<&'a Bound<'py, PyAny>>,
 }
 
-/// Runs work without holding the interpreter.
+/// Runs work without the interpreter lock.
 ///
 /// # Errors
-/// The error of the work, or what a signal handler or `progress` raises; the work is stopped then.
+/// The error of the work, or the exception of a signal handler or `progress`, which stops the work.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     how: How<'_, '_>,
@@ -38,7 +37,7 @@ pub(crate) fn watched<T: Send>(
     watched_by(py, &AtomicBool::new(false), how, work)
 }
 
-/// Runs work without holding the interpreter; others can stop it too, by a flag.
+/// Runs work without the interpreter lock; others can stop it with a flag.
 pub(crate) fn watched_by<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
@@ -67,11 +66,11 @@ fn told<T: Send>(
     .map_err(|wrong| lab(py, wrong))
 }
 
-/// Does work on a thread of its own, without the interpreter. The work stores the share done, as
-/// the bits of a number, and ends soon after `cancel` is true.
+/// Runs work on another thread, without the interpreter lock. The work stores the share done as the
+/// bits of a number, and ends soon after `cancel` is true.
 ///
 /// # Errors
-/// What a signal handler or `progress` raises; `cancel` is set then.
+/// The exception of a signal handler or `progress`; `cancel` is then set.
 pub(crate) fn on_a_thread<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
@@ -87,7 +86,8 @@ pub(crate) fn on_a_thread<T: Send>(
             work(share)
         });
         let mut raised = None;
-        // A receiver belongs to one thread, and detached code may run on another: so it goes along.
+        // A receiver belongs to one thread, and detached code may run on another: it is moved
+        // there.
         let ended = std::sync::Mutex::new(ended);
         let is_over = || match ended.lock() {
             Ok(ended) => ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected),
@@ -104,12 +104,13 @@ pub(crate) fn on_a_thread<T: Send>(
         let result = py.detach(|| worker.join());
         match raised {
             Some(error) => Err(error),
-            None => result.map_err(|_| error::failed("a worker thread ended before its work did")),
+            None => result
+                .map_err(|_| error::failed("a worker thread ended before its work was complete")),
         }
     })
 }
 
-/// An error of the lab as an exception.
+/// An error of an experiment as an exception.
 pub(crate) fn lab(py: Python<'_>, wrong: LabError) -> PyErr {
     let text = wrong.to_string();
     match wrong {

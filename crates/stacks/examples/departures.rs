@@ -1,11 +1,10 @@
-//! Where quinn's CUBIC departs from RFC 9438, and which part of quinn that is: the suites'
-//! scenarios with one thing changed at a time.
+//! Departures of quinn's CUBIC from RFC 9438, each with the responsible part of quinn: the
+//! scenarios of the suites with one change at a time.
 //!
 //! `cargo run --release -p windward-stacks --example departures`
 //!
-//! The controller is quinn's, written again as a congestion controller that runs in quinn in place of its own, so
-//! that single steps of it can be done as the RFC has them. The pacing is quinn's with what it
-//! makes at once spread over time.
+//! The controller is a copy of quinn's that runs in quinn in place of the original, so that single
+//! steps can be replaced by those of the RFC. Pacing is quinn's, with bursts spread over time.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -25,18 +24,18 @@ use windward_stacks::{Host, with_controller};
 const BETA: f64 = 0.7;
 const C: f64 = 0.4;
 
-/// What quinn's CUBIC does otherwise than RFC 9438, done as the RFC has it.
+/// Departures of quinn's CUBIC that are replaced by the rule of RFC 9438.
 #[derive(Debug, Clone, Copy, Default)]
 struct AsRfc {
     /// The target is at most one and a half windows (section 4.2).
     bounded_target: bool,
-    /// Growth beyond a packet is not thrown away.
+    /// Growth beyond a packet is kept.
     keeps_remainder: bool,
-    /// K is the time from the window that is left back to W_max (section 4.2); quinn's begins at
-    /// 0.7 W_max, below that window after fast convergence.
+    /// K is the time from the reduced window back to W_max (section 4.2); quinn's begins at 0.7
+    /// W_max, below that window after fast convergence.
     k_from_window: bool,
-    /// W_est grows with what is acknowledged, from the window that is left (section 4.3); quinn's
-    /// with time, from 0.7 W_max.
+    /// W_est grows with acknowledged data, from the reduced window (section 4.3); quinn's with
+    /// time, from 0.7 W_max.
     est_by_acks: bool,
     /// The Reno-friendly region has alpha = 1 beyond the window before the decrease (section 4.3).
     reno_alpha: bool,
@@ -170,8 +169,8 @@ impl Controller for State {
     }
 }
 
-/// A stack whose sender does not send several packets at one instant: the next one leaves when 1.25
-/// windows a round trip allow it.
+/// A stack whose sender sends no bursts: the next packet leaves at a pace of 1.25 windows per round
+/// trip.
 #[derive(Debug)]
 struct Spread {
     of: Arc<dyn Stack>,

@@ -1,14 +1,14 @@
-//! The application of a sender: what it still has to write, and to which stream.
+//! The application of a sender: the data left to write, and the streams for it.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 use windward_sim::stack::StackSetup;
 
-/// Bytes written to one stream before it is the next one's turn.
+/// Bytes written to one stream before the next one.
 const CHUNK: u64 = 64 << 10;
 
-/// Bytes that are written ahead of what can have been sent, beside the window.
+/// Bytes that are written ahead of sent data, in addition to the window.
 const AHEAD: u64 = 1 << 20;
 
 /// Data to send: zeros.
@@ -17,7 +17,7 @@ pub(crate) struct Application {
     /// Bytes that are left to write; bulk data never runs out.
     left: u64,
     written: u64,
-    /// Bytes that the connection has put into packets, of whatever kind.
+    /// Bytes that the connection has put into packets of any kind.
     sent: u64,
     /// Number of streams that it uses.
     streams: u32,
@@ -27,7 +27,7 @@ impl Application {
     pub(crate) fn new(setup: &StackSetup) -> Self {
         let left = setup.bytes.unwrap_or(u64::MAX);
         let most = u64::from(setup.config.streams);
-        // A stream more for each chunk.
+        // One more stream for each chunk.
         let streams = left.div_ceil(CHUNK).clamp(1, most) as u32;
         Application { left, written: 0, sent: 0, streams }
     }
@@ -36,23 +36,23 @@ impl Application {
         self.streams
     }
 
-    /// Has it written everything?
+    /// True if everything is written.
     pub(crate) fn is_finished(&self) -> bool {
         self.left == 0
     }
 
-    /// It writes no more.
+    /// Stops writing.
     pub(crate) fn stop(&mut self) {
         self.left = 0;
     }
 
-    /// The connection has sent a packet.
+    /// Notes a packet that the connection has sent.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }
 
-    /// What it wants to write now to the next stream, so that a connection with this window always
-    /// has something to send.
+    /// Data to write now to the next stream, so that a connection with this window always has data
+    /// to send.
     pub(crate) fn next(&self, window: u64) -> Option<Bytes> {
         static ZEROS: OnceLock<Bytes> = OnceLock::new();
         let goal = self.sent.saturating_add(window).saturating_add(AHEAD);

@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use windward_core::units::{Duration, Time};
 
-/// Time zero. Stacks only compare instants and take differences, so that its value is of no
-/// consequence.
+/// Time zero. Stacks only compare instants and take differences, so that its value does not matter.
 #[expect(
     clippy::disallowed_methods,
     reason = "the only way to make an Instant; only distances from it are used"
@@ -24,19 +23,19 @@ pub(crate) fn instant(time: Time) -> Instant {
     zero() + std::time::Duration::from_nanos(time.as_ps() / NANOSECOND)
 }
 
-/// The time of an instant; what lies beyond the time that there is, is never.
+/// The time of an instant; beyond the largest time it is never.
 pub(crate) fn time(instant: Instant) -> Time {
     let nanoseconds = u64::try_from(instant.saturating_duration_since(zero()).as_nanos());
     let ps = nanoseconds.ok().and_then(|nanoseconds| nanoseconds.checked_mul(NANOSECOND));
     ps.map_or(Time::NEVER, Time::from_ps)
 }
 
-/// The next time that is another instant.
+/// The next time with a different instant.
 pub(crate) fn tick(time: Time) -> Time {
     Time::from_ps((time.as_ps() / NANOSECOND + 1).saturating_mul(NANOSECOND))
 }
 
-/// A span as ours.
+/// Converts a duration.
 pub(crate) fn span(span: std::time::Duration) -> Duration {
     let nanoseconds = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     Duration::from_ps(nanoseconds.saturating_mul(NANOSECOND))
@@ -50,7 +49,7 @@ mod tests {
     fn there_and_back() {
         let at = Time::from_ps(1_234_567_000);
         assert_eq!(time(instant(at)), at);
-        // A part of a nanosecond is cut off.
+        // Fractions of a nanosecond are cut off.
         assert_eq!(time(instant(Time::from_ps(1_234_567_999))), at);
         assert_eq!(tick(at), Time::from_ps(1_234_568_000));
         assert_eq!(tick(Time::from_ps(1_234_567_999)), Time::from_ps(1_234_568_000));

@@ -1,5 +1,4 @@
-//! What the stacks of quinn's family have in common: what they tell of themselves, and how they
-//! connect.
+//! Common parts of the stacks of quinn's family: their descriptions, and how they connect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -81,30 +80,32 @@ impl<F: Family> Stack for Member<F> {
     }
 }
 
-/// Notes that apply to all of them.
+/// Notes on all stacks of the family.
 const NOTES: &[&str] = &[
     "As in the package: packets and frames, handshake, streams and flow control, acknowledgments, loss \
      detection and probe timeouts, pacing, ECN and its validation.",
-    "Modelled: the clock; the socket, which sends what is made at once back to back (`quic.segments`); \
-     the cryptography, which only costs its round trip and a tag of 16 bytes a packet; an application \
-     that writes as fast as it may, over several streams (`quic.streams`), and one that reads in order.",
-    "Not as by default: no idle timeout, so that an outage ends no connection; no discovery of the \
-     path's MTU: packets have `packet_size` from the start; flow control only at `rwnd`.",
+    "Modelled: the clock; the socket, which sends the packets of one batch back to back (`quic.segments`); \
+     the cryptography, which only costs its round trip and a tag of 16 bytes per packet; an application \
+     that writes as fast as possible, over several streams (`quic.streams`), and one that reads in order.",
+    "Different from the defaults: no idle timeout, so that an outage ends no connection; no discovery of \
+     the path's MTU: packets have `packet_size` from the start; flow control only at `rwnd`.",
 ];
 
 /// Notes on the congestion controllers of Windward.
 const ON_OURS: &str = "The congestion controller is Windward's, the same code that its own senders run, with its \
-     parameters as they are by default. It hears of an acknowledgment frame as one event, of losses and \
-     ECN marks once a round trip, and of persistent congestion as a restart; not of how many packets \
-     were lost or marked. Its window counts from ten packets and has two at least (RFC 9002 section 7.2).";
+     parameters as they are by default. An acknowledgment frame is one event for it; it \
+     learns of losses and ECN marks once per round trip, and of persistent congestion as a restart, but \
+     not of the number of packets lost or marked. Its window begins at ten packets and is at least two \
+     (RFC 9002 section 7.2).";
 
 /// Notes on the congestion controllers of other crates.
-const ON_OTHERS: &str = "The congestion controller is that of another crate. It hears of an acknowledgment frame as one \
-     event, of losses and ECN marks once a round trip, and of persistent congestion as a restart; not of \
-     how many packets were lost or marked. Its window has two packets at least (RFC 9002 section 7.2).";
+const ON_OTHERS: &str = "The congestion controller is that of another crate. An acknowledgment frame is one \
+     event for it; it learns of losses and ECN marks once per round trip, and of persistent congestion as a \
+     restart, but not of the number of packets lost or marked. Its window is at least two packets \
+     (RFC 9002 section 7.2).";
 
 const ON_PACER: &str =
-    "The stack paces at 1.25 windows a round trip, in bursts, whatever the controller says.";
+    "The stack paces at 1.25 windows per round trip, in bursts, for any controller.";
 
 /// From the smallest payload of QUIC (RFC 9000 section 14) to the largest packet of IPv4.
 const PACKET_SIZES: std::ops::RangeInclusive<u32> = 1200 + UDP_OVERHEAD..=65_535;
@@ -118,7 +119,7 @@ fn facts_of_driven<F: Family>(
 ) -> Facts {
     let pacer = (F::PACER == Pacer::Own).then_some(ON_PACER);
     Facts {
-        // Made once, for as long as the program runs.
+        // Made once and kept for the life of the program.
         name: name.leak(),
         summary: summary.leak(),
         source: source.leak(),
@@ -128,7 +129,8 @@ fn facts_of_driven<F: Family>(
     }
 }
 
-/// Every controller in a stack: its own, and the congestion controllers of Windward that it can run.
+/// Every controller in a stack: its own, and the congestion controllers of Windward that it can
+/// run.
 pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
     let own = F::OWN.iter().map(|own| Member::<F> {
         facts: Facts {
@@ -167,7 +169,7 @@ pub(crate) fn with_controller<F: Family>(
         return Err(format!("there is already a stack {whole}"));
     }
     if let Some(why) = law::obstacle_of_law(&law, F::PACER) {
-        return Err(format!("{whole} cannot be: {why}"));
+        return Err(format!("{whole} is not possible: {why}"));
     }
     let words = law.words();
     let summary =
@@ -177,8 +179,8 @@ pub(crate) fn with_controller<F: Family>(
     Ok(Arc::new(Member::<F> { facts, source: Source::Driven(law) }))
 }
 
-/// The rows of the protocol table whose congestion controller cannot run in a stack: the name that it would
-/// have there, and the reason as the end of a sentence.
+/// Rows of the protocol table whose congestion controller cannot run in a stack: the name that it
+/// would have there, and the reason as the end of a sentence.
 pub(crate) fn refused<F: Family>() -> impl Iterator<Item = (String, &'static str)> {
     PROTOCOLS.iter().filter_map(|row| {
         law::obstacle(row, F::PACER).map(|why| (format!("{}:{}", F::NAME, row.name), why))

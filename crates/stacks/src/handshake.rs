@@ -3,7 +3,7 @@
 //!
 //! The client sends a hello with its transport parameters; the server answers with a hello, which
 //! brings the keys of the handshake, and with its parameters, which bring those of the connection;
-//! the client finishes. Each message is a byte that says which it is, its length and its body.
+//! the client finishes. Each message has a byte for its kind, its length and its body.
 
 /// A message of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ enum Message {
 enum Next {
     ClientHello,
     AwaitServerHello,
-    /// Take the keys of the handshake; say nothing until the server has finished.
+    /// Take the keys of the handshake; send nothing until the server has finished.
     HandshakeKeys,
     AwaitServerFinished,
     ClientFinished,
@@ -42,7 +42,7 @@ pub(crate) struct Handshake {
     incoming: Vec<u8>,
 }
 
-/// The peer said something that it cannot have meant.
+/// Error: an invalid message of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutOfTurn;
 
@@ -55,20 +55,20 @@ impl Handshake {
         Handshake { next: Next::AwaitClientHello, ours, theirs: None, incoming: Vec::new() }
     }
 
-    /// The peer's transport parameters, once it has told them.
+    /// The peer's transport parameters, once they have arrived.
     pub(crate) fn theirs(&self) -> Option<&[u8]> {
         self.theirs.as_deref()
     }
 
-    /// A client has all it needs once the server has finished, even before it says so.
+    /// True if the handshake is complete: for a client, once the server has finished.
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.next, Next::ClientFinished | Next::Done)
     }
 
-    /// Takes bytes from the peer. Has it told its transport parameters with them?
+    /// Reads bytes from the peer. Returns true if they complete its transport parameters.
     ///
     /// # Errors
-    /// If a message makes no sense now.
+    /// If a message is invalid at this point.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<bool, OutOfTurn> {
         self.incoming.extend(bytes);
         let mut told = false;
@@ -103,7 +103,7 @@ impl Handshake {
         Ok(tells)
     }
 
-    /// Appends what is to be said now, if anything. Returns whether new keys come with it.
+    /// Appends the next messages, if any. Returns whether they bring new keys.
     pub(crate) fn write(&mut self, into: &mut Vec<u8>) -> bool {
         let (message, next) = match self.next {
             Next::ClientHello => (Some(Message::ClientHello), Next::AwaitServerHello),

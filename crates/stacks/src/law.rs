@@ -1,10 +1,10 @@
-//! A congestion controller of ours behind the controller of a QUIC stack.
+//! A congestion controller of Windward behind the controller interface of a QUIC stack.
 //!
-//! The stack detects losses, sends again, acknowledges and paces; the controller moves the window, as far
-//! as the stack's interface tells it what it must know. It hears of an acknowledgment frame as one
-//! event, of losses and of ECN marks once a round trip (RFC 9002 section 7.3.2), and of persistent
-//! congestion as a restart. What it does not hear of: single losses, how many packets were marked,
-//! that losses were none.
+//! The stack detects losses, retransmits, acknowledges and paces; the controller sets the window
+//! from the events of the stack's interface. An acknowledgment frame is one event. Losses and ECN
+//! marks are reported once per round trip (RFC 9002 section 7.3.2), and persistent congestion as a
+//! restart. The interface does not report single losses, the number of marked packets, or spurious
+//! losses.
 
 use windward_core::endpoint::EndpointConfig;
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
@@ -22,7 +22,7 @@ use windward_core::units::{Duration, Probability, Time};
 /// Packets of the initial window (RFC 9002 section 7.2).
 const INITIAL_WINDOW: f64 = 10.0;
 
-/// The least window, packets (RFC 9002 section 7.2).
+/// Smallest window, packets (RFC 9002 section 7.2).
 const LEAST_WINDOW: f64 = 2.0;
 
 /// Pacing of a stack, as far as its congestion controller may set it.
@@ -34,8 +34,8 @@ pub(crate) enum Pacer {
     Obeys,
 }
 
-/// The rows of the protocol table whose congestion controller can run in a stack, each controller once, by the first
-/// of its rows.
+/// Rows of the protocol table whose congestion controller can run in a stack: the first row of each
+/// controller.
 pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
     let known = |row: &Protocol, before: &[Protocol]| {
         before
@@ -47,37 +47,38 @@ pub(crate) fn rows(pacer: Pacer) -> impl Iterator<Item = &'static Protocol> {
         .map(|(_, row)| row)
 }
 
-/// Why the congestion controller of a row cannot run behind the controller of a stack, as the end of a
-/// sentence.
+/// Reason why the congestion controller of a row cannot run in a stack, as the end of a sentence.
 pub(crate) fn obstacle(row: &Protocol, pacer: Pacer) -> Option<&'static str> {
     let Protocol { window, discrimination, feedback, router, .. } = row;
     if *router != RouterKind::Any || *feedback != FeedbackConfig::None(Plain) {
-        return Some("it lives on what packets carry and acknowledgments echo, which QUIC has not");
+        return Some("it needs feedback in packets and acknowledgments, which QUIC does not carry");
     }
     if !matches!(discrimination, DiscriminatorConfig::AlwaysCongestion(_)) {
-        return Some("it judges losses, which a QUIC stack does not let its controller do");
+        return Some("it discriminates losses, which a QUIC stack does not let its controller do");
     }
     obstacle_of_law(window, pacer)
 }
 
-/// Why a congestion controller cannot, as the end of a sentence.
+/// Reason why a congestion controller cannot run in a stack, as the end of a sentence.
 pub(crate) fn obstacle_of_law(window: &ControllerConfig, pacer: Pacer) -> Option<&'static str> {
     if window.samples_rate() {
-        return Some("it goes by delivery-rate samples, for which a controller is told too little");
+        return Some(
+            "it needs delivery-rate samples, for which a controller has too little information",
+        );
     }
     if window.bandwidth().is_some() {
-        return Some("it goes by a bandwidth estimate of our own senders");
+        return Some("it needs a bandwidth estimate of Windward's own senders");
     }
     if !window.needs().is_empty() {
-        return Some("it needs what only our own senders give");
+        return Some("it needs information of Windward's own senders");
     }
     if pacer == Pacer::Own && window.paces() {
-        return Some("it sets a pace, and the stack paces as it likes");
+        return Some("it sets a pacing rate, which the stack ignores");
     }
     None
 }
 
-/// A controller, told in the units of QUIC.
+/// A controller, with an interface in the units of QUIC.
 #[derive(Debug)]
 pub(crate) struct Driven {
     law: Window,
@@ -85,7 +86,7 @@ pub(crate) struct Driven {
     /// The highest packet number sent, and acknowledged.
     sent: u64,
     acknowledged: u64,
-    /// RTT: the latest sample, the least; zero before the first.
+    /// RTT: the latest sample and the smallest; zero before the first.
     latest: Duration,
     least: Duration,
     /// Packets and bytes of the current ACK frame, and the time at which its newest packet was
@@ -112,7 +113,7 @@ pub(crate) struct Frame {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Congestion {
     pub(crate) now: Time,
-    /// When the latest of the packets was sent.
+    /// Sending time of the latest of the packets.
     pub(crate) sent: Time,
     pub(crate) in_flight: u64,
     pub(crate) persistent: bool,
@@ -149,7 +150,7 @@ impl Driven {
         }
     }
 
-    /// Bytes that may be in flight. One more than the controller's, for stacks keep below the window.
+    /// Window, in bytes. One more than the controller's, since stacks stay below the window.
     pub(crate) fn window(&self) -> u64 {
         (self.law.cwnd().max(LEAST_WINDOW) * self.mtu) as u64 + 1
     }
@@ -173,14 +174,14 @@ impl Driven {
         self.sent = self.sent.max(number);
     }
 
-    /// A packet of so many bytes, sent then, is acknowledged.
+    /// Notes that a packet of this size and sending time is acknowledged.
     pub(crate) fn on_packet_acked(&mut self, sent: Time, bytes: u64) {
         self.packets += 1;
         self.bytes += bytes;
         self.newest = self.newest.max(sent);
     }
 
-    /// All packets of an acknowledgment frame have been told.
+    /// Handles an acknowledgment frame, after all of its packets.
     pub(crate) fn on_frame(&mut self, frame: &Frame) {
         let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
         if packets == 0 {
@@ -195,7 +196,7 @@ impl Driven {
             newly_acked_bytes: bytes,
             delivered: packets,
             growth: packets as f64,
-            // What was sent before the reduction makes no window grow (RFC 9002 section 7.3.2).
+            // Packets sent before the reduction do not grow the window (RFC 9002 section 7.3.2).
             in_recovery: self.reduced.is_some_and(|reduced| self.newest <= reduced),
             cwnd_limited: !frame.app_limited,
             una: self.acknowledged + 1,

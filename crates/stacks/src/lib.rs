@@ -1,8 +1,17 @@
 //! Deployed QUIC stacks as endpoints of Windward's simulator, in virtual time.
 //!
-//! The deployed code runs unchanged: its handshake, packets, streams, loss detection, pacing
-//! and congestion control, as its package has them. What is around it is modelled: the clock, the
-//! socket, the cryptography and the application. `docs/stacks.md` says what that leaves out.
+//! The deployed code runs unchanged: its handshake, packets, streams, loss detection, pacing and
+//! congestion control, as in its package. The clock, the socket, the cryptography and the
+//! application around it are modelled; `docs/stacks.md` describes the differences.
+//!
+//! The modules, in the order of reading:
+//!
+//! - `family`: description and making of the stacks of quinn's family. `quinn` and `noq`: these
+//!   stacks. `quic`: their common code, compiled with each of them.
+//! - `clock`, `random`, `handshake` and `application`: the modelled surroundings of a stack.
+//! - `law`: a controller of Windward in a stack. `s2n`: controllers of s2n-quic in noq. `watched`:
+//!   a record of the values that a stack reports only to its controller.
+//! - `wire`: a reader of QUIC packets for logs.
 //!
 //! ```
 //! use windward_sim::scenario::file::ScenarioFile;
@@ -58,7 +67,7 @@ pub fn all() -> Stacks {
     ALL.get_or_init(make).clone()
 }
 
-/// A stack that a congestion controller can run in.
+/// A stack in which a congestion controller can run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
     /// quinn-proto 0.11.
@@ -68,7 +77,7 @@ pub enum Host {
 }
 
 /// The stack with a congestion controller of another crate behind its congestion controller, called
-/// `quinn:NAME` or `noq:NAME`. The controller is told what those of Windward are told there
+/// `quinn:NAME` or `noq:NAME`. The controller gets the same events as those of Windward there
 /// (`docs/stacks.md`). An invalid window is clamped and counted, and a panic ends the connection,
 /// not the run.
 ///
@@ -77,15 +86,16 @@ pub enum Host {
 /// use windward_sim::stack::Stacks;
 /// use windward_stacks::{Host, all, with_controller};
 ///
-/// let fixed = with_controller(Host::Quinn, "mine", ControllerConfig::Fixed(FixedConfig { window: 20.0 }))?;
+/// let fixed = ControllerConfig::Fixed(FixedConfig { window: 20.0 });
+/// let fixed = with_controller(Host::Quinn, "mine", fixed)?;
 /// let stacks = Stacks::from_iter(all().iter().cloned().chain([fixed]));
 /// assert!(stacks.find("quinn:mine").is_some());
 /// # Ok::<(), String>(())
 /// ```
 ///
 /// # Errors
-/// If the name is invalid or taken, or if the controller needs what a stack does not give: the reason, as
-/// a sentence without a capital or a full stop.
+/// If the name is invalid or taken, or if a stack lacks what the controller needs: the reason, as a
+/// sentence without a capital or a full stop.
 pub fn with_controller(
     host: Host,
     name: &str,
@@ -93,7 +103,7 @@ pub fn with_controller(
 ) -> Result<Arc<dyn Stack>, String> {
     let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
     if name.is_empty() || !name.chars().all(good) {
-        return Err(format!("a controller cannot be called `{}`", name.escape_debug()));
+        return Err(format!("a controller cannot be named `{}`", name.escape_debug()));
     }
     match host {
         Host::Quinn => family::with_controller::<Quinn>(name, controller),

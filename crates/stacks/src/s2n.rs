@@ -1,8 +1,8 @@
 //! Congestion controllers of s2n-quic, behind the controller of noq.
 //!
-//! s2n-quic has no core that can be driven without its I/O, but its controllers are public types.
-//! They are called as s2n-quic calls them, as far as noq tells what they are told there. noq counts
-//! packets from zero in each of its packet number spaces; what was sent when tells them apart.
+//! s2n-quic has no core without I/O, but its controllers are public types. They are called as
+//! s2n-quic calls them, as far as noq has the information. noq counts packets from zero in each of
+//! its packet number spaces; the sending time distinguishes them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// A packet that is on its way: when it was sent, its bytes, and what the controller keeps of it.
+/// A packet in flight: its sending time, its bytes, and the controller's record of it.
 type Sent<C> = (Instant, u16, <C as CongestionController>::PacketInfo);
 
 #[derive(Debug, Clone)]
@@ -76,12 +76,12 @@ struct Adapter<C: CongestionController> {
     initial: u32,
     rtt: RttEstimator,
     sent: BTreeMap<u64, Vec<Sent<C>>>,
-    /// Packets lost, until noq says whether that was persistent congestion.
+    /// Packets lost, until noq reports whether that was persistent congestion.
     lost: Vec<(u64, Sent<C>)>,
     /// Newest packet and number of bytes of the current ACK frame.
     newest: Option<Sent<C>>,
     acknowledged: usize,
-    /// When the newest packet that gave an RTT sample was sent.
+    /// Sending time of the newest packet that gave an RTT sample.
     sampled: Option<Instant>,
     app_limited: bool,
     dice: Dice,
@@ -101,7 +101,7 @@ impl Generator for Dice {
     }
 }
 
-/// The pace that the controller last gave out, bytes per second.
+/// Latest pacing rate of the controller, bytes per second.
 #[derive(Debug, Clone, Copy)]
 struct Pace(Option<u64>);
 
@@ -126,7 +126,7 @@ fn timestamp(instant: Instant) -> Timestamp {
 }
 
 impl<C: CongestionController> Adapter<C> {
-    /// Takes the packet with that number out that was sent then, or the oldest that has it.
+    /// Removes the packet with this number and sending time, or the oldest with this number.
     fn take(&mut self, number: u64, sent: Option<Instant>) -> Option<Sent<C>> {
         let packets = self.sent.get_mut(&number)?;
         let at = sent.map_or(Some(0), |sent| packets.iter().position(|(at, ..)| *at == sent))?;
@@ -137,7 +137,7 @@ impl<C: CongestionController> Adapter<C> {
         Some(packet)
     }
 
-    /// Tells of the packets that were lost.
+    /// Reports the lost packets to the controller.
     fn tell_losses(&mut self, now: Instant, persistent: bool) {
         let mut last = None;
         for (number, (_, bytes, info)) in std::mem::take(&mut self.lost) {
@@ -203,7 +203,7 @@ where
         let bytes = std::mem::take(&mut self.acknowledged);
         if let Some((sent, _, info)) = self.newest.take() {
             let (at, now) = (timestamp(sent), timestamp(now));
-            // RFC 9002 section 5.1: of a packet newer than all before. noq tells no ACK delay.
+            // RFC 9002 section 5.1: a packet newer than all before. noq reports no ACK delay.
             if self.sampled < Some(sent) {
                 self.sampled = Some(sent);
                 let space = PacketNumberSpace::ApplicationData;
@@ -236,7 +236,7 @@ where
         _largest_lost_pn: u64,
     ) {
         if is_ecn {
-            // How many marks there were noq does not tell.
+            // noq does not report the number of marks.
             self.inner.on_explicit_congestion(1, timestamp(now), &mut self.pace);
         } else {
             self.tell_losses(now, is_persistent_congestion);

@@ -1,4 +1,4 @@
-//! What is kept of what a stack tells its congestion controller and nobody else: RTT samples and
+//! Record of the values that a stack reports only to its congestion controller: RTT samples and
 //! bytes in flight.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,8 +8,8 @@ use windward_core::units::Duration;
 
 use crate::clock;
 
-/// What is kept. One thread at a time looks at a connection; that it might be another next time is
-/// why these are atomic.
+/// The record. One thread at a time uses a connection, but not always the same one: the fields are
+/// atomic.
 #[derive(Debug, Default)]
 pub(crate) struct Watched {
     rtt_sum: AtomicU64,
@@ -19,12 +19,12 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// The sum of the RTT samples, and how many they are.
+    /// Sum and number of the RTT samples.
     pub(crate) fn rtts(&self) -> (Duration, u64) {
         (Duration::from_ps(self.rtt_sum.load(Relaxed)), self.rtt_samples.load(Relaxed))
     }
 
-    /// Bytes in flight, as far as they are known between two acknowledgments.
+    /// Bytes in flight, as known between two acknowledgments.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.load(Relaxed)
     }
@@ -57,8 +57,8 @@ impl Watched {
     }
 }
 
-/// Which acknowledgments give a sample of the RTT: those of a packet newer than all before (RFC
-/// 9002 section 5.1).
+/// Finds acknowledgments that give an RTT sample: those of a packet newer than all before (RFC 9002
+/// section 5.1).
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Samples {
     /// Time at which the newest packet of the current ACK frame was sent.
@@ -101,7 +101,7 @@ mod tests {
         samples.frame(at(100), 1000, &watched);
         assert_eq!(watched.rtts(), (Duration::from_millis(80), 1));
         assert_eq!(watched.in_flight(), 1000);
-        // An older one, late.
+        // An older packet, late.
         samples.packet(at(15));
         samples.frame(at(120), 500, &watched);
         assert_eq!(watched.rtts(), (Duration::from_millis(80), 1));

@@ -1,9 +1,8 @@
-//! QUIC packets read for logs, as the simulated keys leave them: without protection, and with a
-//! tag.
+//! Reader of QUIC packets for logs. Under the simulated keys they have a tag and no protection.
 
 use windward_sim::stack::{FrameFacts, PacketFacts, PacketType};
 
-/// Bytes of the tag behind a packet, as many as AES-GCM has.
+/// Length of the tag behind a packet, bytes, as in AES-GCM.
 const TAG: usize = 16;
 
 /// Bytes that are left to read.
@@ -27,12 +26,12 @@ impl<'a> Bytes<'a> {
         Some(number(u64::from(first & 0x3f), rest))
     }
 
-    /// Passes over that many variable-length integers.
+    /// Skips that many variable-length integers.
     fn pass(&mut self, integers: usize) -> Option<()> {
         (0..integers).try_for_each(|_| self.varint().map(drop))
     }
 
-    /// Passes over a length and as many bytes.
+    /// Skips a length and as many bytes.
     fn pass_bytes(&mut self) -> Option<()> {
         let length = self.varint()?;
         self.take(usize::try_from(length).ok()?).map(drop)
@@ -98,8 +97,8 @@ fn packet(
     Some(PacketFacts { kind, number: full, length, frames: frames(Bytes(&body.0[..payload])) })
 }
 
-/// A packet number in full from its low bits (RFC 9000 appendix A.3), which its own sender can
-/// always tell from the numbers that it used before.
+/// A packet number in full from its low bits (RFC 9000 appendix A.3), which is always possible for
+/// its own sender, from the numbers that it used before.
 fn expanded(low: u64, bits: u32, largest: Option<u64>) -> u64 {
     let expected = largest.map_or(0, |largest| largest + 1);
     let window = 1u64 << bits;

@@ -1,4 +1,4 @@
-//! How much memory a long transfer takes: a process of its own, so that nothing else counts.
+//! Memory of a long transfer, in a process of its own, so that nothing else counts.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -34,8 +34,8 @@ fn a_gigabyte_passes_through_a_few_megabytes() {
         assert_eq!((flow.goodput_bps * 30.0 / 8.0).round(), 1e9, "{name}");
         let seconds = flow.completed.expect("an end").as_secs_f64();
         assert!((8.0..15.0).contains(&seconds), "{name}: {seconds}");
-        // What is in flight and in the queue is 2.5 MB; each end may hold as much, and what is
-        // written ahead another: 64 MiB is a wide bound for what does not grow with the transfer.
+        // 2.5 MB are in flight and in the queue; each end may hold as much, and so may data written
+        // ahead: 64 MiB is a wide bound for memory that does not grow with the transfer.
         let grown = peak() - before;
         assert!(grown < 64 << 20, "{name}: {grown} bytes");
     }

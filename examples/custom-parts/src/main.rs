@@ -1,12 +1,12 @@
-//! A congestion controller, a loss discriminator and an AQM of a crate that is not part of
-//! Windward, composed with its parts and run beside them:
+//! A congestion controller, a loss discriminator and an AQM of a crate outside Windward, composed
+//! with parts of Windward and compared with them:
 //!
 //! ```sh
 //! cargo run --release -p windward-example-custom-parts
 //! ```
 //!
-//! The controller is AIMD with parameters of its own. The discriminator takes a loss for congestion if the
-//! RTT at that moment is far above the smallest one. The AQM drops arrivals while the queue
+//! The controller is AIMD with parameters of its own. The discriminator takes a loss for congestion
+//! if the RTT at that moment is far above the smallest one. The AQM drops arrivals while the queue
 //! would take longer than a target to drain.
 
 use std::error::Error;
@@ -27,10 +27,11 @@ use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, run};
 
-// --- a congestion controller -----------------------------------------------------------------------------
+// --- a congestion controller
+// -----------------------------------------------------------------------------
 
-/// What makes states of the law: AIMD that adds `increase` packets per round trip and keeps
-/// `decrease` of its window.
+/// Maker of AIMD controllers that add `increase` packets per round trip and reduce the window to
+/// the share `decrease`.
 struct Aimd {
     increase: f64,
     decrease: f64,
@@ -48,7 +49,7 @@ impl CustomPart for Aimd {
     fn words(&self) -> Words {
         Words {
             name: "aimd",
-            what: "adds so many packets per round trip and keeps so much of its window",
+            what: "adds packets per round trip and reduces its window to a share",
             source: "this example",
         }
     }
@@ -76,7 +77,7 @@ impl Controller for AimdState {
         }
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        // As much of the decrease as congestion is likely.
+        // The decrease is scaled by the probability of congestion.
         self.cwnd = (event.path.in_flight * event.kept(self.decrease)).max(2.0);
         self.ssthresh = self.cwnd;
     }
@@ -124,7 +125,7 @@ impl Discriminator for LongRtt {
 
 // --- an AQM -----------------------------------------------------------------------
 
-/// Drops arrivals while what waits would take longer than this to drain.
+/// Drops arrivals while the queue would take longer than this to drain.
 #[derive(Debug, Clone, Copy)]
 struct DrainTime {
     target: Duration,
@@ -151,7 +152,7 @@ impl MakeAqm for DrainTime {
         Box::new(DrainTimeState { target: self.target, wire: place.share })
     }
     fn acts_on_departure(&self) -> bool {
-        false // It is asked about arrivals alone, so that packets need not be held.
+        false // It decides on arrivals alone, so that packets need not be held.
     }
 }
 
@@ -164,7 +165,7 @@ impl Aqm for DrainTimeState {
 
 // --- all three in a scenario ------------------------------------------------------------------
 
-/// Parts from outside live as long as the program.
+/// Parts of other crates live as long as the program.
 static LAW: Aimd = Aimd { increase: 1.0, decrease: 0.5 };
 static JUDGE: LongRtt = LongRtt { factor: 1.1 };
 static QUEUE: DrainTime = DrainTime { target: Duration::from_millis(25) };
@@ -225,7 +226,7 @@ mod tests {
     fn parts_from_outside_do_what_they_say() {
         let plain = run(&scenario());
         let custom = run(&with_custom_parts(scenario()));
-        // Losses at a short RTT cost nothing: the lossy flows keep more than they had.
+        // Losses at a short RTT cost nothing: the lossy flows get more than before.
         let lossy = |outcome: &Outcome| outcome.groups[1].goodput_bps;
         assert!(lossy(&custom) > 1.3 * lossy(&plain), "{} {}", lossy(&custom), lossy(&plain));
         // 25 ms at 5 Mbit/s are 15.6 packets of 1000 bytes: no more than 16 wait.
@@ -259,7 +260,7 @@ mod tests {
     struct Maker(&'static [f64]);
     impl CustomPart for Maker {
         fn words(&self) -> Words {
-            Words { name: "mad", what: "gives windows that are none", source: "this test" }
+            Words { name: "mad", what: "returns invalid windows", source: "this test" }
         }
     }
     impl MakeController for Maker {
@@ -289,7 +290,7 @@ mod tests {
                     panic!("connections only")
                 };
                 *protocol = Arc::new(Protocol { window: law, ..*protocols::plain() });
-                // A window without end is bounded by the receiver's.
+                // An infinite window is limited by the receiver window.
                 let bounded = windward_core::endpoint::EndpointConfig { rwnd: 100, ..**config };
                 *config = Arc::new(bounded);
             }

@@ -1,6 +1,6 @@
-//! A congestion controller as a project has it for its own transport, and the test that judges it.
+//! The congestion controller of a project with its own transport, and a test that evaluates it.
 //!
-//! The controller knows nothing of Windward: the test brings the two together.
+//! The controller does not depend on Windward: only the test does.
 
 /// NewReno (RFC 9002 section 7): slow start, one packet a round trip, half on congestion.
 #[derive(Debug, Clone)]
@@ -13,17 +13,17 @@ pub struct MyController {
 }
 
 impl MyController {
-    /// For packets of that many bytes.
+    /// A controller for packets of that many bytes.
     pub fn new(packet: u64) -> Self {
         MyController { window: 10 * packet, threshold: u64::MAX, counted: 0, packet }
     }
 
-    /// How much may be in flight, bytes.
+    /// Congestion window, in bytes.
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// So many bytes have arrived, sent while the window was what kept more from being sent.
+    /// Notes acknowledged bytes, which were sent while the window limited the sender.
     pub fn acknowledged(&mut self, bytes: u64) {
         if self.window < self.threshold {
             self.window += bytes;
@@ -36,14 +36,14 @@ impl MyController {
         }
     }
 
-    /// A packet was lost or marked, the first of this round trip.
+    /// Notes a lost or marked packet, the first of this round trip.
     pub fn congested(&mut self) {
         self.window = (self.window / 2).max(2 * self.packet);
         self.threshold = self.window;
         self.counted = 0;
     }
 
-    /// Nothing has arrived for long.
+    /// Notes a timeout.
     pub fn silent(&mut self) {
         self.congested();
         self.window = 2 * self.packet;

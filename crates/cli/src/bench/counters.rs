@@ -27,12 +27,12 @@ mod linux {
 
         pub(in super::super) fn stop(mut self) -> Option<u64> {
             self.0.disable().ok()?;
-            // A counter that never got onto the processor reads zero.
+            // A counter that was never scheduled on the processor reads zero.
             self.0.read().ok().filter(|&count| count > 0)
         }
     }
 
-    /// Makes [`peak_memory_bytes`] start from what is in use now, where the kernel allows it.
+    /// Resets [`peak_memory_bytes`] to the current use of memory, where the kernel allows it.
     pub(in super::super) fn reset_peak_memory() {
         let _ = fs::write("/proc/self/clear_refs", "5");
     }

@@ -1,4 +1,4 @@
-//! A test as JSON and as tables. What a flow of a simulation has too comes from the same metrics.
+//! A test as JSON and as tables. Values that simulated flows have too come from the same metrics.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,11 +18,11 @@ use super::mean;
 pub(super) struct Record {
     windward: &'static str,
     duration_s: f64,
-    /// All of a test counts.
+    /// Always 0: the whole test is measured.
     warmup_s: f64,
     flows: Vec<JsonObject<'static>>,
     groups: Vec<JsonObject<'static>>,
-    /// Nobody knows the links of a path at its ends.
+    /// Always empty: the ends of a path do not know its links.
     links: [(); 0],
     jain: f64,
     intervals: Vec<IntervalRecord>,
@@ -43,7 +43,7 @@ struct IntervalRecord {
     flows: Vec<JsonObject<'static>>,
 }
 
-/// Counts that only both ends of a path together have.
+/// Counts that require both ends of a path.
 const OF_ENDS: [Column<'static>; 6] = [
     Column::new("packets_delivered", Kind::Count),
     Column::new("duplicates", Kind::Count),
@@ -133,7 +133,7 @@ impl Record {
     }
 }
 
-/// What the ends measured, as the outcome of a run.
+/// The measurements of both ends, as the outcome of a run.
 fn outcome_of(names: &[(String, &'static str)], test: &perf::Outcome) -> Outcome {
     let group_of = |name: &str| GROUPS.iter().position(|group| *group == name).unwrap_or(0);
     let flows = names.iter().zip(&test.flows).map(|((name, group), flow)| {

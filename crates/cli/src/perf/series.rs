@@ -1,4 +1,4 @@
-//! `--trace` of `windward perf client`: windows and rates over time, as far as endpoints know them.
+//! `--trace` of `windward perf client`: windows and rates over time, as known to the endpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,8 @@ pub(super) struct Series {
 impl Series {
     pub(super) fn create(dir: &Path, format: Format) -> Result<Self, OutputError> {
         let dir = OutputDir::create(dir)?;
-        // The ends of a path do not know the throughput at its bottleneck. They know what was sent.
+        // The ends of a path do not know the throughput at its bottleneck; the packets sent are
+        // known.
         let columns = columns::<FlowRow>().into_iter().map(|column| match column.name {
             "throughput_bps" => Column { name: "sent_bps", ..column },
             _ => column,
@@ -45,7 +46,7 @@ impl Series {
         Ok(())
     }
 
-    /// Gives the file its name, which is returned.
+    /// Gives the file its name and returns it.
     pub(super) fn commit(self) -> Result<PathBuf, OutputError> {
         let Series { file, mut dir } = self;
         let path = file.complete(&mut dir)?;

@@ -1,5 +1,4 @@
-//! What people get wrong: exit status 2, one clear message, no panic, nothing on standard
-//! output.
+//! Invalid input: exit status 2, one clear message, no panic, nothing on standard output.
 
 use std::fs;
 
@@ -174,8 +173,8 @@ fn bad_options_are_refused() {
     refused(&["bench", "--runs", "0"], &["--runs"]);
 }
 
-/// Wrong command lines, and a word of the message to each. `FIRST` is a scenario, `SWEEP` an experiment,
-/// `OUT` a path in an empty folder.
+/// Wrong command lines, and a word of the message to each. `FIRST` is a scenario, `SWEEP` an
+/// experiment, `OUT` a path in an empty folder.
 #[rustfmt::skip]
 const WRONG: &[(&[&str], &str)] = &[
     (&["list", "--stacks", "--parts"], "--parts"),

@@ -23,7 +23,7 @@ fn json(args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What was measured, of runs that may be used: the machine of a test may be busy.
+/// Usable runs: the machine of a test may be busy.
 fn usable(result: &Value) -> Vec<&Value> {
     let runs = result["runs"].as_array().unwrap().iter();
     let (good, bad): (Vec<&Value>, Vec<&Value>) = runs.partition(|run| run["unusable"].is_null());
@@ -63,7 +63,7 @@ fn rows_do_on_the_real_clock_what_they_do_in_virtual_time() {
     ]);
     assert_eq!(result["runs"].as_array().unwrap().len(), 6);
     assert_eq!(result["rows"].as_array().unwrap().len(), 6);
-    // Who ran them has compared their fingerprints.
+    // The comparison has checked their fingerprints.
     for record in ["upwind-0-1.rec", "sack-0.02-1.rec", "xcp-0.02-1.rec"] {
         let output = windward(["replay", "--json", &records.join(record).display().to_string()]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -141,7 +141,8 @@ fn what_the_port_delivered_counts_and_what_is_left_to_another() {
     }
 }
 
-/// Programs of a comparison that this variable in the environment tells from others, two at a time and two each.
+/// Programs of a comparison that this variable in the environment tells from others, two at a time
+/// and two each.
 struct Long {
     child: Child,
     mark: String,
@@ -165,7 +166,7 @@ impl Long {
         panic!("two servers and two clients: {:?}", long.there());
     }
 
-    /// Who runs of it, whoever started them.
+    /// Its processes, whatever started them.
     fn there(&self) -> Vec<String> {
         let mut there = Vec::new();
         for process in fs::read_dir("/proc").unwrap().flatten() {
@@ -177,7 +178,7 @@ impl Long {
         there
     }
 
-    /// Who is there after a moment: the kernel takes its time to end who was killed.
+    /// Processes that remain after a moment: the kernel does not end killed ones at once.
     fn left(&self) -> Vec<String> {
         for _ in 0..100 {
             if self.there().is_empty() {

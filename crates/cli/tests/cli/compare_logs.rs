@@ -68,10 +68,10 @@ fn what_is_wrong_with_a_log_is_said() {
     refused(&[&log, &scenario], "scenario.toml: is not a qlog file: it begins with");
     refused(&[&log, "missing.sqlog"], "missing.sqlog: cannot read");
     refused(&[&log, &log, "--trace", "2"], "has 1 trace, counted from 1, but not number 2");
-    refused(&[&log, &log, "--trace", "1,1,1"], "there are two logs");
+    refused(&[&log, &log, "--trace", "1,1,1"], "at most two values");
     refused(&[&log, &log, "--tolerance", "-1"], "a share from 0 to 1");
     refused(&[&log, &log, "--tolerance", "NaN"], "a share from 0 to 1");
-    refused(&[&log, &log, "--rate-window", "0s"], "longer than no time");
+    refused(&[&log, &log, "--rate-window", "0s"], "must be greater than zero");
     refused(&[&log], "<B>");
 
     // One that is cut is compared as far as it goes.

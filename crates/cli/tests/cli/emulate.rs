@@ -1,4 +1,5 @@
-//! Scenarios on a real clock, with packets of real programs: as root, with /dev/net/tun. Nothing is left, also when a test fails.
+//! Scenarios on a real clock, with packets of real programs: as root, with /dev/net/tun. Nothing is
+//! left, also when a test fails.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "round trips over the real network are timed")]
 
@@ -150,12 +151,13 @@ fn address(host: &str, port: u16) -> SocketAddr {
     (host, port).to_socket_addrs().unwrap().find(SocketAddr::is_ipv4).unwrap()
 }
 
-/// What the datagram of that number is full of: no byte that is often beside it.
+/// Fill byte of the datagram of that number, one that is rare in headers.
 fn byte_of(number: u8) -> u8 {
     0xa0 + number
 }
 
-/// Sends datagrams of so many bytes one after the other, and gives the time until each came back; if it did within 2 s.
+/// Sends datagrams of so many bytes one after the other, and gives the time until each came back;
+/// if it did within 2 s.
 fn exchange(host: &str, port: u16, count: u8, size: usize) -> Vec<Option<Duration>> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -173,7 +175,7 @@ fn exchange(host: &str, port: u16, count: u8, size: usize) -> Vec<Option<Duratio
     (0..count).map(one).collect()
 }
 
-/// The run record at the end of what was written.
+/// The run record at the end of standard output.
 fn last_line(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     let line = text.lines().last().unwrap_or_else(|| panic!("nothing: {}", stderr(output)));
@@ -252,7 +254,7 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
         assert!(links.contains(&seen(number)), "{number}: {}", seen(number));
     }
 
-    // What is not whole is told, and where.
+    // A truncated record is refused, with the place.
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
     let output = replay(&file);
@@ -285,7 +287,7 @@ fn a_shell_ends_as_its_program_does() {
     assert_eq!(run(&["shell", "--", "/no/such/program"]).status.code(), Some(127));
     let plain = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     assert_eq!(run(&["shell", "--", plain]).status.code(), Some(126));
-    // What it says is its own, and what is told of the link goes elsewhere.
+    // Standard output is the program's; the report of the link goes to standard error.
     let said = run(&["shell", "--delay", "1ms", "--", "echo", "hello"]);
     assert_eq!(said.stdout, b"hello\n");
     assert!(stderr(&said).contains("fingerprint"));
@@ -348,7 +350,7 @@ fn both_directions_of_a_port_are_told_over_the_time_of_the_program() {
     // 400,000 bits at least over that time, and little beside them.
     let bits = up["throughput_bps"].as_f64().unwrap() * time;
     assert!((400_000.0..500_000.0).contains(&bits), "{bits}");
-    // What came down is over that time too: ICMP says that nobody is there.
+    // The other direction, ICMP errors of a closed port, is over that time too.
     let down = ports[0]["throughput_bps"].as_f64().unwrap();
     let row = record["flows"][0]["goodput_bps"].as_f64().unwrap();
     assert!((down - row).abs() <= 1e-9 * down, "{down} {row}");
@@ -407,7 +409,7 @@ fn a_record_that_cannot_be_written_is_told_and_the_program_goes_on() {
     assert_eq!(output.stdout, b"done\n");
     assert_eq!(output.status.code(), Some(1));
     let error = stderr(&output);
-    assert!(error.contains("the record is not whole, it could not be written"), "{error}");
+    assert!(error.contains("the record is incomplete: cannot write it"), "{error}");
     let output =
         command(["shell", "--record", "/no/such/folder/x", "--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -434,7 +436,7 @@ fn shells_nest() {
     let told = stderr(&output);
     // Each tells of its own link: one packet there, one back.
     assert_eq!(told.matches("fingerprint").count(), 2, "{told}");
-    assert!(told.matches("2 packets went out").count() == 2, "{told}");
+    assert!(told.matches("2 packets forwarded").count() == 2, "{told}");
 }
 
 #[test]
@@ -455,7 +457,8 @@ fn what_is_too_large_is_answered_and_comes_in_pieces() {
         "cat",
     ]);
     let node = shell.node("inside");
-    // The first is too large, and not to be fragmented by routers; the kernel learns and cuts the next ones itself.
+    // The first is too large, and not to be fragmented by routers; the kernel learns and cuts the
+    // next ones itself.
     let times = inside(&node, move || exchange("outside", port, 5, 4000));
     assert!(times.iter().flatten().count() > 0, "{times:?}");
     let record = last_line(&shell.end());
@@ -601,8 +604,9 @@ fn nothing_is_left_of_what_was_killed() {
     signal(first, "KILL");
     assert_eq!(shell.end().status.code(), Some(137));
 
-    // The parent is killed at some moment, also before it has begun: fifty times. Nobody sweeps after it,
-    // and what it has started is gone all the same, in new sessions and at the far end too.
+    // The parent is killed at some moment, also before it has begun: fifty times. Nobody sweeps
+    // after it, and what it has started is gone all the same, in new sessions and at the far end
+    // too.
     let far = format!("setsid {script}");
     for number in 0..50 {
         let mut arguments = vec!["shell"];
@@ -644,7 +648,7 @@ fn processes(node: &Published) -> Vec<u32> {
         .collect()
 }
 
-/// What `nothing_is_left_of_what_was_killed` started and nobody has ended.
+/// Processes that `nothing_is_left_of_what_was_killed` started and that still run.
 fn orphans() -> Vec<u32> {
     running(FOREVER)
 }
@@ -672,7 +676,7 @@ fn ctrl_c_ends_the_program_and_leaves_nothing() {
     let mut shell = Running::start(&["shell", "--", "sleep", "1000"]);
     let node = shell.node("inside");
     signal(shell.0.id(), "INT");
-    // Who was asked alone asks the program to end.
+    // The signal reaches windward alone, which then ends the program.
     assert_eq!(shell.end().status.code(), Some(128 + 15));
     assert!(!published().unwrap().contains(&node));
 }
@@ -718,7 +722,10 @@ fn what_makes_no_sense_is_refused() {
         refused(&["shell", "--trace", "/no/trace", "--", "true"], "no such file: /no/trace");
         let two =
             "flows.+={ group = 'b', protocol = 'outside:port', from = 'client', to = 'router' }";
-        refused(&["shell", &scenario, "--set", two], "a shell is behind one port, and there are 2");
+        refused(
+            &["shell", &scenario, "--set", two],
+            "a shell needs exactly one port, but the scenario has 2",
+        );
         let none = Sandbox::new(crate::SMALL);
         let none = none.scenario().display().to_string();
         refused(&["emulate", &none], "no flow is a port for outside programs; add one with");

@@ -1,4 +1,4 @@
-//! What the program says about itself.
+//! Help, versions, completions and manual pages.
 
 use crate::{Sandbox, repository, stderr, success, windward};
 
@@ -66,7 +66,7 @@ fn shells_complete_commands_and_options() {
     assert!(stderr(&output).contains("bash"), "{}", stderr(&output));
 }
 
-/// What bash makes of the script: the completions of a line.
+/// Completions of a line by bash with the script.
 #[cfg(target_os = "linux")]
 #[test]
 fn bash_takes_its_script() {

@@ -89,7 +89,7 @@ fn what_a_killed_run_leaves_the_next_one_removes() {
     assert_eq!(parts(), 0);
 }
 
-/// Size of the journal of what was interrupted in a report; none counts as nothing.
+/// Size of the journal in a report folder, bytes; 0 without a journal.
 fn journal(report: &Path) -> u64 {
     let entries = std::fs::read_dir(report.join(".windward")).into_iter().flatten();
     let paths = entries.map(|e| e.unwrap().path());
@@ -105,8 +105,8 @@ fn in_a_sweep() {
     let out = sandbox.path("made/out").display().to_string();
     let args = ["sweep", &scenario, "--out", &out];
     let said = said_when_interrupted(args);
-    assert!(said.contains("what is done is kept") && said.contains("--resume"), "{said}");
-    // What was done is kept, and nothing else.
+    assert!(said.contains("finished runs are kept") && said.contains("--resume"), "{said}");
+    // Finished runs are kept, and nothing else.
     assert_eq!(sandbox.names(), ["made", "scenario.toml"]);
     assert!(journal(&sandbox.path("made/out")) > 100);
     assert!(!sandbox.path("made/out/index.html").exists());
@@ -204,7 +204,7 @@ fn while_a_file_does_not_come() {
     assert_eq!(interrupt(&mut child).code(), Some(130));
 }
 
-/// What it says on standard error when it is interrupted.
+/// Standard error of a command that is interrupted.
 fn said_when_interrupted<const N: usize>(args: [&str; N]) -> String {
     let mut child = quietly(args).stderr(Stdio::piped()).spawn().unwrap();
     assert_eq!(interrupt(&mut child).code(), Some(130));

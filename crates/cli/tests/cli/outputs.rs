@@ -66,8 +66,8 @@ fn header(path: &Path) -> Vec<String> {
     text.lines().next().unwrap().split(',').map(str::to_owned).collect()
 }
 
-/// Every option that takes one output file, by command; those of folders (`DIR`) are not here. A new one
-/// belongs into this list, and beside the others in the tests below.
+/// Every option that takes one output file, by command; those of folders (`DIR`) are not here. A
+/// new one belongs into this list, and beside the others in the tests below.
 const FILES: &[(&str, &[&str])] = &[
     ("run", &["--plot", "--pcap"]),
     ("replay", &["--pcap"]),
@@ -164,7 +164,11 @@ fn standard_output_is_for_one_output() {
     for option in ["--out", "--trace", "--qlog"] {
         let output = crate::windward(["run", scenario, option, "-"]);
         assert!(!output.status.success());
-        assert!(crate::stderr(&output).contains("standard output, not a folder"), "{}", crate::stderr(&output));
+        assert!(
+            crate::stderr(&output).contains("standard output, not a folder"),
+            "{}",
+            crate::stderr(&output)
+        );
     }
     assert_eq!(sandbox.names(), ["scenario.toml"]);
 }
@@ -172,8 +176,8 @@ fn standard_output_is_for_one_output() {
 /// Endings of the names of quantities with a unit.
 const UNITS: &[&str] = &["s", "bps", "bytes", "packets", "share"];
 
-/// Names of fields without a unit: texts, lists, counts, shares, indices. A new quantity with a unit ends in
-/// that, and does not belong in here; `packet_size` is deprecated.
+/// Names of fields without a unit: texts, lists, counts, shares, indices. A new quantity with a
+/// unit ends in that, and does not belong in here; `packet_size` is deprecated.
 #[rustfmt::skip]
 const WITHOUT_UNIT: &[&str] = &[
     "arrived", "at_most", "authenticated", "cells", "circuit_breaker_trips", "command",
@@ -293,7 +297,7 @@ fn cells(row: &str) -> usize {
     row.replace("\\|", "").matches('|').count() - 1
 }
 
-/// What is wrong with the tables of a Markdown text: the number of a line, and why.
+/// Errors in the tables of a Markdown text: the number of the line, and the reason.
 fn broken_tables(text: &str) -> Vec<(usize, &'static str)> {
     let mut wrong = Vec::new();
     let (mut is_code, mut before, mut wanted) = (false, 0, 0);

@@ -125,7 +125,7 @@ fn everything_measured_can_be_written() {
         assert_eq!(json["groups"][number]["goodput_bps"], flow["goodput_bps"]);
         assert!(flow["mean_cwnd_packets"].as_f64() > Some(1.0), "{json}");
     }
-    // What the server sends it tells of, some time later.
+    // The server reports on the flows that it sends, with a delay.
     let intervals = json["intervals"].as_array().expect("intervals");
     let told = intervals.iter().filter_map(|part| part["flows"][1]["cwnd_packets"].as_f64());
     assert!(told.fold(0.0, f64::max) > 1.0, "{json}");
@@ -208,7 +208,7 @@ fn control_c_ends_both_in_order() {
     signal(&client, "-INT");
     let output = client.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    // What there is of the measurement is whole.
+    // The results up to the interruption are complete.
     let json = json_of(&output);
     assert_eq!(json["interrupted"], true, "{json}");
     assert!(json["flows"][0]["goodput_bps"].as_f64() > Some(0.0), "{json}");
@@ -323,7 +323,8 @@ fn a_server_keeps_to_the_limits_of_its_operator() {
     let output = windward(server.client(&["-R", "--set", "initial_window=5"]));
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("--max-initial-window"), "{}", stderr(&output));
-    // 500 packets of 1000 bytes by 1 MB/s, but for two or those of 10 ms, which leave at once: 0.49 s at least.
+    // 500 packets of 1000 bytes by 1 MB/s, but for two or those of 10 ms, which leave at once: 0.49
+    // s at least.
     let json: serde_json::Value =
         serde_json::from_str(&success(server.client(&["-R", "-n", "500p", "--json"])))
             .expect("JSON");

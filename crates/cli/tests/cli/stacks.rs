@@ -105,7 +105,7 @@ y_title = "Goodput"
 #[cfg(feature = "stacks")]
 #[test]
 fn short_flows_of_a_stack_are_judged() {
-    // What the program's own suite asks in section 5.1.5, on a path that takes milliseconds.
+    // The criterion of section 5.1.5 in the built-in suite, on a path that takes milliseconds.
     const SUITE: &str = r#"
 [suite]
 id = "short"

@@ -349,7 +349,7 @@ fn what_python_does_says_so_where_there_is_none() {
     let output = crate::command(["evaluate", "cubic", &format!("{}:Law", law.display())]);
     let said = stderr(&{ output }.env("PATH", sandbox.path("")).output().unwrap());
     assert!(said.starts_with("error: python3: cannot be started: "), "{said}");
-    // What only this program could do is refused with it, and both at once.
+    // Options of this program alone are refused with it, and both executors at once.
     for wrong in [&["--ray", "local", "--strict"][..], &["--ray", "local", "--dask", "x"]] {
         let output = sweep(wrong);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -1,5 +1,5 @@
-//! How much a server sends to a peer that proves nothing: its worst clients, without a socket and
-//! on loopback.
+//! Tests of how much a server sends to a peer that proves nothing: its worst clients, without a
+//! socket and on loopback.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -29,28 +29,28 @@ fn stranger() -> SocketAddr {
     (Ipv4Addr::new(192, 0, 2, 1), 1000).into()
 }
 
-/// A server whose operator limits nothing but what is sent to strangers: so that the guard alone is
-/// what holds.
+/// Limits of a server that restrict only data for unproven peers, so that the guard alone is
+/// tested.
 fn lax() -> Limits {
     Limits { min_rto: Duration::ZERO, fixed_window: u64::MAX, ..Limits::default() }
 }
 
-/// What a stranger does with its connection.
+/// Behaviour of an unproven client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Conduct {
     /// Nothing after the start.
     Silent,
-    /// Starts, again and again, short ones or filled up.
+    /// Repeated starts, short or padded.
     Starts { length: usize },
     /// Opens and starts.
     Opens,
     /// Acknowledgments of packets that it has not seen.
     Forges,
-    /// All of that.
+    /// All of these.
     All,
 }
 
-/// A value within its range, at one end of it more often than not, in the words of scenario files.
+/// A value within its range, mostly at one end, as in scenario files.
 fn value(stream: &mut Stream, kind: Range) -> String {
     let mut pick = |least: f64, most: f64| match stream.bits() % 4 {
         0 => least,
@@ -98,7 +98,7 @@ fn worst_test(stream: &mut Stream, row: usize) -> Option<Test> {
             "" => setting.doc.key.to_owned(),
             table => format!("{table}.{}", setting.doc.key),
         };
-        // Each of them now and then, and those that make a server send, in every other test.
+        // Each of them at times, and those that make a server send in every other test.
         let sends =
             ["window", "rto", "packet_size", "pacing"].iter().any(|word| key.contains(word));
         if !stream.bits().is_multiple_of(if sends { 2 } else { 12 }) {
@@ -113,7 +113,7 @@ fn worst_test(stream: &mut Stream, row: usize) -> Option<Test> {
             "overhead" | "ack_size" => continue,
             _ => value(stream, setting.doc.kind),
         };
-        // One that cannot be, or not beside the others, is left out.
+        // Invalid and incompatible ones are omitted.
         test.parameters.push((key, value));
         if test.plan().is_err() {
             test.parameters.pop();
@@ -122,8 +122,7 @@ fn worst_test(stream: &mut Stream, row: usize) -> Option<Test> {
     Some(test)
 }
 
-/// An acknowledgment of what somebody might have sent, as one who knows the number of the
-/// connection can make it.
+/// A forged acknowledgment, by a peer that knows the number of the connection.
 fn forged_ack(stream: &mut Stream, now: Time, connection: u64, number: u64) -> Vec<u8> {
     let near = |stream: &mut Stream, most: u64| stream.bits() % most;
     let seq = near(stream, 12);
@@ -172,14 +171,14 @@ fn start(keys: Option<&SessionKeys>, connection: u64, number: u64, length: usize
     bytes
 }
 
-/// Bytes and datagrams of one way.
+/// Bytes and datagrams of one direction.
 #[derive(Debug, Default, Clone, Copy)]
 struct Tally {
     bytes: u64,
     data: u64,
 }
 
-/// A server and one stranger.
+/// A server and one unproven client.
 struct Meeting {
     sessions: Sessions,
     now: Time,
@@ -223,7 +222,7 @@ impl Meeting {
         self.count(&mut outbox);
     }
 
-    /// What the server does of itself until then.
+    /// Runs the timers of the server until then.
     fn wait(&mut self, until: Time) {
         while self.sessions.next_timer() <= until {
             self.now = self.now.max(self.sessions.next_timer());
@@ -235,7 +234,7 @@ impl Meeting {
         self.now = self.now.max(until);
     }
 
-    /// Opens a connection; its number and keys, and the open.
+    /// Opens a connection. Returns its number, its keys and the open.
     fn open(
         &mut self,
         key: Option<&Psk>,
@@ -262,7 +261,7 @@ impl Meeting {
     }
 }
 
-/// The server's answer to one stranger: what was received and sent, or why it refused.
+/// Bytes and datagrams that the server received and sent, or the reason for its refusal.
 fn meet(
     limits: Limits,
     key: Option<u8>,
@@ -275,7 +274,7 @@ fn meet(
     let (connection, keys, open) = meeting.open(psk().as_ref(), test)?;
     meeting.give(&start(keys.as_ref(), connection, 0, 20));
     let (begin, mut number) = (meeting.now, 1);
-    // The patience with one that has proven nothing, and a little.
+    // The patience with an unproven client, and a little.
     let end = begin + PATIENCE + Duration::from_secs(1);
     while meeting.now < end && conduct != Conduct::Silent {
         let pause = Duration::from_millis([1, 20, 250, 2000][stream.bits() as usize % 4]);
@@ -334,7 +333,7 @@ proptest! {
 
 #[test]
 fn every_row_sends_to_a_stranger_and_soon_no_more() {
-    // The same as above with plain parameters, so that it is known that something is sent.
+    // The same with plain parameters, to check that something is sent.
     let mut stream = Stream::new(1, "test", "plain");
     for row in protocols::PROTOCOLS {
         let test = Test { reverse: true, seconds: MAX_SECONDS, ..Test::of(row.name) };
@@ -369,7 +368,7 @@ fn what_an_operator_does_not_allow_is_refused_in_words() {
         let reason = reason(protocol, key, value);
         assert!(reason.contains(option), "{reason}");
     }
-    // What the client sends itself is its own affair.
+    // Data that the client itself sends is not limited.
     let parameters = vec![("initial_window".to_owned(), "64".to_owned())];
     let upload = Test { parameters, ..Test::of("cubic") };
     assert!(Meeting::new(Limits::default(), None).open(None, &upload).is_ok());
@@ -409,7 +408,7 @@ fn a_window_opens_with_what_comes_back_and_a_dead_peer_is_left() {
     };
     meeting.give(&ack(1));
     let begin = meeting.now;
-    // The same acknowledgment again is no sign of life, nor is a start.
+    // Neither a repeated acknowledgment nor a start is a sign of life.
     for number in 2..200 {
         meeting.wait(meeting.now + Duration::from_millis(100));
         meeting.give(&if number % 2 == 0 {
@@ -426,7 +425,7 @@ fn a_window_opens_with_what_comes_back_and_a_dead_peer_is_left() {
 
 #[test]
 fn places_are_for_those_whose_data_gets_on() {
-    // One that uploads nothing, and one that has been sent something, keep alive by starts.
+    // A client that uploads nothing, and one that has received data, keep alive by starts.
     for reverse in [false, true] {
         let mut meeting = Meeting::new(Limits::default(), None);
         let test = Test { reverse, seconds: MAX_SECONDS, ..Test::of("upwind") };
@@ -437,7 +436,7 @@ fn places_are_for_those_whose_data_gets_on() {
         }
         assert_eq!(meeting.sessions.len(), 0, "{reverse}");
     }
-    // Places that stand still are given to others when there is no other.
+    // The places of idle connections are given to others when no place is free.
     let config = ServerConfig { max_connections: 2, max_per_address: 2, ..ServerConfig::default() };
     let mut sessions = Sessions::new(config).expect("random bytes");
     let mut ask = |now: u64, last: u8, client: u8| {
@@ -518,7 +517,7 @@ fn a_raw_client_that_is_silent_or_gone_gets_little_from_a_real_server() {
         let Greeting::Accept { connection, .. } = ask(&open.encode()) else { panic!("no place") };
         (socket, connection)
     };
-    // One that is there and says nothing: three times 2,420 bytes at most.
+    // A silent client: at most three times 2,420 bytes.
     let (silent, connection) = open(1);
     silent.send_to(&start(None, connection, 0, 20), address).expect("loopback");
     let (mut bytes, mut buffer) = (0, [0; 1 << 16]);
@@ -526,7 +525,7 @@ fn a_raw_client_that_is_silent_or_gone_gets_little_from_a_real_server() {
         bytes += length;
     }
     assert!((1..=3 * 2420).contains(&bytes), "{bytes}");
-    // One that starts and goes: ICMP ends its connection, long before anybody's patience does.
+    // A client that starts and leaves: ICMP ends its connection long before a timeout.
     let (gone, connection) = open(2);
     let peer = gone.local_addr().expect("an address");
     gone.send_to(&start(None, connection, 0, 20), address).expect("loopback");
@@ -538,7 +537,7 @@ fn a_raw_client_that_is_silent_or_gone_gets_little_from_a_real_server() {
         });
     // The first data may have found the port open: then the next, after a second, finds it closed.
     assert_eq!(lost, Some(Ending::Unreachable));
-    // And a measurement goes on as ever.
+    // A measurement still works.
     let outcome = run(
         address,
         &ClientConfig::new(Test { packets: 50, ..Test::of("cubic") }),
@@ -551,7 +550,8 @@ fn a_raw_client_that_is_silent_or_gone_gets_little_from_a_real_server() {
 }
 
 /// Lets a server send over a path of 100 ms that carries 50 packets by 10 ms and loses some in
-/// either direction, for `seconds`; what was delivered, or when the connection was given up.
+/// either direction, for `seconds`. Returns the packets delivered, or the time at which the
+/// connection was given up.
 fn over_losses(row: &str, loss: [f64; 2], seconds: u64, seed: u64) -> Result<u64, Time> {
     let mut stream = Stream::new(seed, "test", "losses");
     let mut meeting = Meeting::new(Limits::default(), None);
@@ -609,24 +609,24 @@ fn over_losses(row: &str, loss: [f64; 2], seconds: u64, seed: u64) -> Result<u64
 
 #[test]
 fn losses_of_half_of_all_packets_end_no_test() {
-    // Those of the table that are made for such paths, and Reno and CUBIC, whose timeouts grow
-    // there.
+    // Protocols that are made for such paths, and Reno and CUBIC, whose timeouts grow there.
     for row in ["upwind", "lr-lmxtcp", "lr-xtcp", "bbr", "cubic", "newreno"] {
         for loss in [[0.2, 0.2], [0.5, 0.0], [0.5, 0.05]] {
-            // Of the seeds, none loses all of the first five packets, which would end any test.
+            // With these seeds not all of the first five packets are lost, which would end any
+            // test.
             for seed in [1, 2] {
                 let delivered = over_losses(row, loss, 120, seed);
                 assert!(delivered.is_ok_and(|count| count > 10), "{row} {loss:?}: {delivered:?}");
             }
         }
     }
-    // XCP without its routers sends many times what the path carries, for as long as it is let.
+    // XCP without its routers sends far above the rate of the path as long as possible.
     assert!(over_losses("xcp", [0.2, 0.2], 120, 1).is_err());
 }
 
 #[test]
 fn short_data_has_no_answer() {
-    // An upload with acknowledgments of 9,000 bytes, and data that has less than its test says.
+    // An upload with acknowledgments of 9,000 bytes, and data packets smaller than announced.
     let parameters = [("packet_size", "9000"), ("ack_size", "9000")];
     let parameters = parameters.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let test = Test { parameters, ..Test::of("cubic") };

@@ -25,7 +25,7 @@ const REPEAT: Duration = Duration::from_millis(250);
 const KEEP: Duration = Duration::from_secs(5);
 /// Longest time for the beginning and for the end of a test.
 const HANDSHAKE: Duration = Duration::from_secs(6);
-/// System calls that receive, before anything else has its turn.
+/// Number of receiving system calls before other work.
 const RECEIVES: usize = 8;
 /// Time between two checks of the client whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -40,20 +40,20 @@ pub struct ClientConfig {
     pub test: Test,
     /// Number of connections, 1 to [`super::MAX_FLOWS`].
     pub flows: usize,
-    /// As many more, the other way.
+    /// True for as many connections in the other direction too.
     pub both: bool,
-    /// The key that the server has too, if it wants one.
+    /// Pre-shared key, if the server requires one.
     pub psk: Option<Psk>,
-    /// Length of the intervals that are reported to the observer; zero is never.
+    /// Length of the intervals that are reported to the observer; zero for none.
     pub interval: Duration,
-    /// Time between two samples; zero is never.
+    /// Time between two samples; zero for none.
     pub sample: Duration,
     /// Maker of observers of each packet.
     pub watch: Option<Watch>,
 }
 
 impl ClientConfig {
-    /// One flow, unobserved.
+    /// One flow without observers.
     pub fn new(test: Test) -> Self {
         ClientConfig {
             test,
@@ -83,26 +83,26 @@ impl std::fmt::Debug for ClientConfig {
 pub enum Progress<'a> {
     /// An interval is over.
     Interval(&'a Interval),
-    /// A sample was due: what happened since the last.
+    /// A sample was due: the part since the last one.
     Sample(&'a Interval),
 }
 
 /// Outcome of a part of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Interval {
-    /// When it began, seconds since the start of the test.
+    /// Its beginning, seconds since the start of the test.
     pub start_s: f64,
-    /// When it ended.
+    /// Its end, seconds since the start of the test.
     pub end_s: f64,
-    /// State of each flow at the end of it, in order.
+    /// State of each flow at its end, in order.
     pub flows: Vec<Sample>,
-    /// Bits per second delivered in it, for each flow, with the headers of UDP and IP.
+    /// Goodput of each flow, bits per second, with the headers of UDP and IP.
     pub goodput_bps: Vec<f64>,
-    /// Bits per second sent in it, for each flow, with these headers.
+    /// Sending rate of each flow, bits per second, with these headers.
     pub sent_bps: Vec<f64>,
-    /// Data packets sent again in it, for each flow.
+    /// Retransmissions of each flow.
     pub retransmissions: Vec<u64>,
-    /// Mean of the RTT samples in it, for each flow, seconds; 0 without samples.
+    /// Mean of the RTT samples of each flow, seconds; 0 without samples.
     pub mean_rtt_s: Vec<f64>,
 }
 
@@ -115,21 +115,20 @@ pub struct FlowOutcome {
     pub sender: Counts,
     /// Counts of its receiver.
     pub receiver: Counts,
-    /// When the transfer was complete, seconds, if its size was limited and it was.
+    /// Time of completion, seconds, if the transfer had a size and was completed.
     pub completed_s: Option<f64>,
 }
 
 impl FlowOutcome {
-    /// Unique packets delivered, at this size on the wire (bytes), bits per second: over the time
-    /// that the transfer took, or that the receiver was at it.
+    /// Goodput of unique packets of this size on the wire (bytes), bits per second, over the time
+    /// of the transfer or of the receiver.
     pub fn goodput_bps(&self, packet_size: u32) -> f64 {
         let bits = 8.0 * f64::from(packet_size) * self.receiver.unique as f64;
         let time = self.completed_s.unwrap_or(self.receiver.seconds);
         if time > 0.0 { bits / time } else { 0.0 }
     }
 
-    /// Share of the data packets sent that did not arrive; those under way in the end count among
-    /// them.
+    /// Share of the data packets sent that did not arrive, including those in flight at the end.
     pub fn loss(&self) -> f64 {
         let (sent, arrived) = (self.sender.sent as f64, self.receiver.arrived as f64);
         if sent > arrived { 1.0 - arrived / sent } else { 0.0 }
@@ -149,7 +148,7 @@ pub struct Outcome {
     pub packet_size: u32,
     /// Bytes of UDP payload of a data packet.
     pub datagram: usize,
-    /// One by one: those of [`ClientConfig::test`], then those the other way.
+    /// The flows of [`ClientConfig::test`], then those of the other direction.
     pub flows: Vec<FlowOutcome>,
 }
 
@@ -168,7 +167,7 @@ struct Flow {
     socket: Socket,
     client: [u8; NONCE_LEN],
     state: ClientState,
-    /// When a question is to be repeated.
+    /// Time at which a request is repeated.
     repeat: Time,
     ready: bool,
     blocked: bool,
@@ -181,7 +180,7 @@ struct Flow {
     result: Option<Counts>,
 }
 
-/// Everything a client has.
+/// State of a client.
 struct Client<'a> {
     server: SocketAddr,
     plan: Plan,
@@ -194,13 +193,12 @@ struct Client<'a> {
     data: Outbox,
 }
 
-/// Measures: opens the connections, sends or receives for as long as the test says, and asks the
-/// server what it has counted. The observer hears of every interval and sample.
+/// Measures: opens the connections, sends or receives for the length of the test, and requests the
+/// counts of the server. Calls the observer for every interval and sample.
 ///
 /// # Errors
 ///
-/// If there is nothing to measure with: an impossible test, no server, another key, a path that is
-/// down.
+/// If the measurement is impossible: an invalid test, no server, another key, a path that is down.
 pub fn run(
     server: SocketAddr,
     config: &ClientConfig,
@@ -229,10 +227,10 @@ pub fn run(
     client.finish(start, end, stopped())
 }
 
-/// The flows, of which the server reports as often as anybody asks.
+/// The flows, with the shortest requested interval for reports of the server.
 fn flows(server: SocketAddr, config: &ClientConfig) -> Result<Vec<Flow>, Error> {
     let asked = [config.interval, config.sample].into_iter().filter(|time| !time.is_zero());
-    // Four times as often: what is shown is not much older than it is.
+    // Four times as often, so that displayed values are recent.
     let report = asked
         .min()
         .map_or(Duration::ZERO, |time| Duration::from_ps(time.as_ps() / 4).max(MIN_REPORT));
@@ -253,8 +251,7 @@ impl Flow {
         };
         let open = || {
             let socket = UdpSocket::bind(any)?;
-            // From here on the kernel keeps away what others send, and tells of ports that are
-            // closed.
+            // From here on the kernel discards datagrams of others, and reports closed ports.
             socket.connect(server)?;
             Socket::new(socket)
         };
@@ -282,7 +279,7 @@ impl Flow {
         }
     }
 
-    /// Asks, or asks again, to be let in.
+    /// Sends the current request of the greeting, or repeats it.
     fn ask(&mut self, server: SocketAddr, config: &ClientConfig) {
         let ClientState::Greeting { cookie } = &self.state else { return };
         let client = self.client;
@@ -300,7 +297,7 @@ impl Flow {
         self.answers.push(server, None, bytes.len(), |room| room.copy_from_slice(&bytes));
     }
 
-    /// An answer to what was asked.
+    /// Handles the answer to a request.
     fn on_greeting(
         &mut self,
         now: Time,
@@ -318,7 +315,7 @@ impl Flow {
                 if client == self.client && cookie.is_some() =>
             {
                 if config.psk.as_ref().is_some_and(|psk| !psk.knows_greeting(bytes)) {
-                    return Ok(()); // Not from who has the key.
+                    return Ok(()); // Not from the owner of the key.
                 }
                 let keys =
                     config.psk.as_ref().map(|psk| SessionKeys::new(psk, &client, &nonce, false));
@@ -331,7 +328,7 @@ impl Flow {
                 }
                 self.state = ClientState::Open(Box::new(connection));
             }
-            // A cookie that has become too old is asked for again.
+            // A cookie that is too old is requested again.
             Ok(Greeting::Refuse { client, refusal: Refusal::Cookie, .. })
                 if client == self.client =>
             {
@@ -349,7 +346,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Sends what answers there are.
+    /// Sends the pending answers.
     fn flush(&mut self) -> Option<io::Error> {
         let obstacle = self.socket.flush(&mut self.answers);
         self.answers.bound();
@@ -368,7 +365,7 @@ impl Flow {
 }
 
 impl Client<'_> {
-    /// Until every flow has its connection.
+    /// Runs until every flow has its connection.
     fn greet(&mut self, stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let deadline = self.clock.now() + HANDSHAKE;
         loop {
@@ -402,7 +399,7 @@ impl Client<'_> {
         }
     }
 
-    /// Until the test is over: when it began and ended.
+    /// Runs until the end of the test. Returns its beginning and its end.
     fn measure(
         &mut self,
         stopped: &dyn Fn() -> bool,
@@ -464,13 +461,13 @@ impl Client<'_> {
         }
     }
 
-    /// Timers of a flow, and what it may send.
+    /// Runs the timers of a flow, and sends what is allowed.
     fn serve(&mut self, at: usize, now: Time) -> Result<(), Error> {
         let Client { flows, data, server, datagram, plan, .. } = self;
         let flow = &mut flows[at];
         let ClientState::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.completed.is_none() {
-            // The server reports while it sends, however long nothing is delivered.
+            // The server reports while it sends, even if nothing is delivered.
             let end = match flow.test.reverse {
                 true => connection.heard + PATIENCE,
                 false => connection.end(),
@@ -491,9 +488,9 @@ impl Client<'_> {
             connection.on_timer(now, &mut flow.answers);
             flow.ready |= connection.sends();
         }
-        // The server sends nothing before it hears that its answer arrived.
+        // The server sends nothing before it knows that its answer arrived.
         if flow.repeat <= now {
-            // As long as nothing has come, the server may send three times what it receives.
+            // Until something arrives, the server may send three times the bytes that it receives.
             let (starts, length) = match flow.test.reverse && !flow.heard {
                 true => (starts(plan, *datagram), REQUEST_LEN),
                 false => (1, 0),
@@ -576,8 +573,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Ends the connections that there are: the server keeps places for them else. Those that it
-    /// may be making are waited for.
+    /// Ends the existing connections, for which the server keeps places. Waits for those that it
+    /// may be creating.
     fn leave(&mut self) {
         let deadline = self.clock.now() + REPEAT;
         loop {
@@ -591,7 +588,7 @@ impl Client<'_> {
                 break;
             }
             for at in 0..self.flows.len() {
-                let _ = self.receive(at); // Why it failed is known.
+                let _ = self.receive(at); // The reason for the failure is already known.
             }
         }
         let now = self.clock.now();
@@ -609,7 +606,7 @@ impl Client<'_> {
         wait(sockets, time).map(drop).map_err(Error::io("wait for datagrams"))
     }
 
-    /// Ends the test and asks the server what it has counted.
+    /// Ends the test and requests the counts of the server.
     fn finish(mut self, start: Time, end: Time, interrupted: bool) -> Result<Outcome, Error> {
         let own: Vec<Counts> = self
             .flows
@@ -666,8 +663,8 @@ impl Client<'_> {
     }
 }
 
-/// How many starts let a server send its initial window at once, 1 to 4: three times the bytes that
-/// it has received, hello and open among them, are as many.
+/// Number of starts, 1 to 4, after which a server may send its initial window at once: three times
+/// the bytes received, hello and open included, are then enough.
 fn starts(plan: &Plan, datagram: usize) -> usize {
     let window = plan.config.initial_window.min(10.0) as usize * datagram;
     window.div_ceil(AMPLIFICATION as usize * REQUEST_LEN).saturating_sub(2).clamp(1, 4)
@@ -706,7 +703,7 @@ impl Intervals {
     /// Ends the interval now.
     fn end(&mut self, now: Time, client: &mut Client<'_>) -> Option<Interval> {
         let passed = now.since(self.last).as_secs_f64();
-        // The rest at the end is reported too, if it is long enough to mean something.
+        // The remainder at the end is reported too, if it is long enough.
         if self.every.is_zero() || passed < 0.1 * self.every.as_secs_f64() {
             return None;
         }
@@ -738,7 +735,7 @@ impl Intervals {
         };
         self.before.clone_from(&interval.flows);
         self.last = now;
-        // One that was slept through is not made up for.
+        // Missed intervals are not repeated.
         while self.next <= now {
             self.next += self.every;
         }
@@ -767,7 +764,7 @@ mod tests {
         let (cookie, refusal, reason) = ([1; COOKIE_LEN], Refusal::Busy, String::new());
         let refuse = |client| Greeting::Refuse { client, refusal, reason: reason.clone() };
         let accept = |client| Greeting::Accept { client, server: other, connection: 1 };
-        // Those to others, and those that come before their time.
+        // Datagrams for others, and those that arrive too early.
         assert!(matches!(answer(Greeting::Challenge { client: other, cookie }), Ok(false)));
         assert!(matches!(answer(accept(ours)), Ok(false)));
         assert!(matches!(answer(refuse(ours)), Ok(false)));

@@ -1,5 +1,5 @@
-//! One connection of a test, at either end: a sender or a receiver of the core, and what makes its
-//! packets datagrams.
+//! One connection of a test, at either end: a sender or a receiver of the core, and the datagrams
+//! of its packets.
 
 use std::net::SocketAddr;
 
@@ -17,12 +17,12 @@ use super::plan::{DATAGRAM, MAX_RWND, Plan, Test, overhead};
 use super::socket::{Outbox, ecn_of, flags_of};
 use super::{MAX_SILENCE, PATIENCE};
 
-/// The most datagrams of data that are made ready at once: as many as the kernel segments by one
+/// Largest number of datagrams that are prepared at once: as many as the kernel segments by one
 /// call.
 const BURST: usize = 54;
-/// The shortest data: it may have lost 20 bytes between IPv6 and IPv4.
+/// Shortest data: 20 bytes may be lost between IPv6 and IPv4.
 const SHORTEST: usize = *DATAGRAM.start() as usize - 20;
-/// Numbers of datagrams end here, long before they could repeat.
+/// Largest number of a datagram, long before numbers could repeat.
 const MAX_NUMBER: u64 = 1 << 62;
 /// The flags that routers change, which are not authenticated.
 const MUTABLE_FLAGS: Flags = Flags::CONGESTION.with(Flags::CORRUPTED);
@@ -35,9 +35,9 @@ pub(super) struct Envelope {
     pub(super) kind: FrameKind,
     pub(super) connection: u64,
     number: u64,
-    /// The packet, of data and ACKs.
+    /// The packet, for data and ACKs.
     packet: Packet,
-    /// Where the connection stands.
+    /// Position of the number of the connection.
     at: usize,
 }
 
@@ -58,7 +58,7 @@ impl Envelope {
         (number < MAX_NUMBER).then_some(Envelope { kind, connection, number, packet, at })
     }
 
-    /// Where the congestion header ends, which begins behind the fixed part of a packet.
+    /// End of the congestion header, which begins behind the fixed part of a packet.
     fn header_end(&self) -> usize {
         header_end(&self.packet, self.at)
     }
@@ -103,9 +103,9 @@ enum Half {
 struct Sending {
     sender: Sender,
     guard: Guard,
-    /// Those in the outbox.
+    /// Packets in the outbox.
     leaving: Vec<Packet>,
-    /// Those that the sender has taken back and not given out again: they have not been sent.
+    /// Packets that went back to the sender, unsent.
     unsent: u64,
 }
 
@@ -129,13 +129,13 @@ impl Sending {
 #[derive(Debug)]
 struct Receiving {
     receiver: Receiver,
-    /// The next packet expected, as far as it has said.
+    /// The next packet expected, as acknowledged so far.
     next: u64,
-    /// When the first data arrived.
+    /// Arrival of the first data.
     first: Option<Time>,
-    /// When something arrived that had not before.
+    /// Latest arrival of new data.
     advanced: Time,
-    /// Time after that for which arrivals count.
+    /// Time after the first data for which arrivals count.
     length: Duration,
     /// Counts of arrivals by then.
     counted: Option<u64>,
@@ -190,7 +190,7 @@ pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     numbers: Numbers,
     start: Time,
-    /// When something authentic arrived last.
+    /// Latest arrival of an authentic datagram.
     pub(super) heard: Time,
     sizes: Sizes,
     half: Half,
@@ -257,8 +257,8 @@ impl Connection {
         self.observer = Some((flow, observer));
     }
 
-    /// This end is a server: what it sends is bounded by its limits, and by the bytes that came
-    /// from the peer while the connection was made.
+    /// Makes this end a server: its data is bounded by its limits, and by the bytes that arrived
+    /// from the peer during the greeting.
     pub(super) fn limit(&mut self, limits: &Limits, received: usize, sent: usize) {
         (self.traffic.is_server, self.traffic.received, self.traffic.sent) =
             (true, received as u64, sent as u64);
@@ -283,13 +283,13 @@ impl Connection {
         }
     }
 
-    /// The clock of the connection starts again: nothing has been sent yet.
+    /// Restarts the clock of the connection, before anything has been sent.
     pub(super) fn restart(&mut self, now: Time) {
         self.start = now;
         self.heard = now;
     }
 
-    /// The peer is there: if it sends, its data is waited for from now on.
+    /// Notes that the peer is there: if it sends, its data is expected from now on.
     pub(super) fn await_data(&mut self, now: Time) {
         let local = self.local(now);
         if let Half::Receives(receiving) = &mut self.half {
@@ -305,12 +305,12 @@ impl Connection {
         }
     }
 
-    /// True if there is nothing new from a peer that is known to receive.
+    /// True without news from a peer that is known to receive.
     pub(super) fn is_silent(&self) -> bool {
         matches!(&self.half, Half::Sends(sending) if sending.guard.is_silent())
     }
 
-    /// When new data was acknowledged last, or arrived.
+    /// Latest time at which new data was acknowledged or arrived.
     pub(super) fn advanced(&self) -> Time {
         self.global(match &self.half {
             Half::Sends(sending) => sending.guard.advanced(),
@@ -318,7 +318,7 @@ impl Connection {
         })
     }
 
-    /// When the connection is given up, unless new data is acknowledged before, or arrives.
+    /// Time at which the connection is given up, unless new data is acknowledged or arrives before.
     pub(super) fn end(&self) -> Time {
         self.global(match &self.half {
             Half::Sends(sending) => sending.guard.end(sending.sender.rtt().rto()),
@@ -328,7 +328,7 @@ impl Connection {
         })
     }
 
-    /// Do losses end the connection?
+    /// True if losses end the connection.
     pub(super) fn breaks(&mut self, now: Time) -> bool {
         let local = self.local(now);
         match &mut self.half {
@@ -345,7 +345,7 @@ impl Connection {
         if local == Time::NEVER { Time::NEVER } else { self.start + local.since(Time::ZERO) }
     }
 
-    /// Takes in a datagram; what answers it goes into the outbox.
+    /// Handles a datagram; its answer goes into the outbox.
     pub(super) fn receive(
         &mut self,
         now: Time,
@@ -368,7 +368,7 @@ impl Connection {
         let Envelope { kind, mut packet, at, .. } = envelope;
         let body = &bytes[at + SESSION_LEN..body_end];
         match (kind, &mut self.half) {
-            // A short one would have an answer that is longer.
+            // The answer to a short one would be longer.
             (FrameKind::Data, Half::Receives(_)) if bytes.len() < self.sizes.ack.max(SHORTEST) => {
                 self.invalid()
             }
@@ -404,7 +404,7 @@ impl Connection {
         Received::Nothing
     }
 
-    /// Where the body of a datagram ends that is from the peer.
+    /// End of the body of a datagram, if it is from the peer.
     fn authenticate(&self, envelope: &Envelope, from: SocketAddr, bytes: &[u8]) -> Option<usize> {
         if envelope.connection != self.id || from != self.peer {
             return None;
@@ -431,7 +431,8 @@ impl Connection {
     fn on_data(&mut self, now: Time, packet: &mut Packet, outbox: &mut Outbox) {
         let local = self.local(now);
         let Half::Receives(receiving) = &mut self.half else { return };
-        // A sender that keeps to the window sends nothing beyond: what does would only fill memory.
+        // A sender that respects the window sends nothing beyond; such packets would only fill
+        // memory.
         if packet.seq >= receiving.next + self.sizes.rwnd {
             self.counts.invalid += 1;
             return;
@@ -454,7 +455,7 @@ impl Connection {
         }
     }
 
-    /// An acknowledgment leaves.
+    /// Sends an acknowledgment.
     fn answer(&mut self, local: Time, ack: &mut Packet, outbox: &mut Outbox) {
         if let Half::Receives(receiving) = &mut self.half {
             receiving.next = ack.seq;
@@ -468,7 +469,7 @@ impl Connection {
     fn on_ack(&mut self, now: Time, ack: &Packet) {
         let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return };
-        // Nothing may be acknowledged that was never sent, and each acknowledgment echoes what was.
+        // Acknowledged data must have been sent, and each acknowledgment must echo a transmission.
         let high = sending.sender.sequences().high;
         let is_sane = ack.seq <= high
             && ack.trigger_seq < high
@@ -495,7 +496,7 @@ impl Connection {
     /// Appends a packet as a datagram of at least `length` bytes; returns its length.
     fn push_packet(&mut self, packet: &Packet, length: usize, outbox: &mut Outbox) -> usize {
         let mut head = [0; wire::MAX + SESSION_LEN];
-        // There is room for every packet, and neither half has a datagram.
+        // The buffer fits every packet, and neither half has a datagram.
         let Some(at) = wire::encode(packet, &mut head) else { return 0 };
         if packet.kind == PacketKind::Data {
             let stamp = packet.timestamp.as_ps().wrapping_add(self.stamp);
@@ -531,7 +532,7 @@ impl Connection {
         self.push(None, head.len() + tag, &head, 0, outbox);
     }
 
-    /// Appends how this end is now.
+    /// Appends a report on the state of this end.
     pub(super) fn push_report(&mut self, now: Time, outbox: &mut Outbox) {
         let sample = self.sample(now);
         self.push_control(FrameKind::Report, &sample.encode(), outbox);
@@ -560,7 +561,7 @@ impl Connection {
         });
     }
 
-    /// Makes ready what may be sent now, into an empty outbox; true if there may be more.
+    /// Prepares the packets that may be sent now in an empty outbox; true if there may be more.
     /// [`Connection::sent`] must follow.
     pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
         let local = self.local(now);
@@ -576,7 +577,7 @@ impl Connection {
                 break;
             }
             sending.guard.on_sent(&packet);
-            // Packets that were taken back come first.
+            // Packets that went back come first.
             sending.unsent = sending.unsent.saturating_sub(1);
             self.push_packet(&packet, self.sizes.datagram, outbox);
             leaving.push(packet.clone());
@@ -600,8 +601,8 @@ impl Connection {
         room.min(bytes.saturating_sub(self.traffic.sent) / self.sizes.datagram as u64)
     }
 
-    /// The socket took so many of what [`Connection::transmit`] made ready: the rest will be sent
-    /// before anything else.
+    /// Notes how many packets of [`Connection::transmit`] the socket took; the rest are sent before
+    /// anything else.
     pub(super) fn sent(&mut self, now: Time, count: usize) {
         let local = self.local(now);
         let Half::Sends(sending) = &mut self.half else { return };
@@ -619,7 +620,7 @@ impl Connection {
         }
     }
 
-    /// When [`Connection::on_timer`] must be called next.
+    /// Time of the next call of [`Connection::on_timer`].
     pub(super) fn next_timer(&self) -> Time {
         self.global(match &self.half {
             Half::Sends(sending) => sending.guard.timer(sending.sender.next_timer()),
@@ -627,7 +628,7 @@ impl Connection {
         })
     }
 
-    /// Lets timers that are due expire.
+    /// Handles timers that are due.
     pub(super) fn on_timer(&mut self, now: Time, outbox: &mut Outbox) {
         let local = self.local(now);
         match &mut self.half {

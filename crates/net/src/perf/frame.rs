@@ -1,8 +1,8 @@
 //! The datagrams of a session as bytes: docs/perf-protocol.md has them byte by byte.
 //!
 //! Data and acknowledgments begin with a packet of [`windward_core::wire`], so that routers find
-//! the congestion header where they expect it; what belongs to the session follows. All other
-//! datagrams are of kinds that routers do not know, and let pass.
+//! the congestion header where they expect it; what belongs to the session follows. Routers do not
+//! know the kinds of all other datagrams, and let them pass.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use windward_core::wire::{MAGIC, VERSION};
 use super::keys::{COOKIE_LEN, MAC_LEN, NONCE_LEN};
 use super::plan::{MAX_SECONDS, MAX_WORDS, Test};
 
-/// Bytes of a hello and of an open: all that the server answers them with is shorter.
+/// Bytes of a hello and of an open; all answers of the server to them are shorter.
 pub(super) const REQUEST_LEN: usize = 1200;
 /// Bytes of a challenge and of an accept.
 pub(super) const CHALLENGE_LEN: usize = 4 + NONCE_LEN + COOKIE_LEN;
@@ -31,17 +31,17 @@ pub(super) enum FrameKind {
     Ack = 1,
     /// The client asks for a cookie.
     Hello = 2,
-    /// The server gives it one, and remembers nothing.
+    /// The server sends a cookie, and keeps no state.
     Challenge = 3,
-    /// The client returns it, and says what it wants to measure.
+    /// The client returns the cookie, with its test.
     Open = 4,
-    /// The server has made a connection.
+    /// The server has created a connection.
     Accept = 5,
-    /// The server has not, for this reason.
+    /// The server has refused, with a reason.
     Refuse = 6,
-    /// The client has heard of its connection: data may flow.
+    /// The client knows its connection: data may flow.
     Start = 7,
-    /// The client ends the test, with what it has counted.
+    /// The client ends the test, with its counts.
     End = 8,
     /// Counts of the server.
     Result = 9,
@@ -78,17 +78,17 @@ impl FrameKind {
     }
 }
 
-/// Why the server made no connection.
+/// Reason for a refusal by the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// It serves as many connections as it may.
+    /// The server has its largest number of connections.
     Busy = 1,
     /// The keys differ, or one side has no key.
     Key = 2,
-    /// It does not know the protocol, or cannot run the test.
+    /// The server does not know the protocol, or cannot run the test.
     Test = 3,
-    /// The cookie is too old, or was never given.
+    /// The cookie is too old or invalid.
     Cookie = 4,
 }
 
@@ -100,7 +100,8 @@ impl Refusal {
     }
 }
 
-/// A struct of numbers, sent as words of eight bytes in the order of its fields. Each is read by the function behind it.
+/// A struct of numbers, sent as words of eight bytes in the order of its fields. The function after
+/// `=` reads a field.
 macro_rules! words {
     (
         $(#[$attr:meta])*
@@ -121,7 +122,7 @@ macro_rules! words {
                 write_words::<{ $name::WORDS }, { $name::LEN }>([$(self.$field.to_word()),+])
             }
 
-            /// Reads the numbers, as far as they can be such.
+            /// Reads the numbers; `None` if one is out of range.
             pub(super) fn decode(bytes: &[u8]) -> Option<$name> {
                 let [$($field),+] = read_words::<{ $name::WORDS }>(bytes)?;
                 Some($name { $($field: $read($field)?),+ })
@@ -131,10 +132,10 @@ macro_rules! words {
 }
 
 words! {
-    /// What either side has counted of a connection; what it does not do, or does not know, is 0.
+    /// Counts of a connection at one end; 0 where they do not apply or are not known.
     #[derive(Debug, Clone, Copy, Default, PartialEq)]
     pub struct Counts {
-        /// Of the sender of data: data packets sent, retransmissions included.
+        /// Data packets sent, retransmissions included (sender).
         sent: u64 = whole,
         /// Data packets sent again.
         retransmissions: u64 = whole,
@@ -150,28 +151,32 @@ words! {
         given_back: u64 = whole,
         /// Share of the packets sent that was lost, as the sender estimates it.
         loss_estimate: f64 = real,
-        /// Of the receiver of data: packets that arrived for the first time, within the length of the test from the first of them.
+        /// Packets that arrived for the first time, within the length of the test from the first of
+        /// them (receiver).
         unique: u64 = whole,
-        /// Packets that arrived, also again, and after that.
+        /// Packets that arrived, including duplicates and later ones.
         arrived: u64 = whole,
         /// Packets that had arrived before.
         duplicates: u64 = whole,
         /// Data packets that arrived with CE (RFC 3168).
         marked: u64 = whole,
-        /// Datagrams of the connection that were no such or forged.
+        /// Datagrams with the number of the connection that were malformed or forged.
         invalid: u64 = whole,
-        /// Datagrams that had been received before, or came too late to tell.
+        /// Datagrams that had been received before, or were too old to tell.
         replayed: u64 = whole,
-        /// How long the connection has lasted, seconds; at the receiver of data, since the first of it and at most as long as the test.
+        /// Duration of the connection, seconds; at the receiver, since the first data and at most
+        /// the length of the test.
         seconds: f64 = real,
     }
 }
 
 words! {
-    /// How a connection is at an instant. What its sender alone knows is 0 at the receiver until the sender has told it.
+    /// State of a connection at an instant. Values of the sender are 0 at the receiver until the
+    /// sender has reported them.
     #[derive(Debug, Clone, Copy, Default, PartialEq)]
     pub struct Sample {
-        /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived for the first time.
+        /// Packets delivered so far: at the sender, acknowledged in order; at the receiver, arrived
+        /// for the first time.
         delivered: u64 = whole,
         /// Data packets sent so far, retransmissions included.
         sent: u64 = whole,
@@ -179,15 +184,16 @@ words! {
         retransmissions: u64 = whole,
         /// Packets sent and not yet acknowledged or deemed lost.
         in_flight: u64 = whole,
-        /// The congestion window, packets, as far as the receiver window lets it count.
+        /// The congestion window, at most the receiver window, packets.
         cwnd: f64 = real,
         /// The slow start threshold, packets; infinite where there is none.
         ssthresh: f64 = bound,
-        /// Smoothed RTT, seconds; 0 before the first sample. It is one of the sender's clock, which may tick.
+        /// Smoothed RTT, seconds; 0 before the first sample. Measured by the sender's clock, which
+        /// may tick.
         srtt_s: f64 = real,
         /// RTT samples so far.
         rtt_samples: u64 = whole,
-        /// Their sum, seconds, of exact times and not of ticks.
+        /// Their sum, seconds, from exact times, not from ticks.
         rtt_sum_s: f64 = real,
     }
 }
@@ -227,17 +233,17 @@ impl Word for f64 {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "real numbers may be none")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of all readers")]
 fn whole(word: u64) -> Option<u64> {
     Some(word)
 }
 
-/// A real number that is not negative; infinity is one.
+/// Reads a real number that is not negative; it may be infinite.
 fn bound(word: u64) -> Option<f64> {
     Some(f64::from_bits(word)).filter(|value| *value >= 0.0)
 }
 
-/// A real number that is finite and not negative.
+/// Reads a real number that is finite and not negative.
 fn real(word: u64) -> Option<f64> {
     Some(f64::from_bits(word)).filter(|value| value.is_finite() && *value >= 0.0)
 }
@@ -252,7 +258,7 @@ pub(super) enum Greeting {
     },
     /// See [`FrameKind::Challenge`].
     Challenge {
-        /// As in the hello: what does not echo it is not for this client.
+        /// As in the hello; other datagrams are not for this client.
         client: [u8; NONCE_LEN],
         /// Cookie that the client must return.
         cookie: [u8; COOKIE_LEN],
@@ -265,7 +271,7 @@ pub(super) enum Greeting {
         cookie: [u8; COOKIE_LEN],
         /// True if the client has a key.
         keyed: bool,
-        /// The test that it asks for.
+        /// The requested test.
         test: Test,
     },
     /// See [`FrameKind::Accept`].
@@ -283,7 +289,7 @@ pub(super) enum Greeting {
         client: [u8; NONCE_LEN],
         /// Why.
         refusal: Refusal,
-        /// The same in words, UTF-8 without control characters.
+        /// The reason as text, UTF-8 without control characters.
         reason: String,
     },
 }
@@ -464,7 +470,7 @@ mod tests {
             }
             assert_eq!(Greeting::decode(&bytes), Ok(greeting));
             assert!((0..bytes.len()).all(|end| {
-                // A reason may end anywhere, and is the only thing that may.
+                // Only a reason has a variable length.
                 let end = Greeting::decode(&bytes[..end]);
                 end.is_err() || matches!(end, Ok(Greeting::Refuse { .. }))
             }));
@@ -495,7 +501,7 @@ mod tests {
             }
             if let Ok(greeting) = Greeting::decode(&bytes) {
                 let mut again = greeting.encode();
-                // The MAC is the caller's.
+                // The caller fills in the MAC.
                 if matches!(greeting, Greeting::Open { .. } | Greeting::Accept { .. }) {
                     let at = again.len() - MAC_LEN;
                     again[at..].copy_from_slice(&bytes[at..]);

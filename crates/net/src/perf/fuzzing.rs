@@ -4,10 +4,10 @@ use super::connection::Envelope;
 use super::frame::{Counts, Greeting, Sample};
 use super::keys::MAC_LEN;
 
-/// Datagrams of `windward perf`: each that is read has one way to be written.
+/// Reads datagrams of `windward perf`, and checks that each has one encoding.
 ///
 /// # Panics
-/// If one has another.
+/// If a datagram has two encodings.
 pub fn frames(bytes: &[u8]) {
     if let Ok(greeting) = Greeting::decode(bytes) {
         let again = greeting.encode();

@@ -1,14 +1,14 @@
-//! Limits on what a sender sends, whatever its protocol and its parameters.
+//! Limits on a sender, for any protocol and any parameters.
 //!
 //! Between hosts the client chooses the parameters of a protocol, and a congestion controller may
 //! ignore losses altogether. The guard is between the sender and its outbox and does not depend on
 //! the controller:
 //!
 //! - **Proof.** Each acknowledgment echoes the number and the time stamp (in picoseconds) of a
-//!   transmission. One that echoes no transmission is not heard at all, which leaves no optimistic
-//!   acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3) to a peer that does not receive.
-//!   One that echoes a transmission for the first time and acknowledges data that was not
-//!   acknowledged before *advances*.
+//!   transmission. One that echoes no transmission is ignored, so that a peer that does not receive
+//!   cannot send optimistic acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3). One that
+//!   echoes a transmission for the first time and acknowledges data that was not acknowledged
+//!   before *advances*.
 //! - **Before the first advance** a server sends an initial window (RFC 6928) in all, and at most
 //!   three times the bytes that it has received (RFC 9000 section 8.1).
 //! - **Flight.** Transmissions since the latest one that was echoed are at most the initial window
@@ -35,7 +35,7 @@ use super::{MAX_SILENCE, PATIENCE};
 pub(super) const AMPLIFICATION: u64 = 3;
 /// Transmissions that each advance allows beyond the latest echoed one.
 const GROWTH: u64 = 16;
-/// Packets by one interval of silence (RFC 9002 section 6.2.4: one or two by a probe timeout).
+/// Packets per interval of silence (RFC 9002 section 6.2.4: one or two per probe timeout).
 const PROBES: u64 = 2;
 /// The shortest silence after which packets leave one by one.
 const LEAST_SILENCE: Duration = Duration::from_secs(1);
@@ -46,26 +46,26 @@ const REORDERING: u64 = 8192;
 /// Periods over which losses are counted, and how many of them in a row end a connection.
 const PERIOD: Duration = Duration::from_secs(5);
 const BAD_PERIODS: u32 = 3;
-/// Packets of a period that mean something, and of how many of them one must be acknowledged.
+/// Least number of packets for which a period counts, and the number of packets of which one must
+/// be acknowledged.
 const MEANS_SOMETHING: u64 = 100;
 const ONE_IN: u64 = 20;
-/// Bytes that leave at once where there is a greatest rate, as time at that rate.
+/// Largest burst under a limit of the rate, as time at that rate.
 const BURST: Duration = Duration::from_millis(10);
 
-/// Limits that the operator of a server sets, whatever its clients ask for.
+/// Limits that the operator of a server sets on requests of clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// The least retransmission timeout, of `rto_floor` and `rto_initial`.
+    /// Least value of `rto_floor` and `rto_initial`.
     pub min_rto: Duration,
     /// Packets in all before the first one is acknowledged, and the largest `initial_window`.
     pub initial_window: u64,
-    /// The largest window, packets, that a controller has before anything is acknowledged: those that
-    /// never move.
+    /// Largest window of a controller before the first ACK, packets; it concerns fixed windows.
     pub fixed_window: u64,
-    /// Packets in flight at most, of each connection.
+    /// Largest number of packets in flight, for each connection.
     pub window: u64,
-    /// Bits per second of all connections together, with the headers of UDP and IP; `None` is
-    /// without limit.
+    /// Rate of all connections together, bits per second, with the headers of UDP and IP; `None`
+    /// for no limit.
     pub rate: Option<Rate>,
 }
 
@@ -82,37 +82,39 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Checks what a client wants the server to send; `first` is the window that its controller begins
-    /// with.
+    /// Checks the plan of a client for data from the server; `first` is the initial window of its
+    /// controller.
     ///
     /// # Errors
-    /// In words, what is beyond the limits.
+    /// The exceeded limit, as text.
     pub(super) fn check(&self, plan: &Plan, first: f64) -> Result<(), String> {
         let config = &*plan.config;
         for (key, value) in [("rto_floor", config.rto_floor), ("rto_initial", config.rto_initial)] {
             if value < self.min_rto {
                 let least = self.min_rto;
-                return Err(format!("{key} = {value}: this server's least is {least} (--min-rto)"));
+                return Err(format!(
+                    "{key} = {value}: the minimum of this server is {least} (--min-rto)"
+                ));
             }
         }
         let most = self.initial_window;
         if config.initial_window > most as f64 {
             let asked = config.initial_window;
             return Err(format!(
-                "initial_window = {asked}: this server's largest is {most} (--max-initial-window)"
+                "initial_window = {asked}: the maximum of this server is {most} (--max-initial-window)"
             ));
         }
         let most = self.fixed_window.max(self.initial_window);
         if first.min(config.rwnd as f64) > most as f64 {
             return Err(format!(
-                "a window of {first} packets from the start: this server's largest is {most} (--max-fixed-window)"
+                "an initial window of {first} packets: the maximum of this server is {most} (--max-fixed-window)"
             ));
         }
         Ok(())
     }
 }
 
-/// Why a connection is given up.
+/// Reason why a connection is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
@@ -120,18 +122,18 @@ pub enum Ending {
     Silence,
     /// Less than one packet in twenty is acknowledged.
     Losses,
-    /// Nobody receives at the peer's address (ICMP).
+    /// The peer's address is unreachable (ICMP).
     Unreachable,
-    /// It went on for longer than it said.
+    /// It exceeded its announced length.
     TooLong,
-    /// It stood still, and its place was needed.
+    /// It made no progress, and its place was needed.
     Displaced,
 }
 
 /// Transmissions, by number, with the time stamp that an acknowledgment must echo.
 #[derive(Debug, Default)]
 struct Echoes {
-    /// The number of the first.
+    /// Number of the first transmission.
     first: u64,
     /// Twice the time stamp, picoseconds, and one if it has been echoed.
     stamps: VecDeque<u64>,
@@ -152,7 +154,7 @@ impl Echoes {
         }
     }
 
-    /// Where the transmission stands that this acknowledgment echoes.
+    /// Position of the transmission that this acknowledgment echoes.
     fn find(&self, ack: &Packet) -> Option<usize> {
         let at = usize::try_from(ack.packet_seq.checked_sub(self.first)?).ok()?;
         let stamp = ack.timestamp.as_ps().checked_mul(2)?;
@@ -165,7 +167,7 @@ impl Echoes {
         (earlier < at && self.stamps[earlier] & !1 == stamp).then_some(earlier)
     }
 
-    /// Notes an echo; the number of the transmission, and whether it is the first echo of it.
+    /// Notes an echo. Returns the number of the transmission, and whether this is its first echo.
     fn mark(&mut self, at: usize) -> (u64, bool) {
         let number = self.first + at as u64;
         let Some(stamp) = self.stamps.get_mut(at) else { return (number, false) };
@@ -181,11 +183,11 @@ impl Echoes {
     }
 }
 
-/// Limits what a sender sends. Times are those of the connection, which begin at its start.
+/// Guard of a sender. Times are those of the connection, which begin at its start.
 #[derive(Debug)]
 pub(super) struct Guard {
     echoes: Echoes,
-    /// Advances so far, and when the latest was.
+    /// Number of advances, and the time of the latest.
     advances: u64,
     advanced: Time,
     una: u64,
@@ -195,7 +197,7 @@ pub(super) struct Guard {
     initial: u64,
     window: u64,
     silence: Silence,
-    /// When the limit of the rate, or the next probe, lets something pass.
+    /// Time at which the limit of the rate, or the next probe, lets a packet pass.
     wake: Time,
     ticked: Time,
     losses: Losses,
@@ -228,14 +230,14 @@ struct Losses {
 struct RateLimit {
     /// Bytes per second, if there is a limit.
     rate: Option<f64>,
-    /// Bytes that may leave, and when that was computed.
+    /// Bytes that may leave, and the time of this value.
     credit: f64,
     credited: Time,
 }
 
 impl RateLimit {
-    /// Number of packets of `size` bytes that may leave now, and when there is room for one if
-    /// there is none.
+    /// Number of packets of `size` bytes that may leave now, and the time of the next one if there
+    /// is no room.
     fn room(&mut self, now: Time, size: f64, rate: f64) -> (u64, Option<Time>) {
         let most = (rate * BURST.as_secs_f64()).max(2.0 * size);
         let passed = now.since(self.credited).as_secs_f64();
@@ -273,13 +275,13 @@ impl Guard {
         }
     }
 
-    /// The limits of a server.
+    /// Sets the limits of a server.
     pub(super) fn limit(&mut self, limits: &Limits) {
         self.initial = limits.initial_window;
         self.window = limits.window;
     }
 
-    /// Bytes per second that may leave from now on.
+    /// Sets the limit of the rate, bytes per second.
     pub(super) fn set_rate(&mut self, rate: Option<f64>) {
         self.rate.rate = rate;
     }
@@ -340,7 +342,7 @@ impl Guard {
         room
     }
 
-    /// A transmission leaves.
+    /// Notes a transmission.
     pub(super) fn on_sent(&mut self, packet: &Packet) {
         self.echoes.sent(packet.packet_seq, packet.timestamp);
         self.echoes.newest = self.echoes.newest.max(packet.packet_seq);
@@ -351,13 +353,13 @@ impl Guard {
         }
     }
 
-    /// Which transmission an acknowledgment echoes, if it does.
+    /// Position of the transmission that an acknowledgment echoes, if there is one.
     pub(super) fn find(&self, ack: &Packet) -> Option<usize> {
         self.echoes.find(ack)
     }
 
-    /// The sender has heard an acknowledgment that echoes the transmission at `at`, and everything
-    /// below `una` is acknowledged now.
+    /// Notes an acknowledgment that echoes the transmission at `at`; everything below `una` is now
+    /// acknowledged.
     pub(super) fn on_ack(&mut self, now: Time, at: usize, ack: &Packet, una: u64) {
         let (number, is_first) = self.echoes.mark(at);
         if number > self.echoes.echoed {
@@ -398,13 +400,13 @@ impl Guard {
         held.min(self.wake)
     }
 
-    /// A timer was due.
+    /// Handles a timer that is due.
     pub(super) fn on_timer(&mut self, now: Time) {
         self.ticked = now;
         self.wake = Time::NEVER;
     }
 
-    /// When silence ends the connection, unless something advances before.
+    /// Time at which silence ends the connection, unless something advances before.
     pub(super) fn end(&self, rto: Duration) -> Time {
         let patience = match self.advances {
             0 => PATIENCE,

@@ -1,10 +1,10 @@
-//! Cookies, and what a pre-shared key is for.
+//! Cookies, and authentication by a pre-shared key.
 //!
-//! Nothing of a test is secret: its payload is zeros. Datagrams are authenticated and not
-//! encrypted, so that routers can read their congestion headers, and the fields that a router may
-//! change are left out (as of the mutable fields of RFC 4302 section 3.3.3.1). That is AES-256-GCM
-//! (RFC 5116 section 5.2) without a plaintext; its limit, 2^52 forgeries under one key (RFC 9001
-//! section 6.6), is more than a connection of a day can receive.
+//! No part of a test is secret: its payload is zeros. Datagrams are authenticated but not
+//! encrypted, so that routers can read their congestion headers. Fields that a router may change
+//! are excluded (as the mutable fields of RFC 4302 section 3.3.3.1). That is AES-256-GCM (RFC 5116
+//! section 5.2) without a plaintext; its limit, 2^52 forgeries under one key (RFC 9001 section
+//! 6.6), is more than a connection of a day can receive.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -33,13 +33,13 @@ pub struct NoRandomness;
 
 impl fmt::Display for NoRandomness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the system's random generator does not answer")
+        f.write_str("the system has no random bytes")
     }
 }
 
 impl std::error::Error for NoRandomness {}
 
-/// Unpredictable bytes.
+/// Returns unpredictable bytes.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
 /// HMAC-SHA-256 (RFC 2104), of which the first [`MAC_LEN`] bytes are used.
 type HmacSha256 = Hmac<Sha256>;
 
-/// A MAC under this key, of nothing so far.
+/// A MAC under this key, before the first input.
 fn hmac(key: &[u8; 32]) -> HmacSha256 {
     // A key of 32 bytes is one block or less, and `new` takes a block.
     let mut block = [0; 64];
@@ -66,7 +66,7 @@ fn finish(mac: HmacSha256) -> [u8; MAC_LEN] {
     std::array::from_fn(|at| bytes[at])
 }
 
-/// Makes cookies and knows them again, with no memory of whom it gave one to.
+/// Maker and verifier of cookies, without state for each cookie.
 pub(super) struct Cookies(HmacSha256);
 
 impl fmt::Debug for Cookies {
@@ -128,7 +128,7 @@ impl Cookies {
 
 /// A pre-shared key.
 pub struct Psk {
-    /// From which those of connections are derived.
+    /// Secret from which the keys of connections are derived.
     secret: Hkdf<Sha256>,
     /// Key of the greetings.
     greetings: HmacSha256,
@@ -174,15 +174,15 @@ impl Psk {
         })
     }
 
-    /// The keys of a connection, of what the client sends and of what the server sends. Both nonces
-    /// are in them, so that no two connections have the same.
+    /// Keys of a connection: for data from the client, and from the server. They depend on both
+    /// nonces, so that each connection has its own.
     fn connection(&self, client: &[u8; NONCE_LEN], server: &[u8; NONCE_LEN]) -> [Aes256Gcm; 2] {
         [b"to server" as &[u8], b"to client"]
             .map(|label| Aes256Gcm::new(&derive(&self.secret, &[label, client, server]).into()))
     }
 }
 
-/// The nonce of a datagram: its number, which is given once under a key.
+/// Nonce of a datagram: its number, which is used once under a key.
 fn nonce(number: u64) -> Nonce<Aes256Gcm> {
     let mut nonce = [0; 12];
     nonce[4..].copy_from_slice(&number.to_be_bytes());
@@ -202,7 +202,7 @@ impl fmt::Debug for SessionKeys {
 }
 
 impl SessionKeys {
-    /// Those of the client, or of the server, of the connection with these nonces.
+    /// Keys of the client or of the server for the connection with these nonces.
     pub(super) fn new(
         psk: &Psk,
         client: &[u8; NONCE_LEN],
@@ -217,7 +217,7 @@ impl SessionKeys {
         }
     }
 
-    /// The tag of a datagram that is sent. A number must be given once only.
+    /// Tag of a datagram to be sent. A number must be used only once.
     pub(super) fn tag(&self, number: u64, bytes: &[u8]) -> Option<[u8; MAC_LEN]> {
         let tag = self.own.encrypt_inout_detached(&nonce(number), bytes, (&mut [][..]).into());
         tag.ok().map(Into::into)
@@ -259,13 +259,13 @@ impl ReplayWindow {
     /// Distance below a number that jumped within which another confirms it.
     const CONFIRMS: u64 = 64;
 
-    /// Nothing received yet; are the numbers authentic?
+    /// An empty window, for authentic numbers or others.
     pub(super) fn new(is_authentic: bool) -> Self {
         ReplayWindow { next: 0, seen: [0; ReplayWindow::WORDS], is_authentic, jumped: None }
     }
 
-    /// Takes a number in; false if it was received before or is too old to tell. Only of datagrams
-    /// that are authentic.
+    /// Notes a number; false if it was received before or is too old to tell. Only for authentic
+    /// datagrams.
     pub(super) fn accept(&mut self, number: u64) -> bool {
         if !self.is_authentic && number >= self.next.saturating_add(ReplayWindow::JUMP) {
             let is_confirmed = self.jumped.is_some_and(|before| {

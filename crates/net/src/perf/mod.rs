@@ -1,14 +1,14 @@
 //! Measurements between two hosts, as iperf3 does them for TCP: the sender and the receiver of
 //! [`windward_core`], with any protocol, over UDP.
 //!
-//! The [server](serve) answers the [client](run) only once that has shown, by returning a cookie,
-//! that it receives what is sent to its address; until then every answer is shorter than its
-//! question. A connection has one direction of data, so that flows in parallel are connections in
-//! parallel. Each end drives its endpoint by the monotonic clock: what the sender gives out and the
-//! socket does not take goes back to the sender, which gives it out again before anything else.
+//! The [server](serve) serves the [client](run) only after the client has returned a cookie, which
+//! proves that it receives datagrams at its address; until then every answer is shorter than its
+//! request. A connection has one direction of data, so that flows in parallel are connections in
+//! parallel. Each end drives its endpoint by the monotonic clock. Packets that the socket does not
+//! take go back to the sender, which sends them first.
 //!
-//! With a [pre-shared key](Psk) every datagram is authentic, and none counts twice.
-//! docs/perf-protocol.md has the format.
+//! With a [pre-shared key](Psk) every datagram is authentic and counts once. docs/perf-protocol.md
+//! has the format.
 //!
 //! ```
 //! use std::net::Ipv4Addr;
@@ -61,7 +61,7 @@ pub use server::{Event, Server, ServerConfig, Totals, serve};
 
 /// Default port of the server.
 pub const PORT: u16 = 9743;
-/// The most connections in parallel of one client, in each direction.
+/// Largest number of parallel connections of one client, in each direction.
 pub const MAX_FLOWS: usize = 128;
 /// Time after which a silent peer is given up: longer than a process is likely to be stopped. A
 /// sender regards its peer as silent if nothing new is acknowledged, a receiver if nothing new
@@ -75,31 +75,31 @@ pub const MAX_SILENCE: Duration = Duration::from_secs(240);
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// A call of the system failed, while doing this.
+    /// A system call failed.
     Io {
-        /// As `bind to 127.0.0.1:9743`.
+        /// The attempt, such as `bind to 127.0.0.1:9743`.
         doing: String,
-        /// The answer of the system.
+        /// The error of the system.
         source: io::Error,
     },
     /// The system has no random bytes.
     NoRandomness,
-    /// Nothing listens there: the host says so (ICMP port unreachable).
+    /// No server listens there (ICMP port unreachable).
     NothingListens(SocketAddr),
     /// No answer came.
     NoAnswer(SocketAddr),
-    /// The server was there and has fallen silent.
+    /// The server has become silent.
     Silent(SocketAddr),
     /// The server refused.
     Refused {
-        /// Why, for programs.
+        /// The reason, for programs.
         refusal: Refusal,
-        /// Why, in its words.
+        /// The reason, as text.
         reason: String,
     },
-    /// The protocol or a parameter is impossible, in words.
+    /// The protocol or a parameter is invalid; the reason as text.
     Test(String),
-    /// Datagrams of that many bytes do not pass the interface.
+    /// Datagrams of this size exceed the MTU of the interface.
     TooLarge {
         /// Bytes of UDP payload.
         datagram: usize,
@@ -125,23 +125,23 @@ impl fmt::Display for Error {
             Error::NoRandomness => NoRandomness.fmt(f),
             Error::NothingListens(server) => write!(
                 f,
-                "nothing listens at {server}: start `windward perf server` there, or name its --port"
+                "nothing listens at {server}: start `windward perf server` there, or set its --port"
             ),
             Error::NoAnswer(server) => write!(
                 f,
-                "no answer from {server}: does `windward perf server` run there, and does UDP pass?"
+                "no answer from {server}: check that `windward perf server` runs there and that UDP passes"
             ),
             Error::Silent(server) => {
                 write!(
                     f,
-                    "nothing new has come from {server} for {PATIENCE} or longer: the server or the path is down"
+                    "nothing new has arrived from {server} for {PATIENCE} or longer: the server or the path is down"
                 )
             }
             Error::Refused { reason, .. } => write!(f, "the server refused: {reason}"),
             Error::Test(wrong) => f.write_str(wrong),
             Error::TooLarge { datagram } => write!(
                 f,
-                "datagrams of {datagram} bytes do not fit into the interface's MTU: choose a smaller packet_size"
+                "datagrams of {datagram} bytes exceed the MTU of the interface: choose a smaller packet_size"
             ),
         }
     }

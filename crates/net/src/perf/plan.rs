@@ -1,8 +1,8 @@
-//! Plan of a measurement: a protocol and its parameters, in the words of scenario files, and the
-//! endpoints made from them.
+//! Plan of a measurement: a protocol and its parameters, as in scenario files, and the endpoints
+//! made from them.
 //!
-//! The words are read by the reader of scenario files, so that a flow between hosts has the
-//! defaults, the ranges and the errors of a flow of a scenario.
+//! The reader of scenario files reads them, so that a flow between hosts has the defaults, ranges
+//! and errors of a flow in a scenario.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use windward_sim::Scenario;
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::{ScenarioError, ScenarioFile};
 
-/// The longest words of a test, bytes: its protocol, and a line for each parameter.
+/// Largest length of the text of a test, bytes: its protocol, and a line for each parameter.
 pub const MAX_WORDS: usize = 1024;
 /// The smallest and the largest datagram of data, bytes of UDP payload.
 pub const DATAGRAM: std::ops::RangeInclusive<u32> = 128..=9000;
@@ -26,7 +26,7 @@ pub const MAX_RWND: u64 = 1 << 16;
 /// The shortest time between two reports.
 pub const MIN_REPORT: Duration = Duration::from_millis(10);
 
-/// The names of the two directions, of flows from the client and to it: those of groups in results.
+/// Names of the two directions, from the client and to it, as groups in results.
 pub const GROUPS: [&str; 2] = ["up", "down"];
 
 /// Test of a connection.
@@ -37,18 +37,18 @@ pub struct Test {
     pub protocol: String,
     /// Keys of `[endpoint]` of scenario files, with their values as `--set` takes them, in order.
     pub parameters: Vec<(String, String)>,
-    /// The server sends and the client receives.
+    /// True if the server sends and the client receives.
     pub reverse: bool,
     /// Length, whole seconds, 1 to [`MAX_SECONDS`].
     pub seconds: u32,
-    /// Packets to transfer; 0 is without limit.
+    /// Packets to transfer; 0 for no limit.
     pub packets: u64,
-    /// Time between two reports of the server; zero is never, and the minimum is [`MIN_REPORT`].
+    /// Time between two reports of the server, at least [`MIN_REPORT`]; zero for none.
     pub report: Duration,
 }
 
 impl Test {
-    /// Ten seconds from the client, by the default parameters.
+    /// A test of ten seconds from the client, with default parameters.
     pub fn of(protocol: impl Into<String>) -> Self {
         Test {
             protocol: protocol.into(),
@@ -63,7 +63,7 @@ impl Test {
     /// The protocol and its endpoints.
     ///
     /// # Errors
-    /// In words, what is wrong with the protocol or a parameter, or cannot be between hosts.
+    /// The error in the protocol or a parameter, or what hosts do not support, as text.
     pub fn plan(&self) -> Result<Plan, String> {
         let scenario = self.scenario([1, 0])?;
         let flow = scenario.flows.first().map(|flow| &flow.kind.traffic);
@@ -72,10 +72,13 @@ impl Test {
             return Err(format!("`{name}` is neither a row of the table nor a composition"));
         };
         if config.rwnd > MAX_RWND {
-            return Err(format!("rwnd: between hosts it is at most {MAX_RWND} packets"));
+            return Err(format!("rwnd: must be at most {MAX_RWND} packets between hosts"));
         }
         if !config.overhead.is_zero() {
-            return Err("overhead: hosts take their own time to send a packet".to_owned());
+            return Err(
+                "overhead: not available between hosts, which take their own time to send a packet"
+                    .to_owned(),
+            );
         }
         if config.ack_size > config.packet_size {
             return Err("ack_size: an ACK must not be larger than its data packet".to_owned());
@@ -134,7 +137,7 @@ impl Test {
             return Err("a parameter without a name".to_owned());
         }
         if !(1..=MAX_SECONDS).contains(&self.seconds) {
-            return Err(format!("{} seconds: 1 to {MAX_SECONDS} are possible", self.seconds));
+            return Err(format!("{} seconds: must be from 1 to {MAX_SECONDS}", self.seconds));
         }
         if protocols::find(&self.protocol).is_some() {
             return Ok(());
@@ -143,7 +146,7 @@ impl Test {
         let value = format!("v = {}", self.protocol).parse::<toml::Table>();
         match value.as_ref().ok().and_then(|table| table.get("v")) {
             Some(toml::Value::Table(table)) if table.contains_key("name") => {
-                Err("a composition between hosts has no `name`: leave it out".to_owned())
+                Err("a composition between hosts has no `name`: omit it".to_owned())
             }
             _ => Ok(()),
         }
@@ -189,7 +192,7 @@ impl Plan {
             return Ok(payload as usize);
         }
         let (least, most) = (DATAGRAM.start() + headers, DATAGRAM.end() + headers);
-        Err(format!("packet_size: {size} bytes; to {} it is {least} to {most}", to.ip()))
+        Err(format!("packet_size: {size} bytes; must be from {least} to {most} for {}", to.ip()))
     }
 }
 

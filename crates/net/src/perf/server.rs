@@ -29,7 +29,7 @@ const STANDSTILL: Duration = Duration::from_secs(5);
 const SILENT_REPORT: Duration = Duration::from_secs(1);
 /// Time by which a test may be longer than announced.
 const GRACE: Duration = Duration::from_secs(30);
-/// System calls that receive, before anything else has its turn.
+/// Number of receiving system calls before other work.
 const RECEIVES: usize = 8;
 /// Time between two checks of the server whether it should stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -37,13 +37,13 @@ const TICK: Duration = Duration::from_millis(100);
 /// Configuration of a server.
 #[derive(Debug)]
 pub struct ServerConfig {
-    /// The most connections at once.
+    /// Largest number of connections at once.
     pub max_connections: usize,
-    /// The most of them with one IPv4 address or one /64 of IPv6.
+    /// Largest number of connections with one IPv4 address or one /64 of IPv6.
     pub max_per_address: usize,
-    /// If there is one, only clients that have it are served.
+    /// Pre-shared key; if there is one, only clients that have it are served.
     pub psk: Option<Psk>,
-    /// Limits on what it sends, whatever clients ask for.
+    /// Limits on data from the server, for any requests of clients.
     pub limits: Limits,
 }
 
@@ -61,25 +61,25 @@ impl Default for ServerConfig {
 /// Event of a connection of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// A client has one, for this test.
+    /// A client has opened a connection.
     Opened {
         /// Its address.
         peer: SocketAddr,
         /// The test.
         test: Test,
     },
-    /// It has ended, as it should.
+    /// A connection has ended normally.
     Ended {
         /// Its address.
         peer: SocketAddr,
         /// The test.
         test: Test,
-        /// What the server has counted.
+        /// Counts of the server.
         server: Box<Counts>,
         /// Counts of the client.
         client: Box<Counts>,
     },
-    /// It was given up.
+    /// A connection was given up.
     Lost {
         /// Its address.
         peer: SocketAddr,
@@ -93,7 +93,7 @@ pub enum Event {
 pub struct Totals {
     /// Datagrams that are not of the protocol, or not of a connection.
     pub strange: u64,
-    /// Cookies given.
+    /// Cookies sent.
     pub challenges: u64,
     /// Connections refused.
     pub refusals: u64,
@@ -103,7 +103,7 @@ pub struct Totals {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum SessionState {
-    /// The client does not know of it yet, as far as is known.
+    /// The server does not know yet whether the client has its acceptance.
     Opened,
     Running,
     Ended(Counts),
@@ -119,12 +119,12 @@ struct Session {
     since: Time,
     /// True if it may have something to send.
     ready: bool,
-    /// When the client is told how this end is.
+    /// Time of the next report to the client.
     report: Time,
 }
 
 impl Session {
-    /// When it is given up, unless something happens before.
+    /// Time at which it is given up, unless something happens before.
     fn end(&self) -> Time {
         match self.state {
             SessionState::Opened => self.since + START_PATIENCE,
@@ -136,7 +136,7 @@ impl Session {
         }
     }
 
-    /// Why it is given up now, if it is.
+    /// Reason to give it up now, if there is one.
     fn ending(&mut self, now: Time) -> Option<Ending> {
         if self.state == SessionState::Running && self.connection.breaks(now) {
             return Some(Ending::Losses);
@@ -145,7 +145,7 @@ impl Session {
         (self.end() <= now).then_some(if is_silent { Ending::Silence } else { Ending::TooLong })
     }
 
-    /// Since when nothing new has come of it.
+    /// Time of its latest progress.
     fn still_since(&self) -> Time {
         match self.state {
             SessionState::Running => self.connection.advanced(),
@@ -154,7 +154,7 @@ impl Session {
     }
 }
 
-/// Whom an address counts for.
+/// Address or prefix that an address counts for.
 fn party(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6((ip.to_bits() >> 64 << 64).into()),
@@ -162,7 +162,7 @@ fn party(address: SocketAddr) -> IpAddr {
     }
 }
 
-/// An address has a connection less.
+/// Counts one connection less for an address.
 fn leave(per_party: &mut HashMap<IpAddr, usize>, peer: SocketAddr) {
     if let Entry::Occupied(mut count) = per_party.entry(party(peer)) {
         *count.get_mut() -= 1;
@@ -172,20 +172,20 @@ fn leave(per_party: &mut HashMap<IpAddr, usize>, peer: SocketAddr) {
     }
 }
 
-/// Can anybody be at this address? An answer to others would be an error or worse.
+/// True if this can be the address of a host. Other addresses get no answer.
 fn is_host(address: SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
     let is_broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
     address.port() != 0 && !ip.is_multicast() && !ip.is_unspecified() && !is_broadcast
 }
 
-/// All that a server does but for its socket: datagrams in, datagrams out, time as an argument.
+/// A server without its socket: datagrams in, datagrams out, time as an argument.
 #[derive(Debug)]
 pub(super) struct Sessions {
     config: ServerConfig,
     cookies: Cookies,
     sessions: HashMap<u64, Session>,
-    /// Which connection an opening made: it may come again.
+    /// Connection that each opening made, since an opening may be repeated.
     opened: HashMap<(SocketAddr, [u8; NONCE_LEN]), u64>,
     /// Number of connections of each address that have not ended.
     per_party: HashMap<IpAddr, usize>,
@@ -264,7 +264,7 @@ impl Sessions {
             Ok(accept) => push(from, &accept, outbox),
             Err((refusal, reason)) => {
                 self.totals.refusals += 1;
-                // Others' words may be in it.
+                // It may contain text of clients.
                 let reason = reason.replace(char::is_control, " ");
                 push(from, &Greeting::Refuse { client, refusal, reason }.encode(), outbox);
             }
@@ -281,15 +281,15 @@ impl Sessions {
     ) -> Result<Vec<u8>, (Refusal, String)> {
         let refuse = |refusal, reason: &str| Err((refusal, reason.to_owned()));
         if !has_cookie {
-            return refuse(Refusal::Cookie, "the cookie is not, or no longer, good");
+            return refuse(Refusal::Cookie, "the cookie is invalid or too old");
         }
         match &self.config.psk {
             None if keyed => {
-                return refuse(Refusal::Key, "it has no key: leave out --psk, or give it one");
+                return refuse(Refusal::Key, "it has no key: omit --psk, or start it with a key");
             }
-            Some(_) if !keyed => return refuse(Refusal::Key, "it wants a key: give --psk"),
+            Some(_) if !keyed => return refuse(Refusal::Key, "it requires a key: set --psk"),
             Some(psk) if !psk.knows_greeting(bytes) => {
-                return refuse(Refusal::Key, "it has another key: --psk must be the same file");
+                return refuse(Refusal::Key, "it has another key: --psk must name the same key");
             }
             _ => {}
         }
@@ -306,14 +306,17 @@ impl Sessions {
         if self.sessions.len() >= self.config.max_connections
             || of_party >= self.config.max_per_address
         {
-            return refuse(Refusal::Busy, "it has as many connections as it may: try again later");
+            return refuse(
+                Refusal::Busy,
+                "it has its maximum number of connections: try again later",
+            );
         }
         let plan = test.plan().map_err(|reason| (Refusal::Test, reason))?;
         let no_randomness = |_| (Refusal::Busy, "it has no random bytes".to_owned());
         let server = random::<NONCE_LEN>().map_err(no_randomness)?;
         let id = u64::from_be_bytes(random().map_err(no_randomness)?);
         if self.sessions.contains_key(&id) {
-            return refuse(Refusal::Busy, "its lots fell together: try again");
+            return refuse(Refusal::Busy, "its random numbers collided: try again");
         }
         let mut accept = Greeting::Accept { client, server, connection: id }.encode();
         let psk = self.config.psk.as_ref();
@@ -394,7 +397,7 @@ impl Sessions {
                 }
             }
             if session.state == SessionState::Running && session.report <= now {
-                // A peer that may not be there hears nothing, or little.
+                // An unproven peer gets few reports or none.
                 if session.connection.is_proven() {
                     session.connection.push_report(now, outbox);
                 }
@@ -417,7 +420,7 @@ impl Sessions {
         Some(all / self.sessions.values().filter(sends).count().max(1) as f64)
     }
 
-    /// When [`Sessions::on_timer`] must be called next.
+    /// Time of the next call of [`Sessions::on_timer`].
     pub(super) fn next_timer(&self) -> Time {
         let of = |session: &Session| match session.state {
             SessionState::Running => {
@@ -433,8 +436,8 @@ impl Sessions {
         self.sessions.values_mut().filter(|session| session.ready)
     }
 
-    /// Makes ready what connections may send, all of it as if it were sent; false if there is
-    /// nothing.
+    /// Prepares the packets that connections may send, and counts them as sent; false if there are
+    /// none.
     #[cfg(test)]
     pub(super) fn transmit(&mut self, now: Time, outbox: &mut Outbox) -> bool {
         for session in self.sessions.values_mut().filter(|session| session.ready) {
@@ -466,7 +469,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Gives it up, and reports why if it had not ended before.
+    /// Removes a connection, and reports the reason if it had not ended before.
     fn forget(
         &self,
         ending: Ending,
@@ -555,21 +558,21 @@ impl Server {
         Ok(Server { socket, sessions: Sessions::new(config)? })
     }
 
-    /// Where it listens.
+    /// Address at which it listens.
     ///
     /// # Errors
     ///
-    /// If the system does not say.
+    /// If the system call fails.
     pub fn local_addr(&self) -> Result<SocketAddr, Error> {
         self.socket.local_addr().map_err(Error::io("ask for the address of a socket"))
     }
 }
 
-/// Serves until `stop` is set, and tells of connections.
+/// Serves until `stop` is set, and reports connections.
 ///
 /// # Errors
 ///
-/// If the socket fails for good.
+/// If the socket fails permanently.
 pub fn serve(
     server: Server,
     stop: &AtomicBool,
@@ -598,7 +601,7 @@ pub fn serve(
             let each = |from, ecn, bytes: &[u8]| {
                 sessions.receive(now, from, ecn, bytes, &mut answers);
             };
-            // An error that ICMP brought is in the queue of errors too.
+            // An ICMP error is in the error queue too.
             if !socket.receive(&mut inbox, each).unwrap_or(true) {
                 break;
             }

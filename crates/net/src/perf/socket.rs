@@ -1,8 +1,8 @@
-//! A UDP socket that sends and receives many datagrams by one system call, with the ECN bits of
-//! their IP headers.
+//! A UDP socket that sends and receives many datagrams per system call, with the ECN bits of their
+//! IP headers.
 //!
-//! Generic segmentation and receive offload (GSO, GRO) where the kernel has them, and recvmmsg, are
-//! those of `quinn-udp`; sendmmsg is for what cannot be segmented.
+//! `quinn-udp` provides generic segmentation and receive offload (GSO, GRO), where the kernel has
+//! them, and recvmmsg; sendmmsg sends datagrams that cannot be segmented.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -19,21 +19,21 @@ use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmm
 use windward_core::packet::Flags;
 use windward_core::units::{Duration, Time};
 
-/// Bytes asked of the kernel for either direction of a socket: what arrives at 10 Gbit/s in 6 ms.
+/// Requested buffer of a socket for each direction, bytes: 6 ms at 10 Gbit/s.
 const BUFFER: usize = 8 << 20;
-/// The most bytes that the kernel segments by one call: an IP packet less the headers of IPv6 and
-/// UDP.
+/// Largest number of bytes that the kernel segments by one call: an IP packet without the headers
+/// of IPv6 and UDP.
 const MAX_RUN: usize = 65_535 - 48;
 
 /// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200
-/// section 5: 1280 bytes). One that did not would make the kernel refuse the call (EINVAL), and
-/// `quinn-udp` give up GSO and ECN for all that the socket sends.
+/// section 5: 1280 bytes). With a larger one the kernel may refuse the call (EINVAL), and
+/// `quinn-udp` gives up GSO and ECN for the socket.
 const MAX_SEGMENT: usize = 1280 - 48;
-/// The most bytes of answers that wait for a socket.
+/// Largest number of bytes of answers that wait for a socket.
 const MAX_WAITING: usize = 4 << 20;
 
-/// Datagrams to be sent, in order. Those that are alike lie in a run, which goes with one system
-/// call.
+/// Datagrams to be sent, in order. Datagrams of the same kind form a run, which is sent by one
+/// system call.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
@@ -50,14 +50,14 @@ struct Burst {
     segment: usize,
 }
 
-/// Why a socket did not take a datagram.
+/// Reason why a socket did not take a datagram.
 #[derive(Debug)]
 pub(super) enum Obstacle {
     /// Its buffer is full (EAGAIN): it will be writable again.
     Full,
-    /// The queue of the interface is (ENOBUFS), which nothing announces the end of.
+    /// The queue of the interface is full (ENOBUFS); no event tells when it has room again.
     NoBuffers,
-    /// Anything else.
+    /// Another error.
     Error(io::Error),
 }
 
@@ -96,7 +96,7 @@ impl Outbox {
         self.datagrams
     }
 
-    /// Too much waits for a socket that takes nothing: what is there is given up.
+    /// Discards the contents if too much waits for a socket that takes nothing.
     pub(super) fn bound(&mut self) {
         if self.bytes.len() > MAX_WAITING {
             self.clear();
@@ -121,15 +121,15 @@ impl Outbox {
 pub(super) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
-    /// Do errors of single peers pass by way of a queue?
+    /// True if errors of single peers arrive through the error queue.
     hears_errors: std::cell::Cell<bool>,
 }
 
 impl Socket {
-    /// Takes the socket over, which does not block from now on.
+    /// Takes over a socket and makes it non-blocking.
     pub(super) fn new(socket: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        // More than the system's limit needs a right; without it, the limit applies.
+        // Exceeding the system's limit needs a privilege; without it, the limit applies.
         if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
             let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER);
         }
@@ -146,14 +146,14 @@ impl Socket {
     /// Puts ICMP errors about peers into the error queue (ip(7), IP_RECVERR). An unconnected socket
     /// does not get them otherwise.
     pub(super) fn hear_errors(&self) {
-        // One of the two families may be missing, and without both there is silence as before.
+        // One of the two families may be missing; without both, errors are not reported.
         let four = setsockopt(&self.socket, nix_sockopt::Ipv4RecvErr, &true);
         let six = setsockopt(&self.socket, nix_sockopt::Ipv6RecvErr, &true);
         self.hears_errors.set(four.is_ok() || six.is_ok());
     }
 
-    /// Empties the queue of errors: to whom a datagram could not be delivered, because port or host
-    /// are unreachable, and as much of the datagram as ICMP quotes.
+    /// Empties the error queue: peers whose port or host is unreachable, each with the part of the
+    /// datagram that ICMP quotes.
     pub(super) fn errors(&self, mut each: impl FnMut(SocketAddr, &[u8])) {
         let (mut bytes, mut control) = ([0; 2048], vec![0; 512]);
         let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
@@ -187,15 +187,15 @@ impl Socket {
         }
     }
 
-    /// Sends what is there, in order, and takes out of the outbox what the socket took. What it
-    /// refuses for good is taken out too, as if the network had lost it; what it cannot take now is
-    /// left.
+    /// Sends the datagrams in order, and removes those that the socket took. Datagrams that it
+    /// refuses permanently are removed too, as if the network had lost them; datagrams that it
+    /// cannot take now remain.
     pub(super) fn flush(&self, outbox: &mut Outbox) -> Option<Obstacle> {
         let mut refused = None;
         let mut done = 0;
         'bursts: for burst in &mut outbox.bursts {
             while burst.start < burst.end {
-                // Asked each time: the kernel may turn out to have no GSO.
+                // Checked each time, since the kernel may turn out to have no GSO.
                 let segments = match burst.segment <= MAX_SEGMENT {
                     true => self.state.max_gso_segments().max(1),
                     false => 1,
@@ -211,7 +211,7 @@ impl Socket {
                             burst.start += count * burst.segment;
                             continue;
                         }
-                        // If the first cannot be sent, the attempt to send it alone gives the
+                        // If the first cannot be sent, the attempt to send it alone returns the
                         // error.
                         _ => {}
                     }
@@ -226,7 +226,7 @@ impl Socket {
                     src_ip: None,
                 };
                 let mut sent = self.state.try_send((&self.socket).into(), &transmit);
-                // The error of another peer, which stands in the queue too, is told once.
+                // An error of another peer, which is in the queue too, is reported once.
                 if self.hears_errors.get() && sent.as_ref().is_err_and(is_of_a_peer) {
                     sent = self.state.try_send((&self.socket).into(), &transmit);
                 }
@@ -240,7 +240,7 @@ impl Socket {
                         refused = Some(Obstacle::NoBuffers);
                         break 'bursts;
                     }
-                    // Once it is known that there is no GSO, they are sent one by one.
+                    // Without GSO, they are sent one by one.
                     Err(_) if datagrams > 1 && self.state.max_gso_segments() == 1 => continue,
                     Err(error) => refused = Some(Obstacle::Error(error)),
                 }
@@ -256,7 +256,7 @@ impl Socket {
         refused
     }
 
-    /// Sends datagrams of one size, which have no ECN bits; how many the socket took of them.
+    /// Sends datagrams of one size without ECN bits. Returns how many the socket took.
     fn send_many(&self, to: SocketAddr, bytes: &[u8], segment: usize) -> io::Result<usize> {
         let to = SocketAddrAny::from(to);
         let parts: Vec<[IoSlice<'_>; 1]> =
@@ -296,10 +296,9 @@ impl Socket {
     }
 }
 
-/// Errors by one look into their queue.
+/// Number of errors that are read at once.
 const ERRORS: usize = 256;
-/// Where errors of the queue come from (linux/errqueue.h): SO_EE_ORIGIN_ICMP and
-/// SO_EE_ORIGIN_ICMP6.
+/// Origins of errors in the queue (linux/errqueue.h): SO_EE_ORIGIN_ICMP and SO_EE_ORIGIN_ICMP6.
 const FROM_ICMP: [u8; 2] = [2, 3];
 
 /// True if the error comes from ICMP.
@@ -322,7 +321,7 @@ fn address_of(address: &SockaddrStorage) -> Option<SocketAddr> {
     four.or_else(|| address.as_sockaddr_in6().map(|six| SocketAddr::V6((*six).into())))
 }
 
-/// Room for what arrives by one system call.
+/// Buffers for the datagrams of one system call.
 #[derive(Debug)]
 pub(super) struct Inbox {
     bytes: Vec<u8>,
@@ -330,9 +329,9 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Bytes of one buffer, which may hold many datagrams by GRO.
+    /// Size of a buffer, bytes; with GRO it may hold many datagrams.
     const SLOT: usize = 1 << 16;
-    /// Buffers by one call.
+    /// Number of buffers per call.
     const SLOTS: usize = 8;
 
     pub(super) fn new() -> Self {
@@ -343,8 +342,8 @@ impl Inbox {
     }
 }
 
-/// Waits until one of the sockets can be read, one of those that wait for it can be written, or so
-/// much time has passed. Does one of them have errors?
+/// Waits until a socket can be read, a socket that waits for it can be written, or the time has
+/// passed. Returns whether one of them has errors.
 pub(super) fn wait<'a>(
     sockets: impl IntoIterator<Item = (&'a Socket, bool)>,
     time: Duration,
@@ -366,12 +365,13 @@ pub(super) fn wait<'a>(
     }
 }
 
-/// Timers of this thread fire when they are due, and not up to 50 microseconds later as by default.
+/// Makes timers of this thread fire when they are due, not up to 50 microseconds later as by
+/// default.
 pub(super) fn be_punctual() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// The bits of the IP header that the flags of a packet ask for.
+/// Bits of the IP header for the flags of a packet.
 pub(super) fn ecn_of(flags: Flags) -> Option<EcnCodepoint> {
     if flags.contains(Flags::L4S) {
         Some(EcnCodepoint::Ect1)
@@ -382,7 +382,7 @@ pub(super) fn ecn_of(flags: Flags) -> Option<EcnCodepoint> {
     }
 }
 
-/// The flags that the bits of the IP header mean.
+/// Flags for the bits of the IP header.
 pub(super) fn flags_of(ecn: Option<EcnCodepoint>) -> Flags {
     match ecn {
         None => Flags::NONE,
@@ -392,7 +392,7 @@ pub(super) fn flags_of(ecn: Option<EcnCodepoint>) -> Flags {
     }
 }
 
-/// The time from now to then, at most a while.
+/// The time from `now` to `then`, at most `most`.
 pub(super) fn until(now: Time, then: Time, most: Duration) -> Duration {
     then.since(now).min(most)
 }

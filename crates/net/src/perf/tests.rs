@@ -1,5 +1,5 @@
-//! A server without a socket, and both ends with some, on loopback. Nothing here depends on how
-//! fast the machine is.
+//! Tests of a server without a socket, and of both ends with sockets on loopback. They do not
+//! depend on the speed of the machine.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
-/// What a server answers to a datagram.
+/// Answers of a server to a datagram.
 fn answers(sessions: &mut Sessions, now: Time, from: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut outbox = Outbox::default();
     sessions.receive(now, from, None, bytes, &mut outbox);
@@ -58,7 +58,7 @@ fn answers(sessions: &mut Sessions, now: Time, from: SocketAddr, bytes: &[u8]) -
         .collect()
 }
 
-/// Opens a connection as a client does; what the server answers in the end.
+/// Opens a connection as a client does. Returns the final answer of the server.
 fn open(
     sessions: &mut Sessions,
     now: Time,
@@ -139,7 +139,7 @@ fn with_a_key_no_bit_that_only_endpoints_write_can_be_changed() {
     let mut longer = data.clone();
     longer.insert(100, 0);
     assert!(answers(&mut sessions, at(1), from, &longer).is_empty());
-    // What a router may change it may: XCP's demand to nothing.
+    // Changes that routers may make are accepted: XCP's demand set to zero.
     let mut routed = data.clone();
     routed[48..56].fill(0);
     assert_eq!(answers(&mut sessions, at(1), from, &routed).len(), 1);
@@ -199,7 +199,7 @@ fn tests_that_make_no_sense_are_refused() {
     assert_eq!(sessions.len(), 0);
 }
 
-/// Bytes that have something of a datagram of the protocol, or nothing.
+/// Random bytes, some of them similar to a datagram of the protocol.
 fn noise(stream: &mut Stream, seen: &[Vec<u8>]) -> Vec<u8> {
     let seen = seen.get((stream.bits() % 24) as usize).cloned();
     let length = [3, 20, 44, 60, 124, 1199, REQUEST_LEN, 1400][(stream.bits() % 8) as usize];
@@ -221,7 +221,7 @@ fn noise(stream: &mut Stream, seen: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// A datagram that whoever is on the path could make of those that have passed, or of nothing.
+/// A datagram that an attacker on the path could make, from earlier datagrams or not.
 fn noise_of(stream: &mut Stream, seen: &[Vec<u8>], can_rewrite: bool) -> Vec<u8> {
     if seen.is_empty() || stream.bits().is_multiple_of(4) {
         return noise(stream, &[]);
@@ -230,7 +230,7 @@ fn noise_of(stream: &mut Stream, seen: &[Vec<u8>], can_rewrite: bool) -> Vec<u8>
     match stream.bits() % 3 {
         0 => {} // A replay.
         1 => bytes.truncate(stream.bits() as usize % bytes.len()),
-        // Without a key, whoever knows the number of the connection is one of its ends.
+        // Without a key, a peer that knows the number of the connection counts as one of its ends.
         _ if !can_rewrite => {
             let (data, control) = (32..40, 4..12);
             let connection = if bytes[2] & 15 < 2 { data } else { control };
@@ -259,7 +259,7 @@ fn flooded_transfer(key: Option<u8>, flood: usize, packets: u64) -> (Counts, Cou
     let test = Test { packets, ..test_of("newreno", false) };
     let accept = open(&mut sessions, Time::ZERO, from, psk().as_ref(), &test);
     let mut client = client_end(from, psk().as_ref(), &test, &accept);
-    // What passed in each direction: old ones give way.
+    // Recent datagrams of each direction.
     let mut seen: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
     let remember = |seen: &mut Vec<Vec<u8>>, bytes: &[u8]| {
         if seen.len() == 64 {
@@ -334,7 +334,7 @@ fn without_a_key_half_a_million_strange_and_replayed_datagrams_at_each_end_chang
 
 #[test]
 fn without_a_key_what_an_end_forges_makes_no_state_and_no_panic() {
-    // A peer, or whoever is on the path, may say anything: it spoils the test, and no more.
+    // A peer, or an attacker on the path, may send anything: only the test fails.
     let mut sessions = sessions(None);
     let mut stream = Stream::new(1, "test", "garbage");
     let (from, test) = (host(1, 1000), test_of("upwind", false));
@@ -419,8 +419,8 @@ fn routers_are_heard_through_a_key() {
 
 #[test]
 fn forged_congestion_headers_pass_and_cost_nothing_that_lasts() {
-    // Routers write there, so that no key protects it. XCP's window follows what it is told; the
-    // transfer is whole.
+    // Routers write there, so that no key protects it. XCP's window follows the feedback; the
+    // transfer is complete.
     let mut stream = Stream::new(3, "test", "headers");
     let (counts, cwnd) = routed_transfer("xcp", |bytes| {
         let forged = 1e9 * (stream.bits() % 2000) as f64 - 1e12;
@@ -432,7 +432,7 @@ fn forged_congestion_headers_pass_and_cost_nothing_that_lasts() {
 
 #[test]
 fn a_sender_that_ignores_the_window_fills_nothing() {
-    // Anybody may be a client, and its data may have any number.
+    // Any host can be a client, and its data can have any number.
     let mut sessions = sessions(None);
     let (from, test) = (host(1, 1000), test_of("newreno", false));
     let accept = open(&mut sessions, Time::ZERO, from, None, &test);
@@ -477,7 +477,7 @@ fn what_a_socket_does_not_take_is_sent_before_anything_else() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Nobody who has not shown a cookie gets more than he sent, and it is at most one datagram.
+    /// A peer that has not returned a cookie gets at most the bytes that it sent, in one datagram.
     #[test]
     fn no_answer_is_longer_than_its_question(
         kind in 0u8..16, length in 0usize..1500, seed in any::<u64>(), zeros in any::<bool>(), keyed in any::<bool>(),
@@ -612,8 +612,8 @@ fn a_server_bears_garbage_while_it_serves() {
 
 #[test]
 fn both_ends_bear_somebody_on_the_path_while_they_measure() {
-    // Between client and server stands one who sends, for each datagram that passes, ten that are
-    // garbage, cut, replayed or forged.
+    // An attacker between client and server sends ten garbled, cut, replayed or forged datagrams
+    // for each one that passes.
     let server = Running::start(Some(1));
     let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let (to_client, to_server) = (bind(), bind());
@@ -737,7 +737,7 @@ fn a_repeated_open_starts_nothing() {
     let mut open = open.encode();
     key.as_ref().expect("a key").seal_greeting(&mut open);
     let mut outbox = Outbox::default();
-    // It holds one place, however often it comes, for ten seconds; then the cookie is too old.
+    // It holds one place for ten seconds, even if it is repeated; then the cookie is too old.
     for (second, places) in [(1, 1), (2, 1), (10, 1), (11, 0), (12, 0)] {
         sessions.on_timer(at(second), &mut outbox);
         let answer = answers(&mut sessions, at(second), from, &open).remove(0);
@@ -786,7 +786,7 @@ fn acknowledgments_of_what_was_never_sent_are_ignored() {
     assert_eq!(connection.counts(at(1)).invalid, bad.len() as u64);
 }
 
-/// docs/security.md names the tests that show what it says.
+/// docs/security.md names the tests of its statements.
 #[test]
 fn the_tests_that_the_page_on_security_names_exist() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -797,7 +797,7 @@ fn the_tests_that_the_page_on_security_names_exist() {
         .into_iter()
         .chain([read("crates/core/tests/wire.rs"), read("crates/cli/tests/cli/perf.rs")])
         .collect();
-    // Other sections are about other programs, whose tests are elsewhere.
+    // Other sections concern other programs, whose tests are elsewhere.
     let section = page.split("## `windward perf`").nth(1).expect("its section");
     let section = section.split("\n## ").next().unwrap_or(section);
     let quoted = section.split('`').skip(1).step_by(2);

@@ -97,13 +97,13 @@ impl Collector for Queues {
                 gauge.encode(metric.encode_family(&label(stats))?)?;
             }
         }
-        let help = "From when a packet was read until it was sent on";
+        let help = "Time from the reading of a packet until it was sent on";
         let (unit, kind) = (Some(&Unit::Seconds), MetricType::Histogram);
         let mut metric = encoder.encode_descriptor("sojourn", help, unit, kind)?;
         for stats in &stats {
             histogram(metric.encode_family(&label(stats))?, stats)?;
         }
-        let help = "How late packets were sent on, by percentile";
+        let help = "Lateness of packets that were sent on, by percentile";
         let kind = MetricType::Gauge;
         let mut metric = encoder.encode_descriptor("lateness", help, Some(&Unit::Seconds), kind)?;
         for stats in &stats {
@@ -295,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// Beyond this something hangs.
+    /// Longest time of a test.
     const LIMIT: WallTime = WallTime::from_secs(60);
 
     fn listen(patience: WallTime) -> Metrics {
@@ -308,11 +308,11 @@ mod tests {
         stream
     }
 
-    /// What comes back, as long as something does.
+    /// The response, until the connection is closed.
     fn ask(metrics: &Metrics, request: &str) -> String {
         let mut stream = connect(metrics);
         let mut text = Vec::new();
-        // Who is closed at once may be reset.
+        // A connection that is closed at once may be reset.
         let _ = stream.write_all(request.as_bytes());
         let _ = stream.read_to_end(&mut text);
         String::from_utf8(text).unwrap()
@@ -336,7 +336,7 @@ mod tests {
     fn clients_that_are_silent_do_not_keep_it_from_others_for_long() {
         let metrics = listen(WallTime::from_millis(300));
         let silent: Vec<TcpStream> = (0..3 * MOST_CLIENTS).map(|_| connect(&metrics)).collect();
-        // All are closed in the end, those that were too many at once.
+        // All connections are closed in the end, surplus ones at once.
         for mut stream in silent {
             assert!(!matches!(stream.read(&mut [0; 10]), Ok(1..)));
         }

@@ -36,15 +36,15 @@ keys! {
             absent "100 ms at the rate, or the limit of the AQM",
             "what may wait, in packets (50p) or bytes (64kB)";
         aqm: Option<Field<'a>> = readers::any(|| of_link("aqm")), absent,
-            "instead of qdisc: an AQM, or a table with its parameters";
+            "in place of qdisc: an AQM, or a table with its parameters";
         router: Option<Field<'a>> = readers::any(|| of_link("router")), absent,
-            "instead of qdisc or beside aqm: a router, or a table with its parameters";
+            "in place of qdisc or in addition to aqm: a router, or a table with its parameters";
         classes: Option<Field<'a>> = readers::any(|| of_link("classes")), absent "false",
             "a queue for each class of protocols, as in scenarios";
         corruption: Option<Probability> = readers::probability(), absent,
             "share of packets that the link beyond corrupts";
         own: Option<bool> = readers::flag(), absent "false",
-            "also what this machine itself sends";
+            "true to include packets that this machine itself sends";
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Settings {
     rate: Rate,
     qdisc: String,
     own: bool,
-    /// The share of packets that the link beyond corrupts, which ceten tells senders.
+    /// Share of packets that the link beyond corrupts, which ceten reports to senders.
     corruption: Option<Probability>,
     /// A scenario with the queue as its only link, whose rate and seed are still to be set.
     link: ScenarioFile,
@@ -110,7 +110,7 @@ pub struct Choice {
     pub queue: Option<String>,
     /// The share of packets that the link beyond the device corrupts.
     pub corruption: Option<Probability>,
-    /// Also what this machine itself sends.
+    /// True to include packets that this machine itself sends.
     pub own: bool,
 }
 
@@ -122,7 +122,7 @@ pub struct Config {
 }
 
 /// The words for a queue: the AQMs, with marks where they can mark; the routers; and `ceten`, a
-/// queue that drops what does not fit and tells of corruption.
+/// tail-drop queue that reports corruption.
 pub fn qdiscs() -> Vec<&'static str> {
     let aqms = AqmConfig::forms().into_iter().map(|(words, _)| words.name);
     let routers = RouterConfig::forms().into_iter();
@@ -247,7 +247,9 @@ impl Settings {
         let given = match (&choice.qdisc, &keys.qdisc) {
             (Some(qdisc), _) => Some(qdisc.clone()),
             (None, Some(field)) if keys.aqm.is_some() || keys.router.is_some() => {
-                return Err(field.error("says the same as `aqm` or `router`: give one").into());
+                return Err(field
+                    .error("says the same as `aqm` or `router`: keep one of them")
+                    .into());
             }
             (None, Some(field)) => Some(field.word(&qdiscs())?.to_owned()),
             (None, None) => None,
@@ -304,7 +306,7 @@ impl Settings {
             return Err(error.with_help(suggest(qdisc, qdiscs())).into());
         } else if self.corruption.is_none() {
             return Err(wrong(
-                "ceten tells of corruption: write --corruption 1% or corruption = 0.01",
+                "ceten reports corruption: write --corruption 1% or corruption = 0.01",
             ));
         }
         Ok(aqm)
@@ -325,12 +327,12 @@ impl Settings {
         self.qdisc.clone()
     }
 
-    /// Also what this machine itself sends?
+    /// True if it includes packets that this machine itself sends.
     pub fn own(&self) -> bool {
         self.own
     }
 
-    /// Is all the same but the rate?
+    /// True if only the rate differs.
     pub(super) fn differs_in_rate_only(&self, other: &Settings) -> bool {
         *self == Settings { rate: self.rate, own: self.own, ..other.clone() }
     }
@@ -343,7 +345,7 @@ impl Settings {
         let stacks: Stacks = std::iter::once(stack).collect();
         let mut file = self.link.clone().with_stacks(&stacks);
         file.set("links.wire.rate", &self.rate.to_string())?;
-        // A new one each time: nobody outside can know which flows share a queue.
+        // A new one each time, so that outsiders cannot know which flows share a queue.
         let seed = RandomState::new().build_hasher().finish();
         file.set("seed", &seed.to_string())?;
         let mut scenario = file.build()?;
@@ -392,7 +394,7 @@ fn kind<'a>(field: &Field<'a>) -> Option<&'a str> {
     field.text().ok().or_else(kind)
 }
 
-/// For each kind of router, by its number: does the queue give its feedback to those that ask?
+/// For each kind of router, by its number: true if the queue gives its feedback.
 pub(super) type Served = [bool; RouterKind::ALL.len()];
 
 fn served(queue: Option<&QueueConfig>) -> Served {
@@ -400,7 +402,7 @@ fn served(queue: Option<&QueueConfig>) -> Served {
     for kind in RouterKind::ALL {
         served[kind as usize] = queue.is_some_and(|queue| {
             let class = queue.classes.iter().find(|class| class.kind == kind);
-            // What no class is made for joins the first.
+            // Datagrams without a class of their own join the first class.
             let class = class.or(queue.classes.first());
             let router = class.map_or(&queue.router, |class| &class.queue.router);
             kind == RouterKind::Any || *router != RouterConfig::default() && router.serves(kind)

@@ -49,8 +49,8 @@ pub(crate) fn ipv6(host: u8, protocol: u8, class: u8, payload: &[u8]) -> Vec<u8>
     packet
 }
 
-/// The checksum of the UDP datagram behind the header of this packet, as RFC 768 and RFC 8200 section
-/// 8.1 have it: zero over what contains the right one.
+/// The checksum of the UDP datagram behind the header of this packet, as RFC 768 and RFC 8200
+/// section 8.1 have it: zero over what contains the right one.
 pub(crate) fn udp_sum(packet: &[u8]) -> u16 {
     let (addresses, at) = if packet[0] >> 4 == 4 {
         (&packet[12..20], usize::from(packet[0] & 15) * 4)
@@ -87,7 +87,7 @@ pub(crate) fn ours(packet: &Packet, payload: usize) -> Vec<u8> {
     [&bytes[..length], &vec![0xa5; payload]].concat()
 }
 
-/// What XCP's data carries.
+/// A data packet with XCP's header.
 pub(crate) fn xcp(seq: u64, rtt: f64, inter_packet: f64, delta: f64) -> Packet {
     let header = CongestionHeader::Xcp { rtt, inter_packet, delta, congestion_flag: 0 };
     Packet { kind: PacketKind::Data, seq, packet_seq: seq, header, ..Packet::default() }

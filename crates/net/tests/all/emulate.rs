@@ -1,4 +1,5 @@
-//! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it would be without a clock.
+//! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it
+//! would be without a clock.
 
 use std::cell::Cell;
 use std::io;
@@ -30,7 +31,7 @@ struct Script<'a> {
     clock: &'a Hand,
     coming: Vec<Event>,
     out: Vec<Event>,
-    /// What it takes to read a packet: the clock goes on, and others come meanwhile.
+    /// Time to read a packet, in which others arrive.
     each: Duration,
 }
 
@@ -111,7 +112,8 @@ fn packets_come_out_when_the_link_says() {
             (at(205_010), End::Sender, vec![3; 1250], Codepoint::NotEct),
         ]
     );
-    // In a queue whose packets wait they do so for as long, and over two links for the second as well.
+    // In a queue whose packets wait they do so for as long, and over two links for the second as
+    // well.
     let codel = LINK.replace("queue = '2p'", "queue = '2p', aqm = 'codel'");
     assert_eq!(emulated(&codel, coming.clone()), out);
     let two = LINK.replace("to = 'b', rate", "to = 'm', rate").replace(
@@ -122,9 +124,9 @@ fn packets_come_out_when_the_link_says() {
     assert_eq!(first.0, at(113_000));
 }
 
-/// Reading takes 2 ms a packet, while a packet comes each millisecond: what a batch reads has come while it was read. In steps
-/// of 7 ms, as whoever looks at the simulation now and then moves it on. Returns what came out, the latest by which a packet was
-/// taken for earlier than it was there, and the record.
+/// Reading takes 2 ms a packet, while a packet comes each millisecond: what a batch reads has come
+/// while it was read. In steps of 7 ms, as for a caller that inspects the simulation. Returns what
+/// came out, the latest by which a packet was taken for earlier than it was there, and the record.
 fn slowly_read(coming: Vec<Event>) -> (Vec<Event>, Duration, Vec<u8>, u64) {
     let ports = Ports::new();
     let mut simulation = Simulation::new(&build(BUSY, &ports));
@@ -216,7 +218,8 @@ fn what_nobody_disturbs_is_as_without_a_clock() {
 
 #[test]
 fn flows_inside_and_packets_outside_share_a_queue() {
-    // A bulk flow fills 8 Mbit/s and a queue of 20 packets: what comes from outside waits behind it.
+    // A bulk flow fills 8 Mbit/s and a queue of 20 packets: what comes from outside waits behind
+    // it.
     let text = LINK.replace("queue = '2p'", "queue = '20p'").replace(
         "flows = [",
         "flows = [{ group = 'inside', protocol = 'newreno', from = 'a', to = 'b' }, ",
@@ -237,13 +240,14 @@ fn flows_inside_and_packets_outside_share_a_queue() {
     assert!(outcome.links[0].mean_queue_packets > 2.0);
 }
 
-/// Two directions, a queue that drops early, losses, and a flow inside; packets of all sizes from both sides.
+/// Two directions, a queue that drops early, losses, and a flow inside; packets of all sizes from
+/// both sides.
 fn recorded(until: Time, kept: u32) -> (Vec<u8>, Vec<Event>, u64) {
     let fill = |_: &mut Stream, size: usize| vec![size as u8; size];
     record(BUSY, until, kept, fill)
 }
 
-/// What comes in at random times at both ends of the second flow of this scenario.
+/// Records packets that arrive at random times at both ends of the second flow of this scenario.
 fn record(
     scenario: &str,
     until: Time,
@@ -334,7 +338,7 @@ fn a_record_keeps_what_links_look_at() {
     let deltas: Vec<_> =
         out.iter().filter(granted).map(|e| crate::common::read(&e.2).header).collect();
     assert!(deltas.iter().filter(|header| **header != deltas[0]).count() > 50, "XCP writes");
-    // What else is in them is not needed: 20 or 40 bytes of IP, 8 of UDP, 64 of ours.
+    // Other bytes are not kept: 20 or 40 bytes of IP, 8 of UDP, 64 of Windward are.
     let (short, ..) = record(&scenario, ms(1000), 0, packet);
     assert!(short.len() < whole.len() / 3, "{} of {}", short.len(), whole.len());
     let (again, same) = replayed(&short).unwrap();

@@ -1,4 +1,4 @@
-//! What links see of packets of outside programs, and what they may change about them.
+//! Fields of outside packets that links read, and those that they may change.
 
 use crate::common::{build, flagged, ipv4, ipv6, ours, read, udp, udp_sum, xcp};
 use proptest::prelude::*;
@@ -81,8 +81,8 @@ fn a_router_writes_into_the_header_and_corrects_the_checksum() {
             }
         }
         assert_eq!(deltas.len(), 100);
-        // 200 kB/s of 1 MB/s are used: each packet is granted a part of the rest, a capacity at most
-        // in an interval.
+        // 200 kB/s of 1 MB/s are used: each packet is granted a part of the rest, a capacity at
+        // most in an interval.
         let last = *deltas.last().unwrap();
         assert!(deltas[..5].iter().all(|delta| *delta == 0.0), "nothing in the first interval");
         assert!(last > 1000.0 && last < 1e6, "{last}");
@@ -175,7 +175,7 @@ fn flow_queues_go_by_addresses_and_ports() {
 fn figures_of_the_flow_are_those_of_the_port() {
     let mut bench = Bench::new("rate = '8Mbit', queue = '3p', aqm = 'fq-codel'");
     bench.send(End::Sender, (0..10).map(|n| udp(4, 1, n, 0, &[0; 972])));
-    // What comes back is not counted as lost data, whatever its kind is.
+    // Packets in the other direction do not count as lost data, whatever their kind.
     let data = ours(&flagged(0, Flags::NONE), 100);
     bench.send(End::Receiver, (0..5).map(|n| udp(4, 1, n, 0, &data)));
     let out = bench.run(100);
@@ -300,7 +300,7 @@ fn any_packet(stream: &mut Stream) -> Packet {
     }
 }
 
-/// What a stranger may send, with a number at its end by which it is known again.
+/// A packet of any content, with a number at its end that identifies it.
 fn any_bytes(stream: &mut Stream, number: u32) -> Vec<u8> {
     let mut payload = match below(stream, 8) {
         0 => (0..below(stream, 120)).map(|_| stream.bits() as u8).collect(),
@@ -351,7 +351,7 @@ fn storm(keys: &str, packets: u32) -> Bench {
 fn check(before: &[u8], after: &[u8]) {
     assert_eq!(before.len(), after.len());
     let Ok(header) = Header::parse(before) else {
-        assert_eq!(before, after, "what is no IP packet is bytes");
+        assert_eq!(before, after, "bytes that are not an IP packet do not change");
         return;
     };
     assert!(Header::parse(after).is_ok());

@@ -8,15 +8,15 @@ use windward_core::units::{Rate, Time};
 
 use super::{Maker, Method, Packet};
 
-/// Where a queue is.
+/// Place and size of a queue.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone)]
 pub(crate) struct QueueSetup {
-    /// The link.
+    /// Name of the link.
     name: String,
-    /// The rate of the wire, or its mean, bits per second.
+    /// Rate of the link, or its mean, bits per second.
     rate_bps: u64,
-    /// What of it the queue may count on beside other classes, bits per second.
+    /// Share of the rate that the queue may use, given other classes, bits per second.
     share_bps: u64,
     /// Size of the queue, packets; None where bytes are counted.
     limit_packets: Option<u32>,
@@ -26,13 +26,13 @@ pub(crate) struct QueueSetup {
     seed: u64,
 }
 
-/// A queue as what manages it sees it.
+/// State of a queue, for its AQM.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Queue {
     /// The instant, seconds.
     now: f64,
-    /// Packets waiting, the one in transmission not counted.
+    /// Number of packets waiting, without the one in transmission.
     packets: usize,
     /// Their bytes on the wire.
     bytes: u64,
@@ -86,7 +86,7 @@ impl Queue {
     }
 }
 
-/// Reads a verdict; nothing is to let pass.
+/// Reads a verdict; `None` lets the packet pass.
 fn verdict(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<QueueAction> {
     if answer.is_none() {
         return Ok(QueueAction::Pass);
@@ -95,7 +95,7 @@ fn verdict(method: &Method, answer: &Bound<'_, PyAny>) -> PyResult<QueueAction> 
         Ok("pass") => Ok(QueueAction::Pass),
         Ok("mark") => Ok(QueueAction::Mark),
         Ok("drop") => Ok(QueueAction::Drop),
-        _ => Err(method.wrong(answer, "\"pass\", \"mark\" or \"drop\" is needed")),
+        _ => Err(method.wrong(answer, "expected \"pass\", \"mark\" or \"drop\"")),
     }
 }
 

@@ -7,7 +7,7 @@ use windward_core::endpoint::window::{Controller, ControllerSetup, MakeControlle
 use super::{Ack, Congestion, Maker, Method, Reset, events};
 
 /// Valid answers of each method.
-const NEEDED: &str = "a window in packets is needed, 1 at least";
+const NEEDED: &str = "expected a window in packets, at least 1";
 
 #[derive(Debug)]
 struct PythonController {
@@ -25,7 +25,7 @@ impl MakeController for Maker {
         let setup = events::ControllerSetup {
             initial_window,
             rwnd: setup.endpoint.rwnd,
-            // 53 bits are what a uniform number has.
+            // A uniform number has 53 bits.
             seed: (setup.stream.uniform() * (1_u64 << 53) as f64) as u64,
         };
         let object = self.object(setup);
@@ -44,7 +44,7 @@ impl MakeController for Maker {
     }
 }
 
-/// Tells a method of an event, if there is one; its answer is the window.
+/// Calls a method with an event, if it exists; its answer is the window.
 macro_rules! tell {
     ($controller:ident . $method:ident, $now:expr, $event:ident as $class:ty) => {
         if let Some(method) = &$controller.$method {

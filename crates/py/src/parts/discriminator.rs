@@ -9,7 +9,7 @@ use windward_core::units::Probability;
 
 use super::{Ack, Loss, Maker, Method, events};
 
-const NEEDED: &str = "the probability of congestion is needed, from 0 to 1";
+const NEEDED: &str = "expected the probability of congestion, from 0 to 1";
 
 #[derive(Debug)]
 struct PythonDiscriminator {
@@ -38,7 +38,7 @@ impl MakeDiscriminator for Maker {
     }
 }
 
-/// Answer of a method for a loss; congestion if it raised an exception.
+/// Answer of a method for a loss; certain congestion if it raised an exception.
 fn ask(method: &Method, loss: &LossEvent) -> Probability {
     let event = Loss::from(loss);
     let read = |answer: &Bound<'_, PyAny>| {

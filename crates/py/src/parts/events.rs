@@ -1,4 +1,4 @@
-//! Events that parts in Python are told of. Times are in seconds, windows in packets.
+//! Events for parts in Python. Times are in seconds, windows in packets.
 
 use pyo3::prelude::*;
 use windward_core::endpoint::event::{
@@ -7,15 +7,16 @@ use windward_core::endpoint::event::{
 use windward_core::packet::Flags;
 use windward_core::units::Probability;
 
-/// Values that a congestion controller is made from.
+/// Arguments for the constructor of a congestion controller.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ControllerSetup {
-    /// The window to begin with, packets.
+    /// Initial window, packets.
     pub(crate) initial_window: f64,
     /// The receiver's window, packets.
     pub(crate) rwnd: u64,
-    /// For controllers that flip coins: another one for each connection and seed.
+    /// Seed for controllers that draw random numbers; different for each connection and each seed
+    /// of the run.
     pub(crate) seed: u64,
 }
 
@@ -68,17 +69,17 @@ pub(crate) struct Ack {
     min_rtt: f64,
     /// Packets acknowledged for the first time; 0 for a duplicate.
     newly_acked: u64,
-    /// Packets it showed to have arrived, in order or not.
+    /// Packets that it reports as arrived, in order or not.
     delivered: u64,
-    /// Packets that recovery found lost by it.
+    /// Packets that recovery declared lost because of it.
     lost: u64,
-    /// The packets that growth counts it for.
+    /// Number of packets by which the growth of the window counts it.
     growth: f64,
-    /// Is a window being repaired for which congestion was told?
+    /// True during the recovery of a window in which congestion was reported.
     in_recovery: bool,
-    /// Was the window what kept the sender from sending more?
+    /// True if the window limited the sender.
     cwnd_limited: bool,
-    /// May a window grow on it as TCP's does?
+    /// True if a window may grow on it, by the rules of TCP.
     allows_growth: bool,
     /// True if it echoes an ECN mark.
     marked: bool,
@@ -127,20 +128,20 @@ impl Congestion {
         Path::from(&self.event.path)
     }
 
-    /// Probability that congestion was the cause; above zero.
+    /// Probability that the cause is congestion; greater than zero.
     #[getter]
     fn probability(&self) -> f64 {
         self.event.probability.get()
     }
 
-    /// The share of the window that a decrease to ``beta`` of it leaves: all of the decrease for a
-    /// certain congestion, as much of it as congestion is likely for another.
+    /// Share of the window that remains after a decrease to ``beta``: the decrease is scaled by the
+    /// probability of congestion.
     fn kept(&self, beta: f64) -> f64 {
         self.event.kept(beta)
     }
 }
 
-/// The connection starts again.
+/// A restart of the connection.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reset {
@@ -170,7 +171,7 @@ impl Reset {
         }
     }
 
-    /// Has ssthresh been set for this silence already?
+    /// True if ssthresh has already been set in this series of timeouts.
     #[getter]
     fn repeated(&self) -> bool {
         self.event.repeated
@@ -187,22 +188,22 @@ impl Reset {
         self.event.kept(beta)
     }
 
-    /// The window after it, packets, given that before: one after a timeout, two after persistent
-    /// congestion, more where discrimination spares some.
+    /// Window after it, packets, from the window before: one after a timeout, two after persistent
+    /// congestion, more if the discriminator attributes the loss to corruption.
     fn window_after(&self, cwnd: f64) -> f64 {
         self.event.window_after(cwnd)
     }
 }
 
-/// A loss, as discrimination sees it.
+/// A loss, for the discriminator.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Loss {
     /// The path when it was noticed.
     path: Path,
-    /// The data that is missing, the first of it.
+    /// Sequence number of the first missing data.
     seq: u64,
-    /// Did the timer tell of it, and not acknowledgments?
+    /// True if the timer reported it, not acknowledgments.
     by_timeout: bool,
 }
 
@@ -213,7 +214,7 @@ impl From<&LossEvent> for Loss {
     }
 }
 
-/// A packet at a queue or on a wire.
+/// A packet at a queue or on a link.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet {
@@ -238,7 +239,7 @@ impl From<&windward_core::packet::Packet> for Packet {
     }
 }
 
-/// A probability that a part gave.
+/// A probability returned by a part; `None` if it is invalid.
 pub(super) fn probability(number: f64) -> Option<Probability> {
     Probability::new(number)
 }

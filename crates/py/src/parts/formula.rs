@@ -1,4 +1,4 @@
-//! A congestion controller of two expressions: compiled once, and no Python at an acknowledgment.
+//! A congestion controller of two expressions, compiled once: acknowledgments call no Python.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use windward_experiments::expression::{Cursor, Expression, Leaf};
 use super::{Trouble, report};
 use crate::error;
 
-/// What stands in an expression beside numbers and `+ - * / abs min max mean at_least`.
+/// Terms of an expression besides numbers and `+ - * / abs min max mean at_least`.
 #[derive(Debug, Clone)]
 enum Term {
     Variable(Variable),
@@ -93,7 +93,7 @@ impl Leaf for Term {
         let words = words.chain(Function::ALL.iter().map(|(word, ..)| *word));
         let near = windward_sim::suggest::near(name, words);
         let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-        Err(format!("`{name}` is nothing that a controller knows{near}"))
+        Err(format!("`{name}` is not a variable or function of controllers{near}"))
     }
 }
 
@@ -141,7 +141,7 @@ impl Inputs<'_> {
                 (Function::If, [condition, yes, no, ..]) => {
                     self.value(if self.value(condition) == 0.0 { no } else { yes })
                 }
-                // The parser has counted them.
+                // The parser has checked the number of arguments.
                 _ => f64::NAN,
             },
         }
@@ -162,10 +162,10 @@ struct Compiled {
     on_loss: Expression<Term>,
 }
 
-/// Name, expressions and whether there is slow start: all that tells controllers apart.
+/// Identity of a controller: name, expressions, and whether there is slow start.
 type Key = (String, [String; 2], bool);
 
-/// Controllers stay as long as the program, once each.
+/// All controllers, each stored once and never freed.
 static FORMULAS: LazyLock<Mutex<HashMap<Key, &'static Formula>>> = LazyLock::new(Mutex::default);
 
 impl Formula {
@@ -237,7 +237,7 @@ impl State {
         }
     }
 
-    /// A window from an expression; an invalid one ends the run, and the window stays.
+    /// A window from an expression. An invalid value ends the run and leaves the window unchanged.
     fn window(&self, which: usize, inputs: &Inputs<'_>) -> f64 {
         let Compiled { name, texts, on_ack, on_loss, .. } = &*self.compiled;
         let window = inputs.value(if which == 0 { on_ack } else { on_loss });
@@ -271,7 +271,8 @@ impl Controller for State {
         }
         let (mut growth, delivered) = (ack.growth, ack.delivered as f64);
         if self.cwnd < self.ssthresh {
-            // RFC 5681, equation (2). What slow start has no room for counts after it, as in Reno.
+            // RFC 5681, equation (2). Growth beyond ssthresh counts for congestion avoidance, as in
+            // Reno.
             let grown = self.cwnd + growth;
             if growth <= 1.0 || grown <= self.ssthresh {
                 self.cwnd = grown;
@@ -366,7 +367,7 @@ impl ExpressionController {
 }
 
 /// A congestion controller of two expressions, compiled once: no Python runs at an acknowledgment,
-/// so that runs in threads go side by side::
+/// so that threads run in parallel::
 ///
 ///     reno = controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
 ///     scenario.with_parts(window={"lossy": reno})
@@ -376,24 +377,25 @@ impl ExpressionController {
 /// least y and else 0, ``if(condition, yes, no)``, and the variables
 ///
 /// - ``cwnd``, ``ssthresh``, ``in_flight``: packets;
-/// - ``growth``: the packets that growth counts the acknowledgment for, mostly 1;
-///   ``delivered``: the packets that it shows to have arrived; both 0 at a loss;
+/// - ``growth``: the packets by which growth counts the acknowledgment, mostly 1; ``delivered``:
+///   the packets that it reports as arrived; both 0 at a loss;
 /// - ``rtt``, ``srtt``, ``min_rtt``: seconds, 0 before the first sample;
 /// - ``now``, ``since_loss``: seconds since the start and since the last congestion, or the start;
 /// - ``loss_cwnd``: the window before that congestion, or the initial one;
-/// - ``probability``: that the loss was congestion, below 1 only with some discriminators.
+/// - ``probability``: of congestion as the cause of the loss, below 1 only with some
+///   discriminators.
 ///
 /// Args:
-///     on_ack: The window after an acknowledgment of new data, outside loss recovery, while cwnd is what
-///         limits the sender, and outside slow start; below one packet counts as one.
-///     on_loss: The window after a congestion, at least 2, and ssthresh after that and after a timeout.
+///     on_ack: Window after an acknowledgment of new data, outside loss recovery and slow start,
+///         while cwnd limits the sender; a window below one packet counts as one.
+///     on_loss: Window after congestion, at least 2, and ssthresh after that and after a timeout.
 ///         After a timeout the window is that of RFC 5681, one packet.
-///     slow_start: Below ssthresh the window grows as in RFC 5681, a packet an acknowledgment.
-///     name: What tables call the protocol.
+///     slow_start: Below ssthresh, grow by one packet per acknowledgment, as in RFC 5681.
+///     name: Name of the protocol in tables.
 ///
 /// Raises:
-///     ValueError: If an expression is invalid. A value that is not a number ends the run with this
-///         error.
+///     ValueError: If an expression is invalid. A result that is not a number ends the run with
+///         this error.
 #[pyfunction]
 #[pyo3(
     signature = (on_ack, on_loss, *, slow_start=true, name="controller".to_owned()),

@@ -38,14 +38,14 @@ impl Channel for LossModel {
         packet: &packet::Packet,
         stream: &mut Stream,
     ) -> bool {
-        // Always drawn: what the model does with it changes no later one.
+        // Always drawn, so that later draws do not depend on the model.
         let coin = stream.uniform();
         let Some(method) = &self.destroys else { return false };
         let packet = Packet::from(packet);
         let arguments =
             |py: Python<'_>| Ok((now.as_secs_f64(), Bound::new(py, packet)?.unbind(), coin));
         let read = |answer: &Bound<'_, PyAny>| {
-            answer.extract::<bool>().map_err(|_| method.wrong(answer, "True or False is needed"))
+            answer.extract::<bool>().map_err(|_| method.wrong(answer, "expected True or False"))
         };
         method.call(now, arguments, read).unwrap_or(false)
     }

@@ -1,7 +1,7 @@
-//! Parts written in Python: each is an object with the methods of its axis, beside parts in Rust.
+//! Parts written in Python: objects with the methods of their axis.
 //!
-//! A class is made into a maker once and for all (`Custom` wants one that lives as long as the
-//! program). An exception in a part is kept until the engine's slice ends, and raised there.
+//! Each class has one maker, which lives as long as the program, as `Custom` requires. An exception
+//! in a part is stored, and raised when the engine's slice ends.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ impl Axis {
     }
 }
 
-/// A part in its place: all flows of a group, or a link; `*` is all of them.
+/// A part and its place: a group of flows, or a link; `*` stands for all.
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) axis: Axis,
@@ -90,7 +90,10 @@ impl Attached {
         let found = Axis::ALL.iter().find(|(name, _)| *name == axis);
         let Some((_, axis)) = found else {
             let names: Vec<&str> = Axis::ALL.iter().map(|(name, _)| *name).collect();
-            let message = format!("{axis:?} is no axis for parts in Python: {}", names.join(", "));
+            let message = format!(
+                "{axis:?} is not an axis for parts in Python; the axes are {}",
+                names.join(", ")
+            );
             return Err(PyTypeError::new_err(message));
         };
         let places = places.cast::<PyDict>().map_err(|_| {
@@ -109,7 +112,7 @@ impl Attached {
             }
             if !class.is_callable() || !class.hasattr(axis.method())? {
                 let message = format!(
-                    "{}: {} is no class with a method {}",
+                    "{}: {} is not a class with a method {}",
                     axis.name(),
                     class.repr()?,
                     axis.method()
@@ -133,7 +136,7 @@ impl Attached {
     /// Puts the part into a scenario.
     ///
     /// # Errors
-    /// `ValueError` if there is no such place, or the part does not go with those beside it.
+    /// `ValueError` if there is no such place, or the part does not fit the other parts.
     pub(crate) fn put(&self, py: Python<'_>, scenario: &mut Scenario) -> PyResult<()> {
         let found = if self.is_asked(py) {
             let maker = Maker::of(py, self.axis, &self.class)?;
@@ -171,8 +174,8 @@ impl Attached {
         self.place == "*" || self.place == name
     }
 
-    /// Changes the protocol of the connections of a group, which is called `name` from then on; are
-    /// there any?
+    /// Changes the protocol of the connections of a group and names it `name`. Returns whether
+    /// there are any.
     fn put_on_flows(
         &self,
         scenario: &mut Scenario,
@@ -195,7 +198,7 @@ impl Attached {
         found
     }
 
-    /// Changes links; are there any of that name?
+    /// Changes links. Returns whether there are any of that name.
     fn put_on_links(&self, scenario: &mut Scenario, change: impl Fn(&mut LinkKind)) -> bool {
         let mut found = false;
         for link in scenario.links.iter_mut().filter(|link| self.is_here(&link.name)) {
@@ -223,17 +226,17 @@ fn calls_python(class: &Bound<'_, PyAny>) -> bool {
     !class.is(class.py().get_type::<Steered>()) && !class.is_instance_of::<ExpressionController>()
 }
 
-/// A class in Python, as what makes states of a part.
+/// A class in Python as the maker of a part's states.
 pub(crate) struct Maker {
     class: Py<PyAny>,
     name: &'static str,
-    /// True if it is called for packets that leave.
+    /// True if it has a method for departing packets.
     asked_at_departure: bool,
-    /// Fates that a configured notifier reports.
+    /// Loss rate that a configured notifier reports.
     loss_rate: f64,
 }
 
-/// Classes stay as long as the program, once each: so does the place of an object in memory.
+/// Makers by axis and address of the class. Classes are kept forever, so addresses stay unique.
 static MAKERS: LazyLock<Mutex<HashMap<(Axis, usize), &'static Maker>>> =
     LazyLock::new(Mutex::default);
 
@@ -278,8 +281,8 @@ impl CustomPart for Maker {
     }
 }
 
-/// A protocol with a congestion controller in Python, for everything that takes protocols: what
-/// `cubic` is otherwise, of which standards are made. `source` tells controllers of one name apart.
+/// A protocol with a congestion controller in Python; the other parts are those of `cubic`.
+/// `source` distinguishes controllers of the same name.
 ///
 /// # Errors
 /// `TypeError` if it is not a congestion controller.
@@ -296,7 +299,7 @@ pub(crate) fn protocol(
             Maker::of(py, Axis::Window, &controller.clone().unbind())?
         } else {
             let method = Axis::Window.method();
-            let message = format!("{} is no class with a method {method}", controller.repr()?);
+            let message = format!("{} is not a class with a method {method}", controller.repr()?);
             return Err(PyTypeError::new_err(message));
         };
     let others = protocols::find("cubic").ok_or_else(|| error::failed("there is no cubic"))?;
@@ -309,7 +312,7 @@ pub(crate) fn protocol(
     })
 }
 
-/// An error in a part, and its time.
+/// An exception of a part, and its time.
 struct Trouble {
     error: PyErr,
     now: Time,
@@ -317,11 +320,11 @@ struct Trouble {
 }
 
 thread_local! {
-    /// The first since the slice began. A run is one thread's work.
+    /// First exception since the slice began. A run stays on one thread.
     static TROUBLE: RefCell<Option<Trouble>> = const { RefCell::new(None) };
 }
 
-/// Puts troubles of the run around this one aside, where a part runs another.
+/// Sets the exception of the outer run aside while a part runs another simulation.
 pub(crate) struct Aside(Option<Trouble>);
 
 impl Aside {
@@ -336,10 +339,10 @@ impl Drop for Aside {
     }
 }
 
-/// The exception of a part that ended work of the lab.
+/// Exception of a part that ended an experiment.
 static LAST: Mutex<Option<PyErr>> = Mutex::new(None);
 
-/// Takes the error that a part has raised on this thread, in words.
+/// Takes the exception that a part has raised on this thread, as text.
 fn failure() -> Option<String> {
     let trouble = TROUBLE.with(|trouble| trouble.borrow_mut().take())?;
     Some(Python::attach(|py| {
@@ -351,16 +354,16 @@ fn failure() -> Option<String> {
     }))
 }
 
-/// The exception by which a part ended work of the lab, or one that says `text`.
+/// The exception of a part that ended an experiment, or else one with `text`.
 pub(crate) fn failed(text: String) -> PyErr {
     let last = LAST.lock().ok().and_then(|mut last| last.take());
     last.unwrap_or_else(|| error::failed(text))
 }
 
-/// Raises what a part has raised since.
+/// Raises the exception that a part has raised since the last call.
 ///
 /// # Errors
-/// That exception, with a note that says when, and the instant as `simulated_time`.
+/// That exception, with a note of the time, and the instant as `simulated_time`.
 pub(crate) fn raise(py: Python<'_>) -> PyResult<()> {
     let Some(trouble) = TROUBLE.with(|trouble| trouble.borrow_mut().take()) else { return Ok(()) };
     Err(trouble.noted(py))
@@ -371,14 +374,14 @@ impl Trouble {
     fn noted(self, py: Python<'_>) -> PyErr {
         let Trouble { error, now, whose } = self;
         let exception = error.value(py);
-        // An exception with slots takes neither; it is raised all the same.
+        // An exception with slots accepts neither; it is raised without them.
         let _ = exception.setattr("simulated_time", now.as_secs_f64());
         let note = format!("in {whose}, at {} s of simulated time", now.as_secs_f64());
         let _ = exception.call_method1("add_note", (note,));
         error
     }
 
-    /// On one line: whose it is, where it was raised, when, and what.
+    /// One line: part, place, time and error.
     fn words(&self, py: Python<'_>) -> String {
         let Trouble { error, now, whose } = self;
         let place = error.traceback(py).and_then(|first| innermost(first.into_any()).ok());
@@ -404,7 +407,7 @@ fn innermost(mut frame: Bound<'_, PyAny>) -> PyResult<(String, u32)> {
 #[derive(Debug)]
 struct Method {
     bound: Py<PyAny>,
-    /// Whose it is and its name, for people.
+    /// Description of the object, for messages.
     whose: &'static str,
     name: &'static str,
 }
@@ -415,7 +418,7 @@ impl Method {
         object.getattr(name).ok().map(|bound| Method { bound: bound.unbind(), whose, name })
     }
 
-    /// Calls it and reads the answer. `None` if it, or any part in the same slice before, raised.
+    /// Calls it and reads the answer. `None` if it raised, or a part before it in the same slice.
     fn call<A, T>(
         &self,
         now: Time,
@@ -442,7 +445,7 @@ impl Method {
     /// The error for an invalid answer.
     fn wrong(&self, answer: &Bound<'_, PyAny>, needed: &str) -> PyErr {
         let answer = answer.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
-        PyTypeError::new_err(format!("{}.{} gave {answer}: {needed}", self.whose, self.name))
+        PyTypeError::new_err(format!("{}.{} returned {answer}: {needed}", self.whose, self.name))
     }
 
     /// A number in a range.

@@ -1,6 +1,6 @@
-//! A window that the program outside sets: what environments for learning agents are made of.
+//! A window that the calling program sets, for environments of learning agents.
 //!
-//! No Python is called at an acknowledgment, so that simulations go side by side in threads.
+//! No Python is called at an acknowledgment, so that simulations run in parallel threads.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,24 +10,24 @@ use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent
 use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 
-/// As a congestion controller of ``Scenario.with_parts``: the window is what ``Simulation.steer`` says, and
-/// neither losses nor timeouts change it.
+/// Congestion controller for ``Scenario.with_parts``: ``Simulation.steer`` sets the window; losses
+/// and timeouts do not change it.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Steered;
 
-/// Events of a connection since the last look.
+/// Events of a connection since the last call.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heard {
-    /// Packets shown to have arrived, in order or not where ACKs have SACK blocks.
+    /// Packets reported as arrived; with SACK blocks also those out of order.
     pub(crate) delivered: u64,
-    /// Packets that recovery found lost.
+    /// Packets that recovery declared lost.
     pub(crate) lost: u64,
-    /// Losses and marks that mean congestion, once a window at most.
+    /// Losses and marks that mean congestion, at most one per window.
     pub(crate) congestions: u64,
     /// Restarts of the connection: timeouts.
     pub(crate) resets: u64,
-    /// RTT samples, one an acknowledgment, and their sum in seconds.
+    /// Number of RTT samples, one per acknowledgment, and their sum in seconds.
     pub(crate) samples: u64,
     pub(crate) rtt_sum: f64,
     /// The smallest RTT of the connection, seconds; zero before the first.
@@ -46,7 +46,7 @@ pub(crate) struct Helm(Arc<Mutex<State>>);
 
 impl Helm {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A number is never half written.
+        // Atomic, so that a number is never read half written.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,11 +64,11 @@ impl Helm {
 }
 
 thread_local! {
-    /// Those of the simulation that is being made, in the order of its flows.
+    /// Helms of the simulation under construction, in the order of its flows.
     static MADE: RefCell<Vec<Helm>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The helms of a simulation that `make` makes.
+/// A simulation made by `make`, and its helms.
 pub(crate) fn helms<T>(make: impl FnOnce() -> T) -> (T, Vec<Helm>) {
     MADE.with(|made| made.borrow_mut().clear());
     let simulation = make();
@@ -89,7 +89,7 @@ impl CustomPart for SteeredController {
     fn words(&self) -> Words {
         Words {
             name: SteeredController::NAME,
-            what: "the window is set from outside",
+            what: "the window is set by the calling program",
             source: "Python",
         }
     }

@@ -46,8 +46,8 @@ const OWN: &[Own<Controllers>] = &[
         source: "noq-proto 1.4.0, congestion::Bbr3",
         notes: &[],
         unrepeatable: Some(
-            "it draws when to probe for bandwidth from the system's randomness, and its configuration \
-             lets nobody give the seed",
+            "it draws the times of bandwidth probes from the system's randomness, and its configuration \
+             has no seed",
         ),
         make: |_| Arc::new(Bbr3Config::default()),
     },
@@ -71,10 +71,10 @@ const OWN: &[Own<Controllers>] = &[
 
 /// Notes on the controllers of s2n-quic.
 const ON_S2N: &[&str] = &[
-    "The controller is that of s2n-quic, called directly; all else is noq, for s2n-quic has no core to be \
-     driven without its I/O. It hears of each packet sent, acknowledged and lost, of RTT samples with the \
-     delay of acknowledgments in them, and of one ECN mark for each acknowledgment that brings any. It \
-     sets no departure times: noq paces by its own rule, or at the rate that BBR gives out.",
+    "The controller is that of s2n-quic, called directly; everything else is noq, since s2n-quic has no core \
+     without I/O. It gets each packet sent, acknowledged and lost, RTT samples that include the delay of \
+     acknowledgments, and one ECN mark for each acknowledgment with any. It sets no departure times: noq \
+     paces by its own rule, or at the rate of BBR.",
 ];
 
 /// The stack.

@@ -1,5 +1,5 @@
-//! Both ends of a connection of quinn, and of noq, which comes from it: compiled with each of them.
-//! What differs between their interfaces is in the module around it.
+//! Both ends of a connection of quinn and of its fork noq: compiled with each of them. The
+//! differences between their interfaces are in the modules around it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -33,7 +33,7 @@ pub(super) struct Pair {
     ends: [Peer; 2],
     application: Application,
     streams: Vec<StreamId>,
-    /// Index of the stream that is written to next.
+    /// Index of the next stream to write.
     turn: usize,
     /// True once all streams have been finished.
     ended: bool,
@@ -63,14 +63,15 @@ impl fmt::Debug for Pair {
     }
 }
 
-/// One end: what has its socket, and its connection once there is one.
+/// One end: its endpoint, and its connection once there is one.
 struct Peer {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, proto::Connection)>,
     client: Option<ClientConfig>,
     /// Datagrams of the endpoint itself: refusals and resets.
     responses: VecDeque<Vec<u8>>,
-    /// What was made at once and has not left yet, the size of its segments, and from where on.
+    /// Batch of datagrams that has not left completely, the size of its segments, and the position
+    /// of the next one.
     batch: Vec<u8>,
     segment: usize,
     next: usize,
@@ -113,7 +114,7 @@ impl Pair {
         }
     }
 
-    /// Lets an end's parts talk to each other, and the application with them.
+    /// Exchanges the events between the parts of an end and the application.
     fn settle(&mut self, end: End) {
         let peer = &mut self.ends[end as usize];
         let Some((handle, connection)) = &mut peer.connection else { return };
@@ -176,7 +177,7 @@ impl Pair {
             let stream = self.streams[self.turn];
             self.turn = (self.turn + 1) % self.streams.len();
             match differences::write(connection.send_stream(stream), zeros) {
-                // It is writable again when the peer says so.
+                // It is writable again after an update by the peer.
                 0 => blocked += 1,
                 written => {
                     self.application.wrote(written);
@@ -194,16 +195,16 @@ impl Pair {
     }
 }
 
-/// Reads what has arrived of a stream, in order, and returns the number of bytes.
+/// Reads the data of a stream in order, and returns the number of bytes.
 fn read(connection: &mut proto::Connection, id: StreamId) -> u64 {
     let mut bytes = 0;
     let mut stream = connection.recv_stream(id);
     let Ok(mut chunks) = stream.read(true) else { return 0 };
-    // It ends with the stream, with what has not come, or with a reset.
+    // It ends with the stream, at a gap, or with a reset.
     while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
         bytes += chunk.bytes.len() as u64;
     }
-    // The engine asks for packets in any case.
+    // The engine requests packets in any case.
     let _ = chunks.finalize();
     bytes
 }
@@ -239,7 +240,7 @@ impl Connection for Pair {
         self.application.stop();
         let Some((_, connection)) = &mut self.ends[End::Sender as usize].connection else { return };
         for stream in &self.streams {
-            // What has been written ahead is not sent any more.
+            // Data that was written ahead is not sent any more.
             let _ = connection.send_stream(*stream).reset(VarInt::from_u32(0));
         }
     }
@@ -274,8 +275,8 @@ impl Connection for Pair {
 
     fn on_timer(&mut self, now: Time, end: End) {
         let peer = &mut self.ends[end as usize];
-        // A real clock has moved on when it is asked again. This one has not: a pacer that waits
-        // for less than a nanosecond would be woken at one instant for ever.
+        // A real clock advances between two calls. Virtual time does not: a pacer that waits for
+        // less than a nanosecond would be woken at the same instant for ever.
         peer.earliest = clock::tick(now);
         if let Some((_, connection)) = &mut peer.connection {
             connection.handle_timeout(clock::instant(now));
@@ -288,7 +289,7 @@ impl Connection for Pair {
         let rtts = self.watched.rtts();
         StackReport {
             cwnd,
-            // New Reno's and CUBIC's is the largest number before there is one.
+            // NewReno and CUBIC have the largest number before the first loss.
             ssthresh: ssthresh.filter(|bytes| *bytes != u64::MAX),
             in_flight: self.watched.in_flight(),
             srtt: if rtts.1 > 0 { clock::span(srtt) } else { Duration::ZERO },
@@ -455,7 +456,7 @@ fn transport(
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .stream_receive_window(window)
         .receive_window(window)
-        // The application bounds by itself what it writes ahead.
+        // The application itself limits the data written ahead.
         .send_window(1 << 60);
     Arc::new(transport)
 }
@@ -482,7 +483,7 @@ impl ConnectionIdGenerator for Cids {
     }
 }
 
-/// Tokens would tell the time of day.
+/// A clock for tokens, which would otherwise read the time of day.
 struct NoClock;
 
 impl TimeSource for NoClock {

@@ -1,10 +1,10 @@
 //! Congestion controllers behind the trait of a stack: one that watches another, and one that
 //! drives a congestion controller of Windward.
 
-/// Implements the controllers of `$proto`. What only one of the stacks has is optional: an
+/// Implements the controllers of `$proto`. Features of only one of the stacks are optional: an
 /// attribute of the watching controller, the argument `$pn` of `on_ack`, `$is_ecn` and
 /// `$largest_lost` of `on_congestion_event`, the field `$pacing_rate` of the metrics, and the
-/// methods of `watched` and `ours`. `is_mark` tells an ECN mark from a loss.
+/// methods of `watched` and `ours`. `is_mark` distinguishes an ECN mark from a loss.
 macro_rules! congestion_controllers {
     (
         $proto:ident,
@@ -29,7 +29,7 @@ macro_rules! congestion_controllers {
         use crate::law::{Congestion, Driven, Frame};
         use crate::watched::{Samples, Watched};
 
-        /// Makes controllers that pass everything on to others, and keep what [`Watched`] keeps.
+        /// Makes controllers that pass all events on to others, and record those of [`Watched`].
         pub(super) struct Watching {
             pub(super) of: Arc<dyn ControllerFactory + Send + Sync>,
             pub(super) watched: Arc<Watched>,
@@ -221,7 +221,7 @@ macro_rules! congestion_controllers {
                 metrics
             }
 
-            /// The controller of another path begins anew; there is only one path.
+            /// A controller for another path, of which there are none.
             fn clone_box(&self) -> Box<dyn Controller> {
                 Arc::clone(&self.made).build(clock::instant(Time::ZERO), self.mtu)
             }

@@ -1,5 +1,5 @@
 //! The cryptography interface of a stack over a [`Handshake`](crate::handshake::Handshake), with
-//! keys that leave packets as they are.
+//! keys that do not change packets.
 
 /// Implements the cryptography of `$proto`: its type of connection IDs in arguments, its receiver
 /// of `start_session`, its type of paths where packets are sealed for one, and a function that
@@ -26,7 +26,7 @@ macro_rules! null_crypto {
         use crate::handshake::Handshake;
         use crate::random;
 
-        /// Bytes of the tag behind a packet, as many as AES-GCM has.
+        /// Length of the tag behind a packet, bytes, as in AES-GCM.
         const TAG: usize = 16;
 
         /// Both sides' configuration.
@@ -105,7 +105,7 @@ macro_rules! null_crypto {
             }
 
             fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
-                self.handshake.read(buf).map_err(|_| $malformed("a message of the handshake out of turn"))
+                self.handshake.read(buf).map_err(|_| $malformed("a message of the handshake out of order"))
             }
 
             fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
@@ -140,7 +140,7 @@ macro_rules! null_crypto {
             }
         }
 
-        /// A key that leaves packets as they are.
+        /// A key that does not change packets.
         struct NoKey;
 
         fn keys() -> Keys {

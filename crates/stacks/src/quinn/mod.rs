@@ -1,4 +1,4 @@
-//! quinn-proto 0.11: what runs under many QUIC and HTTP/3 programs written in Rust.
+//! quinn-proto 0.11, the QUIC implementation of many programs written in Rust.
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ const OWN: &[Own<Controllers>] = &[
     },
     Own {
         name: "quinn:bbr",
-        summary: "quinn with BBR as far as it has it: the window, without the pacing",
+        summary: "quinn with its part of BBR: the window, without the pacing",
         source: "quinn-proto 0.11.19, congestion::Bbr",
         notes: &[
-            "Experimental, and not maintained (quinn-rs/quinn#2156). quinn's pacer goes by 1.25 windows \
-             a round trip and never asks BBR for its rate, so that it keeps two bandwidth-delay \
-             products in flight and floods queues.",
-            "It draws the phase of its pacing cycle from the system's randomness. That moves nothing but \
-             the rate that nobody asks for: runs are the same to the bit.",
+            "Experimental, and not maintained (quinn-rs/quinn#2156). quinn's pacer sends 1.25 windows per \
+             round trip and ignores BBR's rate, so two bandwidth-delay products are in flight and \
+             queues fill.",
+            "It draws the phase of its pacing cycle from the system's randomness. That affects only \
+             the ignored rate: runs are the same to the bit.",
         ],
         unrepeatable: None,
         make: |_| Arc::new(BbrConfig::default()),

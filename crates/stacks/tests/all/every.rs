@@ -1,4 +1,4 @@
-//! What every stack does, whichever controller it has.
+//! Behaviour of every stack with every controller.
 
 use crate::common::PATH;
 use windward_core::units::Time;

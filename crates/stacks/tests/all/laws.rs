@@ -1,4 +1,4 @@
-//! Congestion controllers of another crate in stacks, among them such as do what no controller should.
+//! Congestion controllers of another crate in stacks, faulty ones among them.
 
 use std::sync::Arc;
 
@@ -129,10 +129,10 @@ fn laws_that_cannot_be_are_refused_with_the_reason() {
     let error = |name, law| with_controller(Host::Quinn, name, law).unwrap_err();
     let fixed = ControllerConfig::Fixed(FixedConfig { window: 20.0 });
     assert!(error("cubic", fixed).contains("already a stack quinn:cubic"));
-    assert!(error("", fixed).contains("cannot be called"));
-    assert!(error("a:b", fixed).contains("cannot be called"));
+    assert!(error("", fixed).contains("cannot be named"));
+    assert!(error("a:b", fixed).contains("cannot be named"));
     let row = |name: &str| windward_core::protocols::find(name).unwrap().window;
     assert!(error("mine", row("bbr")).contains("delivery-rate samples"));
-    assert!(error("mine", row("copa")).contains("paces as it likes"));
+    assert!(error("mine", row("copa")).contains("which the stack ignores"));
     assert!(with_controller(Host::Noq, "mine", row("copa")).is_ok());
 }

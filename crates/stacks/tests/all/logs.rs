@@ -24,7 +24,7 @@ const LOSSY: &str = r#"
     last_hop = { loss = 0.01 }
 "#;
 
-/// What was heard of a run.
+/// Events of a run.
 #[derive(Debug, Default)]
 struct Heard {
     /// Data packets put on the first link.
@@ -100,7 +100,7 @@ fn a_stack_is_logged_packet_by_packet() {
     let sent: BTreeSet<u64> = heard.sent.iter().copied().collect();
     let unsent: Vec<u64> = heard.acked.difference(&sent).copied().collect();
     assert!(unsent.is_empty(), "acknowledged and not sent: {unsent:?} of {} sent", sent.len());
-    // What the receiver has was in stream frames.
+    // The receiver's data was in stream frames.
     assert!(heard.stream_bytes as f64 >= outcome.flows[0].goodput_bps * 5.0 / 8.0);
 
     let count = |log: &str, name: &str| log.matches(&format!("\"name\":\"quic:{name}\"")).count();
@@ -112,7 +112,7 @@ fn a_stack_is_logged_packet_by_packet() {
     }
     assert_eq!(datagrams.len() as u64, outcome.flows[0].packets_sent);
     assert!(count(&sender, "packet_sent") >= datagrams.len());
-    // What a queue dropped, or still holds when the run ends, has been sent and is not on the wire.
+    // Packets that a queue dropped, or holds at the end of the run, are sent but not on the wire.
     assert!(heard.on_wire > 100 && heard.on_wire <= datagrams.len());
     assert_eq!(count(&sender, "packet_lost") as u64, outcome.flows[0].retransmissions.unwrap());
     assert!(outcome.flows[0].retransmissions > Some(0));

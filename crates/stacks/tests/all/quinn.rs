@@ -3,7 +3,7 @@
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Simulation};
 
-/// 10 Mbit/s, a round trip of 80 ms, and a tail-drop queue of what fits on the way: 100 kB.
+/// 10 Mbit/s, a round trip of 80 ms, and a tail-drop queue of one bandwidth-delay product, 100 kB.
 const PATH: &str = r#"
 duration = "30s"
 [dumbbell]
