@@ -185,7 +185,7 @@ def use(scratch):
 
     sweep(scratch, "the experiment's claim holds", "experiments/field/initial-window.toml", "INITIAL-WINDOW")
     status, said, error = windward("reproduce", "field", "--list")
-    check("`windward reproduce` has the experiment", "initial-window" in said, error)
+    check("`windward reproduce` has the experiment", "field-initial-window" in said, error)
 
     out = scratch / "suite"
     status, said, error = windward("evaluate", "newreno", "--only", "slow-way-back", "--out", str(out))
