@@ -179,7 +179,7 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
         ("cwnd = 4", "cwnd = { is = 4, within = \"-3%\" }", vec!["a.toml:14", "share"]),
         ("cwnd = 4", "cwmd = 4", vec!["cwmd"]),
         ("cwnd = 4", "time = \"1s\"", vec!["needs an event"]),
-        ("at = \"1s\"", "at = \"2s\"", vec!["beyond the `duration`"]),
+        ("at = \"1s\"", "at = \"2s\"", vec!["the end of the `duration`"]),
         ("at = \"1s\"", "at = \"akc 2\"", vec!["a.toml:13", "did you mean `ack`"]),
         ("at = \"1s\"", "at = \"ack 0\"", vec!["counted from one"]),
         ("at = \"1s\"", "at = \"ack 99999999999999999999\"", vec!["counted from one"]),
