@@ -178,8 +178,8 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
         ("cwnd = 4", "cwnd = nan", vec!["a.toml:14", "must be a number"]),
         ("cwnd = 4", "cwnd = { is = 4, within = \"-3%\" }", vec!["a.toml:14", "share"]),
         ("cwnd = 4", "cwmd = 4", vec!["cwmd"]),
-        ("cwnd = 4", "time = \"1s\"", vec!["expected of events"]),
-        ("at = \"1s\"", "at = \"2s\"", vec!["beyond the `duration`"]),
+        ("cwnd = 4", "time = \"1s\"", vec!["needs an event"]),
+        ("at = \"1s\"", "at = \"2s\"", vec!["the end of the `duration`"]),
         ("at = \"1s\"", "at = \"akc 2\"", vec!["a.toml:13", "did you mean `ack`"]),
         ("at = \"1s\"", "at = \"ack 0\"", vec!["counted from one"]),
         ("at = \"1s\"", "at = \"ack 99999999999999999999\"", vec!["counted from one"]),
@@ -204,8 +204,8 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
         ("[[acks]]\nack = 1\nmarked = true", vec!["marked: unknown key", "lost, delay"]),
         ("[[offer]]\npackets = 0", vec!["must lie between 1 and"]),
         ("[[offer]]\nbulk = true\nevery = \"1s\"\ntimes = 2", vec!["need each other"]),
-        ("[[offer]]\nbulk = true\npackets = 4", vec!["either of"]),
-        ("[[offer]]\npackets = 4\nevery = \"1s\"\ntimes = 1000000", vec!["may be 10000"]),
+        ("[[offer]]\nbulk = true\npackets = 4", vec!["has either"]),
+        ("[[offer]]\npackets = 4\nevery = \"1s\"\ntimes = 1000000", vec!["at most 10000"]),
     ] {
         refused(&script(rule, "at = \"1s\"\ncwnd = 4"), &words);
     }
@@ -232,7 +232,7 @@ fn unsupported_scripts_are_refused() {
         .run("newreno", &Stacks::none())
         .unwrap_err()
         .to_string();
-    assert!(error.contains("more than 300000 things") && error.contains("`rate`"), "{error}");
+    assert!(error.contains("more than 300000 events") && error.contains("`rate`"), "{error}");
 }
 
 #[test]

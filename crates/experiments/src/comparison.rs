@@ -438,7 +438,7 @@ mod tests {
         first.keep(3, &run).unwrap();
         drop(first);
         let wrong = open("other work", true).unwrap_err().to_string();
-        assert!(wrong.contains("was another run"), "{wrong}");
+        assert!(wrong.contains("another run was interrupted"), "{wrong}");
         let (second, runs) = open("work", true).unwrap();
         assert_eq!(runs, [None, None, None, Some(run)]);
         let write = |dir: &mut OutputDir| Ok(dir.write("runs.csv", |file| file.write_all(b"x"))?);

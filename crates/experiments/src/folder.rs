@@ -178,7 +178,7 @@ impl Folder {
         if resume && records.is_empty() {
             let message = match journals(&self.path).any(|other| other != path) {
                 true => {
-                    "the interrupted run in this folder is another one (other experiments, effort, values or \
+                    "another run was interrupted in this folder (other experiments, effort, values or \
                      version): repeat its command with --resume, or begin anew without"
                 }
                 false => "there is nothing to resume: no run was interrupted here",

@@ -418,7 +418,7 @@ fn a_log_that_is_cut_anywhere_is_read_up_to_there() {
             most = count;
             let warnings = reader.warnings();
             if count < all.len() && !text[..end].ends_with(b"\n") && !text[..end].ends_with(b"}") {
-                let is_told = warnings.iter().any(|warning| warning.contains("cut at byte"));
+                let is_told = warnings.iter().any(|warning| warning.contains("truncated at byte"));
                 let is_bare = text[..end].ends_with(b"\x1e");
                 assert!(is_told || is_bare, "{written:?} {end}: {warnings:?}");
             }
@@ -500,7 +500,7 @@ fn files_that_are_not_logs_are_refused_with_the_reason() {
     let missing = LogReader::open(&folder.0.path().join("missing"), None).unwrap_err();
     assert!(missing.to_string().contains("missing: cannot read"), "{missing}");
     let folder_itself = LogReader::open(folder.0.path(), None).unwrap_err();
-    assert!(folder_itself.message.contains("is no file"), "{folder_itself}");
+    assert!(folder_itself.message.contains("is not a regular file"), "{folder_itself}");
     // Brackets without end are skipped like any value.
     let deep = format!(r#"{{"qlog_version":"0.3","x":{}"#, "[".repeat(1_000_000));
     assert!(folder.refusal(deep).contains("is truncated at byte"));

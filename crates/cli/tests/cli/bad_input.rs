@@ -222,7 +222,7 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["evaluate", "--list", "--only", "nothing"], "`nothing`"),
     (&["evaluate", "absent.py:Law"], "there is no file absent.py"),
     (&["compare-logs", "absent1", "absent2"], "absent1"),
-    (&["compare-logs", "FIRST", "FIRST"], "no qlog"),
+    (&["compare-logs", "FIRST", "FIRST"], "not a qlog file"),
     (&["compare-logs", "a", "b", "--tolerance", "2x"], "10%"),
     (&["compare-logs", "a"], "<B>"),
     (&["script", "absent.script"], "absent.script"),

@@ -319,7 +319,7 @@ impl Interrupted {
         fs::write(self.sandbox.path("go"), "").unwrap();
         let other = self.command(&["--resume", "--seed", "7"]).output().unwrap();
         assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
-        assert!(stderr(&other).contains("was another run"), "{}", stderr(&other));
+        assert!(stderr(&other).contains("another run was interrupted"), "{}", stderr(&other));
         let output = self.command(&["--resume"]).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(self.log(), "broken\nwaits\nwaits\n");

@@ -183,7 +183,7 @@ static QUANTITIES: &[Quantity] = &[
     ),
     quantity("convergence", CONVERGENCE, convergence).means(
         "seconds from the start of the first group until its throughput is at least `share` of that of \
-         the second, as means over so many seconds; the rest of the run if it never is",
+         the second, as means over `seconds`; the rest of the run if it never is",
     ),
     link("capacity", |of| of.link_spec(0).kind.rate.mean().as_bps() as f64)
         .means("rate of the link, its long-term mean if it changes"),

@@ -295,7 +295,7 @@ fn too_many_flows_and_too_many_bytes_are_refused_and_leave_nothing() {
 
     let arriving = THREE.replace("size = \"3p\"", "arrivals = { rate = 1, sizes = \"3p\" }");
     let error = QlogFiles::create(&dir, &QlogOptions::default(), &build(&arriving)).unwrap_err();
-    assert!(error.to_string().contains("(arrivals) are not"), "{error}");
+    assert!(error.to_string().contains("`arrivals` open are not"), "{error}");
 
     let limited = |limit_bytes| QlogOptions { limit_bytes, ..QlogOptions::default() };
     let scenario = build(THREE);

@@ -306,7 +306,7 @@ fn a_journal_of_something_else_is_not_resumed() {
     assert!(none.contains("there is nothing to resume"), "{none}");
     assert!(attempt(&experiment(0.0), false, 1).is_err());
     let other = attempt(&experiment(1.0), true, u64::MAX).unwrap_err().to_string();
-    assert!(other.contains("was another run"), "{other}");
+    assert!(other.contains("another run was interrupted"), "{other}");
     // The journal is still there for the one it is of.
     assert!(attempt(&experiment(0.0), true, u64::MAX).unwrap().resumed > 0);
 }
