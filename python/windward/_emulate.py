@@ -102,7 +102,7 @@ class Comparison:
         def mean(value: Mapping[str, float] | None, scale: float = 1.0) -> str:
             return "-" if value is None else f"{scale * value['mean']:.3f}"
 
-        head = row("th", ["program", "loss", "goodput Mbit/s", "of C(1-p)", "left to the rival"])
+        head = row("th", ["program", "loss", "goodput Mbit/s", "of C(1-p)", "left to the other"])
         body = "".join(
             row(
                 "td",

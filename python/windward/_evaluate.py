@@ -58,7 +58,10 @@ class Evaluation:
         self.general_use = dict(zip(self.subjects, found["general_use"]))
 
     def verdicts(self, subject: str | None = None) -> dict[str, str]:
-        """Answer of a subject, by default the first, for each criterion that was checked: meets, does not, undecided or not applicable.
+        """Answer for each checked criterion: meets, does not, undecided or not applicable.
+
+        Args:
+            subject: The subject, by default the first.
 
         Raises:
             KeyError: If there is no such subject.

@@ -21,7 +21,7 @@ use counters::Instructions;
 /// experiments/speed/dumbbell.toml. A packet-hop is a packet, data or ACK, that enters a link.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A scenario of your own; `-` reads standard input
+    /// Scenario to measure; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 

@@ -21,7 +21,7 @@ use crate::signals;
 /// Compare programs on one emulated link: the kernel's TCP, Windward's protocols, and programs of
 /// your own
 ///
-/// Each program sends from the far end for some seconds, alone and beside a competing flow, at each
+/// Each program sends from the far end for some seconds, alone and with a competing flow, at each
 /// loss rate and with each seed. Everything is measured at the link, in the same way for all
 /// programs.
 #[derive(Debug, clap::Args)]
@@ -89,12 +89,12 @@ struct ProgramArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_change)]
     endpoint: Vec<(String, String)>,
 
-    /// Run programs alone only, without a competing flow
+    /// Run programs only without a competing flow
     #[arg(long)]
     alone: bool,
 
-    /// Program that competes with each of them [default: linux-cubic, or cubic where the kernel has
-    /// none]
+    /// Program that competes with each of them [default: linux-cubic, or cubic if the kernel lacks
+    /// it]
     #[arg(long, value_name = "PROGRAM", conflicts_with = "alone")]
     rival: Option<String>,
 
@@ -368,7 +368,7 @@ fn rows_table(rows: &[Row]) -> TextTable {
         ">mean queue",
     ];
     if left {
-        headings.push(">left to the competitor");
+        headings.push(">left to the other");
     }
     if simulated_left {
         headings.push(">left, simulated");

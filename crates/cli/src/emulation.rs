@@ -38,7 +38,7 @@ pub(crate) struct Telling {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_every)]
     every: Duration,
 
-    /// Time that the scenario runs in virtual time first, so that its flows are under way
+    /// Length of the scenario that runs in virtual time first, so that its flows are under way
     #[arg(long, value_name = "TIME")]
     lead: Option<Duration>,
 
@@ -47,7 +47,7 @@ pub(crate) struct Telling {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Draw windows, rates and queues over time, for the first half hour
+    /// Draw windows, rates and queues over time; at most the first half hour
     #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
 

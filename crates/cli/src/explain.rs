@@ -14,8 +14,8 @@ pub(crate) struct Args {
     /// A protocol of `windward list`
     name: String,
 
-    /// Print the page of docs/protocols: with the parameters that apply and the figures it appears
-    /// in
+    /// Print the page of docs/protocols, with the applicable parameters and the figures of the
+    /// protocol
     #[arg(long)]
     markdown: bool,
 }

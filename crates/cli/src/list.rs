@@ -12,7 +12,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// The table of docs/protocols/README.md, in Markdown
+    /// Print the table of docs/protocols/README.md in Markdown
     #[arg(long)]
     markdown: bool,
 

@@ -274,7 +274,7 @@ fn show(moment: Moment<'_>, drawn: usize) -> usize {
         false => links.lines(&time) + &flows.lines(&time),
     };
     let back = match is_terminal {
-        // Up so many lines, and clear what is below (ECMA-48 CPL and ED).
+        // Move up by this number of lines, and clear the lines below (ECMA-48 CPL and ED).
         true if drawn > 0 => format!("\x1b[{drawn}F\x1b[J"),
         _ => String::new(),
     };

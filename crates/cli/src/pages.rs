@@ -32,7 +32,7 @@ pub(crate) struct CompletionsArgs {
 /// To read it: windward man | man -l -
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// Write windward.1 and a page for each command, as windward-run.1, into this folder
+    /// Write windward.1 and a page for each command, such as windward-run.1, into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

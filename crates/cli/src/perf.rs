@@ -29,7 +29,7 @@ mod series;
 use record::Record;
 use series::Series;
 
-/// Measure between two hosts, with the senders and receivers of the simulator
+/// Measure the path between two hosts, with the senders and receivers of the simulator
 ///
 /// The counterpart of iperf3 for the protocols of `windward list`: `windward perf server` on one
 /// host, `windward perf client HOST` on the other.
@@ -135,7 +135,7 @@ struct ClientArgs {
     #[arg(long, short = 'R')]
     reverse: bool,
 
-    /// Let both send, over separate flows
+    /// Let both ends send, over separate flows
     #[arg(long, conflicts_with = "reverse")]
     bidir: bool,
 

@@ -1,4 +1,4 @@
-//! A bar with the time left, on standard error: only on a terminal, only for long work.
+//! Progress bar with the time left, on standard error: only on a terminal and for long work.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Steps of a bar.
 const STEPS: f64 = 1000.0;
 
-/// Progress from 0 to 1, drawn when it is worth it.
+/// Progress from 0 to 1, drawn if the work takes long.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -34,7 +34,7 @@ impl Progress {
         Progress { bar, since: Stopwatch::start(), quiet }
     }
 
-    /// This share of the work is done; `message` stands at the end of the bar.
+    /// Sets the share of the work that is done, and the message at the end of the bar.
     pub fn set(&self, share: f64, message: &str) {
         if !self.quiet && self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
             // Stays hidden when standard error is not a terminal.
@@ -45,13 +45,13 @@ impl Progress {
     }
 }
 
-/// The time left at the mean speed so far. The speed of the last seconds, which indicatif's own
-/// estimate goes by, says little where runs take from a millisecond to minutes.
+/// The time left at the mean speed so far. indicatif's own estimate uses the speed of the last
+/// seconds, which varies too much if runs take from a millisecond to minutes.
 fn left(state: &ProgressState, out: &mut dyn Write) {
     let share = f64::from(state.fraction());
     if share > 0.0 {
         let left = state.elapsed().mul_f64(1.0 / share - 1.0);
-        // A bar has nowhere to report that it cannot be written.
+        // A bar cannot report failed writes.
         let _ = write!(out, "{:#}", HumanDuration(left));
     }
 }

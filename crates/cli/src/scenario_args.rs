@@ -20,11 +20,11 @@ pub(crate) struct Changes {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_change)]
     pub(crate) set: Vec<(String, String)>,
 
-    /// Seed of all random streams, instead of the file's
+    /// Seed of all random streams, in place of the file's
     #[arg(long, value_name = "N", value_parser = parse_seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
 
-    /// Length of the run, instead of the file's, such as 30s
+    /// Length of the run, in place of the file's, such as 30s
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<String>,
 }

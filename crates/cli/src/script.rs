@@ -14,8 +14,8 @@ use crate::signals;
 /// or retransmission the RFC requires at which time. Exit status 1 if an expectation is not met.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scripts: TOML files, or names of built-in scripts such as rfc9438 or rfc9438/w-cubic;
-    /// without any, all built-in scripts
+    /// Scripts: TOML files, or names of built-in scripts such as rfc9438 or rfc9438/w-cubic; by
+    /// default all built-in scripts
     #[arg(value_name = "FILE")]
     scripts: Vec<String>,
 
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     protocol: Vec<String>,
 
-    /// Show every expectation, not only those that are not met
+    /// Show all expectations, also those that are met
     #[arg(long, short)]
     all: bool,
 

@@ -27,9 +27,9 @@ use crate::signals;
 
 /// Run a program behind a link, or behind a whole scenario, on a real clock
 ///
-/// The program runs in a network namespace whose only way out is the links of the scenario. It
-/// reaches this machine as `outside`, and through it everything that this machine reaches. Shells
-/// nest.
+/// The program runs in a network namespace that is connected only by the links of the scenario. It
+/// reaches this machine as `outside`, and through it all hosts that this machine reaches. Shells
+/// can be nested.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,12 +57,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     changes: Changes,
 
-    /// Command of a shell to run at the far end, in a network namespace of its own in place of the
-    /// network of this machine
+    /// Shell command to run at the far end, in its own network namespace in place of the network of
+    /// this machine
     #[arg(long, value_name = "COMMAND")]
     peer: Option<OsString>,
 
-    /// Show links and flows every second, on standard error
+    /// Show links and flows on standard error while the program runs
     #[arg(long)]
     live: bool,
 

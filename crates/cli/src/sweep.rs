@@ -15,7 +15,7 @@ use crate::python::replace_by;
 use crate::scenario_args;
 use crate::signals;
 
-/// Run an experiment of your own on all cores
+/// Run an experiment from a file on all cores
 ///
 /// An experiment is a scenario file with an additional table, `[experiment]`: axes to sweep,
 /// metrics to compute, claims to check. The command writes the same report as `reproduce`, and its

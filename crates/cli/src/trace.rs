@@ -29,9 +29,9 @@ pub(crate) struct TraceArgs {
 /// File formats of time series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// CSV: text with a header
+    /// Text with a header
     Csv,
-    /// Parquet: compressed columns
+    /// Compressed columns
     Parquet,
 }
 

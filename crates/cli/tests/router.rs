@@ -1,5 +1,5 @@
 //! `windward router` on a gateway between two hosts, in three network namespaces of this machine.
-//! Each test makes its own; nothing is left, also when one fails. They are bounded in time and
+//! Each test creates its own, and removes them even if it fails. They have a time limit and are
 //! skipped without root.
 
 #[cfg(not(target_os = "linux"))]
@@ -129,7 +129,7 @@ mod linux {
                 }
             }
             net.forward("1");
-            // Neighbours find each other now, and not while packets wait for them.
+            // Neighbours are resolved now, not while packets wait for them.
             for version in [4, 6] {
                 let connect = || TcpStream::connect((hosts(version)[1], 1)).unwrap_err().kind();
                 eventually("the server answers", || {
@@ -151,7 +151,7 @@ mod linux {
             self.files.path().join(name)
         }
 
-        /// `windward router` with these arguments on the gateway, once it is at work.
+        /// Starts `windward router` with these arguments on the gateway, and waits until it works.
         fn router(&self, arguments: &[&str]) -> Running {
             let running = self.start(arguments);
             eventually("the router is at work", || running.errors().contains("bit/s"));
@@ -198,7 +198,7 @@ mod linux {
             tap
         }
 
-        /// A socket of the server, whose packets are read until nothing has come for a while.
+        /// A socket of the server, which is read until no packet arrives for a while.
         fn receiver(&self, version: u8, port: u16) -> UdpSocket {
             let [_, server] = hosts(version);
             let socket = self.server.run(|| UdpSocket::bind((server, port)).unwrap()).unwrap();
@@ -208,7 +208,7 @@ mod linux {
         }
     }
 
-    /// After so long nothing more is expected to come.
+    /// Silence after which no more packets are expected.
     const QUIET: Duration = Duration::from_millis(1500);
 
     fn hosts(version: u8) -> [IpAddr; 2] {
@@ -246,7 +246,7 @@ mod linux {
         panic!("not after 15 s: {what}");
     }
 
-    /// A router at work.
+    /// A running router.
     struct Running {
         child: Inside,
         out: PathBuf,
@@ -266,7 +266,7 @@ mod linux {
             self.child.wait().unwrap()
         }
 
-        /// Ends it by a signal. What does it say of its queues, in JSON?
+        /// Ends it by a signal. Returns the JSON of its queues.
         fn end(mut self, signal: Signal) -> Vec<Value> {
             self.signal(signal);
             let status = self.wait();
@@ -329,7 +329,7 @@ mod linux {
             for n in 0..500 {
                 assert_eq!(receiver.recv(&mut buffer).unwrap(), payload.len(), "{n}");
             }
-            // Never earlier, whatever else this machine has to do.
+            // Never earlier, for any load of this machine.
             let took = begin.now().as_secs_f64();
             assert!(took >= 0.5, "{took} s");
             let rows = router.end(Signal::INT);
@@ -357,7 +357,7 @@ mod linux {
             let router = net.router(&arguments);
             let (tap, sender) = (net.tap(4), net.socket(4, 9000));
             sockopt::set_ip_tos(&sender, tos).unwrap();
-            // Somebody listens, or the server would answer that nobody does.
+            // A socket listens, or the server would answer with ICMP errors.
             let _receiver = net.receiver(4, 9000);
             // 400 packets of 1000 bytes wait for up to 800 ms, far above CoDel's target.
             for _ in 0..400 {
@@ -412,7 +412,7 @@ mod linux {
                 assert_eq!(checksum(&[&addresses, &[0, 17][..], &length, datagram].concat()), 0);
                 let (read, _) = wire::decode(&datagram[8..]).unwrap();
                 let CongestionHeader::Xcp { delta, rtt, .. } = read.header else { panic!() };
-                // No more than what the wire carries in a second, and not what was asked for.
+                // No more than the wire carries in a second, less than was requested.
                 assert!(delta.abs() < 1e6 && rtt == 0.1, "{delta}");
                 assert!(datagram[8 + 58..].iter().all(|byte| *byte == 7));
             }
@@ -434,7 +434,7 @@ mod linux {
             wire::encode(&packet, &mut bytes).unwrap();
             send(&sender, &bytes);
         }
-        // None is lost for it.
+        // The change loses no packet.
         let packets = drain(&tap);
         assert_eq!(packets.len(), 20);
         for packet in packets {
@@ -542,7 +542,7 @@ mod linux {
         fs::write(&file, "rate = '2Mbit'\nqdisc = 'xcp'\nqueue = '400p'").unwrap();
         router.signal(Signal::HUP);
         eventually("the settings are read", || router.errors().contains("new settings"));
-        // The new queue is for what comes from here on, and begins when the old one is empty.
+        // The new queue takes packets from here on, and begins when the old one is empty.
         some(300..350);
         assert_eq!(received(&receiver), (0..350).collect::<Vec<_>>());
         let rows = router.end(Signal::INT);
@@ -592,7 +592,7 @@ mod linux {
         assert_eq!(number(&router.end(Signal::INT)[0], "sent_packets"), 1);
     }
 
-    /// The settings of a gateway that forwarding has to do with, by path.
+    /// Settings of a gateway for forwarding, by path.
     fn settings(net: &Net) -> Vec<(String, String)> {
         let read = || {
             let root = "/proc/sys/net/ipv4";
@@ -618,7 +618,7 @@ mod linux {
 
     fn a_shell_makes_its_machine_no_router() {
         let net = Net::new();
-        // A gateway that forwards for nobody, and takes no redirects.
+        // A gateway that forwards no packets and accepts no redirects.
         net.forward("0");
         let harden = || {
             for name in ["all", "default", "g0", "g1"] {
@@ -632,7 +632,7 @@ mod linux {
         assert!(!reaches(&net.client, server) && !reaches(&net.server, client));
         let listener = net.server.run(|| TcpListener::bind(server).unwrap()).unwrap();
         for (number, signal) in [Signal::KILL, Signal::INT, Signal::KILL].into_iter().enumerate() {
-            // The program inside gets out.
+            // The program inside reaches the outside.
             let out = net.path(&format!("shell-{number}"));
             let script = format!(
                 "exec 3<>/dev/tcp/{}/9000 && echo connected && hostname -I; sleep 60",
@@ -647,12 +647,12 @@ mod linux {
             });
             let mut shell = shell.unwrap();
             let (_connection, from) = listener.accept().unwrap();
-            // In the name of the gateway.
+            // With the address of the gateway.
             assert_eq!(from.ip().to_string(), "10.9.1.1");
             eventually("the program says so", || {
                 fs::read_to_string(&out).unwrap().contains("connected\n")
             });
-            // Nobody else gets through, in neither direction, and nobody gets in.
+            // No other packets pass in either direction, and no connection from outside gets in.
             assert!(!reaches(&net.client, server), "client to server");
             assert!(!reaches(&net.server, client), "server to client");
             let inside = SocketAddr::from(([198, 18, 0, 2], 9000));
@@ -679,7 +679,7 @@ mod linux {
                 net.router(&["g0", "g1", "--rate", "1Mbit", "--qdisc", "droptail", "--json"]);
             assert!(before[4].is_none() || traces(&net)[4] != before[4]);
             let (receiver, sender) = (net.receiver(4, 9000), net.socket(4, 9000));
-            // 20 packets of 528 bytes would be 85 ms: what waits goes on at once.
+            // 20 packets of 528 bytes would be 85 ms: waiting packets leave at once.
             for number in 0..20_u32 {
                 let mut payload = [0; 500];
                 payload[..4].copy_from_slice(&number.to_be_bytes());
@@ -710,7 +710,7 @@ mod linux {
         assert_eq!(echo.recv(&mut buffer).unwrap(), 9);
         let rows = router.end(Signal::INT);
         let sent = |row: usize| number(&rows[row], "sent_bytes");
-        // And what the kernel sends itself to find neighbours of IPv6.
+        // And packets of the kernel that resolve neighbours of IPv6.
         assert!(sent(0) >= 33 && rows[0]["interface"] == "g0", "{rows:?}");
         assert!(sent(1) >= 33 + 37 && rows[1]["interface"] == "g1", "{rows:?}");
     }
@@ -758,8 +758,8 @@ mod linux {
         server.wait().unwrap();
         let outcome: Value = serde_json::from_str(&text.unwrap()).unwrap();
         let goodput = outcome["flows"][0]["goodput_bps"].as_f64().unwrap();
-        // The forger counts as two flows at most, so that a third of 10 Mbit/s is left; believed
-        // whole, it left 0.4.
+        // The forger counts as at most two flows, so that a third of 10 Mbit/s remains; without the
+        // limit, 0.4 Mbit/s remained.
         assert!(goodput > 3e6, "{goodput}");
         assert!(number(&router.end(Signal::INT)[0], "feedback_packets") > 1000);
     }

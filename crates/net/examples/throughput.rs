@@ -39,7 +39,7 @@ mod linux {
 
     pub(super) type Result = std::result::Result<(), Box<dyn Error>>;
 
-    /// How long each takes.
+    /// Length of each measurement.
     const LENGTH: Duration = Duration::from_secs(5);
 
     const UNLIMITED: &str = "duration = '1h'\n\
@@ -92,7 +92,7 @@ mod linux {
         Ok((scenario, ports))
     }
 
-    /// Packets of 1500 bytes by the million, in batches as a device gives them.
+    /// Millions of packets of 1500 bytes, in batches as from a device.
     struct Flood {
         left: u32,
         packet: Vec<u8>,
@@ -146,7 +146,7 @@ mod linux {
         thread::scope(|scope| {
             scope.spawn(move || -> io::Result<()> {
                 let (mut stream, _) = listener.accept()?;
-                // In the end nobody carries the packets that would tell it to go.
+                // At the end, nothing carries the packets that would end the connection.
                 stream.set_write_timeout(Some(std::time::Duration::from_millis(500)))?;
                 let block = vec![0; 1 << 17];
                 while !stop.load(Ordering::Relaxed) {
@@ -178,8 +178,8 @@ mod linux {
         })
     }
 
-    /// Packets from each device to the other, and no more. Returns what it carried, and the CPU
-    /// time per packet, nanoseconds.
+    /// Only carries packets from each device to the other. Returns the throughput, and the CPU time
+    /// per packet, nanoseconds.
     fn bare_loop() -> std::result::Result<(String, f64), Box<dyn Error>> {
         let (a, b) = (Namespace::new()?, Namespace::new()?);
         let pair = Pair::new(Some(&a), &b, &PairOptions::default())?;

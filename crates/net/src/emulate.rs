@@ -27,7 +27,7 @@ pub trait Outside {
     /// Reads the packets that have come since the last call.
     ///
     /// # Errors
-    /// What ends the emulation.
+    /// An error that ends the emulation.
     fn read(&mut self, take: &mut Take<'_>) -> io::Result<()>;
 
     /// Writes a packet that leaves a port.
@@ -48,7 +48,7 @@ pub trait Outside {
     /// Sleeps until a packet comes, at most for `most`. Returns whether to go on.
     ///
     /// # Errors
-    /// What ends the emulation.
+    /// An error that ends the emulation.
     fn wait(&mut self, most: Duration) -> io::Result<bool>;
 }
 

@@ -40,7 +40,7 @@ pub struct Header {
     pub scenario: String,
     /// Changes of it, keys and values in order.
     pub changes: Vec<(String, String)>,
-    /// True if the run had no end, whatever the file says.
+    /// True if the run had no end, in place of the duration in the file.
     pub is_open: bool,
     /// Hash of the trace files.
     pub traces: u64,

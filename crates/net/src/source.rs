@@ -30,7 +30,7 @@ pub struct Source {
     pub text: String,
     /// Keys and values, as `--set` takes them.
     pub changes: Vec<(String, String)>,
-    /// True if the run lasts until it is stopped, whatever duration the file says.
+    /// True if the run lasts until it is stopped, in place of the duration in the file.
     pub is_open: bool,
     /// The stacks that the file may name.
     pub stacks: Stacks,

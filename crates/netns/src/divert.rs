@@ -126,7 +126,7 @@ impl Diverted {
     /// each, but not more than `most` of them. Returns whether there may be more.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn read(&mut self, most: usize, mut each: impl FnMut(u32, &[u8])) -> io::Result<bool> {
         for _ in 0..most {
             let length = match recv(&self.queue, &mut self.buffer[..], RecvFlags::DONTWAIT) {
@@ -152,7 +152,7 @@ impl Diverted {
     /// of it at the latest with [`Diverted::flush`].
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn pass(&mut self, id: u32, changed: Option<&[u8]>) -> io::Result<()> {
         self.decide(id, ACCEPT, changed)
     }
@@ -160,7 +160,7 @@ impl Diverted {
     /// Drops a packet, as [`Diverted::pass`].
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn discard(&mut self, id: u32) -> io::Result<()> {
         self.decide(id, DROP, None)
     }
@@ -181,7 +181,7 @@ impl Diverted {
     /// Tells the kernel of all verdicts.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.verdicts.is_empty() {
             return Ok(());
@@ -197,7 +197,7 @@ impl Diverted {
     /// the kernel drops all packets of the namespace that it holds for processes.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Errors of the kernel.
     pub fn end(&mut self) -> io::Result<()> {
         let table = table_of(&self.device);
         empty_chains(&mut self.table, NFPROTO_INET, &table, chains(self.own))

@@ -32,7 +32,7 @@ pub(crate) fn bind(label: &str, network: BorrowedFd<'_>, files: &Files) -> Resul
     let what = || format!("cannot name a network namespace {}", path.display());
     fs::create_dir_all(NAMES).context(what)?;
     make_shared().context(what)?;
-    // First the files beside it: a process that finds the name must find them too.
+    // First its files: a process that finds the name must find them too.
     if !files.is_empty() {
         let text = serde_json::to_string(files).map_err(io::Error::from).context(what)?;
         fs::create_dir_all(BESIDE).context(what)?;
@@ -89,7 +89,7 @@ impl Published {
         &self.path
     }
 
-    /// Moves the calling thread into it, for good, with its files in place.
+    /// Moves the calling thread into it permanently, with its files in place.
     ///
     /// # Errors
     /// Without the rights, and if it is gone.
@@ -145,7 +145,7 @@ pub(crate) fn names_in(directory: &str) -> Result<Vec<Published>> {
     Ok(all)
 }
 
-/// Removes a name, and the files beside it.
+/// Removes a name and its files.
 pub(crate) fn forget(path: &Path) {
     // It may be gone already.
     let _ = unmount(path, UnmountFlags::DETACH);

@@ -29,7 +29,7 @@ use crate::sweep::sweep;
 /// [`spawn`](Namespace::spawn), which make a thread for it.
 #[derive(Debug)]
 pub struct Namespace {
-    /// Before the network: the guard lets go of it first.
+    /// Declared before the network, so that the guard releases it first.
     _hold: Option<Hold>,
     network: OwnedFd,
     /// Texts that programs inside read instead of files.
@@ -54,7 +54,7 @@ impl Namespace {
     }
 
     /// Runs `task` on a thread in this namespace and waits for it. Sockets made there stay there,
-    /// in whatever thread they are used. A panic of the task continues in the caller.
+    /// in any thread. A panic of the task continues in the caller.
     ///
     /// # Errors
     /// If a thread cannot be made or may not enter the namespace.
@@ -65,7 +65,7 @@ impl Namespace {
         })?
     }
 
-    /// Moves the calling thread here, for good, with its own files in place, if some are set.
+    /// Moves the calling thread here permanently, with its own files in place, if some are set.
     pub(crate) fn move_in(&self) -> Result<()> {
         enter(self.network.as_fd())?;
         resolver::replace(&self.files)

@@ -261,7 +261,7 @@ fn fragmentation_needed(
     let to = Ipv4Addr::from(<[u8; 4]>::try_from(&packet[16..20]).ok()?);
     let nobody = source.is_unspecified() || source.is_loopback() || source.is_multicast();
     let later_fragment = word(packet, 6) & 0x1fff != 0;
-    // Echo request and reply, timestamps and the like are no errors.
+    // Echo request and reply, timestamps and similar types are not errors.
     let query = matches!(packet.get(header_len), Some(0 | 8..=10 | 13..=18));
     let error = packet[9] == ICMP && !query;
     if nobody || source.is_broadcast() || to.is_multicast() || to.is_broadcast() {

@@ -40,7 +40,7 @@ pub(crate) fn present() -> Result<OwnedFd> {
     Ok(File::open(path).context(|| format!("cannot open {path}"))?.into())
 }
 
-/// Moves the calling thread into a network namespace, for good.
+/// Moves the calling thread into a network namespace permanently.
 pub(crate) fn enter(network: BorrowedFd<'_>) -> Result<()> {
     move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
         .context(|| "cannot enter a network namespace")

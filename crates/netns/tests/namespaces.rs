@@ -240,14 +240,14 @@ mod linux {
         let server = UdpSocket::bind((gateway, 0)).unwrap();
         let client = inside.run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap()).unwrap();
         exchange(&pair, &server, &client);
-        // The default route: what nobody knows goes out too.
+        // The default route: packets to unknown addresses leave too.
         client.send_to(b"x", "[2001:db8::1]:9".parse::<SocketAddr>().unwrap()).unwrap();
         let packet = read_one(&pair.inside.tun).unwrap();
         assert_eq!(packet[8..24], pair.inside.ipv6.unwrap().octets());
     }
 
     fn nothing_is_sent_unasked() {
-        // In the present namespace connections that were closed just now may still speak.
+        // In the present namespace, connections that were just closed may still send.
         let (outside, inside) = (Namespace::new().unwrap(), Namespace::new().unwrap());
         let pair = Pair::new(Some(&outside), &inside, &PairOptions::default()).unwrap();
         let files = [pair.inside.tun.as_fd(), pair.outside.tun.as_fd()];
@@ -321,8 +321,8 @@ mod linux {
             let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
             let client = inside.run(|| UdpSocket::bind(any).unwrap()).unwrap();
             let mut answers = 0;
-            // The kernel hears of it soon, and may tell the socket first. As a router would, each
-            // packet that does not fit is answered.
+            // The kernel learns of it soon, and may report it to the socket first. As by a router,
+            // each packet that does not fit is answered.
             eventually("packets fit", || {
                 if client.send_to(&[7; 1400], (target, 9)).is_err() {
                     return false;
@@ -430,7 +430,7 @@ mod linux {
         assert_eq!(pair.inside.overflow().unwrap(), 0);
         let client = inside.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
         for _ in 0..50 {
-            // The sender may be told.
+            // The sender may get an error.
             let _ = client.send_to(b"x", (pair.outside.ipv4, 9));
         }
         assert_eq!(pair.inside.overflow().unwrap(), 40);
@@ -461,7 +461,7 @@ mod linux {
         };
         let found = mine(published().unwrap()).unwrap();
         assert!(found.is_alive());
-        // As another process would: it has only the name.
+        // As in another process, which has only the name.
         let entered = found.clone();
         let there = thread::spawn(move || {
             entered.enter().unwrap();
@@ -598,7 +598,7 @@ mod linux {
 
     fn ctrl_c_ends_the_child_and_cleans_up() {
         let mut parent = Parent::start();
-        // As the terminal does: to all in the foreground.
+        // As by a terminal: to all processes in the foreground.
         kill_process_group(Pid::from_child(&parent.process), Signal::INT).unwrap();
         assert_eq!(parent.process.wait().unwrap().code(), Some(128 + 2));
         parent.check_that_all_is_gone();
@@ -635,7 +635,7 @@ mod linux {
         kill_process(guard, Signal::STOP).unwrap();
         parent.process.kill().unwrap();
         parent.process.wait().unwrap();
-        // The kernel hangs up on it, as its parent has gone, which is not to end it.
+        // The kernel sends it SIGHUP, since its parent has ended, but it must not end.
         let _ = kill_process(guard, Signal::HUP);
         let _ = kill_process(guard, Signal::CONT);
         parent.check_that_all_is_gone();
@@ -660,8 +660,8 @@ mod linux {
     }
 
     fn without_root_in_a_user_namespace() {
-        // Where the device file is for root alone, as on servers, nobody else gets devices: here
-        // nobody sees another one, in a mount namespace that is gone with this test.
+        // If the device file is for root alone, as on servers, other users get no devices: here
+        // user nobody has another file, in a mount namespace that ends with this test.
         let script = "mount -t tmpfs none /mnt && mknod /mnt/tun c 10 200 && \
                       chmod 666 /mnt/tun && mount --bind /mnt/tun /dev/net/tun && \
                       cp \"$1\" /mnt/test && chmod 755 /mnt/test && \

@@ -29,7 +29,7 @@ pub(crate) struct Experiment {
     pub(crate) inner: windward_experiments::Experiment,
 }
 
-/// Inputs of an experiment: name, text, changes, and the files beside it.
+/// Inputs of an experiment: name, text, changes, and its files.
 pub(crate) type Recipe = (String, String, Vec<(String, String)>, Vec<(String, String)>);
 
 impl Experiment {

@@ -313,8 +313,8 @@ impl Scenario {
     ///     trace: Interval of ``Run.series`` and ``Run.link_series``: seconds, ``"20ms"`` or a
     ///         timedelta. None records no time series.
     ///     qlog: Folder for the packets that each endpoint saw: ``FLOW.sender.sqlog``,
-    ///         ``FLOW.receiver.sqlog`` and ``FLOW.network.sqlog``, as ``windward run --qlog`` writes
-    ///         them. None writes no logs.
+    ///         ``FLOW.receiver.sqlog`` and ``FLOW.network.sqlog``, as ``windward run --qlog``
+    ///         writes them. None writes no logs.
     ///     qlog_format: ``"current"``, the current drafts, or ``"qvis"``, qlog 0.3.
     ///     progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]

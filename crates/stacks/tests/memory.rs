@@ -5,7 +5,7 @@ mod common;
 
 use common::PATH;
 
-/// The most memory that the process has had, bytes.
+/// Peak memory of the process, bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

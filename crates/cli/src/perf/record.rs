@@ -111,7 +111,7 @@ impl Record {
         }
     }
 
-    /// Writes `run.json`, and its lists as tables beside it.
+    /// Writes `run.json`, and its lists as tables.
     pub(super) fn write_files(&self, dir: &mut OutputDir) -> Result<(), OutputError> {
         dir.write("run.json", |out| {
             serde_json::to_writer_pretty(&mut *out, self)?;

@@ -85,7 +85,7 @@ fn things_that_are_no_scenario_are_refused() {
     refused(&["bench", &path("absent.toml")], &["absent.toml"]);
 }
 
-/// No character that a terminal obeys, in whatever way it came.
+/// No control characters for a terminal, from any source.
 #[test]
 fn escape_sequences_do_not_reach_the_terminal() {
     const ESCAPES: &str = "\u{1b}[2J\u{9b}1m\u{7}";
@@ -247,7 +247,7 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["--nooption"], "--nooption"),
 ];
 
-/// Those of Linux alone.
+/// Wrong command lines on Linux alone.
 #[cfg(target_os = "linux")]
 #[rustfmt::skip]
 const WRONG_ON_LINUX: &[(&[&str], &str)] = &[

@@ -1,4 +1,4 @@
-//! Programs side by side on one emulated link: as root, with /dev/net/tun.
+//! `windward compare`: as root, with /dev/net/tun.
 
 use std::fs;
 use std::io::Read;
@@ -72,7 +72,7 @@ fn rows_do_on_the_real_clock_what_they_do_in_virtual_time() {
         let number = |of: &str, key: &str| run[of][key].as_f64().unwrap();
         let [real, simulated] = ["alone", "simulated"].map(|of| number(of, "goodput_bps"));
         let capacity = 10e6 * (1.0 - run["loss"].as_f64().unwrap());
-        // One run of two seconds on a busy machine says little: such factors are no accident.
+        // One run of two seconds on a busy machine is inaccurate; factors of this size are not.
         assert!(real > 0.2 * simulated && real < 3.0 * simulated, "{run}");
         assert!(real < 1.2 * capacity, "{run}");
         let sent = number("alone", "sent_per_delivered");
@@ -141,8 +141,7 @@ fn what_the_port_delivered_counts_and_what_is_left_to_another() {
     }
 }
 
-/// Programs of a comparison that this variable in the environment tells from others, two at a time
-/// and two each.
+/// Programs of a comparison, two at a time and two each, identified by this environment variable.
 struct Long {
     child: Child,
     mark: String,
@@ -157,7 +156,7 @@ impl Long {
         let pipe = start.env(key, value).stdout(Stdio::piped()).stderr(Stdio::piped());
         let long = Long { child: pipe.spawn().unwrap(), mark };
         for _ in 0..1000 {
-            // The comparison itself is one.
+            // The comparison itself is one of them.
             if long.there().len() >= 5 {
                 return long;
             }
@@ -305,7 +304,7 @@ impl Interrupted {
         fs::read_to_string(self.sandbox.path("log")).unwrap_or_default()
     }
 
-    /// Is the first run in the journal?
+    /// True if the first run is in the journal.
     fn is_kept(&self) -> bool {
         let files = fs::read_dir(self.sandbox.path("out/.windward")).into_iter().flatten();
         files.flatten().any(|file| {
@@ -314,7 +313,7 @@ impl Interrupted {
         })
     }
 
-    /// Goes on with it, and with no other comparison.
+    /// Resumes it, and checks that no other comparison can be resumed.
     fn resume(&self) {
         fs::write(self.sandbox.path("go"), "").unwrap();
         let other = self.command(&["--resume", "--seed", "7"]).output().unwrap();
@@ -330,7 +329,7 @@ impl Interrupted {
         assert_eq!(runs.lines().count(), 3, "{runs}");
         let again = self.command(&["--resume"]).output().unwrap();
         assert!(stderr(&again).contains("nothing to resume"), "{}", stderr(&again));
-        // The page that stands there is one of ours: it may be replaced.
+        // The existing page is Windward's: it may be replaced.
         let anew = self.command(&["--quiet"]).output().unwrap();
         assert!(anew.status.success(), "{}", stderr(&anew));
         assert_eq!(self.log(), "broken\nwaits\nwaits\nbroken\nwaits\n");

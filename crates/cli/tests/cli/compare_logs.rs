@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{SMALL, Sandbox, stderr, success, windward};
 
-/// Writes the logs of a run, and says where that of the first sender is.
+/// Writes the logs of a run, and returns the path of the first sender's.
 fn logs(sandbox: &Sandbox, dir: &str, protocol: &str, more: &[&str]) -> String {
     let path = sandbox.path(dir);
     let (scenario, dir) = (sandbox.scenario().display().to_string(), path.display().to_string());
@@ -74,7 +74,7 @@ fn what_is_wrong_with_a_log_is_said() {
     refused(&[&log, &log, "--rate-window", "0s"], "must be greater than zero");
     refused(&[&log], "<B>");
 
-    // One that is cut is compared as far as it goes.
+    // A truncated log is compared up to its end.
     let text = fs::read(&log).unwrap();
     let cut = sandbox.path("cut.sqlog");
     fs::write(&cut, &text[..text.len() / 2 - 3]).unwrap();

@@ -1,5 +1,5 @@
-//! Scenarios on a real clock, with packets of real programs: as root, with /dev/net/tun. Nothing is
-//! left, also when a test fails.
+//! Scenarios on a real clock, with packets of real programs: as root, with /dev/net/tun. Everything
+//! is removed, also if a test fails.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "round trips over the real network are timed")]
 
@@ -19,10 +19,11 @@ use windward_netns::{Published, published};
 
 use crate::{Sandbox, command, stderr};
 
-/// Some tests look whether all devices of the machine are gone, and none may make any meanwhile.
+/// Held by tests that check whether all devices of the machine are gone, while no other may make
+/// any.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Says why there is nothing to test, where that is so.
+/// Prints the reason if these tests cannot run here, and returns true.
 pub(crate) fn cannot() -> bool {
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
     if !is_root || !Path::new("/dev/net/tun").exists() {
@@ -42,7 +43,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("not after 15 s: {what}");
 }
 
-/// Devices of ours in the network of this process.
+/// Windward's devices in the network of this process.
 fn devices() -> BTreeSet<String> {
     let text = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let names = text.lines().filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
@@ -119,7 +120,7 @@ fn inside<T: Send + 'static>(node: &Published, task: impl FnOnce() -> T + Send +
     thread.join().unwrap()
 }
 
-/// Answers datagrams with themselves, at a port of its choice, until it is dropped.
+/// Echo server for datagrams, at a port of its choice, until it is dropped.
 struct Echo(u16);
 
 impl Echo {
@@ -156,8 +157,8 @@ fn byte_of(number: u8) -> u8 {
     0xa0 + number
 }
 
-/// Sends datagrams of so many bytes one after the other, and gives the time until each came back;
-/// if it did within 2 s.
+/// Sends datagrams of `size` bytes one after the other. Returns the round-trip times of those that
+/// came back within 2 s.
 fn exchange(host: &str, port: u16, count: u8, size: usize) -> Vec<Option<Duration>> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -165,7 +166,7 @@ fn exchange(host: &str, port: u16, count: u8, size: usize) -> Vec<Option<Duratio
     let one = |number| {
         let sent = vec![byte_of(number); size];
         let began = Instant::now();
-        // Too large for what is known of the path by now: as if lost.
+        // Larger than the known MTU of the path: as if lost.
         socket.send_to(&sent, address).ok()?;
         let mut buffer = vec![0; 9000];
         let (length, _) = socket.recv_from(&mut buffer).ok()?;
@@ -281,7 +282,7 @@ fn a_shell_ends_as_its_program_does() {
     assert_eq!(run(&["shell", "--", "sh", "-c", "kill -9 $$"]).status.code(), Some(137));
     let missing = run(&["shell", "--", "no-such-program"]);
     assert_eq!(missing.status.code(), Some(127));
-    // One line, and no table of a link that nobody used.
+    // One line, and no table of an unused link.
     let why = "error: cannot start no-such-program: there is no such program in PATH\n";
     assert_eq!(stderr(&missing), why);
     assert_eq!(run(&["shell", "--", "/no/such/program"]).status.code(), Some(127));
@@ -316,7 +317,7 @@ fn a_peer_that_fails_is_told_before_the_program_starts() {
         assert!(stderr(&output).contains(how), "{peer}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "the program did not run");
     }
-    // Nothing listens, and that is fine: it goes on, or has left something that does.
+    // Nothing listens, which is allowed: the peer continues, or has left a process that does.
     for peer in ["sleep 100", "sleep 100 &", "true"] {
         let output = run(peer);
         assert!(output.status.success(), "{peer}: {}", stderr(&output));
@@ -329,7 +330,8 @@ fn both_directions_of_a_port_are_told_over_the_time_of_the_program() {
     if cannot() {
         return;
     }
-    // 50 datagrams of 1000 bytes with their headers go up, and nothing comes back: nobody is there.
+    // 50 datagrams of 1000 bytes with their headers go up, and no answer comes back: nothing
+    // listens.
     let send = "i=0; while [ $i -lt 50 ]; do head -c 972 /dev/zero >/dev/udp/outside/9; \
                 i=$((i + 1)); done; sleep 1";
     let args =
@@ -345,7 +347,7 @@ fn both_directions_of_a_port_are_told_over_the_time_of_the_program() {
     let up = &ports[1];
     assert!(up["packets_delivered"].as_u64().unwrap() >= 50, "{up}");
     let time = up["duration_s"].as_f64().unwrap();
-    // Without the lead, which is in the length of the whole.
+    // Without the lead, which is part of the total length.
     assert!((record["duration_s"].as_f64().unwrap() - 100.0 - time).abs() < 1e-6, "{record}");
     // 400,000 bits at least over that time, and little beside them.
     let bits = up["throughput_bps"].as_f64().unwrap() * time;
@@ -434,7 +436,7 @@ fn shells_nest() {
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(output.stdout, b"hello\n", "{}", stderr(&output));
     let told = stderr(&output);
-    // Each tells of its own link: one packet there, one back.
+    // Each reports its own link: one packet there, one back.
     assert_eq!(told.matches("fingerprint").count(), 2, "{told}");
     assert!(told.matches("2 packets forwarded").count() == 2, "{told}");
 }
@@ -588,7 +590,7 @@ fn nothing_is_left_of_what_was_killed() {
         BufReader::new(shell.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "started\n");
     };
-    // Those it left are ended with it.
+    // The processes that it left end with it.
     let mut shell = Running::start(&["shell", "--", "sh", "-c", script]);
     started(&mut shell);
     let mine = shell.nodes();
@@ -596,7 +598,7 @@ fn nothing_is_left_of_what_was_killed() {
     assert!(stderr(&output).contains("2 processes were still running and were killed"));
     assert!(mine.iter().all(|node| !published().unwrap().contains(node)));
 
-    // The child is killed: the shell ends as one whose program was.
+    // The child is killed: the shell has the exit status of a killed program.
     let mut shell = Running::start(&["shell", "--", "sh", "-c", script]);
     started(&mut shell);
     let node = shell.node("inside");
@@ -604,9 +606,8 @@ fn nothing_is_left_of_what_was_killed() {
     signal(first, "KILL");
     assert_eq!(shell.end().status.code(), Some(137));
 
-    // The parent is killed at some moment, also before it has begun: fifty times. Nobody sweeps
-    // after it, and what it has started is gone all the same, in new sessions and at the far end
-    // too.
+    // The parent is killed at fifty moments, also before it has begun. Without a sweep, its
+    // processes are gone nevertheless, in new sessions and at the far end too.
     let far = format!("setsid {script}");
     for number in 0..50 {
         let mut arguments = vec!["shell"];
@@ -626,12 +627,12 @@ fn nothing_is_left_of_what_was_killed() {
     eventually("programs are gone", || orphans().is_empty());
     eventually("names are gone", || published().unwrap().iter().all(Published::is_alive));
     eventually("devices are gone", || devices().is_empty() || others_run());
-    // Nothing says any longer that forwarding is needed.
+    // No need of forwarding is noted any longer.
     let left = || fs::read_dir("/run/windward").into_iter().flatten().flatten();
     eventually("all files are gone", || left().all(|f| f.file_name() == "lock") || others_run());
 }
 
-/// Does an emulation run that is not of this test?
+/// True if an emulation of another test is running.
 fn others_run() -> bool {
     published().unwrap().iter().any(Published::is_alive)
 }
@@ -665,7 +666,7 @@ fn running(mark: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Sleeps for a time that nobody else sleeps for.
+/// A duration of sleep that no other process has.
 const FOREVER: &str = "98765.4321";
 
 #[test]
@@ -709,7 +710,7 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{args:?} {}", stderr(&output));
         assert!(stderr(&output).contains(says), "{args:?}: {}", stderr(&output));
     };
-    // Without the rights that comes first.
+    // Missing rights are reported first.
     if !cannot() {
         refused(&["shell", "--rate", "0", "--", "true"], "a rate needs a unit");
         refused(
@@ -742,7 +743,7 @@ fn without_rights_it_says_what_to_do_or_does_it_anyway() {
     if cannot() {
         return;
     }
-    // The binary where everybody may read it.
+    // The binary in a place that every user can read.
     let folder = Path::new("/tmp").join(format!("windward-rights-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let binary = folder.join("windward");

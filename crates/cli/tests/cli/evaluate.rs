@@ -85,7 +85,7 @@ fn every_subject_has_a_verdict_and_its_reason() {
     for name in ["index.html", "evaluation.md", "evaluation.json", "claims.json", "small.toml"] {
         assert!(sandbox.path("out").join(name).is_file(), "{name}");
     }
-    // Where not everything is met, --strict says so by its status.
+    // If a criterion is not met, --strict fails.
     let strict = windward(args(&sandbox, &["cubic", "--strict"]));
     assert_eq!(strict.status.code(), Some(1), "{}", stderr(&strict));
     let some = windward(args(&sandbox, &["cubic", "--strict", "--only", "some"]));

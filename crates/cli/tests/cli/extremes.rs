@@ -1,4 +1,4 @@
-//! The ends of every scale: quickly done, and sane.
+//! Extreme values of every scale: the runs are short and their results valid.
 
 use std::time::Duration;
 

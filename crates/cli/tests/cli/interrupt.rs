@@ -1,4 +1,4 @@
-//! Ctrl-C: exit status 130, promptly, and nothing half-written.
+//! Ctrl-C: exit status 130, promptly, and no incomplete files.
 #![cfg(unix)]
 
 use std::io::Read;
@@ -16,7 +16,7 @@ fn interrupt(child: &mut Child) -> ExitStatus {
     assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(kill.unwrap().success());
-    // A hundred milliseconds on an idle machine; tests run beside each other.
+    // A hundred milliseconds on an idle machine; tests run in parallel.
     for _ in 0..200 {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
@@ -77,13 +77,13 @@ fn what_a_killed_run_leaves_the_next_one_removes() {
     };
     let mut killed = start();
     let mut alive = start();
-    // SIGKILL: nothing in the process can tidy up.
+    // SIGKILL: the process cannot clean up.
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert_eq!(parts(), 4);
     let status = quietly(["run", &scenario, "--trace", &trace]).status().unwrap();
     assert!(status.success());
-    // Those of the one that is alive are left alone.
+    // Files of the running process remain.
     assert_eq!(parts(), 2);
     assert_eq!(interrupt(&mut alive).code(), Some(130));
     assert_eq!(parts(), 0);
@@ -128,7 +128,7 @@ fn a_sweep_speaks_of_what_it_kept_only_if_it_kept_something_and_may_speak() {
     assert_eq!(said_when_interrupted(args), "error: interrupted\n");
 }
 
-/// Every file of a report but what is hidden, and the pages, which say when they were made.
+/// Every file of a report except hidden ones, and pages, which contain a date.
 fn tables(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut names: Vec<PathBuf> =
         std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
@@ -199,7 +199,7 @@ fn while_a_file_does_not_come() {
     let sandbox = Sandbox::new(SMALL);
     let pipe = sandbox.path("pipe").display().to_string();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // Nobody ever writes into it.
+    // A pipe without a writer.
     let mut child = quietly(["run", &pipe]).spawn().unwrap();
     assert_eq!(interrupt(&mut child).code(), Some(130));
 }

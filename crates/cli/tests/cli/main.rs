@@ -1,4 +1,4 @@
-//! The `windward` binary as a user meets it: each test starts it as a process.
+//! Tests of the `windward` binary: each starts it as a process.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

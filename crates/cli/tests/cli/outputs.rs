@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Sandbox, repository, success};
 
-/// Everything that can be written is: phases of a traffic controller, a transfer that completes,
+/// A scenario with all kinds of output: phases of a traffic controller, a transfer that completes,
 /// series of flows, samples of all kinds, links that are used.
 const EVERYTHING: &str = r#"
 duration = "20s"
@@ -67,7 +67,7 @@ fn header(path: &Path) -> Vec<String> {
 }
 
 /// Every option that takes one output file, by command; those of folders (`DIR`) are not here. A
-/// new one belongs into this list, and beside the others in the tests below.
+/// new one belongs in this list and in the tests below.
 const FILES: &[(&str, &[&str])] = &[
     ("run", &["--plot", "--pcap"]),
     ("replay", &["--pcap"]),
@@ -82,7 +82,7 @@ const INPUTS: &[&str] = &["--psk", "--table", "--config", "--trace"];
 fn every_option_that_writes_a_file_is_known_here() {
     let listing = success(["--help"]);
     let commands = listing.lines().skip_while(|line| *line != "Commands:").skip(1);
-    // Lines that go on with a description are indented further.
+    // Continued descriptions are indented further.
     let commands = commands.map_while(|line| line.strip_prefix("  ")?.split(' ').next());
     let commands: Vec<&str> = commands.filter(|name| !name.is_empty()).collect();
     assert!(commands.contains(&"shell") || cfg!(not(target_os = "linux")), "{commands:?}");
@@ -99,7 +99,7 @@ fn every_option_that_writes_a_file_is_known_here() {
     }
 }
 
-/// `windward run` with one output file; what it printed and how it ended.
+/// `windward run` with one output file; its output and exit status.
 #[cfg(target_os = "linux")]
 fn run_with(sandbox: &Sandbox, option: &str, file: &str) -> std::process::Output {
     let scenario = sandbox.scenario();
@@ -118,13 +118,13 @@ fn one_output_file_may_be_a_link_a_device_a_pipe_or_standard_output() {
         let whole = fs::read(sandbox.path("plain.svg")).unwrap();
         assert!(whole.starts_with(begins), "{option}");
 
-        // A link stays, and the file that it names is there afterwards.
+        // A symbolic link remains, and its target exists afterwards.
         symlink("target.svg", sandbox.path("link.svg")).unwrap();
         assert!(run_with(&sandbox, option, &path("link.svg")).status.success());
         assert!(fs::symlink_metadata(sandbox.path("link.svg")).unwrap().is_symlink());
         assert_eq!(fs::read(sandbox.path("target.svg")).unwrap(), whole, "{option}");
 
-        // A full device is an error, and stays a device.
+        // A full device is an error, and remains a device.
         symlink("/dev/full", sandbox.path("full.svg")).unwrap();
         let output = run_with(&sandbox, option, &path("full.svg"));
         assert_eq!(output.status.code(), Some(1), "{}", crate::stderr(&output));
@@ -176,8 +176,8 @@ fn standard_output_is_for_one_output() {
 /// Endings of the names of quantities with a unit.
 const UNITS: &[&str] = &["s", "bps", "bytes", "packets", "share"];
 
-/// Names of fields without a unit: texts, lists, counts, shares, indices. A new quantity with a
-/// unit ends in that, and does not belong in here; `packet_size` is deprecated.
+/// Names of fields without a unit: texts, lists, counts, shares, indices. The name of a quantity
+/// with a unit ends in the unit and does not belong here; `packet_size` is deprecated.
 #[rustfmt::skip]
 const WITHOUT_UNIT: &[&str] = &[
     "arrived", "at_most", "authenticated", "cells", "circuit_breaker_trips", "command",
@@ -192,7 +192,7 @@ const WITHOUT_UNIT: &[&str] = &[
     "utilization", "warmup", "windward",
 ];
 
-/// Does the last word of the name say the unit?
+/// True if the last word of the name is its unit.
 fn has_unit(name: &str) -> bool {
     let name = name.rsplit('.').next().unwrap_or(name);
     UNITS.contains(&name.rsplit('_').next().unwrap_or(name))
@@ -232,7 +232,7 @@ fn every_column_and_field_is_documented() {
         assert!(names.contains(optional), "no {optional}: this test no longer writes everything");
     }
     for file in ["flows.csv", "links.csv", "run-flows.csv", "run-groups.csv", "run-links.csv"] {
-        // Of `phases.count` the guide has both halves.
+        // The guide has both halves of `phases.count`.
         let columns = header(&sandbox.path("out").join(file));
         names.extend(columns.iter().flat_map(|c| c.split('.')).map(str::to_owned));
     }
@@ -249,7 +249,7 @@ fn every_column_and_field_is_documented() {
         ("all-samples.csv", &[("bottleneck.", "LINK.")]),
     ] {
         for column in header(&results.join(file)) {
-            // Those of the axis and the metric are the file's own.
+            // The names of the axis and the metric come from the file.
             if ["queue", "rate"].contains(&column.as_str()) {
                 continue;
             }
@@ -357,7 +357,7 @@ fn the_tables_of_all_documents_are_whole() {
     }
 }
 
-/// Nobody of this project has that name in the index of Python packages: anybody could register it.
+/// The name is not registered in the index of Python packages: anyone could register it.
 #[test]
 fn no_file_tells_to_install_the_package_from_the_index() {
     let line = ["pip install", " windward"].concat();
@@ -366,7 +366,7 @@ fn no_file_tells_to_install_the_package_from_the_index() {
     for file in files {
         let text = fs::read(&file).unwrap();
         let text = String::from_utf8_lossy(&text);
-        // A wheel of one's own is a file: `windward-*.whl`.
+        // A local wheel is a file: `windward-*.whl`.
         let other =
             text.match_indices(&line).any(|(at, _)| !text[at + line.len()..].starts_with("-*.whl"));
         assert!(!other, "{} says `{line}`", file.display());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{Sandbox, command, stderr, success, windward};
 
-/// A server for as long as this lives.
+/// A server that ends when this is dropped.
 struct Server {
     child: Child,
     port: String,
@@ -33,7 +33,7 @@ impl Server {
 }
 
 impl Server {
-    /// The arguments of a client of it.
+    /// Arguments of a client of this server.
     fn client<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         [&["perf", "client", "127.0.0.1", "--port", &self.port], more].concat()
     }
@@ -91,7 +91,7 @@ fn a_protocol_that_may_miss_its_router_is_warned_of() {
         let explained = success(["explain", protocol]);
         assert_eq!(explained.contains(consequence), is_warned, "{explained}");
     }
-    // Without its controller it is TCP, which does answer.
+    // Without its congestion controller it is TCP, which does respond.
     assert!(success(["explain", "estcp"]).contains("it is TCP with alpha = 1, beta = 1/2"));
     assert!(success(["explain", "xcp-dumb"]).contains("losses alone tell it of congestion"));
 }
@@ -187,7 +187,7 @@ fn either_side_may_be_stopped_for_five_seconds() {
         let output = child.wait_with_output().expect("it ends");
         assert!(output.status.success(), "{output:?}");
         let json = json_of(&output);
-        // It went on, to the end and on the same connection.
+        // It continued to the end, on the same connection.
         assert!(json["duration_s"].as_f64() >= Some(11.0), "{json}");
         let intervals = json["intervals"].as_array().expect("intervals");
         let after = intervals.iter().filter(|part| part["end_s"].as_f64() > Some(7.5));
@@ -227,7 +227,7 @@ fn control_c_before_anything_was_measured_leaves_nothing() {
     let args = ["perf", "client", "127.0.0.1", "--port", &port, "--json", "--out", &out];
     let client = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let client = client.expect("it starts");
-    // Its question has come: it waits for the answer.
+    // Its request has arrived: it waits for the answer.
     silent.recv_from(&mut [0; 2000]).expect("a hello");
     signal(&client, "-INT");
     let output = client.wait_with_output().expect("it ends");
@@ -239,7 +239,7 @@ fn control_c_before_anything_was_measured_leaves_nothing() {
 #[test]
 fn ipv6_is_measured_as_well() {
     if UdpSocket::bind("[::1]:0").is_err() {
-        return; // This host has none.
+        return; // This host has no IPv6.
     }
     let server = Server::start_at("::1", &[]);
     let args = ["perf", "client", "::1", "--port", &server.port, "--json", "-n", "1000p"];
@@ -323,8 +323,8 @@ fn a_server_keeps_to_the_limits_of_its_operator() {
     let output = windward(server.client(&["-R", "--set", "initial_window=5"]));
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("--max-initial-window"), "{}", stderr(&output));
-    // 500 packets of 1000 bytes by 1 MB/s, but for two or those of 10 ms, which leave at once: 0.49
-    // s at least.
+    // 500 packets of 1000 bytes by 1 MB/s, except two or those of 10 ms, which leave at once: at
+    // least 0.49 s.
     let json: serde_json::Value =
         serde_json::from_str(&success(server.client(&["-R", "-n", "500p", "--json"])))
             .expect("JSON");

@@ -19,7 +19,7 @@ fn args(sandbox: &Sandbox, dir: &str, more: &[&str]) -> Vec<String> {
 fn logs_are_written_and_change_nothing() {
     let sandbox = Sandbox::new(SMALL);
     let plain = success(["run", sandbox.scenario().to_str().unwrap(), "--json"]);
-    // Beside a trace and a chart, which look at the same run.
+    // With a trace and a chart of the same run.
     let trace = sandbox.path("t").display().to_string();
     let logged = success(args(&sandbox, "a/b", &["--json", "--trace", &trace]));
     let fingerprint = |text: &str| {

@@ -180,7 +180,7 @@ fn fed<'a>(args: impl IntoIterator<Item = &'a str>, input: &str) -> std::process
     child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It may have said no before it read all.
+    // It may have failed before it read everything.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().unwrap()
@@ -222,7 +222,7 @@ fn what_was_measured_is_written_where_it_is_wanted() {
     let scenario = sandbox.scenario().display().to_string();
     let dir = sandbox.path("a/out");
     let (out, plot) = (dir.display().to_string(), sandbox.path("run.svg").display().to_string());
-    // Into one folder with a trace: no file takes the place of another.
+    // Into one folder with a trace: no file replaces another.
     let args = ["run", &scenario, "--json", "--out", &out, "--trace", &out, "--plot", &plot];
     let printed: Value = serde_json::from_str(&success(args)).unwrap();
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
@@ -234,7 +234,7 @@ fn what_was_measured_is_written_where_it_is_wanted() {
     let expected =
         ["flows.csv", "links.csv", "run-flows.csv", "run-groups.csv", "run-links.csv", "run.json"];
     assert_eq!(names, expected);
-    // The same but for the CPU time, so that the same run writes the same bytes.
+    // Equal except for the CPU time, so that the same run writes the same bytes.
     let mut without = printed.clone();
     without.as_object_mut().unwrap().remove("cpu_s");
     assert_eq!(serde_json::from_str::<Value>(&read("run.json")).unwrap(), without);
@@ -260,7 +260,7 @@ fn what_was_measured_is_written_where_it_is_wanted() {
                     }
                 }
             }
-            // Nothing is left out: links have a table of phases in one of their fields.
+            // Complete: links have a table of phases in one of their fields.
             for key in row.as_object().unwrap().keys() {
                 assert!(columns.iter().any(|c| c == key), "{key}");
             }
@@ -270,7 +270,7 @@ fn what_was_measured_is_written_where_it_is_wanted() {
     for text in [">clean<", ">lossy<", ">bottleneck<", ">Queue (packets)<"] {
         assert!(svg.contains(text), "no {text} in {svg}");
     }
-    // Drawing changes nothing.
+    // The chart does not change the run.
     assert_eq!(run_json(&sandbox, &[])["fingerprint"], printed["fingerprint"]);
 }
 

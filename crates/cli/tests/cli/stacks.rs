@@ -51,7 +51,7 @@ fn each_process_has_the_same_run() {
     let run = |seed: &str| {
         let text = success(["run", &scenario, "--json", "--set", &format!("seed={seed}")]);
         let mut run: serde_json::Value = serde_json::from_str(&text).unwrap();
-        // But for what it cost.
+        // Except for its cost.
         run.as_object_mut().unwrap().remove("cpu_s");
         assert!(run["fingerprint"].is_string() && run["transfers"][0]["handshake_s"].is_number());
         run

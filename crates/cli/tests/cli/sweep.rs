@@ -116,7 +116,7 @@ fn what_is_set_wins_and_is_recorded() {
             sandbox.scenario().display()
         )
     );
-    // The row says what was run: `run` with the same values delivers the same packets.
+    // The row describes the run: `run` with the same values delivers the same packets.
     let scenario = sandbox.scenario().display().to_string();
     let run = ["run", &scenario, "--json", "--set", "flows.*.protocol=sack"];
     let json = success(run.iter().copied().chain(more));
@@ -179,7 +179,7 @@ fn run_sweep_and_reproduce_take_the_same_keys_and_refuse_the_same() {
         };
         let by_run = said(&["run", &file, "--set", bad]);
         assert_eq!(said(&["sweep", &file, "--out", &out, "--set", bad]), by_run);
-        // The same words about another file, whose groups have other names.
+        // The same error for another file, whose groups have other names.
         let by_reproduce = said(&["reproduce", "lr2008-fig3", "--out", &out, "--set", bad]);
         let rest = |text: &str| {
             let rest = text.lines().next()?.split_once(" with --set")?.1;
@@ -333,7 +333,7 @@ fn what_python_does_says_so_where_there_is_none() {
     let file = sandbox.scenario().display().to_string();
     let sweep = |more: &[&str]| {
         let mut command = crate::command(["sweep", &file].iter().chain(more));
-        // Nothing is found there.
+        // No program is found there.
         command.env("PATH", sandbox.path("")).output().unwrap()
     };
     let output = sweep(&["--dask", "tcp://127.0.0.1:1"]);

@@ -315,8 +315,8 @@ fn conduct() -> impl Strategy<Value = Conduct> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Ten packets, and three times what was received: whatever the protocol, its parameters and
-    /// what comes but acknowledgments.
+    /// Limits of ten packets and three times the bytes received, for any protocol, parameters and
+    /// datagrams except acknowledgments.
     #[test]
     fn who_acknowledges_nothing_gets_ten_packets_and_three_times_what_it_sent(
         row in 0..protocols::PROTOCOLS.len(), seed in any::<u64>(), conduct in conduct(), keyed in any::<bool>(), lax_limits in any::<bool>(),

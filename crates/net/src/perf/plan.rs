@@ -268,7 +268,7 @@ mod tests {
         wrong("cubic", &[("packet_sise", "1000")], "packet_size");
         wrong("cubic", &[("count", "9")], "count");
         wrong("cubic", &[("a\nb", "9")], "control");
-        // Nobody wrote the scenario in which the words are read.
+        // Errors do not mention the generated scenario.
         let error = test("cubik", &[]).plan().expect_err("no such row");
         assert!(error.starts_with("protocol = \"cubik\": unknown protocol"), "{error}");
         let error = test("cubic", &[("initial_window", "0")]).plan().expect_err("out of range");

@@ -25,9 +25,9 @@ const BUFFER: usize = 8 << 20;
 /// of IPv6 and UDP.
 const MAX_RUN: usize = 65_535 - 48;
 
-/// The largest datagram that goes by GSO: it passes every interface that IPv6 does (RFC 8200
-/// section 5: 1280 bytes). With a larger one the kernel may refuse the call (EINVAL), and
-/// `quinn-udp` gives up GSO and ECN for the socket.
+/// Largest datagram that is sent by GSO: it passes every interface with IPv6 (RFC 8200 section 5:
+/// 1280 bytes). With a larger one the kernel may refuse the call (EINVAL), and `quinn-udp` gives up
+/// GSO and ECN for the socket.
 const MAX_SEGMENT: usize = 1280 - 48;
 /// Largest number of bytes of answers that wait for a socket.
 const MAX_WAITING: usize = 4 << 20;

@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// An IPv4 packet with a datagram of ours, from this port.
+    /// An IPv4 packet with a datagram of Windward, from this port.
     fn datagram(port: u16, header: CongestionHeader, payload: usize) -> Vec<u8> {
         let packet = Packet { kind: PacketKind::Data, size: 1000, header, ..Packet::default() };
         let mut data = [0; wire::MAX];
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_forged_claim_gets_what_two_flows_get() {
-        // 100 packets a second that claim 1e8 s each, for 10 s, beside a flow that tells the truth:
-        // that claims 10 s, and these 2 x 10 s at most.
+        // 100 packets a second that claim 1e8 s each, for 10 s, and an honest flow. It claims 10 s,
+        // and the forged packets get at most 2 x 10 s.
         let mut claims = Claims::new(7);
         let mut sum = 0.0;
         for number in 0..1000 {

@@ -20,7 +20,7 @@ use windward_sim::strict_toml::{
 use crate::port::{self, Port, Ports};
 
 keys! {
-    /// Keys of the file beside the defaults of all queues.
+    /// Keys of the file, in addition to the defaults of all queues.
     struct FileKeys<'a> in "router" {
         interfaces: Option<Section<'a>> =
             readers::free(TomlType::table(&[QueueKeys::KEYS])), absent,

@@ -1,4 +1,4 @@
-//! Packets as programs outside send them.
+//! Packets of outside programs.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub(crate) fn udp(version: u8, host: u8, port: u16, tos: u8, payload: &[u8]) -> 
     packet
 }
 
-/// A datagram of ours with so many bytes of payload.
+/// A datagram of Windward with a payload of this size.
 pub(crate) fn ours(packet: &Packet, payload: usize) -> Vec<u8> {
     let mut bytes = [0; wire::MAX];
     let length = wire::encode(packet, &mut bytes).unwrap();
@@ -98,7 +98,7 @@ pub(crate) fn flagged(seq: u64, flags: Flags) -> Packet {
     Packet { kind: PacketKind::Data, seq, packet_seq: seq, flags, ..Packet::default() }
 }
 
-/// The packet of ours in this IP packet.
+/// The packet of Windward in this IP packet.
 pub(crate) fn read(packet: &[u8]) -> Packet {
     let at = if packet[0] >> 4 == 4 { 20 } else { 40 };
     wire::peek(&packet[at + 8..]).unwrap()

@@ -1,5 +1,5 @@
-//! A simulation by a clock: what comes in goes out when the links say, and what is inside is as it
-//! would be without a clock.
+//! A simulation by a clock: incoming packets leave when the links say, and simulated flows are as
+//! without a clock.
 
 use std::cell::Cell;
 use std::io;
@@ -16,7 +16,7 @@ use windward_sim::{Simulation, run};
 
 use crate::common::{build, ours, udp, xcp};
 
-/// A clock that stands still but for [`Outside::wait`].
+/// A clock that advances only in [`Outside::wait`].
 #[derive(Default)]
 struct Hand(Cell<Time>);
 
@@ -26,7 +26,7 @@ impl Clock for &Hand {
     }
 }
 
-/// Packets that come at given times, and those that came out.
+/// Packets that arrive at given times, and those that left.
 struct Script<'a> {
     clock: &'a Hand,
     coming: Vec<Event>,
@@ -69,7 +69,7 @@ fn header_of(text: &str) -> Header {
     Header { name, scenario, changes: Vec::new(), is_open: false, traces: 0, kept: 0 }
 }
 
-/// When, where and what, with its codepoint.
+/// Time, end, bytes and codepoint of a packet.
 type Event = (Time, End, Vec<u8>, Codepoint);
 
 fn ms(ms: u64) -> Time {
@@ -112,8 +112,7 @@ fn packets_come_out_when_the_link_says() {
             (at(205_010), End::Sender, vec![3; 1250], Codepoint::NotEct),
         ]
     );
-    // In a queue whose packets wait they do so for as long, and over two links for the second as
-    // well.
+    // The same holds for packets that wait in a queue, and for the second of two links.
     let codel = LINK.replace("queue = '2p'", "queue = '2p', aqm = 'codel'");
     assert_eq!(emulated(&codel, coming.clone()), out);
     let two = LINK.replace("to = 'b', rate", "to = 'm', rate").replace(
@@ -125,8 +124,9 @@ fn packets_come_out_when_the_link_says() {
 }
 
 /// Reading takes 2 ms a packet, while a packet comes each millisecond: what a batch reads has come
-/// while it was read. In steps of 7 ms, as for a caller that inspects the simulation. Returns what
-/// came out, the latest by which a packet was taken for earlier than it was there, and the record.
+/// while it was read. In steps of 7 ms, as for a caller that inspects the simulation. Returns the
+/// packets that left, the longest time by which a packet was taken in before it was there, and the
+/// record.
 fn slowly_read(coming: Vec<Event>) -> (Vec<Event>, Duration, Vec<u8>, u64) {
     let ports = Ports::new();
     let mut simulation = Simulation::new(&build(BUSY, &ports));
@@ -174,7 +174,7 @@ fn a_queue_drops_and_marks_what_comes_from_outside() {
     let out = emulated(LINK, burst(Codepoint::NotEct));
     let which: Vec<u8> = out.iter().map(|(_, _, bytes, _)| bytes[0]).collect();
     assert_eq!(which, [0, 1, 2]);
-    // A router that marks what finds more than one packet waiting, as the last three of six do.
+    // A router that marks packets that find more than one waiting, here the last three of six.
     let marks = LINK.replace(
         "queue = '2p'",
         "queue = '9p', router = { kind = 'ecn-threshold', threshold = 1 }",
@@ -218,8 +218,7 @@ fn what_nobody_disturbs_is_as_without_a_clock() {
 
 #[test]
 fn flows_inside_and_packets_outside_share_a_queue() {
-    // A bulk flow fills 8 Mbit/s and a queue of 20 packets: what comes from outside waits behind
-    // it.
+    // A bulk flow fills 8 Mbit/s and a queue of 20 packets: outside packets wait behind it.
     let text = LINK.replace("queue = '2p'", "queue = '20p'").replace(
         "flows = [",
         "flows = [{ group = 'inside', protocol = 'newreno', from = 'a', to = 'b' }, ",
@@ -234,7 +233,7 @@ fn flows_inside_and_packets_outside_share_a_queue() {
     emulate::run(&mut simulation, &ports, &mut outside, &&clock, ms(1000)).unwrap();
     let delays: Vec<f64> = outside.out.iter().map(|(at, ..)| at.as_secs_f64()).collect();
     assert!(delays.len() > 40 && delays.len() <= 89, "{}", delays.len());
-    // Some come late by most of a queue of 20 ms, and some are dropped.
+    // Some are late by most of a queue of 20 ms, and some are dropped.
     let outcome = simulation.finish();
     assert_eq!(outcome.flows[1].protocol, "outside:port");
     assert!(outcome.links[0].mean_queue_packets > 2.0);
@@ -306,7 +305,7 @@ fn a_record_does_again_what_was_done() {
     assert_eq!(same, fingerprint);
     assert!(out.len() > 100 && again == out, "{} and {}", out.len(), again.len());
     assert!(out.iter().any(|(.., ecn)| *ecn == Codepoint::Ce), "CoDel marks");
-    // Without what is in the packets all is the same but that.
+    // Without the contents of packets, everything else is the same.
     let (short, _, _) = recorded(ms(1000), 0);
     assert!(short.len() < record.len() / 10);
     let (again, same) = replayed(&short).unwrap();
@@ -319,7 +318,8 @@ fn a_record_does_again_what_was_done() {
 
 #[test]
 fn a_record_keeps_what_links_look_at() {
-    // Flow queues there, by addresses and ports; XCP back, for datagrams of ours of both versions.
+    // Flow queues there, by addresses and ports; XCP back, for Windward's datagrams over both
+    // versions of IP.
     let scenario =
         BUSY.replace("aqm = { kind = 'codel', ecn = true }", "aqm = 'fq-codel'").replace(
             "reverse = { rate = '2Mbit', queue = '20p' }",
@@ -387,7 +387,7 @@ fn a_record_that_was_cut_or_altered_says_so() {
     assert!(matches!(replayed(&other), Err(Error::NotOne)));
 }
 
-/// A disk that is full after so many bytes.
+/// A disk that is full after this number of bytes.
 struct Full(usize);
 
 impl io::Write for Full {

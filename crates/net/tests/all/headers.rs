@@ -34,7 +34,7 @@ impl Bench {
         Bench { simulation, port: ports.take().remove(0), out: Vec::new() }
     }
 
-    /// Packets come in at once.
+    /// Sends packets at once.
     fn send(&mut self, end: End, packets: impl IntoIterator<Item = Vec<u8>>) {
         for packet in packets {
             self.port.push(end, &packet, codepoint(&packet));
@@ -42,7 +42,7 @@ impl Bench {
         self.simulation.wake(0, end);
     }
 
-    /// Goes on for so many milliseconds. What has come out?
+    /// Runs for this number of milliseconds. Returns the packets that left.
     fn run(&mut self, ms: u64) -> Vec<OutsidePacket> {
         self.simulation.advance(self.simulation.now() + Duration::from_millis(ms));
         self.out.extend(std::iter::from_fn(|| self.port.pop()));
@@ -154,7 +154,7 @@ fn flow_queues_go_by_addresses_and_ports() {
     bench.send(End::Sender, burst(ipv4(1, 6, 0, 0, &[0; 80])));
     let place = bench.run(100).iter().position(|p| p.bytes[9] == 6);
     assert!(place.is_some_and(|place| place < 4), "{place:?}");
-    // All fragments of a protocol between two hosts are one flow, whatever would be their ports.
+    // All fragments of a protocol between two hosts are one flow, for any ports.
     let mut bench = Bench::new(flow_queues);
     let fragment = |n: u8| ipv4(1, 17, 0, 0x2000 | u16::from(n), &[n; 980]);
     bench.send(End::Sender, (0..20).map(fragment));
@@ -206,7 +206,7 @@ fn classes_go_by_the_congestion_header() {
         (udp(4, 1, 9, 0, b"WD no datagram of ours, whatever it begins with"), false),
         (ipv4(1, 6, 0, 0, &[0; 60]), false),
     ] {
-        // Twenty plain ones come first; what has a queue of its own need not wait for them.
+        // Twenty plain ones come first; packets with their own queue do not wait for them.
         let mut bench = Bench::new(classes);
         let plain = (0..20).map(|_| udp(4, 1, 100, 0, &[0; 972]));
         bench.send(End::Sender, plain.chain([small]));
@@ -249,7 +249,7 @@ fn what_is_damaged_goes_on_only_where_its_header_says_that_it_can() {
     }
 }
 
-/// A number that a header may have, or may not.
+/// A number, valid in a header or not.
 fn number(stream: &mut Stream) -> f64 {
     let extremes = [0.0, -0.0, f64::MIN_POSITIVE, 5e-324, 1e-300, 1e8, 1e12, 1e15, -1e15, f64::MAX];
     match (stream.uniform() * 4.0) as usize {
@@ -264,7 +264,7 @@ fn below(stream: &mut Stream, most: usize) -> usize {
     (stream.uniform() * most as f64) as usize
 }
 
-/// A packet of ours with any header, some of which cannot be.
+/// A packet of Windward with any header, valid or not.
 fn any_packet(stream: &mut Stream) -> Packet {
     let header = match below(stream, 10) {
         0 => CongestionHeader::None,
@@ -323,8 +323,8 @@ fn any_bytes(stream: &mut Stream, number: u32) -> Vec<u8> {
     packet
 }
 
-/// So many packets of strangers through a link with this router; what comes out differs from what
-/// came in where links may change it, and is a datagram of ours exactly if that was.
+/// Sends random packets through a link with this router. Packets change only where links may change
+/// them, and remain datagrams of Windward exactly if they were.
 fn storm(keys: &str, packets: u32) -> Bench {
     let mut bench = Bench::new(&format!("rate = '1Gbit', queue = '60p', {keys}"));
     let mut stream = Stream::new(1, "storm", keys);
@@ -410,7 +410,7 @@ proptest! {
             }
         }
         if bytes.len() >= 40 {
-            // Lengths that fit, so that what is behind the header is looked at.
+            // Correct lengths, so that bytes behind the header are read.
             let length = bytes.len() as u16;
             let (at, length) = if first == 0x60 { (4, length - 40) } else { (2, length) };
             bytes[at..at + 2].copy_from_slice(&length.to_be_bytes());
@@ -444,7 +444,7 @@ fn what_is_lost_is_told_as_it_came_in_and_what_is_behind_a_packet_takes_no_time(
     let lost: Vec<Vec<u8>> =
         std::iter::from_fn(|| bench.port.pop_lost()).map(|p| p.bytes).collect();
     assert_eq!(lost, [packet(4), packet(5)]);
-    // A channel's losses too, but for what goes on damaged.
+    // Losses of a channel too, except for packets that continue damaged.
     let mut bench = Bench::new("rate = '8Mbit', queue = '9p', loss = 1, notifier = 'configured'");
     bench.port.watch_losses();
     let damaged = udp(4, 1, 9, 0, &ours(&flagged(7, Flags::NONE), 100));

@@ -1,4 +1,4 @@
-//! The crate from outside. One program, so that it is linked once.
+//! Tests of the public interface. One program, so that it is linked once.
 
 mod common;
 mod emulate;

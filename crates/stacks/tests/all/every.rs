@@ -5,11 +5,11 @@ use windward_core::units::Time;
 use windward_sim::Outcome;
 use windward_sim::stack::{Codepoint, Connection, End, Facts, StackConfig, StackSetup};
 
-/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and
-/// at least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
+/// Largest goodput at 10 Mbit/s: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and at least
+/// 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
 const MOST: f64 = 1e7 * (1500.0 - 28.0 - 16.0 - 13.0) / 1500.0;
 
-/// With controllers of their own.
+/// Stacks with their own controllers.
 const OWN: [&str; 8] = [
     "quinn:cubic",
     "quinn:newreno",
@@ -138,7 +138,7 @@ fn an_outage_of_half_a_minute_is_survived() {
             bins[from..until].iter().sum::<f64>() / (until - from) as f64
         };
         assert!(mean(10, 20) > 7.5e6, "{name} before: {}", mean(10, 20));
-        // Probes alone, each time-out twice as long as the one before: no more than 20 of them.
+        // Only probes, each after twice the timeout of the previous one: at most 20 of them.
         assert!(mean(21, 50) < 20.0 * 2.0 * 12_000.0 / 29.0, "{name} during: {}", mean(21, 50));
         // Time-outs that double from a second or less are at most as long as all before together,
         // 31 s: by second 82 one has got through, and 20 s later the path is full again.
@@ -162,7 +162,8 @@ fn two_stacks_share_a_path() {
     let carried: Vec<f64> = outcome.flows.iter().map(|flow| flow.goodput_bps).collect();
     assert!(carried.iter().sum::<f64>() > 0.9 * MOST, "{carried:?}");
     assert!(carried.iter().all(|bps| *bps > 0.2 * MOST), "{carried:?}");
-    // A connection of its own each: one that is alone before the other comes is not changed by it.
+    // Each has a connection of its own: one that is alone before the other begins is not changed by
+    // it.
     let later = |protocol| {
         let changes =
             [("flows.other.protocol", protocol), ("flows.other.start", "9s"), ("duration", "8s")];
@@ -182,7 +183,7 @@ fn laws_of_ours_do_in_stacks_about_what_they_do_at_home() {
                 ("warmup", "10s"),
                 ("seed", seed),
             ];
-            // Bytes on the wire: goodput counts other things in stacks.
+            // Bytes on the wire, since the goodput of stacks counts other bytes.
             run(&changes).flows[0].throughput_bps
         };
         ["1", "2", "3"].map(of_seed).iter().sum::<f64>() / 3.0
@@ -199,8 +200,8 @@ fn laws_of_ours_do_in_stacks_about_what_they_do_at_home() {
     }
 }
 
-/// Both ends of a connection with 50 ms between them and nothing else, for a while; how many
-/// packets the sender made at each instant.
+/// Both ends of a connection with 50 ms between them and nothing else, for a while; the number of
+/// packets that the sender made at each instant.
 fn bursts(name: &str, segments: u32) -> Vec<usize> {
     let config = StackConfig { segments, ..StackConfig::default() };
     let stacks = windward_stacks::all();

@@ -12,8 +12,8 @@ use windward_sim::Outcome;
 use windward_sim::stack::{Stack, Stacks};
 use windward_stacks::{Host, with_controller};
 
-/// The most goodput that 10 Mbit/s leave: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and
-/// at least 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
+/// Largest goodput at 10 Mbit/s: of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and at least
+/// 13 those of a QUIC packet and a STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
 const MOST: f64 = 1e7 * (1500.0 - 28.0 - 16.0 - 13.0) / 1500.0;
 
 /// Windows, one for each acknowledgment; `None` is a panic.
@@ -80,19 +80,20 @@ fn windows_that_are_none_are_bounded_and_counted() {
     static MIXED: Maker = Maker(&[Some(10.0), Some(f64::NAN), Some(1e300), Some(0.0)]);
     for (host, name) in HOSTS {
         for law in [&NAN, &ZERO, &MIXED] {
-            // A window without bounds is bounded by the receiver's.
+            // An infinite window is limited by the receiver window.
             let flow = &run(host, name, law, &[("flows.bulk.rwnd", "200")]).flows[0];
             assert_eq!(flow.failure, None, "{name}");
             assert!(flow.refused_windows > Some(0), "{name}");
             assert!(flow.packets_sent > 50 && flow.goodput_bps < MOST, "{name}: {flow:?}");
         }
-        // With two packets at least it goes on: 25 kB a round trip.
+        // With at least two packets it continues: 25 kB per round trip.
         let small = &run(host, name, &ZERO, &[]).flows[0];
         assert!((0.9..2.1).contains(&small.mean_cwnd_packets.unwrap()), "{name}: {small:?}");
         let flood = run(host, name, &HUGE, &[("flows.bulk.rwnd", "200")]);
         assert!(flood.flows[0].refused_windows > Some(0), "{name}");
         assert!(flood.flows[0].goodput_bps > 0.5 * MOST, "{name}: {:?}", flood.flows[0]);
-        // Where that is a million packets too, it is no hang, and said.
+        // If the receiver window is a million packets too, the run does not hang, and the error is
+        // reported.
         let endless = run(host, name, &HUGE, &[]);
         let failure = endless.flows[0].failure.as_deref().unwrap();
         assert!(failure.contains("an unbounded window"), "{name}: {failure}");
@@ -115,7 +116,7 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
             assert_eq!(failure, format!("{name} panicked: no window at all"));
             assert!(outcome.flows[1].goodput_bps > 5e6, "the other goes on");
         }
-        // Each of the transfers that come by themselves has a connection of its own.
+        // Each transfer that arrives at random has a connection of its own.
         let arrivals = "{ rate = 5, sizes = '100kB' }";
         let outcome = run(host, name, &LATER, &[("flows.bulk.arrivals", arrivals)]);
         assert!(outcome.transfers.len() > 5);
