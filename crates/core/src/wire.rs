@@ -9,7 +9,7 @@
 //!  0  'W' 'D'            magic
 //!  2  version << 4 | kind                     0 data, 1 acknowledgment
 //!  3  tag                                     which congestion header
-//!  4  flags              2 bytes              Flags::bits, but for the two of ECN, which are the IP header's
+//!  4  flags              2 bytes              Flags::bits without ECN's, which the IP header has
 //!  6  SACK blocks        1 byte               0 to 3
 //!  7  zero
 //!  8  packet_seq         8 bytes
@@ -19,9 +19,9 @@
 //!  .  acknowledgment: trigger_seq, 8 bytes, and 16 for each SACK block: start, end
 //! ```
 //!
-//! Nothing that is read is trusted: a number out of its range, a tag of another kind of packet, or
-//! a block that ends before it begins is an [`Error`]. Every other value is in the range that
-//! endpoints and routers can use. Nothing here allocates.
+//! All input is validated: a number out of its range, a tag of another kind of packet, or a block
+//! that ends before it begins is an [`Error`]. Every other value is in the range that endpoints and
+//! routers can use. Nothing here allocates.
 
 use core::fmt;
 

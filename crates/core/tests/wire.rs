@@ -12,7 +12,7 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_core::wire::{self, Error};
 
-/// What the payload does not have.
+/// Flags that the payload does not contain.
 const ECN: Flags = Flags::ECN_CAPABLE.with(Flags::CONGESTION_EXPERIENCED).with(Flags::L4S);
 
 fn seq() -> impl Strategy<Value = u64> {
@@ -243,7 +243,7 @@ struct Path {
     sender: Sender,
     receiver: Receiver,
     now: Time,
-    /// What arrives, and when.
+    /// Packets in flight with their arrival times.
     data: Vec<(Time, Packet)>,
     acks: Vec<(Time, Packet)>,
 }

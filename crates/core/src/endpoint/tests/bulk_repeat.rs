@@ -31,9 +31,9 @@ fn three_losses(config: BulkRepeatConfig) -> Timeline {
     line.all_at(100, &[(1, &[8]), (2, &[9]), (3, &[0, 10]), (5, &[11]), (7, &[12])]);
     line.cwnd(8.0);
     line.all_at(200, &[(8, &[13]), (9, &[14])]);
-    // Algorithm A: all that is outstanding within cwnd, 8 packets from 4 on.
+    // Algorithm A: everything outstanding within cwnd, 8 packets from 4 on.
     line.at(200, Arrives(0), &[4, 5, 6, 7, 8, 9, 10, 11]);
-    // What was on its way causes duplicates, which send nothing.
+    // Packets in flight cause duplicates, which send nothing.
     line.at(200, ArrivesLate(10), &[]);
     line.at(200, ArrivesLate(11), &[]);
     line.all_at(200, &[(12, &[])]);
@@ -88,7 +88,7 @@ fn a_timeout_by_an_error_repeats_the_window_and_does_not_back_off() {
         line.at(1000 * second, TimerExpires, &[0, 1]);
         line.cwnd(2.0);
     }
-    // ssthresh is 2, half of what was in flight as there is no estimate: 1/cwnd more.
+    // ssthresh is 2, half of the packets in flight, as there is no estimate: 1/cwnd more.
     line.at(8100, Arrives(0), &[1]);
     line.cwnd(2.5);
     line.next_timer(9100);

@@ -349,7 +349,7 @@ impl<'a> Run<'a> {
     }
 
     fn on_ack(&mut self, ack: &Packet) {
-        // What an older acknowledgment says is not heeded.
+        // Older acknowledgments are ignored.
         if ack.seq >= self.mirror.una && ack.seq < self.chaos.packets {
             match self.protocol.recovery {
                 kind if reads_sack(kind) => {

@@ -20,7 +20,7 @@ pub(crate) struct TestPath {
     /// Packets that may wait behind the one in transmission.
     pub(crate) queue: usize,
     pub(crate) threshold: Option<EcnThreshold>,
-    /// Of the data behind the bottleneck.
+    /// Loss probability of data after the bottleneck.
     pub(crate) loss: Probability,
     /// How much too late each timer fires, as those of a real clock do.
     pub(crate) lateness: Duration,

@@ -18,7 +18,7 @@ impl Timeline {
         *delta = packets * 10_000.0;
     }
 
-    /// The congestion flags of what is on its way.
+    /// The congestion flags of the packets in flight.
     fn flags(&self) -> Vec<u16> {
         let flag = |p: &Packet| match p.header {
             CongestionHeader::Xcp { congestion_flag, .. } => congestion_flag,

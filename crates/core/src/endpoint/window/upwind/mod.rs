@@ -25,8 +25,8 @@
 //!              Then cwnd = bandwidth R0
 //! delay        b <= 1/delta:  cwnd += v / (delta cwnd) per packet acknowledged
 //!              else:          cwnd -= max(v / delta, (b - 1/delta) / 2) / cwnd
-//!              v is 1 after a change of direction; it doubles every round trip from the third in
-//!              one direction on, up to delta cwnd / 2
+//!              v is 1 after a turn; it doubles every round trip from the third in one direction
+//!              on, up to delta cwnd / 2
 //! gain         b <= 1/delta, a cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost:
 //!              cwnd returns to the smaller window, no growth for 8, 16, .. 64 round trips
 //! longer path  b >= 5/delta, and dq has changed by at most 20 % once cwnd has shrunk to 70 %,
