@@ -18,28 +18,28 @@ use crate::guard;
 use crate::namespace::Namespace;
 use crate::process::{self, GUARD, again};
 
-/// First argument of this program where it is to become another one. The steps between fork and
-/// exec would be unsafe code in this process; in a fresh process they are not.
+/// First argument of this program if it is to become another one. The steps between fork and exec
+/// would be unsafe code in this process; in a fresh process they are not.
 const BECOME: &str = "--windward-netns-become";
 
 /// Lets this process become a child of [`Namespace::spawn`], if it was started as one. Programs
 /// that use `spawn`, which starts children through this program, call it before anything else in
 /// `main`. In such a child it does not return: the process becomes the program to be started, or
-/// writes the reason to standard error and exits with status 127, as shells do. Else it returns at
-/// once.
+/// writes the reason to standard error and exits with status 127, as shells do. Otherwise it
+/// returns at once.
 pub fn start_up() {
     start_again_by(["/proc/self/exe"]);
     become_child(std::env::args_os().skip(1));
 }
 
 /// Sets the command that starts this process again, for a library in an interpreter, in place of
-/// [`start_up`]. Its program must call [`become_child`] with the arguments that follow. Only the first
-/// call counts.
+/// [`start_up`]. Its program must call [`become_child`] with the arguments that follow. Only the
+/// first call counts.
 pub fn start_again_by<T: Into<OsString>>(command: impl IntoIterator<Item = T>) {
     process::start_again_by(command.into_iter().map(Into::into).collect());
 }
 
-/// Becomes a child if these are the arguments of one, as [`start_up`] does. Else it returns.
+/// Becomes a child if these are the arguments of one, as [`start_up`] does. Otherwise it returns.
 pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
     let mut arguments = arguments.into_iter();
     let Some(first) = arguments.next() else { return };
@@ -64,9 +64,9 @@ pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
     exit(127);
 }
 
-/// A child inside a namespace. It is killed when this is dropped and when this process ends,
-/// however that happens. Processes that the child has started are killed with this process if they
-/// are in that namespace.
+/// A child inside a namespace. It is killed when this is dropped and when this process ends for any
+/// reason. Processes that the child has started are killed with this process if they are in that
+/// namespace.
 ///
 /// Its descriptor, which is not to be read, polls as readable once the child has ended.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub struct Inside {
 impl Namespace {
     /// Starts `program` inside; `set_up` sets its arguments, environment and standard streams.
     ///
-    /// If there is no such program, its status (127) and standard error tell.
+    /// If there is no such program, its status is 127 and standard error has the reason.
     ///
     /// # Errors
     /// If this program has not called [`start_up`], if threads or processes cannot be made, or if
@@ -101,8 +101,8 @@ impl Namespace {
         let namespace = self.again().context(|| what.clone())?;
         let (tell, started) = channel();
         let (tell_end, ended) = channel();
-        // The kernel counts a child as orphaned when the thread ends that has made it. So this
-        // thread stays, and waits for it.
+        // The kernel counts a child as orphaned when the thread that created it ends. So this
+        // thread remains, and waits for the child.
         let run = move || {
             let start = || {
                 namespace.move_in()?;
@@ -145,7 +145,7 @@ impl Inside {
         }
     }
 
-    /// Asks it to end (SIGTERM), if it has not.
+    /// Requests its end (SIGTERM), if it has not ended.
     ///
     /// # Errors
     /// If the child has other rights than this process.
@@ -159,7 +159,7 @@ impl Inside {
     /// Waits until it ends, and returns its status.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the status cannot be read.
     pub fn wait(&mut self) -> Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -170,10 +170,10 @@ impl Inside {
         Ok(*self.status.insert(status))
     }
 
-    /// Status with which it ended, if it has.
+    /// Status with which it ended, if it has ended.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the status cannot be read.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);

@@ -1,13 +1,12 @@
 //! A process that outlives this one and undoes its changes to the machine.
 //!
 //! A process that is killed (SIGKILL) cannot clean up. The kernel removes its devices and its
-//! tables of nftables, and kills its direct children; programs that these have started, also with
-//! `setsid`, would go on, and forwarding would stay on. So the first namespace starts a guard: a
-//! child that holds copies of the namespaces and sockets that it is told of, and waits for the end
-//! of a pipe, which comes with the end of this process, however that ends. Then it kills every
-//! process in those namespaces, restores forwarding, removes the names, and exits. The guard is in
-//! a network of its own, so that it is not among the processes that another guard kills, as where a
-//! shell runs in a shell.
+//! tables of nftables, and kills its direct children. But programs that these have started, also
+//! with `setsid`, would continue, and forwarding would stay on. So the first namespace starts a
+//! guard: a child that holds copies of given namespaces and sockets, and waits for the end of a
+//! pipe, which comes with the end of this process for any reason. Then it kills every process in
+//! those namespaces, restores forwarding, removes the names, and exits. The guard is in its own
+//! network, so that another guard does not kill it, as when a shell runs in a shell.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
@@ -30,7 +29,7 @@ const EXIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Guard {
-    /// Pipe that tells the guard what to hold, and for whose end it waits.
+    /// Pipe that names the descriptors to hold, and for whose end the guard waits.
     tell: ChildStdin,
     answers: BufReader<ChildStdout>,
     _process: Child,
@@ -67,12 +66,12 @@ impl Guard {
     }
 }
 
-/// A descriptor that the guard has a copy of until this is dropped.
+/// A descriptor of which the guard has a copy until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold(RawFd);
 
-/// Lets the guard hold a namespace or a socket, and starts the guard if this is the first. If there
-/// is no guard, the next process sweeps what is left.
+/// Lets the guard hold a namespace or a socket, and starts the guard if this is the first. Without
+/// a guard, the next process sweeps the remains.
 pub(crate) fn hold(what: &impl AsFd) -> Option<Hold> {
     let number = what.as_fd().as_raw_fd();
     ask(&format!("+{number}"), true).ok()?;
@@ -96,7 +95,7 @@ fn ask(line: &str, may_start: bool) -> io::Result<()> {
 
 /// Guards a process until it has ended. Does not return.
 pub(crate) fn watch(process: Option<u32>) -> ! {
-    // The kernel hangs up on a group whose parent has gone while it was stopped.
+    // The kernel sends SIGHUP to a group whose parent ended while the group was stopped.
     let signals = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM, Signal::SIGQUIT];
     let _ = SigSet::from_iter(signals).thread_block();
     let parent = process.and_then(|number| Pid::from_raw(number.cast_signed()));
@@ -125,7 +124,7 @@ pub(crate) fn watch(process: Option<u32>) -> ! {
             break;
         }
     }
-    // The pipe closes while the process still exits: until that is over it would count as alive.
+    // The pipe closes while the process is still exiting, when it would count as alive.
     if let Some(parent) = &parent {
         let _ = wait(parent.as_fd(), EXIT);
     }

@@ -1,19 +1,19 @@
-//! Parts of Linux that a link in real time needs: network namespaces that this process makes, TUN
-//! devices between them, and IP packets as bytes.
+//! Parts of Linux for a link in real time: network namespaces of this process, TUN devices between
+//! them, and IP packets as bytes.
 //!
-//! A [`Namespace`] is a network of its own for some threads and children. A [`Pair`] is two TUN
+//! A [`Namespace`] is a separate network for some threads and children. A [`Pair`] is two TUN
 //! devices with addresses and routes, one outside and one inside a namespace: packets that programs
 //! inside send come out of one [`Tun`] here, and packets written into the other reach the programs
 //! outside. Queues, rates and delays in between are the task of the caller; a [`Poller`] waits for
 //! packets.
 //!
-//! [`Diverted`] has the packets that this machine forwards to a device, held by the kernel until
-//! this process decides how each goes on.
+//! [`Diverted`] gives access to the packets that this machine forwards to a device: the kernel
+//! holds each until this process decides how it continues.
 //!
-//! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, also
-//! when this process is killed, and children made by [`Namespace::spawn`] die with it. Only names
-//! ([`Namespace::publish`]) could be left; [`sweep`] removes those of processes that have ended,
-//! and every `publish` does so first.
+//! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, even
+//! when this process is killed, and children of [`Namespace::spawn`] die with it. Only names
+//! ([`Namespace::publish`]) can remain; [`sweep`] removes those of processes that have ended, and
+//! every `publish` does so first.
 //!
 //! A program calls [`start_up`] before anything else in `main`, and without root also
 //! [`become_root`], before its first thread:
@@ -34,9 +34,9 @@
 //! # }
 //! ```
 //!
-//! Addresses of pairs come from 198.18.0.0/15, which RFC 2544 sets aside for measurements between
-//! networks, or else from 100.64.0.0/10, and from a fixed unique local prefix of IPv6; always such
-//! that no address and no route of either side is in use, which nested namespaces need.
+//! Addresses of pairs come from 198.18.0.0/15, which RFC 2544 reserves for measurements between
+//! networks, or else from 100.64.0.0/10, and from a fixed unique local prefix of IPv6. They overlap
+//! no address and no route in use on either side, which nested namespaces need.
 
 pub mod packet;
 

@@ -1,4 +1,4 @@
-//! Network namespaces that this process has made.
+//! Network namespaces of this process.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,19 +20,19 @@ use crate::process::{enter, kill_inside, present};
 use crate::resolver::{self, Files};
 use crate::sweep::sweep;
 
-/// A network namespace: devices, addresses, routes and ports apart from all others; at first only a
-/// loopback device that is up.
+/// A network namespace: devices, addresses, routes and ports separate from all others; at first
+/// only a loopback device that is up.
 ///
 /// It has no name, unless [published](Namespace::publish), and ends when this is dropped and no
-/// process is in it any longer. A thread is in one namespace, and its children begin there; so
-/// everything that is to happen in this one goes through [`run`](Namespace::run) and
-/// [`spawn`](Namespace::spawn), which make a thread for it.
+/// process is in it any longer. A thread is in one namespace, and its children begin there. So
+/// everything in this namespace happens through [`run`](Namespace::run) and
+/// [`spawn`](Namespace::spawn), which create a thread for it.
 #[derive(Debug)]
 pub struct Namespace {
-    /// Before the network: the guard lets go of it first.
+    /// Declared before the network, so that the guard releases it first.
     _hold: Option<Hold>,
     network: OwnedFd,
-    /// Texts that programs inside read instead of files.
+    /// Texts that replace files for programs inside.
     files: Files,
     name: Option<PathBuf>,
 }
@@ -42,7 +42,7 @@ impl Namespace {
     ///
     /// # Errors
     /// Without the capability CAP_SYS_ADMIN in the present user namespace (see
-    /// [`become_root`](crate::become_root)), and where the limit of namespaces
+    /// [`become_root`](crate::become_root)), and if the limit of namespaces
     /// (/proc/sys/user/max_net_namespaces) is reached.
     pub fn new() -> Result<Self> {
         let network = on_a_thread(|| -> Result<OwnedFd> {
@@ -53,8 +53,8 @@ impl Namespace {
         Ok(Namespace { _hold: hold(&network), network, files: Files::new(), name: None })
     }
 
-    /// Runs `task` on a thread in this namespace and waits for it. Sockets made there stay there,
-    /// in whatever thread they are used. A panic of the task goes on in the caller.
+    /// Runs `task` on a thread in this namespace and waits for it. Sockets created there stay in
+    /// the namespace, in any thread. A panic of the task continues in the caller.
     ///
     /// # Errors
     /// If a thread cannot be made or may not enter the namespace.
@@ -65,7 +65,7 @@ impl Namespace {
         })?
     }
 
-    /// Moves the calling thread here, for good, with its own files in place, if some are set.
+    /// Moves the calling thread here permanently, with the files of this namespace in place.
     pub(crate) fn move_in(&self) -> Result<()> {
         enter(self.network.as_fd())?;
         resolver::replace(&self.files)
@@ -80,14 +80,14 @@ impl Namespace {
         Ok(Namespace { _hold: None, network, files: self.files.clone(), name: None })
     }
 
-    /// What programs started from now on read as /etc/resolv.conf. It is bound over that file in
-    /// a mount namespace that only they see.
+    /// Sets the text that programs started from now on read as /etc/resolv.conf. It is bound over
+    /// that file in a mount namespace that only they see.
     pub fn set_resolv_conf(&mut self, text: impl Into<String>) {
         self.files.insert(resolver::RESOLV_CONF.into(), text.into());
     }
 
-    /// Lets programs started from now on know these names, in their /etc/hosts before what is in it
-    /// outside.
+    /// Adds these names to the /etc/hosts of programs started from now on, before the names that
+    /// the file has outside.
     pub fn set_hosts<'a>(&mut self, hosts: impl IntoIterator<Item = (IpAddr, &'a str)>) {
         let mut text = String::new();
         for (address, name) in hosts {
@@ -97,20 +97,20 @@ impl Namespace {
         self.files.insert(resolver::HOSTS.into(), text);
     }
 
-    /// Makes name resolution work for programs started from now on, where the loopback device
+    /// Makes name resolution work for programs started from now on, although the loopback device
     /// inside differs from that outside. If /etc/resolv.conf names a server on another machine,
-    /// nothing changes. Else the servers behind a systemd-resolved take the place of the local
-    /// resolver, or without one, `gateway`, which must then answer.
+    /// nothing changes. Otherwise the servers of systemd-resolved replace the local resolver, or
+    /// without systemd-resolved `gateway`, which must then answer.
     ///
     /// # Errors
-    /// If /etc/resolv.conf is there and cannot be read.
+    /// If /etc/resolv.conf exists and cannot be read.
     pub fn use_resolver(&mut self, gateway: IpAddr) -> Result<()> {
         let read = |path: &str| match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             other => other.map(Some).context(|| format!("cannot read {path}")),
         };
         let Some(text) = read(resolver::RESOLV_CONF)? else { return Ok(()) };
-        // The servers that systemd-resolved asks are an improvement, and no error if unreadable.
+        // The servers of systemd-resolved are optional: it is not an error if they are unreadable.
         let behind = read(resolver::BEHIND).unwrap_or_default();
         if let Some(inside) = resolver::inside(&text, behind.as_deref(), gateway) {
             self.set_resolv_conf(inside);
@@ -118,10 +118,10 @@ impl Namespace {
         Ok(())
     }
 
-    /// Device and inode of its file, as of /proc/PID/ns/net.
+    /// Device and inode of its file, as in /proc/PID/ns/net.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the file cannot be examined.
     pub fn id(&self) -> Result<(u64, u64)> {
         let file = fstat(&self.network).context(|| "cannot look at a network namespace")?;
         Ok((file.st_dev, file.st_ino))
@@ -135,10 +135,10 @@ impl Namespace {
         kill_inside(self.network.as_fd())
     }
 
-    /// Gives it a name under /run/netns that `ip netns` and [`published`](crate::published) know,
-    /// until it is dropped: the returned path ends in `windward-`, the process, its start, and
-    /// `label`. Names of processes that have ended are [swept](crate::sweep) first. Files that are
-    /// set later are not in place for processes that enter by name.
+    /// Gives it a name under /run/netns, for `ip netns` and [`published`](crate::published), until
+    /// it is dropped: the returned path ends in `windward-`, the process, its start, and `label`.
+    /// Names of processes that have ended are [swept](crate::sweep) first. Files that are set later
+    /// are not in place for processes that enter by name.
     ///
     /// # Errors
     /// If it has a name, if `label` has other characters than letters, digits, dashes and
@@ -177,7 +177,7 @@ pub(crate) fn loopback_up() -> Result<()> {
     netlink.switch_on(index, &Device::default())
 }
 
-/// Runs `task` on a thread of its own, which may change its namespaces.
+/// Runs `task` on a new thread, which may change its namespaces.
 fn on_a_thread<T: Send>(task: impl FnOnce() -> T + Send) -> Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()

@@ -1,4 +1,4 @@
-//! Devices, addresses and routes, asked and told over a route netlink socket (rtnetlink(7)).
+//! Devices, addresses and routes, read and set over a route netlink socket (rtnetlink(7)).
 
 use std::io;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use crate::addresses::Prefix;
 use crate::error::{Context, Error, Result};
 
-/// A conversation with the network namespace in which it was begun, from whatever thread.
+/// A connection to the network namespace in which it was opened, for use from any thread.
 #[derive(Debug)]
 pub(crate) struct Netlink {
     socket: Socket,
@@ -36,7 +36,7 @@ pub(crate) struct Device {
     pub(crate) mtu: Option<u32>,
     /// Packets that wait to be read.
     pub(crate) tx_queue_len: Option<u32>,
-    /// No link-local address, so that nothing is sent that no program has sent.
+    /// True for a device without a link-local address, so that only packets of programs are sent.
     pub(crate) silent: bool,
 }
 
@@ -45,7 +45,7 @@ fn family(address: IpAddr) -> AddressFamily {
 }
 
 impl Netlink {
-    /// To the namespace of the calling thread.
+    /// A connection to the namespace of the calling thread.
     pub(crate) fn new() -> Result<Self> {
         let open = || -> io::Result<Socket> {
             let mut socket = Socket::new(NETLINK_ROUTE)?;
@@ -59,7 +59,7 @@ impl Netlink {
         })
     }
 
-    /// Sends one request, gives each answer to `each`, and returns when the kernel is done.
+    /// Sends one request, passes each answer to `each`, and returns when the kernel is done.
     fn ask(
         &mut self,
         request: RouteNetlinkMessage,
@@ -129,7 +129,7 @@ impl Netlink {
         Ok(dropped)
     }
 
-    /// Sets what `device` says and switches the device on.
+    /// Applies the settings of `device` and switches the device on.
     pub(crate) fn switch_on(&mut self, index: u32, device: &Device) -> Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
@@ -150,8 +150,8 @@ impl Netlink {
             .context(|| format!("cannot switch on the device number {index}"))
     }
 
-    /// Gives a device an address, without a route to its neighbours. Nobody is asked whether the
-    /// address is in use: on a device of two ends nobody else is there.
+    /// Gives a device an address, without a route to its neighbours and without duplicate address
+    /// detection, since a device of two ends has no other neighbours.
     pub(crate) fn add_address(&mut self, index: u32, address: IpAddr) -> Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = family(address);
@@ -169,8 +169,8 @@ impl Netlink {
             .context(|| format!("cannot give the address {address} to device number {index}"))
     }
 
-    /// Adds a route to `to` (`None`: to everywhere else) over a device, through `gateway` or
-    /// directly. Fails with [`io::ErrorKind::AlreadyExists`] if there is one to exactly there.
+    /// Adds a route to `to` (`None` for the default route) over a device, through `gateway` or
+    /// directly. Fails with [`io::ErrorKind::AlreadyExists`] if there is one to the same prefix.
     pub(crate) fn add_route(
         &mut self,
         index: u32,
@@ -198,7 +198,7 @@ impl Netlink {
         })
     }
 
-    /// All that addresses and routes of this namespace cover, but for default routes.
+    /// The prefixes of all addresses and routes of this namespace, without default routes.
     pub(crate) fn used(&mut self) -> Result<Vec<Prefix>> {
         let mut used = Vec::new();
         let addresses = RouteNetlinkMessage::GetAddress(AddressMessage::default());
@@ -220,7 +220,7 @@ impl Netlink {
             self.ask(RouteNetlinkMessage::GetRoute(routes), NLM_F_DUMP, |answer| {
                 let RouteNetlinkMessage::NewRoute(message) = answer else { return };
                 let length = message.header.destination_prefix_length;
-                // Halves of everything are how tunnels write default routes.
+                // Tunnels write default routes as two halves of the address space.
                 if length <= 1 {
                     return;
                 }
@@ -239,7 +239,7 @@ impl Netlink {
     }
 }
 
-/// The first address of a prefix, which the kernel asks for in routes.
+/// The first address of a prefix, which the kernel requires in routes.
 fn network(prefix: Prefix) -> IpAddr {
     match prefix.address {
         IpAddr::V4(address) => {

@@ -1,4 +1,4 @@
-//! Processes, and the network namespaces that they are in.
+//! Processes and their network namespaces.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -31,7 +31,7 @@ pub(crate) fn again() -> Option<Command> {
     Some(command)
 }
 
-/// First argument of this program where it is to be a guard only.
+/// First argument of this program if it is to be only a guard.
 pub(crate) const GUARD: &str = "--windward-netns-guard";
 
 /// The network namespace of the calling thread.
@@ -40,21 +40,21 @@ pub(crate) fn present() -> Result<OwnedFd> {
     Ok(File::open(path).context(|| format!("cannot open {path}"))?.into())
 }
 
-/// Moves the calling thread into a network namespace, for good.
+/// Moves the calling thread into a network namespace permanently.
 pub(crate) fn enter(network: BorrowedFd<'_>) -> Result<()> {
     move_into_link_name_space(network, Some(LinkNameSpaceType::Network))
         .context(|| "cannot enter a network namespace")
 }
 
-/// True for the guard of a process inside, which ends the programs of that process once it is gone,
+/// True for the guard of a process inside, which ends the programs of that process after its end,
 /// and then itself.
 fn is_guard(process: &Path) -> bool {
     let line = fs::read(process.join("cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0).nth(1) == Some(GUARD.as_bytes())
 }
 
-/// Every process in a namespace, except the calling one and guards; held, so that its number is not
-/// used again.
+/// Every process in a namespace, except the calling one and guards, as descriptors, so that its
+/// number is not reused.
 fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>> {
     let what = || "cannot look for processes in a network namespace";
     let file = fstat(network).context(what)?;
@@ -69,7 +69,7 @@ fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>
         if !ours(entry.path()) || is_guard(&entry.path()) {
             return None;
         }
-        // Checked again while it is held: the number may have belonged to another process before.
+        // Checked again with the descriptor open, since the number may have been reused.
         pidfd_open(process, PidfdFlags::empty()).ok().filter(|_| ours(entry.path()))
     }))
 }

@@ -1,4 +1,4 @@
-//! Waiting, and running in time.
+//! Waiting for files, and real-time scheduling.
 
 use std::io;
 use std::num::NonZeroU64;
@@ -19,8 +19,7 @@ use crate::error::{Context, Result};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Waits until one file is ready, but no longer than `timeout`, nor when a signal comes; as
-/// [`Poller::wait`].
+/// Waits until a file is ready, `timeout` has passed, or a signal arrives; see [`Poller::wait`].
 ///
 /// # Errors
 /// If the kernel has no memory left.
@@ -32,20 +31,20 @@ pub fn wait(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
     }
 }
 
-/// A span of the clock of polling, rounded up: a little early would mean to wait twice.
+/// A timeout for polling, rounded up: an early end would require a second wait.
 fn rounded_up(timeout: Duration) -> Timespec {
     let ns = timeout.as_ps().div_ceil(1000);
     Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ }
 }
 
-/// Waits for any of many files.
+/// A set of files to wait for.
 pub struct Poller {
     epoll: OwnedFd,
     ready: Vec<Event>,
 }
 
 impl Poller {
-    /// One that waits for nothing.
+    /// An empty set.
     ///
     /// # Errors
     /// Without descriptors or memory.
@@ -54,18 +53,18 @@ impl Poller {
         Ok(Poller { epoll, ready: Vec::with_capacity(64) })
     }
 
-    /// Waits for `file` too, which `number` will stand for: until it can be read, or has an error
-    /// or an end. The file must stay open for as long.
+    /// Adds `file`, identified by `number`. It is ready if it can be read, has an error or has
+    /// ended. The file must stay open while it is in the set.
     ///
     /// # Errors
-    /// If the kernel knows no waiting for such files, or without memory.
+    /// If the kernel cannot wait for such files, or without memory.
     pub fn add(&self, file: BorrowedFd<'_>, number: u64) -> Result<()> {
         epoll::add(&self.epoll, file, EventData::new_u64(number), EventFlags::IN)
             .context(|| "cannot wait for a file")
     }
 
-    /// Waits until one of them is ready, but no longer than `timeout`, nor when a signal comes.
-    /// Gives the numbers of some that are ready.
+    /// Waits until one of the files is ready, `timeout` has passed, or a signal arrives. Returns
+    /// the numbers of some files that are ready.
     ///
     /// # Errors
     /// If the kernel has no memory left.
@@ -86,13 +85,13 @@ impl std::fmt::Debug for Poller {
     }
 }
 
-/// Lets the calling thread run before all usual ones, and wake up to the nanosecond: SCHED_FIFO
-/// with priority 50, above which the kernel has its own, and the least timer slack. Under load that
-/// decides whether a link keeps its times.
+/// Gives the calling thread priority over all ordinary threads, and precise timers: SCHED_FIFO with
+/// priority 50, above which the kernel has its own threads, and the minimum timer slack. Under load
+/// this determines whether a link keeps its times.
 ///
-/// Threads and children made by this thread from now on are preferred too: make them before. It
-/// must sleep now and then: where it needs a CPU for 95 % of a second, the kernel keeps it waiting
-/// for 50 ms of that, so that others live (sched(7), /proc/sys/kernel/sched_rt_runtime_us).
+/// Threads and children created by this thread afterwards have the same priority: create them
+/// before. The thread must sleep from time to time: if it uses a CPU for 95 % of a second, the
+/// kernel suspends it for the remaining 50 ms (sched(7), /proc/sys/kernel/sched_rt_runtime_us).
 ///
 /// # Errors
 /// Without CAP_SYS_NICE in the initial user namespace and without a limit RLIMIT_RTPRIO of 50. The

@@ -1,4 +1,5 @@
-//! TUN devices: what the kernel sends into one is read here, and what is written here it receives.
+//! TUN devices: packets that the kernel sends are read here, and packets written here reach the
+//! kernel.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,16 +8,16 @@ use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::error::{Context, Error, Result};
 
-/// Beginning of the names of the devices.
+/// Prefix of the names of the devices.
 pub(crate) const PREFIX: &str = "wind";
 
-/// A TUN device, gone when this is dropped. Reads and writes never block; it may be polled.
+/// A TUN device, removed when this is dropped. Reads and writes never block; it may be polled.
 ///
-/// Its packets are whole IP packets (see [`packet`](crate::packet)). With offload the kernel hands
-/// over and takes up to 64 kB of TCP or UDP at once (IFF_VNET_HDR), which is split on reading and
-/// merged on writing; the packets are the same ones, but for checksums of transport protocols,
-/// which are computed here. That saves calls, not time between two programs of this machine:
-/// packets that are merged arrive together, and late.
+/// Its packets are whole IP packets (see [`packet`](crate::packet)). With offload the kernel passes
+/// up to 64 kB of TCP or UDP at once in both directions (IFF_VNET_HDR), which are split on reading
+/// and merged on writing. The packets are the same, except that checksums of transport protocols
+/// are computed here. Offload saves calls, not time between two programs of this machine: merged
+/// packets arrive together, and late.
 pub struct Tun {
     device: SyncDevice,
     name: String,
@@ -24,11 +25,11 @@ pub struct Tun {
     offload: bool,
 }
 
-/// Packets per read at most; what a GSO packet of 64 kB has at an MTU of 168 or more.
+/// Maximum number of packets per read: that of a GSO packet of 64 kB at an MTU of 168 or more.
 const SEGMENTS: usize = 512;
 
 impl Tun {
-    /// Opens one in the namespace of the calling thread, under a name of the kernel's choice.
+    /// Opens a device in the namespace of the calling thread, with a name chosen by the kernel.
     pub(crate) fn open(mtu: u16, offload: bool) -> Result<Self> {
         let what = || "cannot make a TUN device";
         let device = DeviceBuilder::new()
@@ -63,7 +64,7 @@ impl Tun {
         self.mtu
     }
 
-    /// True if the kernel hands over and takes many packets at once.
+    /// True if the kernel passes many packets at once.
     pub fn has_offload(&self) -> bool {
         self.offload
     }
@@ -72,16 +73,16 @@ impl Tun {
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] with
-    /// offload, and what the kernel says (EBADFD once the device has been deleted by others).
+    /// offload, and the kernel's errors (EBADFD once the device has been deleted by others).
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.without_offload()?;
         self.device.recv(buffer)
     }
 
-    /// Writes one packet, without offload. The kernel takes it or drops it; it never waits.
+    /// Writes one packet, without offload. The kernel accepts or drops it and never waits.
     ///
     /// # Errors
-    /// As of [`Tun::recv`]; EINVAL for bytes of no IP version, EIO while the device is off.
+    /// As for [`Tun::recv`]; EINVAL for an unknown IP version, EIO while the device is off.
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
         self.without_offload()?;
         self.device.send(packet).map(|_| ())

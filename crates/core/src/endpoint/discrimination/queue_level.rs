@@ -19,8 +19,8 @@
 //! ```
 //!
 //! - In the two lowest bins P is 0, since there is nothing to compare with.
-//! - Below the largest RTT the queue is not full. There P is 0 unless n >= 200 and losses / n - e is
-//!   more than four standard deviations of chance.
+//! - Below the largest RTT the queue is not full. There P is 0 unless n >= 200 and losses / n - e
+//!   is more than four standard deviations of chance.
 //! - Counts fade by 1/e every 500 packets, or every cwnd^2, if that is more: the number of packets
 //!   that Reno sends from one cut to the next has this order. If e rests on fewer than 100 packets,
 //!   they count as 100: a loss in a full queue is congestion as long as nothing else is known,

@@ -1,9 +1,9 @@
 //! A wire whose rate changes, or that is silent at times.
 //!
 //! A packet is sent at the rate of each instant. With b bits to send from t on, and a rate of r
-//! until u, it has left at t + b / r if that is not after u. Otherwise r (u - t) bits have left, and
-//! the rest is sent from u on. In an outage nothing is sent: a packet in transmission waits for the
-//! end of the outage, as it waits for the slots of retransmissions.
+//! until u, it has left at t + b / r if that is not after u. Otherwise r (u - t) bits have left,
+//! and the rest is sent from u on. In an outage nothing is sent: a packet in transmission waits for
+//! the end of the outage, as it waits for the slots of retransmissions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
