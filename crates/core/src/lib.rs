@@ -4,12 +4,12 @@
 //! randomness are arguments. The same code therefore runs in virtual time, between network
 //! namespaces and in real endpoints.
 //!
-//! From the bottom up: [`units`] and [`rng`] are the vocabulary; [`packet`] has the packets and
-//! [`wire`] their bytes; [`network`] has the queues, routers and channels on their way;
-//! [`endpoint`] sends and receives them, along four axes; [`protocols`] composes these by name.
-//! [`part`] is the description that each part gives of itself.
+//! From the bottom up: [`units`] and [`rng`] have the basic types; [`packet`] has the packets and
+//! [`wire`] their bytes; [`network`] has the queues, routers and channels on the path;
+//! [`endpoint`] sends and receives packets, along four axes; [`protocols`] composes these by name.
+//! [`part`] defines the description that each part provides.
 //!
-//! A caller asks a sender for packets and gives it the acknowledgments that arrive:
+//! A caller polls a sender for packets and passes it the acknowledgments that arrive:
 //!
 //! ```
 //! use windward_core::endpoint::{EndpointConfig, Receiver, Sender};
@@ -46,7 +46,7 @@
 //! assert_eq!(receiver.stats().unique, 20);
 //! ```
 //!
-//! `examples/transfer.rs` puts links with queues between the two, and minds the timers.
+//! `examples/transfer.rs` adds links with queues between the two, and handles the timers.
 
 pub mod endpoint;
 pub mod network;

@@ -95,12 +95,12 @@ impl Tun {
         }
     }
 
-    /// Reads what the kernel hands over at once, one packet or with offload several of a flow, in
-    /// place of what `received` holds.
+    /// Reads the packets that the kernel passes at once, one packet or with offload several of a
+    /// flow, and replaces the content of `received`.
     ///
     /// # Errors
-    /// As of [`Tun::recv`]. [`io::ErrorKind::Other`] and [`io::ErrorKind::InvalidInput`] mean a GSO
-    /// packet that could not be split, and was lost.
+    /// As for [`Tun::recv`]. [`io::ErrorKind::Other`] and [`io::ErrorKind::InvalidInput`] mean a
+    /// GSO packet that could not be split, and was lost.
     pub fn recv_many(&self, received: &mut Received) -> io::Result<()> {
         let Received { whole, packets, lengths, count } = received;
         *count = 0;
@@ -108,11 +108,11 @@ impl Tun {
         Ok(())
     }
 
-    /// Writes all packets in order, merged where that is possible with offload, and empties
-    /// `packets`. Merged are packets of one TCP or UDP flow with the same traffic class.
+    /// Writes all packets in order, and empties `packets`. With offload, packets of one TCP or UDP
+    /// flow with the same traffic class are merged if possible.
     ///
     /// # Errors
-    /// The last one of those of [`Tun::send`]; the other packets were written nevertheless.
+    /// The last error of [`Tun::send`]; the other packets were written nevertheless.
     pub fn send_many(&self, packets: &mut ToSend) -> io::Result<()> {
         let ToSend { table, packets, count } = packets;
         let sent = self.device.send_multiple(table, &mut packets[..*count], VIRTIO_NET_HDR_LEN);
@@ -134,7 +134,7 @@ impl std::fmt::Debug for Tun {
     }
 }
 
-/// Room for what [`Tun::recv_many`] reads, to be used again and again.
+/// Reusable buffer for [`Tun::recv_many`].
 #[derive(Debug)]
 pub struct Received {
     whole: Vec<u8>,
@@ -144,7 +144,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// For packets of this device.
+    /// A buffer for packets of this device.
     pub fn new(tun: &Tun) -> Self {
         let segments = if tun.offload { SEGMENTS } else { 1 };
         Received {
@@ -161,11 +161,11 @@ impl Received {
     }
 }
 
-/// Packets for [`Tun::send_many`], to be used again and again.
+/// Reusable list of packets for [`Tun::send_many`].
 #[derive(Default)]
 pub struct ToSend {
     table: GROTable,
-    /// Each behind room for what the kernel is told of it.
+    /// The packets, each after room for the kernel's header.
     packets: Vec<Vec<u8>>,
     count: usize,
 }

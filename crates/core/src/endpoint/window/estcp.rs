@@ -74,8 +74,10 @@ impl Part for Estcp {
         },
         config: Plain,
     }];
-    const NEEDS: &'static [Need] =
-        &[Need { any_of: &[Ability::Phase], why: "it never receives a traffic controller's phase" }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::Phase],
+        why: "it never receives a traffic controller's phase",
+    }];
 }
 
 impl ControllerPart for Estcp {

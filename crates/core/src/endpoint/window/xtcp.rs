@@ -65,8 +65,10 @@ impl Part for Xtcp {
             config: XtcpConfig { tcp_friendly: true },
         },
     ];
-    const NEEDS: &'static [Need] =
-        &[Need { any_of: &[Ability::CongestionFlag], why: "it never receives a congestion signal" }];
+    const NEEDS: &'static [Need] = &[Need {
+        any_of: &[Ability::CongestionFlag],
+        why: "it never receives a congestion signal",
+    }];
     fn form(config: &XtcpConfig) -> &'static Form<XtcpConfig> {
         &Self::FORMS[usize::from(config.tcp_friendly)]
     }

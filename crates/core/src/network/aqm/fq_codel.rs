@@ -62,14 +62,7 @@ impl Default for FqCodelConfig {
 impl Parameters for FqCodelConfig {
     const TABLES: &'static [(&'static str, &'static str)] = &[("", "parameters of fq-codel")];
     const KEYS: &'static [Parameter<Self>] = &[
-        parameter!(
-            "",
-            target,
-            codel.target,
-            TIMES,
-            "",
-            "acceptable minimum waiting time"
-        ),
+        parameter!("", target, codel.target, TIMES, "", "acceptable minimum waiting time"),
         parameter!(
             "",
             interval,
