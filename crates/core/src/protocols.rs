@@ -733,7 +733,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_with_a_reason() {
+    fn invalid_compositions_are_refused_with_a_reason() {
         let base = *find("sack").unwrap();
         let refused = |protocol: Protocol| protocol.check().unwrap_err().to_string();
         let bbr = refused(Protocol { window: ControllerConfig::Bbr(Plain), ..base });

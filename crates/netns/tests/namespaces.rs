@@ -45,7 +45,7 @@ mod linux {
         ("offload_keeps_the_bytes", offload_keeps_the_bytes),
         ("without_ipv6_there_is_ipv4", without_ipv6_there_is_ipv4),
         ("nested_pairs_reach_out_by_masquerading", nested_pairs_reach_out_by_masquerading),
-        ("what_nobody_reads_is_counted", what_nobody_reads_is_counted),
+        ("packets_that_are_not_read_are_counted", packets_that_are_not_read_are_counted),
         ("resolv_conf_is_replaced_inside_only", resolv_conf_is_replaced_inside_only),
         ("names_and_files_are_for_others_too", names_and_files_are_for_others_too),
         ("all_inside_is_killed", all_inside_is_killed),
@@ -86,7 +86,7 @@ mod linux {
                 println!("test {name} ... {}", if is_ok { "ok" } else { "FAILED" });
             }
         }
-        // As other runners say it.
+        // In the format of other test runners.
         let verdict = if failed == 0 { "ok" } else { "FAILED" };
         println!("test result: {verdict}. {passed} passed; {failed} failed;");
         exit(i32::from(failed > 0));
@@ -240,7 +240,7 @@ mod linux {
         let server = UdpSocket::bind((gateway, 0)).unwrap();
         let client = inside.run(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap()).unwrap();
         exchange(&pair, &server, &client);
-        // The default route: what nobody knows goes out too.
+        // The default route: packets to unknown addresses leave too.
         client.send_to(b"x", "[2001:db8::1]:9".parse::<SocketAddr>().unwrap()).unwrap();
         let packet = read_one(&pair.inside.tun).unwrap();
         assert_eq!(packet[8..24], pair.inside.ipv6.unwrap().octets());
@@ -424,7 +424,7 @@ mod linux {
         eventually("the rule is gone", || inner.masquerade(Some(&middle)).is_ok());
     }
 
-    fn what_nobody_reads_is_counted() {
+    fn packets_that_are_not_read_are_counted() {
         let options = PairOptions { tx_queue_len: 10, ..PairOptions::default() };
         let (inside, mut pair) = make(&options);
         assert_eq!(pair.inside.overflow().unwrap(), 0);
@@ -636,14 +636,14 @@ mod linux {
         kill_process(guard, Signal::STOP).unwrap();
         parent.process.kill().unwrap();
         parent.process.wait().unwrap();
-        // The kernel hangs up on it, as its parent has gone, which is not to end it.
+        // The kernel sends it SIGHUP, since its parent has ended; this must not end it.
         let _ = kill_process(guard, Signal::HUP);
         let _ = kill_process(guard, Signal::CONT);
         parent.check_that_all_is_gone();
         eventually("its name is gone", || !Path::new(&parent.name).exists());
     }
 
-    /// Somebody without rights.
+    /// A user without rights.
     fn user() {
         let rights = match become_root() {
             Ok(rights) => rights,

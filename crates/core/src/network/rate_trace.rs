@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_nothing_to_do_is_lost() {
+    fn opportunities_without_a_packet_are_lost() {
         // Idle from 1 to 7: the opportunities at 2, 4 and 6 are lost, 8 is the next.
         assert_eq!(ends(&[1, 2, 4, 6, 8], &[(0, 1500), (7, 1500), (7, 1500)]), [1, 8, 9]);
         // The first packet leaves 900 bytes of the opportunity at 5, and nothing waits.

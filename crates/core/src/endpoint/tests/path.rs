@@ -17,7 +17,7 @@ pub(crate) struct TestPath {
     pub(crate) service: Duration,
     /// One way.
     pub(crate) delay: Duration,
-    /// Packets that may wait behind the one in transmission.
+    /// Packets that may wait, without the one in transmission.
     pub(crate) queue: usize,
     pub(crate) threshold: Option<EcnThreshold>,
     /// Loss probability of data after the bottleneck.

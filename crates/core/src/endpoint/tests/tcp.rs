@@ -76,7 +76,7 @@ fn a_second_loss_in_a_window_ends_reno_in_a_timeout() {
     // RFC 6298 (5.3): the RTO after the last acknowledgment of new data.
     line.at(1200, TimerExpires, &[4]);
     line.cwnd(1.0);
-    // All the rest had arrived: slow start goes on behind it.
+    // Everything else had arrived: slow start continues after it.
     line.at(1300, Arrives(4), &[12, 13]);
     line.cwnd(2.0);
     assert_eq!((line.timeouts(), line.received()), (1, (12, 0)));

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_full_drops_half_of_the_longest_queue_from_its_head() {
+    fn a_full_queue_drops_half_of_the_longest_one_from_its_head() {
         // Ten packets of a flow and one of another fill 11; one more of the other is one too many:
         // half of the first ten go.
         let mut offered = vec![(1, 1000); 10];

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_ecn_is_marked_up_to_a_tenth() {
+    fn ecn_packets_are_marked_up_to_a_tenth() {
         let config = PieConfig { ecn: true, max_burst: Duration::ZERO, ..PieConfig::RFC8033 };
         let mut pie = pie(config);
         pie.delay_old = ms(100);

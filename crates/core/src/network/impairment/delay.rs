@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace() {
+    fn invalid_traces() {
         let reason = |text: &str| DelaySteps::parse(text).unwrap_err().to_string();
         assert!(reason("").contains("two lines at least"));
         assert!(reason("0 20").contains("two lines at least"));

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_jitter() {
+    fn invalid_jitter() {
         let wrong = |spec: JitterConfig| spec.validate().unwrap_err();
         for c in [-0.1, 1.0, f64::NAN] {
             assert!(wrong(of(Distribution::Exponential { mean: MEAN }, c)).contains("correlation"));

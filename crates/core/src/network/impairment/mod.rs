@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again_holds_back_the_rest_if_it_is_in_order() {
+    fn a_retransmission_in_order_delays_later_packets() {
         // The first arrives after a retransmission, 8 ms later.
         for (in_order, second) in [(true, 29), (false, 22)] {
             let arq = Some(ArqConfig { attempts: 2, delay: ms(7), in_order, air_time: false });
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_order_comes_before_what_does_not() {
+    fn delays_in_order_come_before_those_that_reorder() {
         // Jitter of at most 50 ms in order, and a route that gets shorter by 15 ms and may reorder:
         // a packet on the new route is never more than 15 ms early.
         let spec = JitterConfig::uniform(ms(50));

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_outages() {
+    fn invalid_lists_of_outages() {
         let reason = |list: &[(u64, u64)], repeat| outages(list, repeat).unwrap_err().to_string();
         assert!(reason(&[], None).contains("no outage at all"));
         assert!(reason(&[(5, 0)], None).contains("no length"));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule() {
+    fn invalid_schedules() {
         let reason = |steps: &[(u64, u8)], repeat: Option<u64>| {
             let steps = steps.iter().map(|(at, value)| (s(*at), *value)).collect();
             let error = Steps::new(steps, repeat.map(s)).unwrap_err();

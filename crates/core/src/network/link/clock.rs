@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_run_is_not_computed() {
+    fn changes_after_the_run_are_not_computed() {
         // 97 days of a packet at 1 bit/s over a rate that changes every picosecond.
         let one = Rate::from_bps(1).unwrap();
         let rates = vec![(Duration::ZERO, one), (Duration::from_ps(1), one)];

@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_transmission_keeps_its_rate() {
+    fn a_packet_in_transmission_keeps_its_rate() {
         // A byte a microsecond. Of three packets of 1000 bytes the first ends after 1 ms; at half
         // and then a quarter of the rate the others take 4 ms each.
         let ms = |ms: f64| Time::ZERO + Duration::from_secs_f64(ms / 1e3);
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_late_happens_when_it_was_due() {
+    fn late_calls_act_at_the_due_times() {
         // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when
         // the one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms
         // away.

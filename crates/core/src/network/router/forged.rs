@@ -104,7 +104,7 @@ mod tests {
     use crate::network::QueueLimit;
 
     #[test]
-    fn what_it_writes_does_not_depend_on_the_packet() {
+    fn forged_feedback_does_not_depend_on_the_packet() {
         let forge = |marks, flags, demand: f64| {
             let header = CongestionHeader::Xcp {
                 rtt: 0.1,

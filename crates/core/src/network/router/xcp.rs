@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_of_no_path_grants_nobody_infinities() {
+    fn extreme_rtts_in_headers_give_finite_grants() {
         let mut router = after_one_interval();
         for _ in 0..50 {
             // The extreme of a header: an RTT close to zero, by which the queue is divided.
