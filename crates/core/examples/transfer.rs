@@ -26,7 +26,7 @@ struct Network {
     /// Packets on a link; their places are the handles by which it knows them.
     packets: Vec<Packet>,
     free: Vec<usize>,
-    /// What will arrive when; the number keeps packets of one instant in order.
+    /// Packets in flight by arrival time; the number keeps packets of one instant in order.
     arriving: BTreeMap<(Time, u64), usize>,
     entered: u64,
     lost: u64,
@@ -106,7 +106,7 @@ fn main() -> Result<(), String> {
     let rate = Rate::from_bps(8_000_000).ok_or("a rate above zero")?;
     let loss = Probability::new(0.01).ok_or("a probability")?;
     let delay = Duration::from_millis(20);
-    // What the protocol's routers do is the queue's affair.
+    // The protocol's router is a part of the queue.
     let there = QueueConfig { router: protocol.router.spec(), ..QueueConfig::default() };
     let back = QueueConfig::default();
     let mut network = Network::new([

@@ -15,7 +15,7 @@
 //!   `recovery`, `discrimination` and `feedback`; `estimator` has their measurements.
 //! - [`protocols`]: the table of protocols, each a row of parts.
 //!
-//! A caller asks a sender for packets and gives it the acknowledgments that arrive:
+//! A caller polls a sender for packets and passes it the acknowledgments that arrive:
 //!
 //! ```
 //! use windward_core::endpoint::{EndpointConfig, Receiver, Sender};
@@ -52,7 +52,7 @@
 //! assert_eq!(receiver.stats().unique, 20);
 //! ```
 //!
-//! `examples/transfer.rs` puts links with queues between the two, and minds the timers.
+//! `examples/transfer.rs` adds links with queues between the two, and handles the timers.
 
 pub mod endpoint;
 pub mod network;

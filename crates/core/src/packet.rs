@@ -1,9 +1,8 @@
 //! Packets: data, acknowledgments, datagrams. Payload is counted, not stored.
 //!
-//! A packet is 120 bytes: with its [`Label`] and its place on the route, which a simulator keeps
-//! beside it, it fills two cache lines. The fields that every packet needs come first, SACK blocks
-//! last.
-//! Sequence numbers count packets, as in the five papers.
+//! A packet is 120 bytes: with its [`Label`] and its place on the route, which a simulator stores
+//! with it, it fills two cache lines. The fields that every packet needs come first, SACK blocks
+//! last. Sequence numbers count packets, as in the five papers.
 
 use crate::units::Time;
 
@@ -40,8 +39,8 @@ impl Flags {
     pub const CONGESTION: Flags = Flags(32);
     /// This data was sent before.
     pub const RETRANSMISSION: Flags = Flags(64);
-    /// The payload is damaged and the header intact: the packet goes on only to tell the
-    /// receiver of its corruption (eten2004 section 3.3.5, in-band forward notification).
+    /// The payload is damaged and the header intact: the packet is forwarded only to report its
+    /// corruption to the receiver (eten2004 section 3.3.5, in-band forward notification).
     pub const CORRUPTED: Flags = Flags(128);
 
     /// Identifies L4S traffic (RFC 9331: ECT(1)); only together with [`Flags::ECN_CAPABLE`].
@@ -88,7 +87,7 @@ pub struct SackBlock {
     pub end: u64,
 }
 
-/// SACK blocks in one acknowledgment: three fit beside the timestamp option (RFC 2018).
+/// SACK blocks in one acknowledgment: three fit together with the timestamp option (RFC 2018).
 pub const MAX_SACK_BLOCKS: usize = 3;
 
 /// The congestion header between hosts and routers.
@@ -117,8 +116,8 @@ pub enum CongestionHeader {
     /// ESTCP's ideal signalling field, on data packets and echoed on acknowledgments (estcp2010,
     /// "Implementation of ESTCP").
     Estcp {
-        /// The phases that the traffic controllers on the way have begun, added up; 0 before the
-        /// first of them.
+        /// The sum of the phases that the traffic controllers on the path have begun; 0 before the
+        /// first controller.
         phase: u64,
         /// g: seconds in which a window grows by one packet.
         g: f64,
@@ -163,7 +162,8 @@ pub enum CongestionHeader {
 /// No sequence number.
 pub const NO_SEQ: u64 = u64::MAX;
 
-/// The flow and the class of a packet, which links know beside its headers and endpoints do not.
+/// The flow and the class of a packet, which are not in its headers: links know them, endpoints do
+/// not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Label {
     /// Number of the flow that it belongs to, data and acknowledgments alike.
@@ -173,7 +173,7 @@ pub struct Label {
     pub class: u8,
 }
 
-/// A packet on its way.
+/// A packet.
 #[derive(Debug, Clone, Default)]
 #[repr(C)] // The fields that every packet needs come first.
 pub struct Packet {

@@ -32,13 +32,13 @@ pub struct Protocol {
     pub name: &'static str,
     /// The source of the composition: the key of a paper (`lr2008`) or an RFC.
     pub source: &'static str,
-    /// One sentence.
+    /// A description in one sentence.
     pub summary: &'static str,
-    /// Axis 1: how the congestion window grows and shrinks.
+    /// Axis 1: the congestion controller.
     pub window: ControllerConfig,
-    /// Axis 2: what is lost, and what to send next.
+    /// Axis 2: loss detection and retransmission.
     pub recovery: RecoveryConfig,
-    /// Axis 3: does a loss mean congestion?
+    /// Axis 3: discrimination of losses by congestion from other losses.
     pub discrimination: DiscriminatorConfig,
     /// Axis 4: the feedback that packets carry and acknowledgments echo.
     pub feedback: FeedbackConfig,
@@ -152,7 +152,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "xcp-katabi",
         source: "xcpr2005 section II",
-        summary: "XCP as Katabi's code for ns-2 has it: the recovery and the timeouts of TCP Reno.",
+        summary: "XCP as in Katabi's code for ns-2, with the recovery and the timeouts of TCP Reno.",
         window: ControllerConfig::Xcp(XcpConfig { heeds_duplicates: false }),
         recovery: RecoveryConfig::Reno(Plain),
         discrimination: DiscriminatorConfig::AlwaysCongestion(Plain),
@@ -307,7 +307,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "vegas",
         source: "Brakmo and Peterson 1995",
-        summary: "TCP that keeps two to four packets in the queue, told by the round-trip time.",
+        summary: "TCP that keeps two to four packets in the queue, by the round-trip time.",
         window: ControllerConfig::Vegas(VegasConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -348,7 +348,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "cuback",
         source: "draft-kazuho-ccwg-cuback-00",
-        summary: "CUBIC by the clock of the acknowledgments: who gains share climbs faster.",
+        summary: "CUBIC driven by acknowledgments: a flow that gains share grows faster.",
         window: ControllerConfig::Cuback(CubicConfig::DEFAULT),
         recovery: RecoveryConfig::Sack(Plain),
         ..TCP
@@ -402,8 +402,8 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol {
         name: "upwind",
         source: "Windward",
-        summary: "Upwind: by delay alone, beside others by a shadow window, and corruption is no \
-            congestion.",
+        summary: "Upwind: responds to delay, competes by a shadow window, and ignores corruption \
+            losses.",
         window: ControllerConfig::Upwind(UpwindConfig::DEFAULT),
         recovery: RecoveryConfig::PacketNumber(Plain),
         discrimination: DiscriminatorConfig::QueueLevel(QueueLevelConfig::DEFAULT),
@@ -470,7 +470,7 @@ const fn send_out_window(partial_acks: bool, retransmission_timer: bool) -> Reco
     RecoveryConfig::SendOutWindow(SendOutWindowConfig::of(partial_acks, retransmission_timer))
 }
 
-/// The protocol of that name.
+/// The protocol of this name.
 pub fn find(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|p| p.name == name)
 }
@@ -527,7 +527,7 @@ macro_rules! axis {
     };
 }
 
-/// The axes in the order in which a packet's life meets them.
+/// The axes in the order of the documentation.
 static AXES: [Axis; 4] = [
     axis!(window: ControllerConfig),
     axis!(recovery: RecoveryConfig),
@@ -536,7 +536,7 @@ static AXES: [Axis; 4] = [
 ];
 
 impl Protocol {
-    /// The axes in the order in which a packet's life meets them, and the part on each.
+    /// The axes in the order of the documentation, and the part on each.
     pub fn axes(&self) -> [(&'static str, &dyn AnyPart); 4] {
         AXES.each_ref().map(|axis| (axis.name, (axis.part)(self)))
     }
@@ -547,7 +547,7 @@ impl Protocol {
     }
 
     /// The protocol as in Linux, version 6: Reno, CUBIC and DCTCP with TCP's recovery get RACK-TLP
-    /// instead, and CUBIC goes without alpha = 1 beyond cwnd_prior. All others stay as they are.
+    /// instead, and CUBIC keeps alpha_cubic beyond cwnd_prior. All others are unchanged.
     /// See also [`EndpointConfig::linux`].
     #[must_use]
     pub const fn linux(mut self) -> Self {
@@ -570,8 +570,8 @@ impl Protocol {
         self
     }
 
-    /// The consequence if no router on the path gives the feedback that it asks for; `None` if it
-    /// asks for no feedback, or for marks, without which it is a plain TCP.
+    /// The consequence if no router on the path gives the feedback that it requires; `None` if it
+    /// requires no feedback, or marks, without which it is a plain TCP.
     pub fn without_router(&self) -> Option<&'static str> {
         match (self.router, &self.discrimination) {
             (RouterKind::Any | RouterKind::EcnThreshold, _) => None,
@@ -668,7 +668,7 @@ impl Protocol {
             return Some(false);
         }
         if key == "preset" {
-            return Some(true); // Of the endpoints, whatever the protocol.
+            return Some(true); // A key of the endpoints, for any protocol.
         }
         if !EndpointConfig::KEYS.iter().any(|parameter| parameter.doc.key == key) {
             return None;
@@ -686,7 +686,7 @@ impl Protocol {
     }
 }
 
-/// Every part of every axis by its names, beside the name of its axis.
+/// Every part of every axis by its names, with the name of its axis.
 fn all_forms() -> impl Iterator<Item = (&'static str, Words, Box<dyn AnyPart>)> {
     AXES.iter()
         .flat_map(|axis| (axis.forms)().into_iter().map(|(words, part)| (axis.name, words, part)))
@@ -733,7 +733,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_with_a_reason() {
+    fn invalid_compositions_are_refused_with_a_reason() {
         let base = *find("sack").unwrap();
         let refused = |protocol: Protocol| protocol.check().unwrap_err().to_string();
         let bbr = refused(Protocol { window: ControllerConfig::Bbr(Plain), ..base });

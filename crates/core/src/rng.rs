@@ -31,7 +31,7 @@ impl Stream {
         self.0.next_u64()
     }
 
-    /// True with probability `p`. Draws nothing where the answer is certain.
+    /// True with probability `p`. Draws nothing if the answer is certain.
     pub fn chance(&mut self, p: Probability) -> bool {
         let p = p.get();
         p > 0.0 && (p >= 1.0 || self.uniform() < p)
@@ -49,7 +49,7 @@ impl Stream {
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
-    /// A time drawn uniformly from `[low, high]`; `low` without a draw where they are equal.
+    /// A time drawn uniformly from `[low, high]`; `low` without a draw if they are equal.
     pub fn between(&mut self, low: Duration, high: Duration) -> Duration {
         if low == high { low } else { low + (high - low).mul_f64(self.uniform()) }
     }
@@ -81,7 +81,7 @@ mod tests {
         let total: f64 = (0..n).map(|_| s.exponential(mean).as_secs_f64()).sum();
         let exponential = total / f64::from(n);
         assert!((exponential - 0.5).abs() < 5.0 * 0.5 / 316.0, "{exponential}");
-        // Of a standard normal one 1 and, of its square, whose variance is 2, sqrt(2).
+        // sigma is 1 for the standard normal, and sqrt(2) for its square, whose variance is 2.
         let normal: Vec<f64> = (0..n).map(|_| s.gaussian()).collect();
         let mean = normal.iter().sum::<f64>() / f64::from(n);
         assert!(mean.abs() < 5.0 / 316.0, "{mean}");

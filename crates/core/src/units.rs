@@ -1,8 +1,8 @@
 //! Units at every boundary: [`Time`], [`Duration`], [`Rate`], [`Probability`].
 //!
-//! Time is counted in picoseconds: a 40-byte packet at 1 Tbit/s lasts 320 of them, and a
-//! 64-bit count still reaches 213 days. Arithmetic saturates, so "never" is a value and
-//! time cannot run back.
+//! Time is counted in picoseconds: a 40-byte packet at 1 Tbit/s takes 320 ps, and a 64-bit count
+//! still reaches 213 days. Arithmetic saturates, so that "never" is a value and time cannot run
+//! backwards.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -47,7 +47,7 @@ impl Time {
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PS_PER_S as f64
     }
-    /// Time passed since `earlier`, or zero if `earlier` is in fact later.
+    /// Time passed since `earlier`, or zero if `earlier` is later.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }

@@ -8,8 +8,8 @@
 //! ```text
 //!  0  'W' 'D'            magic
 //!  2  version << 4 | kind                     0 data, 1 acknowledgment
-//!  3  tag                                     which congestion header
-//!  4  flags              2 bytes              Flags::bits, but for the two of ECN, which are the IP header's
+//!  3  tag                                     kind of the congestion header
+//!  4  flags              2 bytes              Flags::bits without ECN's, which the IP header has
 //!  6  SACK blocks        1 byte               0 to 3
 //!  7  zero
 //!  8  packet_seq         8 bytes
@@ -19,9 +19,9 @@
 //!  .  acknowledgment: trigger_seq, 8 bytes, and 16 for each SACK block: start, end
 //! ```
 //!
-//! Nothing that is read is trusted: a number out of its range, a tag of another kind of packet, or
-//! a block that ends before it begins is an [`Error`]. Every other value is in the range that
-//! endpoints and routers can use. Nothing here allocates.
+//! All input is validated: a number out of its range, a tag of another kind of packet, or a block
+//! that ends before it begins is an [`Error`]. Every other value is in the range that endpoints and
+//! routers can use. Nothing here allocates.
 
 use core::fmt;
 
@@ -311,12 +311,12 @@ impl Reader<'_> {
             1 if is_data => CongestionHeader::Xcp {
                 rtt: self.real(0.0, MAX_SECONDS, "XCP's RTT")?,
                 inter_packet: self.real(0.0, MAX_SECONDS, "XCP's X")?,
-                // A sender that knows nothing of the path yet demands whatever there is.
+                // A sender that knows nothing of the path yet demands the largest value.
                 delta: self.real(-MAX_CHANGE, f64::MAX, "XCP's Delta_Throughput")?,
                 congestion_flag: u16::from_be_bytes(self.take()?),
             },
             2 if !is_data => CongestionHeader::XcpReverse {
-                // All that was demanded, where no router was asked.
+                // The whole demand, if no router is on the path.
                 feedback: self.real(-MAX_CHANGE, f64::MAX, "XCP's Reverse_Feedback")?,
             },
             3 => CongestionHeader::Estcp {

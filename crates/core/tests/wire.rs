@@ -12,7 +12,7 @@ use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_core::wire::{self, Error};
 
-/// What the payload does not have.
+/// Flags that the payload does not contain.
 const ECN: Flags = Flags::ECN_CAPABLE.with(Flags::CONGESTION_EXPERIENCED).with(Flags::L4S);
 
 fn seq() -> impl Strategy<Value = u64> {
@@ -196,7 +196,7 @@ fn the_format_is_that_of_its_page() {
 }
 
 #[test]
-fn what_is_no_packet_is_refused_with_its_reason() {
+fn malformed_bytes_are_refused_with_a_reason() {
     let data = Packet {
         header: CongestionHeader::Xcp {
             rtt: 0.1,
@@ -243,7 +243,7 @@ struct Path {
     sender: Sender,
     receiver: Receiver,
     now: Time,
-    /// What arrives, and when.
+    /// Packets in flight with their arrival times.
     data: Vec<(Time, Packet)>,
     acks: Vec<(Time, Packet)>,
 }
@@ -361,7 +361,7 @@ fn forged_headers_do_nothing_that_lasts() {
 /// Senders know nothing of the path at first, and say so by numbers beyond all others; an
 /// acknowledgment of two packets adds them up.
 #[test]
-fn what_senders_send_first_is_read_and_so_is_what_answers_it() {
+fn first_packets_of_senders_and_their_acknowledgments_are_read() {
     for protocol in PROTOCOLS {
         for delayed_acks in [None, Some(Duration::from_millis(40))] {
             let config =

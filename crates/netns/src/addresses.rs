@@ -38,11 +38,11 @@ pub(crate) struct Block {
 /// of providers may lie without a route telling so.
 const RANGES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 0), Ipv4Addr::new(100, 64, 0, 0)];
 
-/// Blocks per range: a /15 has as many /30s, and of the other the same number is used.
+/// Blocks per range: the number of /30s in a /15; of the other range the same number is used.
 const BLOCKS: u32 = 1 << 15;
 
 /// A unique local prefix with a random global identifier (RFC 4193 section 3.2). Programs prefer
-/// IPv4 to it (RFC 6724), as they should where nothing beyond the other end has IPv6.
+/// IPv4 to it (RFC 6724), as they should if nothing beyond the other end has IPv6.
 const LOCAL: Ipv6Addr = Ipv6Addr::new(0xfd9e, 0x4c1b, 0x72d5, 0, 0, 0, 0, 0);
 
 impl Block {
@@ -68,10 +68,10 @@ impl Block {
     }
 }
 
-/// A block that overlaps nothing of `used`, which holds no default routes.
+/// Returns a block that does not overlap any prefix of `used`, which has no default routes.
 ///
-/// It lies behind all blocks in use where there is room, so that a namespace within a namespace,
-/// which does not see the blocks further out, does not take one of them.
+/// The block follows all blocks in use if there is room. So a namespace within a namespace, which
+/// does not see the outer blocks, does not take one of them.
 pub(crate) fn choose(used: &[Prefix]) -> Option<Block> {
     (0..RANGES.len()).find_map(|range| {
         let start = RANGES[range].to_bits();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(choose(&[prefix("198.18.0.0", 15), prefix("100.0.0.0", 8)]), None);
         let block = choose(&[prefix("198.18.0.0", 16)]).unwrap();
         assert_eq!(block.ipv4[0].to_string(), "198.19.0.1");
-        // The last block is taken: the search goes on at the beginning.
+        // The last block is taken: the search continues at the beginning.
         let block = choose(&[prefix("198.19.255.252", 30)]).unwrap();
         assert_eq!(block.ipv4[0].to_string(), "198.18.0.1");
         assert!(choose(&[prefix("fd9e:4c1b:72d5::", 48)]).is_none());

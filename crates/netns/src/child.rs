@@ -25,8 +25,8 @@ const BECOME: &str = "--windward-netns-become";
 /// Lets this process become a child of [`Namespace::spawn`], if it was started as one. Programs
 /// that use `spawn`, which starts children through this program, call it before anything else in
 /// `main`. In such a child it does not return: the process becomes the program to be started, or
-/// writes the reason to standard error and exits with status 127, as shells do. Else it returns at
-/// once.
+/// writes the reason to standard error and exits with status 127, as shells do. Otherwise it
+/// returns at once.
 pub fn start_up() {
     start_again_by(["/proc/self/exe"]);
     become_child(std::env::args_os().skip(1));
@@ -39,7 +39,7 @@ pub fn start_again_by<T: Into<OsString>>(command: impl IntoIterator<Item = T>) {
     process::start_again_by(command.into_iter().map(Into::into).collect());
 }
 
-/// Becomes a child if these are the arguments of one, as [`start_up`] does. Else it returns.
+/// Becomes a child if these are the arguments of one, as [`start_up`] does. Otherwise it returns.
 pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
     let mut arguments = arguments.into_iter();
     let Some(first) = arguments.next() else { return };
@@ -64,9 +64,9 @@ pub fn become_child(arguments: impl IntoIterator<Item = OsString>) {
     exit(127);
 }
 
-/// A child inside a namespace. It is killed when this is dropped and when this process ends,
-/// however that happens. Processes that the child has started are killed with this process if they
-/// are in that namespace.
+/// A child inside a namespace. It is killed when this is dropped and when this process ends for any
+/// reason. Processes that the child has started are killed with this process if they are in that
+/// namespace.
 ///
 /// Its descriptor, which is not to be read, polls as readable once the child has ended.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl Inside {
     /// Waits until it ends, and returns its status.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the status cannot be read.
     pub fn wait(&mut self) -> Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -170,10 +170,10 @@ impl Inside {
         Ok(*self.status.insert(status))
     }
 
-    /// Status with which it ended, if it has.
+    /// Status with which it ended, if it has ended.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the status cannot be read.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);

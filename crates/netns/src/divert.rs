@@ -2,13 +2,13 @@
 //! leaves.
 //!
 //! The kernel holds a packet once its outgoing device is known, after the rules of firewalls and
-//! before source address translation, and hands it to this process (NFQUEUE,
-//! linux/netfilter/nfnetlink_queue.h). A verdict lets it go on, perhaps with other bytes, or drops
-//! it. Routes, time to live, translation and firewalls work as usual.
+//! before source address translation, and passes it to this process (NFQUEUE,
+//! linux/netfilter/nfnetlink_queue.h). A verdict lets it continue, optionally with other bytes, or
+//! drops it. Routes, time to live, translation and firewalls work as usual.
 //!
-//! Nothing is left behind: the kernel removes the table of nftables with the socket that made it,
-//! also when this process is killed, and then forwards as before. The packets that it held at that
-//! moment are lost.
+//! Nothing has to be cleaned up: the kernel removes the table of nftables with the socket that
+//! created it, even when this process is killed, and then forwards as before. The packets that it
+//! held at that moment are lost.
 
 use std::fs;
 use std::io;
@@ -23,8 +23,8 @@ use crate::nftables::{
     await_answers, empty_chains, expression, message, nested, netfilter, number, text,
 };
 
-// Numbers of linux/netfilter.h, nf_tables.h, xt_NFQUEUE.h and nfnetlink_queue.h. No crate has them
-// without C code, with a licence like this project's, and without 64 kB per packet that waits.
+// Numbers of linux/netfilter.h, nf_tables.h, xt_NFQUEUE.h and nfnetlink_queue.h. No crate provides
+// them without C code, under a licence like this project's, and without 64 kB per waiting packet.
 const NFPROTO_INET: u8 = 1;
 const LOCAL_OUT: u32 = 3;
 /// After rules that filter, whose priority is 0.
@@ -33,7 +33,7 @@ const QUEUE: u16 = 3 << 8;
 const PACKET: u16 = QUEUE;
 const VERDICT: u16 = QUEUE | 1;
 const CONFIG: u16 = QUEUE | 2;
-/// Without a listener, packets pass.
+/// Flag: packets pass if there is no listener.
 const BYPASS: u16 = 1;
 const BIND: u8 = 1;
 const COPY_PACKETS: u8 = 2;
@@ -48,19 +48,19 @@ const QUEUES: u16 = 256;
 const MOST_HELD: u32 = 1 << 20;
 /// Bytes of packets that wait to be read by this process.
 const RECEIVE_BUFFER: usize = 64 << 20;
-/// Verdicts are sent together up to this many bytes; the kernel takes some 200 kB.
+/// Verdicts are sent together up to this many bytes; the kernel accepts some 200 kB.
 const SEND_AT: usize = 32 << 10;
 /// Size of the buffer for one message: a packet of 64 kB and its attributes.
 const ROOM: usize = (64 << 10) + 8192;
 
-/// Packets that leave a device, diverted while this lives.
+/// Diversion of the packets that leave a device, while this lives.
 ///
 /// The kernel holds a packet without a time limit: each packet that is read must be
 /// [passed](Diverted::pass) or [discarded](Diverted::discard).
 #[derive(Debug)]
 pub struct Diverted {
     queue: Socket,
-    /// The rules exist while it is open.
+    /// The rules exist while this is open.
     table: Socket,
     device: String,
     own: bool,
@@ -122,8 +122,8 @@ impl Diverted {
         })
     }
 
-    /// Gives `each` the packets that have come since, with the number by which the kernel knows
-    /// each, but not more than `most` of them. Returns whether there may be more.
+    /// Calls `each` with the packets that have arrived since the last call, at most `most` of them,
+    /// and the kernel's number of each. Returns true if there may be more.
     ///
     /// # Errors
     /// Errors of the kernel.
@@ -137,7 +137,7 @@ impl Diverted {
             };
             let mut rest = &self.buffer[..length];
             while let Some((kind, body)) = take_message(&mut rest) {
-                // Errors about verdicts on packets that have gone with their device are ignored.
+                // Errors of verdicts on packets that vanished with their device are ignored.
                 if kind == PACKET
                     && let Some((id, packet)) = read_packet(body)
                 {
@@ -148,8 +148,8 @@ impl Diverted {
         Ok(true)
     }
 
-    /// Lets a packet go on, with these bytes if they are not those that were read. The kernel hears
-    /// of it at the latest with [`Diverted::flush`].
+    /// Lets a packet continue, with the bytes of `changed` if they differ from those read. The
+    /// verdict is sent at the latest with [`Diverted::flush`].
     ///
     /// # Errors
     /// Errors of the kernel.
@@ -157,7 +157,7 @@ impl Diverted {
         self.decide(id, ACCEPT, changed)
     }
 
-    /// Drops a packet, as [`Diverted::pass`].
+    /// Drops a packet. The verdict is sent as with [`Diverted::pass`].
     ///
     /// # Errors
     /// Errors of the kernel.
@@ -178,7 +178,7 @@ impl Diverted {
         Ok(())
     }
 
-    /// Tells the kernel of all verdicts.
+    /// Sends all verdicts to the kernel.
     ///
     /// # Errors
     /// Errors of the kernel.
@@ -191,10 +191,12 @@ impl Diverted {
         sent.map(|_| ()).map_err(io::Error::from)
     }
 
-    /// Diverts no more packets; those that were are still to be read and decided.
+    /// Ends the diversion of further packets. Packets already diverted are still to be read and
+    /// decided.
     ///
-    /// They must be before this, or another in the same namespace, is dropped: where a chain goes,
-    /// the kernel drops all packets of the namespace that it holds for processes.
+    /// This must happen before this, or another `Diverted` in the same namespace, is dropped: when
+    /// a chain is removed, the kernel drops all packets of the namespace that it holds for
+    /// processes.
     ///
     /// # Errors
     /// Errors of the kernel.
@@ -206,7 +208,7 @@ impl Diverted {
     /// Packets that the kernel dropped because this process read too late.
     ///
     /// # Errors
-    /// If the kernel does not tell (/proc/net/netfilter/nfnetlink_queue).
+    /// If /proc/net/netfilter/nfnetlink_queue cannot be read.
     pub fn overflow(&self) -> Result<u64> {
         let queues = queues().context(|| format!("cannot read {QUEUES_PATH}"))?;
         let own = queues.iter().find(|fields| fields.first() == Some(&self.number.into()));
@@ -307,7 +309,7 @@ fn divert(device: &str, own: bool, hand_over: &[u8]) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// The next message of netlink: its type, and its content after the headers.
+/// The next netlink message: its type, and its content after the headers.
 fn take_message<'a>(rest: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     let length = u32::from_ne_bytes(*rest.first_chunk()?) as usize;
     let kind = u16::from_ne_bytes(rest.get(4..6)?.try_into().ok()?);
@@ -316,7 +318,7 @@ fn take_message<'a>(rest: &mut &'a [u8]) -> Option<(u16, &'a [u8])> {
     Some((kind, body))
 }
 
-/// The number and the bytes of a packet that the kernel hands over.
+/// The number and the bytes of a diverted packet.
 fn read_packet(mut attributes: &[u8]) -> Option<(u32, &[u8])> {
     let (mut id, mut payload) = (None, &[][..]);
     while let Some(header) = attributes.first_chunk::<4>() {

@@ -4,7 +4,7 @@ use std::{error, fmt, io};
 
 use rustix::io::Errno;
 
-/// Error of a call to the kernel: what was tried, the kernel's answer, and what to do.
+/// Error of a call to the kernel: the attempted action, the kernel's answer, and advice.
 ///
 /// Its text is one line with what to do. [`Error::kind`] is the kind of the kernel's answer, for
 /// programs.
@@ -22,7 +22,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 const NEEDS_ROOT: &str = "run as root";
 
 impl Error {
-    /// An error from what was tried and the kernel's answer.
+    /// An error from the attempted action and the kernel's answer.
     pub fn new(what: impl Into<String>, answer: impl Into<io::Error>) -> Self {
         let answer = answer.into();
         let advice = (answer.kind() == io::ErrorKind::PermissionDenied).then_some(NEEDS_ROOT);
@@ -62,9 +62,9 @@ impl error::Error for Error {
     }
 }
 
-/// Adds to a failed call what was tried.
+/// Adds the attempted action to the error of a failed call.
 pub(crate) trait Context<T> {
-    /// The same with `what` before the kernel's answer.
+    /// The same result with `what` before the kernel's answer.
     fn context<W: Into<String>>(self, what: impl FnOnce() -> W) -> Result<T>;
 }
 

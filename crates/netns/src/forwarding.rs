@@ -17,14 +17,14 @@ use crate::names::{BESIDE, Published, names_in, own_name};
 /// Settings of IPv4 for each interface in the namespace of the calling thread.
 const INTERFACES: &str = "/proc/sys/net/ipv4/conf";
 
-/// Previous value of `forwarding`, for each interface for which it was switched on.
+/// Previous value of `forwarding` for each interface where it was switched on.
 type Before = BTreeMap<String, String>;
 
 fn switch(interface: &str) -> PathBuf {
     Path::new(INTERFACES).join(interface).join("forwarding")
 }
 
-/// Beginning of the names of [`needs`], after the process.
+/// Prefix of the names of [`needs`], after the process.
 pub(crate) const FORWARDING: &str = ".forward-";
 
 /// Name of the network of the calling thread in the names of [`needs`].
@@ -34,7 +34,7 @@ fn here() -> String {
 }
 
 /// Needs of forwarding in the network of the calling thread: files with the values [before](Before)
-/// any of them.
+/// all of them.
 fn needs() -> Result<Vec<Published>> {
     let mut all = names_in(BESIDE)?;
     let here = here();
@@ -57,12 +57,12 @@ pub(crate) fn alone() -> Result<File> {
     Ok(file)
 }
 
-/// Opens a file that others cannot open: they could hold its lock for ever.
+/// Opens a file that other users cannot open, since they could hold its lock for ever.
 fn lock_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
-/// Ends the needs that are over: restores forwarding of their interfaces, unless others need it.
+/// Ends needs that are over: restores forwarding of their interfaces, unless other needs remain.
 pub(crate) fn restore(is_over: impl Fn(&Published) -> bool) -> Result<()> {
     let (over, others): (Vec<_>, Vec<_>) = needs()?.into_iter().partition(is_over);
     let needed: Before = others.iter().flat_map(before).collect();
@@ -70,7 +70,7 @@ pub(crate) fn restore(is_over: impl Fn(&Published) -> bool) -> Result<()> {
     for need in over {
         for (interface, was) in before(&need) {
             let switch = switch(&interface);
-            // Devices of pairs have gone with their process.
+            // Devices of pairs vanish with their process.
             if needed.contains_key(&interface) || !switch.exists() {
                 continue;
             }
@@ -83,7 +83,7 @@ pub(crate) fn restore(is_over: impl Fn(&Published) -> bool) -> Result<()> {
     result
 }
 
-/// Restores the forwarding that processes which are gone have left on.
+/// Restores forwarding that ended processes have left on.
 pub(crate) fn sweep_forwarding() -> Result<()> {
     if needs()?.iter().all(Published::is_alive) {
         return Ok(());

@@ -66,12 +66,12 @@ impl Guard {
     }
 }
 
-/// A descriptor that the guard has a copy of until this is dropped.
+/// A descriptor of which the guard has a copy until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold(RawFd);
 
-/// Lets the guard hold a namespace or a socket, and starts the guard if this is the first. If there
-/// is no guard, the next process sweeps what is left.
+/// Lets the guard hold a namespace or a socket, and starts the guard if this is the first. Without
+/// a guard, the next process sweeps the remains.
 pub(crate) fn hold(what: &impl AsFd) -> Option<Hold> {
     let number = what.as_fd().as_raw_fd();
     ask(&format!("+{number}"), true).ok()?;
@@ -124,7 +124,7 @@ pub(crate) fn watch(process: Option<u32>) -> ! {
             break;
         }
     }
-    // The pipe closes while the process still exits: until that is over it would count as alive.
+    // The pipe closes while the process is still exiting, when it would count as alive.
     if let Some(parent) = &parent {
         let _ = wait(parent.as_fd(), EXIT);
     }

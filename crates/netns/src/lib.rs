@@ -1,5 +1,5 @@
-//! Parts of Linux that a link in real time needs: network namespaces that this process makes, TUN
-//! devices between them, and IP packets as bytes.
+//! Parts of Linux for a link in real time: network namespaces of this process, TUN devices between
+//! them, and IP packets as bytes.
 //!
 //! The modules, in the order of reading:
 //!
@@ -19,13 +19,13 @@
 //! outside. Queues, rates and delays in between are the task of the caller; a [`Poller`] waits for
 //! packets.
 //!
-//! [`Diverted`] has the packets that this machine forwards to a device, held by the kernel until
-//! this process decides how each goes on.
+//! [`Diverted`] gives access to the packets that this machine forwards to a device: the kernel
+//! holds each until this process decides how it continues.
 //!
-//! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, also
-//! when this process is killed, and children made by [`Namespace::spawn`] die with it. Only names
-//! ([`Namespace::publish`]) could be left; [`sweep`] removes those of processes that have ended,
-//! and every `publish` does so first.
+//! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, even
+//! when this process is killed, and children of [`Namespace::spawn`] die with it. Only names
+//! ([`Namespace::publish`]) can remain; [`sweep`] removes those of processes that have ended, and
+//! every `publish` does so first.
 //!
 //! A program calls [`start_up`] before anything else in `main`, and without root also
 //! [`become_root`], before its first thread:

@@ -16,7 +16,7 @@ use crate::resolver::{self, Files};
 
 /// Folder of the names of `ip netns`.
 const NAMES: &str = "/run/netns";
-/// Beginning of the names that this crate makes.
+/// Prefix of the names of this crate.
 const OURS: &str = "windward-";
 
 /// A name that no other process has.
@@ -48,8 +48,8 @@ pub(crate) fn bind(label: &str, network: BorrowedFd<'_>, files: &Files) -> Resul
     Ok(path)
 }
 
-/// Makes the directory of names a shared mount, as `ip netns` does. Names that are bound before `ip
-/// netns` does so could not be removed any more.
+/// Makes the directory of names a shared mount, as `ip netns` does. Names bound before `ip netns`
+/// does so could not be removed any more.
 fn make_shared() -> io::Result<()> {
     let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
     if mount_change(NAMES, shared) == Err(rustix::io::Errno::INVAL) {
@@ -59,7 +59,7 @@ fn make_shared() -> io::Result<()> {
     Ok(())
 }
 
-/// Folder with a file for each of these names that has [`Files`].
+/// Directory with a file for each name that has [`Files`].
 pub(crate) const BESIDE: &str = "/run/windward";
 
 fn beside(path: &Path) -> PathBuf {
@@ -92,7 +92,7 @@ impl Published {
     /// Moves the calling thread into it permanently, with its files in place.
     ///
     /// # Errors
-    /// Without the rights, and if it is gone.
+    /// Without the rights, and if it no longer exists.
     pub fn enter(&self) -> Result<()> {
         let what = || format!("cannot enter the network namespace {}", self.label);
         let network = File::open(&self.path).context(what)?;
@@ -107,10 +107,10 @@ impl Published {
     }
 }
 
-/// All published namespaces, also those of processes that have ended.
+/// All published namespaces, including those of processes that have ended.
 ///
 /// # Errors
-/// If /run/netns is there and cannot be read.
+/// If /run/netns exists and cannot be read.
 pub fn published() -> Result<Vec<Published>> {
     let mut all = names()?;
     // The name exists shortly before the namespace is bound to it (NSFS_MAGIC, linux/magic.h).
@@ -118,7 +118,7 @@ pub fn published() -> Result<Vec<Published>> {
     Ok(all)
 }
 
-/// All names that may be of published namespaces.
+/// All names that published namespaces may have.
 pub(crate) fn names() -> Result<Vec<Published>> {
     names_in(NAMES)
 }
@@ -147,7 +147,7 @@ pub(crate) fn names_in(directory: &str) -> Result<Vec<Published>> {
 
 /// Removes a name and its files.
 pub(crate) fn forget(path: &Path) {
-    // It may be gone already.
+    // It may have been removed already.
     let _ = unmount(path, UnmountFlags::DETACH);
     let _ = fs::remove_file(path);
     let _ = fs::remove_file(beside(path));

@@ -1,4 +1,4 @@
-//! Network namespaces that this process has made.
+//! Network namespaces of this process.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,8 +20,8 @@ use crate::process::{enter, kill_inside, present};
 use crate::resolver::{self, Files};
 use crate::sweep::sweep;
 
-/// A network namespace: devices, addresses, routes and ports apart from all others; at first only a
-/// loopback device that is up.
+/// A network namespace: devices, addresses, routes and ports separate from all others; at first
+/// only a loopback device that is up.
 ///
 /// It has no name, unless [published](Namespace::publish), and ends when this is dropped and no
 /// process is in it any longer. A thread is in one namespace, and its children begin there;
@@ -32,7 +32,7 @@ pub struct Namespace {
     /// Declared before the network, so that the guard releases it first.
     _hold: Option<Hold>,
     network: OwnedFd,
-    /// Texts that programs inside read instead of files.
+    /// Texts that replace files for programs inside.
     files: Files,
     name: Option<PathBuf>,
 }
@@ -42,7 +42,7 @@ impl Namespace {
     ///
     /// # Errors
     /// Without the capability CAP_SYS_ADMIN in the present user namespace (see
-    /// [`become_root`](crate::become_root)), and where the limit of namespaces
+    /// [`become_root`](crate::become_root)), and if the limit of namespaces
     /// (/proc/sys/user/max_net_namespaces) is reached.
     pub fn new() -> Result<Self> {
         let network = on_a_thread(|| -> Result<OwnedFd> {
@@ -97,13 +97,13 @@ impl Namespace {
         self.files.insert(resolver::HOSTS.into(), text);
     }
 
-    /// Makes name resolution work for programs started from now on, where the loopback device
+    /// Makes name resolution work for programs started from now on, although the loopback device
     /// inside differs from that outside. If /etc/resolv.conf names a server on another machine,
-    /// nothing changes. Else the servers behind a systemd-resolved take the place of the local
-    /// resolver, or without one, `gateway`, which must then answer.
+    /// nothing changes. Otherwise the servers of systemd-resolved replace the local resolver, or
+    /// without systemd-resolved `gateway`, which must then answer.
     ///
     /// # Errors
-    /// If /etc/resolv.conf is there and cannot be read.
+    /// If /etc/resolv.conf exists and cannot be read.
     pub fn use_resolver(&mut self, gateway: IpAddr) -> Result<()> {
         let read = |path: &str| match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -119,10 +119,10 @@ impl Namespace {
         Ok(())
     }
 
-    /// Device and inode of its file, as of /proc/PID/ns/net.
+    /// Device and inode of its file, as in /proc/PID/ns/net.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the file cannot be examined.
     pub fn id(&self) -> Result<(u64, u64)> {
         let file = fstat(&self.network).context(|| "cannot look at a network namespace")?;
         Ok((file.st_dev, file.st_ino))
@@ -136,10 +136,10 @@ impl Namespace {
         kill_inside(self.network.as_fd())
     }
 
-    /// Gives it a name under /run/netns that `ip netns` and [`published`](crate::published) know,
-    /// until it is dropped: the returned path ends in `windward-`, the process, its start, and
-    /// `label`. Names of processes that have ended are [swept](crate::sweep) first. Files that are
-    /// set later are not in place for processes that enter by name.
+    /// Gives it a name under /run/netns, for `ip netns` and [`published`](crate::published), until
+    /// it is dropped: the returned path ends in `windward-`, the process, its start, and `label`.
+    /// Names of processes that have ended are [swept](crate::sweep) first. Files that are set later
+    /// are not in place for processes that enter by name.
     ///
     /// # Errors
     /// If it has a name, if `label` has other characters than letters, digits, dashes and
@@ -178,7 +178,7 @@ pub(crate) fn loopback_up() -> Result<()> {
     netlink.switch_on(index, &Device::default())
 }
 
-/// Runs `task` on a thread of its own, which may change its namespaces.
+/// Runs `task` on a new thread, which may change its namespaces.
 fn on_a_thread<T: Send>(task: impl FnOnce() -> T + Send) -> Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()

@@ -19,15 +19,15 @@ use crate::pair::Pair;
 use crate::tun::PREFIX;
 
 /// Address translation for the inside of a [`Pair`], while this lives: its packets leave the
-/// outside with the address of that, and answers find their way back.
+/// outside with the outside's address, and answers return to the inside.
 ///
-/// The rules are in a table of nftables that the kernel removes with the socket held here, also
+/// The rules are in a table of nftables that the kernel removes with the socket held here, even
 /// when this process is killed (NFT_TABLE_F_OWNER, Linux 5.12).
 #[derive(Debug)]
 pub struct Masquerade {
     /// File of the need of forwarding.
     need: PathBuf,
-    /// Namespace of the outside; `None` is that of the thread that made this.
+    /// Namespace of the outside; `None` for that of the thread that created this.
     outside: Option<Namespace>,
     _hold: Option<Hold>,
     _socket: Socket,
@@ -48,15 +48,16 @@ impl Drop for Masquerade {
 }
 
 impl Pair {
-    /// Lets the inside reach beyond the outside, over IPv4: lets the interfaces in the namespace of
-    /// the outside (the one given to [`Pair::new`]) forward, and replaces the address of the inside
-    /// in packets that leave. No other program is needed. Firewalls may still refuse to forward.
+    /// Connects the inside to networks beyond the outside, over IPv4: switches on forwarding of the
+    /// interfaces in the namespace of the outside (the one given to [`Pair::new`]), and replaces
+    /// the address of the inside in packets that leave. No other program is needed. Firewalls may
+    /// still refuse to forward.
     ///
     /// The machine does not become a router for others: an interface that did not forward before
-    /// forwards to the devices of pairs only, only answers reach the inside, and only packets with
+    /// forwards only to the devices of pairs, only answers reach the inside, and only packets with
     /// its address leave it. The switch for all interfaces (net.ipv4.ip_forward), which changes
-    /// other settings too, stays as it is. The switches of interfaces are restored with the last of
-    /// these rules, also when this process is killed.
+    /// other settings too, is not touched. The switches of interfaces are restored with the last of
+    /// these rules, even when this process is killed.
     ///
     /// # Errors
     /// Without CAP_NET_ADMIN there, and if the kernel has no nftables with NAT.
@@ -74,7 +75,7 @@ fn begin(inside: Ipv4Addr, device: &str) -> Result<(Socket, PathBuf)> {
     let what = "cannot add a masquerading rule to nftables";
     let _alone = alone()?;
     let changed = to_change()?;
-    // First the rules, so that no interface forwards without them.
+    // The rules come first, so that no interface forwards without them.
     let socket = add(inside, device, changed.keys()).map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => Error::new(what, error),
         _ => Error::new(what, error).advise(
@@ -92,7 +93,7 @@ fn add<'a>(
     changed: impl Iterator<Item = &'a String>,
 ) -> io::Result<Socket> {
     let mut socket = netfilter()?;
-    // A process that is just ending may have a table with the same address.
+    // A process that is still ending may have a table with the same address.
     let table = text(1, &format!("windward-{}-{inside}", std::process::id()));
     let chain = |name: &str, hook: u32, priority: u32, kind: &str| {
         let hook = [number(1, hook), number(2, priority)].concat();

@@ -59,7 +59,7 @@ impl Netlink {
         })
     }
 
-    /// Sends one request, gives each answer to `each`, and returns when the kernel is done.
+    /// Sends one request, passes each answer to `each`, and returns when the kernel is done.
     fn ask(
         &mut self,
         request: RouteNetlinkMessage,
@@ -169,8 +169,8 @@ impl Netlink {
             .context(|| format!("cannot give the address {address} to device number {index}"))
     }
 
-    /// Adds a route to `to` (`None`: to everywhere else) over a device, through `gateway` or
-    /// directly. Fails with [`io::ErrorKind::AlreadyExists`] if there is one to exactly there.
+    /// Adds a route to `to` (`None` for the default route) over a device, through `gateway` or
+    /// directly. Fails with [`io::ErrorKind::AlreadyExists`] if there is one to the same prefix.
     pub(crate) fn add_route(
         &mut self,
         index: u32,
@@ -239,7 +239,7 @@ impl Netlink {
     }
 }
 
-/// The first address of a prefix, which the kernel asks for in routes.
+/// The first address of a prefix, which the kernel requires in routes.
 fn network(prefix: Prefix) -> IpAddr {
     match prefix.address {
         IpAddr::V4(address) => {

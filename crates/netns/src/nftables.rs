@@ -4,8 +4,8 @@ use std::io;
 
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_NETFILTER};
 
-// Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. No crate has them without C code and with
-// a licence like this project's.
+// Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. No crate provides them without C code and
+// under a licence like this project's.
 const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 const NFTABLES: u16 = 10;
@@ -96,7 +96,7 @@ pub(crate) fn drop_it() -> Vec<u8> {
     expression("immediate", &[number(1, VERDICT), nested(2, &verdict)].concat())
 }
 
-/// Adds a table with chains of rules, all of it or nothing. The table goes with the socket, also
+/// Adds a table with chains of rules as one transaction. The table vanishes with the socket, even
 /// when this process is killed (NFT_TABLE_F_OWNER, Linux 5.12).
 pub(crate) fn add_table(
     socket: &mut Socket,
@@ -204,7 +204,7 @@ pub(crate) fn number(kind: u16, value: u32) -> Vec<u8> {
     attribute(kind, &value.to_be_bytes())
 }
 
-/// One element of the list that a rule is.
+/// One expression of a rule, which is a list of them.
 pub(crate) fn expression(name: &str, attributes: &[u8]) -> Vec<u8> {
     nested(1, &[text(1, name), nested(2, attributes)].concat())
 }

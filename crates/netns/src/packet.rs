@@ -1,7 +1,6 @@
 //! IP packets as bytes: the fields that a link reads, and those that it may change.
 //!
-//! No system call is made here. IPv4 is that of RFC 791, IPv6 that of RFC 8200, ECN that of
-//! RFC 3168.
+//! This module makes no system calls. IPv4 follows RFC 791, IPv6 RFC 8200, and ECN RFC 3168.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -45,7 +44,7 @@ pub enum Version {
 pub struct Header {
     /// Version of the protocol.
     pub version: Version,
-    /// The length of the whole packet that its header states, bytes. A jumbogram (RFC 2675) is
+    /// The length of the whole packet as stated in its header, bytes. Jumbograms (RFC 2675) are
     /// refused.
     pub total_len: usize,
     /// The length of the header, IPv6 without extension headers, bytes.
@@ -59,11 +58,11 @@ pub struct Header {
 /// Reason why bytes are not an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
-    /// No bytes, or fewer than the header has or the header states.
+    /// The packet is empty, or shorter than its header or than the length in its header.
     Truncated,
-    /// Neither version 4 nor 6.
+    /// The version is neither 4 nor 6.
     Version(u8),
-    /// The header length is below its minimum or beyond the packet, or it is a jumbogram.
+    /// The header length is below its minimum or beyond the packet, or the packet is a jumbogram.
     Length,
 }
 
@@ -88,7 +87,7 @@ fn word(bytes: &[u8], at: usize) -> u16 {
 }
 
 impl Header {
-    /// Reads the header at the start of `packet`, which may have more bytes behind its end.
+    /// Parses the header at the start of `packet`, which may have more bytes after its end.
     ///
     /// # Errors
     /// If the bytes are not a complete IP packet.
@@ -141,7 +140,7 @@ impl Header {
 /// or marked already; otherwise it is not changed.
 ///
 /// The IPv4 header checksum is updated and not computed anew (RFC 1624 equation 3), so that a wrong
-/// one stays wrong; IPv6 has none.
+/// checksum stays wrong; IPv6 has no header checksum.
 pub fn mark(packet: &mut [u8]) -> bool {
     let Ok(header) = Header::parse(packet) else { return false };
     if header.ecn == Ecn::NotEct {
@@ -198,12 +197,11 @@ fn fold(mut sum: u32) -> u16 {
 }
 
 /// Fragments of an IPv4 packet that is larger than `mtu` and may be fragmented (RFC 791 section
-/// 3.2); of any other packet, none. Options that are for the first fragment alone are
-/// in all of them.
+/// 3.2); empty for any other packet. Options for the first fragment alone are in all fragments.
 pub fn fragments(packet: &[u8], mtu: u16) -> Vec<Vec<u8>> {
     let Ok(header) = Header::parse(packet) else { return Vec::new() };
     let Header { header_len, total_len, .. } = header;
-    // A fragment carries multiples of 8 bytes, but for the last.
+    // A fragment carries a multiple of 8 bytes, except the last.
     let room = usize::from(mtu).saturating_sub(header_len) / 8 * 8;
     if header.dont_fragment || total_len <= usize::from(mtu) || room == 0 {
         return Vec::new();
@@ -255,7 +253,7 @@ fn fragmentation_needed(
     from: Ipv4Addr,
 ) -> Option<Vec<u8>> {
     const ICMP: u8 = 1;
-    /// An answer should be no longer (RFC 1812 section 4.3.2.3).
+    /// The maximum length of an answer (RFC 1812 section 4.3.2.3).
     const LONGEST: usize = 576;
     let source = Ipv4Addr::from(<[u8; 4]>::try_from(&packet[12..16]).ok()?);
     let to = Ipv4Addr::from(<[u8; 4]>::try_from(&packet[16..20]).ok()?);
@@ -294,14 +292,14 @@ fn fragmentation_needed(
 
 fn packet_too_big(packet: &[u8], mtu: u16, from: Ipv6Addr) -> Option<Vec<u8>> {
     const ICMPV6: u8 = 58;
-    /// The answer must fit into the least MTU (RFC 4443 section 3.2).
+    /// The answer must fit into the minimum MTU (RFC 4443 section 3.2).
     const LONGEST: usize = 1280;
     let source = Ipv6Addr::from(<[u8; 16]>::try_from(&packet[8..24]).ok()?);
     if source.is_unspecified() || source.is_multicast() || source.is_loopback() {
         return None;
     }
     let (protocol, at) = v6_payload(packet)?;
-    // Types below 128 are errors; a multicast destination is no obstacle (section 2.4 (e.3)).
+    // Types below 128 are errors; a multicast destination is allowed (section 2.4 (e.3)).
     if protocol == ICMPV6 && packet.get(at).is_none_or(|&kind| kind < 128) {
         return None;
     }
@@ -330,8 +328,8 @@ fn v6_checksum(packet: &[u8], protocol: u8) -> u16 {
     !fold(pseudo + sum(&packet[V6_HEADER..]))
 }
 
-/// The protocol behind the extension headers and where it begins; `None` for fragments but the
-/// first, and where the chain leaves the packet.
+/// The protocol after the extension headers and its offset; `None` for fragments except the first,
+/// and if the chain leaves the packet.
 fn v6_payload(packet: &[u8]) -> Option<(u8, usize)> {
     let (mut next, mut at) = (packet[6], V6_HEADER);
     loop {
@@ -387,7 +385,7 @@ mod tests {
     const US4: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
     const US6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 
-    /// An IPv4 packet with a right checksum.
+    /// An IPv4 packet with a correct checksum.
     fn v4(tos: u8, flags: u16, protocol: u8, payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0; V4_HEADER];
         packet[0] = 0x45;
@@ -504,7 +502,7 @@ mod tests {
         fn any_field_can_be_set(tos: u8, ecn in prop::sample::select(vec![Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce])) {
             let mut packet = v4(tos, 0, 17, &[1, 2, 3]);
             prop_assert!(set_ecn(&mut packet, ecn));
-            // But for the two ways to write zero, as if it had been sent with it.
+            // Except for the two representations of zero, as if sent with the new field.
             prop_assert_eq!(checksum(&packet[..20]), 0);
             let mut expected = v4(tos & !3 | ecn as u8, 0, 17, &[1, 2, 3]);
             expected[10..12].copy_from_slice(&packet[10..12]);

@@ -12,13 +12,13 @@ use crate::tun::Tun;
 /// Properties of the devices of a pair.
 #[derive(Debug, Clone)]
 pub struct PairOptions {
-    /// The largest IP packet, bytes; 1280 at least for IPv6 (RFC 8200 section 5).
+    /// The largest IP packet, bytes; at least 1280 for IPv6 (RFC 8200 section 5).
     pub mtu: u16,
     /// Number of packets that the kernel holds until they are read, before it drops further ones.
-    /// This is not a queue of the link, but of a reader that is late: [`End::overflow`] should stay
-    /// zero.
+    /// This is not the queue of the link; it holds packets while the reader is late, and
+    /// [`End::overflow`] should stay zero.
     pub tx_queue_len: u32,
-    /// True if the kernel may hand over and take many packets at once; see [`Tun`].
+    /// True if the kernel may pass many packets at once in both directions; see [`Tun`].
     pub offload: bool,
     /// True if default routes inside lead to the device there.
     pub default_routes: bool,
@@ -46,10 +46,10 @@ pub struct End {
 
 impl End {
     /// Number of packets for this device that the kernel has dropped so far because too many waited
-    /// to be read. Links do not see these drops: with them, a measurement is one of this machine.
+    /// to be read. Links do not see these drops, which invalidate a measurement.
     ///
     /// # Errors
-    /// If the kernel does not tell.
+    /// If the counter cannot be read.
     pub fn overflow(&mut self) -> Result<u64> {
         self.netlink.overflow(self.index)
     }
@@ -61,8 +61,8 @@ impl End {
 /// kernel may repeat the last segments of connections over an earlier pair with the same addresses:
 /// measurements need a new namespace outside too.
 ///
-/// The default routes inside, if asked for, lead to the device outside. Beyond it packets go only
-/// if the kernel outside forwards them and answers find back: see [`Pair::masquerade`].
+/// The optional default routes inside lead to the device outside. Packets go beyond it only if the
+/// kernel outside forwards them and answers are routed back: see [`Pair::masquerade`].
 #[derive(Debug)]
 pub struct Pair {
     /// The device in the present namespace or in the given one.
@@ -81,7 +81,7 @@ impl Pair {
     ///
     /// # Errors
     /// Without the capability CAP_NET_ADMIN in both namespaces, without /dev/net/tun, if there is a
-    /// default route inside, if the kernel takes no such MTU, and if no addresses are free.
+    /// default route inside, if the kernel refuses the MTU, and if no addresses are free.
     pub fn new(
         outside: Option<&Namespace>,
         inside: &Namespace,
@@ -138,8 +138,8 @@ impl Half {
         Ok(Half { tun, netlink, index })
     }
 
-    /// Takes the addresses of one side, with a route to the other and, if asked, default routes
-    /// through it. Returns true if there is IPv6. The route fails if the addresses are taken, since
+    /// Takes the addresses of one side, with a route to the other and optionally default routes
+    /// through it. Returns true if there is IPv6. If the addresses are taken the route fails, since
     /// there can be only one.
     fn claim(&mut self, block: &Block, side: usize, default: bool) -> Result<bool> {
         let [ipv4, ipv6] = block.prefixes();

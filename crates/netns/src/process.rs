@@ -1,4 +1,4 @@
-//! Processes, and the network namespaces that they are in.
+//! Processes and their network namespaces.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ pub(crate) fn enter(network: BorrowedFd<'_>) -> Result<()> {
         .context(|| "cannot enter a network namespace")
 }
 
-/// True for the guard of a process inside, which ends the programs of that process once it is gone,
+/// True for the guard of a process inside, which ends the programs of that process after its end,
 /// and then itself.
 fn is_guard(process: &Path) -> bool {
     let line = fs::read(process.join("cmdline")).unwrap_or_default();
@@ -69,7 +69,7 @@ fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>
         if !ours(entry.path()) || is_guard(&entry.path()) {
             return None;
         }
-        // Checked again while it is held: the number may have belonged to another process before.
+        // Checked again with the descriptor open, since the number may have been reused.
         pidfd_open(process, PidfdFlags::empty()).ok().filter(|_| ours(entry.path()))
     }))
 }

@@ -37,7 +37,7 @@ fn rounded_up(timeout: Duration) -> Timespec {
     Timespec { tv_sec: (ns / SECOND) as _, tv_nsec: (ns % SECOND) as _ }
 }
 
-/// Waits for any of many files.
+/// A set of files to wait for.
 pub struct Poller {
     epoll: OwnedFd,
     ready: Vec<Event>,

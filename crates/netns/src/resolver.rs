@@ -1,5 +1,5 @@
-//! Files that differ inside a namespace: the configuration of name resolution, where the loopback
-//! device is not that of the resolver.
+//! Files that differ inside a namespace: the configuration of name resolution, since the loopback
+//! device inside is not that of the resolver.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -21,7 +21,8 @@ pub(crate) const HOSTS: &str = "/etc/hosts";
 /// File with the servers of systemd-resolved.
 pub(crate) const BEHIND: &str = "/run/systemd/resolve/resolv.conf";
 
-/// Hidden for an instant in the private mount namespace, below the text that is bound elsewhere.
+/// Directory that a temporary mount in the private mount namespace hides for an instant, to hold
+/// the texts that are bound elsewhere.
 const PLACE: &str = "/sys";
 
 /// The servers of a resolv.conf(5), in order.
@@ -29,13 +30,13 @@ fn servers(text: &str) -> impl Iterator<Item = IpAddr> + '_ {
     text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let address = (words.next()? == "nameserver").then(|| words.next())??;
-        // An address with a zone is one of a device outside.
+        // An address with a zone belongs to a device outside.
         address.parse().ok()
     })
 }
 
-/// Text that replaces `text` inside; `None` if one of its servers is on another machine, so that it
-/// can stay. `behind` is the configuration of the local resolver itself.
+/// Text that replaces `text` inside; `None` if one of its servers is on another machine, so that no
+/// replacement is needed. `behind` is the configuration of the local resolver itself.
 pub(crate) fn inside(text: &str, behind: Option<&str>, gateway: IpAddr) -> Option<String> {
     let here = |server: &IpAddr| server.is_loopback() || server.is_unspecified();
     if servers(text).any(|server| !here(&server)) {
@@ -56,7 +57,7 @@ pub(crate) fn inside(text: &str, behind: Option<&str>, gateway: IpAddr) -> Optio
     Some(instead)
 }
 
-/// Binds texts over files, as far as they exist, for the calling thread and its children.
+/// Binds texts over existing files, for the calling thread and its children.
 pub(crate) fn replace(files: &Files) -> Result<()> {
     let there: Vec<_> = files
         .iter()
@@ -103,7 +104,7 @@ mod tests {
         );
         let text = inside("nameserver ::1", Some("nameserver 127.0.0.1"), GATEWAY).unwrap();
         assert_eq!(text, "nameserver 198.18.0.1\n");
-        // No server at all means the one on this machine (resolv.conf(5)).
+        // Without any server, the one on this machine is used (resolv.conf(5)).
         assert_eq!(inside("", None, GATEWAY).unwrap(), "nameserver 198.18.0.1\n");
     }
 }

@@ -12,7 +12,7 @@ use crate::process::kill_inside;
 /// namespaces, and switches off the [forwarding](crate::Pair::masquerade) that they needed.
 ///
 /// # Errors
-/// If that directory is there and cannot be read.
+/// If that directory exists and cannot be read.
 pub fn sweep() -> Result<()> {
     for stale in names()?.into_iter().filter(|published| !published.is_alive()) {
         // A name that is no longer bound cannot be opened as a namespace.
@@ -22,7 +22,7 @@ pub fn sweep() -> Result<()> {
         forget(stale.path());
     }
     sweep_forwarding()?;
-    // A process may have ended before it made the name.
+    // A process may have ended before it created the name.
     // Forwarding of another network can only be restored by a process in it.
     let is_stale = |name: &Published| !name.is_alive() && !name.label.starts_with(FORWARDING);
     for stale in names_in(BESIDE)?.into_iter().filter(is_stale) {

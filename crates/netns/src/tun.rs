@@ -7,10 +7,10 @@ use tun_rs::{DeviceBuilder, GROTable, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::error::{Context, Error, Result};
 
-/// Beginning of the names of the devices.
+/// Prefix of the names of the devices.
 pub(crate) const PREFIX: &str = "wind";
 
-/// A TUN device, gone when this is dropped. Reads and writes never block; it may be polled.
+/// A TUN device, removed when this is dropped. Reads and writes never block; it may be polled.
 ///
 /// Its packets are whole IP packets (see [`packet`](crate::packet)). With offload the kernel hands
 /// over and takes up to 64 kB of TCP or UDP at once (IFF_VNET_HDR), which is split on reading and
@@ -28,7 +28,7 @@ pub struct Tun {
 const SEGMENTS: usize = 512;
 
 impl Tun {
-    /// Opens one in the namespace of the calling thread, under a name of the kernel's choice.
+    /// Opens a device in the namespace of the calling thread, with a name chosen by the kernel.
     pub(crate) fn open(mtu: u16, offload: bool) -> Result<Self> {
         let what = || "cannot make a TUN device";
         let device = DeviceBuilder::new()
@@ -63,7 +63,7 @@ impl Tun {
         self.mtu
     }
 
-    /// True if the kernel hands over and takes many packets at once.
+    /// True if the kernel passes many packets at once.
     pub fn has_offload(&self) -> bool {
         self.offload
     }
@@ -78,10 +78,10 @@ impl Tun {
         self.device.recv(buffer)
     }
 
-    /// Writes one packet, without offload. The kernel takes it or drops it; it never waits.
+    /// Writes one packet, without offload. The kernel accepts or drops it and never waits.
     ///
     /// # Errors
-    /// As of [`Tun::recv`]; EINVAL for bytes of no IP version, EIO while the device is off.
+    /// As for [`Tun::recv`]; EINVAL for an unknown IP version, EIO while the device is off.
     pub fn send(&self, packet: &[u8]) -> io::Result<()> {
         self.without_offload()?;
         self.device.send(packet).map(|_| ())
@@ -98,8 +98,8 @@ impl Tun {
     /// and replaces the contents of `received`.
     ///
     /// # Errors
-    /// As of [`Tun::recv`]. [`io::ErrorKind::Other`] and [`io::ErrorKind::InvalidInput`] mean a GSO
-    /// packet that could not be split, and was lost.
+    /// As for [`Tun::recv`]. [`io::ErrorKind::Other`] and [`io::ErrorKind::InvalidInput`] mean a
+    /// GSO packet that could not be split, and was lost.
     pub fn recv_many(&self, received: &mut Received) -> io::Result<()> {
         let Received { whole, packets, lengths, count } = received;
         *count = 0;
@@ -107,11 +107,11 @@ impl Tun {
         Ok(())
     }
 
-    /// Writes all packets in order, merged where that is possible with offload, and empties
-    /// `packets`. Merged are packets of one TCP or UDP flow with the same traffic class.
+    /// Writes all packets in order, and empties `packets`. With offload, packets of one TCP or UDP
+    /// flow with the same traffic class are merged if possible.
     ///
     /// # Errors
-    /// The last one of those of [`Tun::send`]; the other packets were written nevertheless.
+    /// The last error of [`Tun::send`]; the other packets were written nevertheless.
     pub fn send_many(&self, packets: &mut ToSend) -> io::Result<()> {
         let ToSend { table, packets, count } = packets;
         let sent = self.device.send_multiple(table, &mut packets[..*count], VIRTIO_NET_HDR_LEN);
@@ -143,7 +143,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// For packets of this device.
+    /// A buffer for packets of this device.
     pub fn new(tun: &Tun) -> Self {
         let segments = if tun.offload { SEGMENTS } else { 1 };
         Received {

@@ -1,4 +1,4 @@
-//! The rights that namespaces and devices need, without being root.
+//! The rights to create namespaces and devices without root.
 
 use std::fs;
 use std::io;
@@ -23,11 +23,11 @@ pub enum Rights {
 /// (user_namespaces(7)), unless it has them already. There it runs as root, which is its user
 /// outside.
 ///
-/// Must be called before the first thread is made: a process with threads cannot change its user
+/// Must be called before the first thread is created: a process with threads cannot change its user
 /// namespace.
 ///
 /// # Errors
-/// If the kernel allows no user namespaces, or if there are threads already.
+/// If the kernel does not allow user namespaces, or if there are threads already.
 pub fn become_root() -> Result<Rights> {
     if has_capabilities()? {
         return Ok(Rights::OfRoot);
@@ -42,7 +42,7 @@ pub fn become_root() -> Result<Rights> {
             .context(|| format!("cannot write {path}"))
             .map_err(|e| e.advise(ALLOW))
     };
-    // Without the right to drop groups, one may map one's own (user_namespaces(7)).
+    // A process without the right to drop groups may map its own group (user_namespaces(7)).
     write("setgroups", "deny".into())?;
     write("uid_map", format!("0 {user} 1"))?;
     write("gid_map", format!("0 {group} 1"))?;

@@ -45,7 +45,7 @@ mod linux {
         ("offload_keeps_the_bytes", offload_keeps_the_bytes),
         ("without_ipv6_there_is_ipv4", without_ipv6_there_is_ipv4),
         ("nested_pairs_reach_out_by_masquerading", nested_pairs_reach_out_by_masquerading),
-        ("what_nobody_reads_is_counted", what_nobody_reads_is_counted),
+        ("packets_that_are_not_read_are_counted", packets_that_are_not_read_are_counted),
         ("resolv_conf_is_replaced_inside_only", resolv_conf_is_replaced_inside_only),
         ("names_and_files_are_for_others_too", names_and_files_are_for_others_too),
         ("all_inside_is_killed", all_inside_is_killed),
@@ -424,7 +424,7 @@ mod linux {
         eventually("the rule is gone", || inner.masquerade(Some(&middle)).is_ok());
     }
 
-    fn what_nobody_reads_is_counted() {
+    fn packets_that_are_not_read_are_counted() {
         let options = PairOptions { tx_queue_len: 10, ..PairOptions::default() };
         let (inside, mut pair) = make(&options);
         assert_eq!(pair.inside.overflow().unwrap(), 0);

@@ -1,8 +1,8 @@
 //! Receivers that misbehave (RFC 9743 section 7.6; Savage, Cardwell, Wetherall and
 //! Anderson, "TCP congestion control with a misbehaving receiver", CCR 29(5), 1999).
 //!
-//! A sender believes its receiver. These receivers lie to get data faster, or suppress feedback.
-//! [`super::ReceiverStats`] counts the data that truly arrived all the same.
+//! A sender trusts its receiver. These receivers send false acknowledgments to get data faster, or
+//! suppress feedback. [`super::ReceiverStats`] still counts the data that has actually arrived.
 //!
 //! - **Optimistic** (Savage et al., section 2.3): acknowledges everything up to the highest packet
 //!   that it has seen, holes and all, so that losses are never noticed; and `ahead` packets more,
@@ -22,7 +22,7 @@
 
 use crate::packet::{Flags, Packet};
 
-/// How a receiver behaves.
+/// The conduct of a receiver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Conduct {
     /// Follows the specifications.
@@ -30,7 +30,7 @@ pub enum Conduct {
     Honest,
     /// Acknowledges packets that have not arrived.
     Optimistic {
-        /// How many packets it runs ahead of the highest that it has seen, 0 to 2^20.
+        /// The number of packets acknowledged beyond the highest seen, 0 to 2^20.
         ahead: u32,
     },
     /// Acknowledges each packet in pieces.
@@ -48,7 +48,7 @@ pub enum Conduct {
 }
 
 impl Conduct {
-    /// Acknowledgments that it sends for one that an honest receiver would.
+    /// The number of acknowledgments that it sends for one of an honest receiver.
     pub fn acknowledgments(self) -> u32 {
         match self {
             Conduct::Divides { pieces } => pieces,
@@ -96,7 +96,7 @@ impl Misconduct {
         Misconduct { conduct, rwnd, highest: 0, told: 0, to_come: 0, last: Packet::default() }
     }
 
-    /// A data packet arrives.
+    /// Handles a data packet.
     pub(super) fn on_data(&mut self, packet: &mut Packet) {
         self.highest = self.highest.max(packet.seq + 1);
         if self.conduct == Conduct::HidesMarks {
@@ -104,8 +104,8 @@ impl Misconduct {
         }
     }
 
-    /// The first packet from which on arrivals count: all below is given up, since the sender will
-    /// not send it again.
+    /// The first packet that is still expected: everything below is given up, since the sender will
+    /// not retransmit it.
     pub(super) fn given_up(&self) -> u64 {
         match self.conduct {
             Conduct::Optimistic { .. } => self.highest.saturating_sub(self.rwnd),

@@ -1,8 +1,8 @@
 //! The two ends of a connection, along four axes.
 //!
-//! The life of one acknowledgment: the [`Receiver`] echoes the feedback of the packet; the
-//! [`Sender`] updates its estimators, reads the feedback, asks recovery what was lost and the
-//! discriminator what the loss means, tells the congestion controller, and answers
+//! The path of one acknowledgment: the [`Receiver`] echoes the feedback of the packet. The
+//! [`Sender`] updates its estimators, reads the feedback, gets losses from recovery and their cause
+//! from the discriminator, informs the congestion controller, and returns packets from
 //! [`Sender::poll_transmit`] until cwnd or the receiver window is full.
 
 use crate::part::ValueKind;
@@ -58,22 +58,21 @@ pub struct EndpointConfig {
     /// duplicate, and after a silence longer than `rto_floor` (Linux: TCP_MAX_QUICKACKS and the
     /// receiver's own timeout).
     pub quick_acks: u32,
-    /// Each data packet leaves after a processing time drawn uniformly from zero to this, never
-    /// before the one sent earlier. It breaks the phase effects of deterministic DropTail queues
-    /// (Floyd and Jacobson 1992, section 4, who take the bottleneck's time for one packet);
-    /// ns-2 calls it `overhead_`. Zero sends at once.
+    /// Upper bound of the processing time before each data packet, which is drawn uniformly from
+    /// zero; packets are never reordered. It breaks the phase effects of deterministic DropTail
+    /// queues (Floyd and Jacobson 1992, section 4, who use the bottleneck's time for one packet);
+    /// `overhead_` in ns-2. Zero sends at once.
     pub overhead: Duration,
-    /// Negotiate ECN (RFC 3168) on protocols that have no feedback of their own and whose
-    /// controller answers marks; BBR's does not.
+    /// True to negotiate ECN (RFC 3168), for protocols without their own feedback whose controller
+    /// responds to marks; BBR's does not.
     pub ecn: bool,
-    /// Pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7) if the protocol has no
-    /// pacing of its own.
+    /// True to pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7), for protocols
+    /// without their own pacing.
     pub pacing: bool,
-    /// Growth counts the packets that an acknowledgment acknowledges and not the acknowledgment
-    /// (RFC 3465 without a limit in slow start, as in Linux), so that delayed acknowledgments do
-    /// not slow it.
+    /// True if growth counts acknowledged packets, not acknowledgments (RFC 3465 without a limit in
+    /// slow start, as in Linux), so that delayed acknowledgments do not slow it down.
     pub byte_counting: bool,
-    /// How the receiver behaves.
+    /// The conduct of the receiver.
     pub receiver: Conduct,
 }
 
@@ -169,7 +168,7 @@ impl EndpointConfig {
     pub const MAX_PACKET_SIZE: u32 = 1 << 20;
 }
 
-/// A count as a floating-point number, by way of a signed integer, which takes a single
+/// A count as a floating-point number. The conversion from a signed integer takes a single
 /// instruction; no count reaches 2^63.
 #[inline]
 fn real(count: u64) -> f64 {

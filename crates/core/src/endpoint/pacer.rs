@@ -7,8 +7,8 @@ use crate::units::{Duration, Time};
 /// section 7.7: N = 1.25), so that pacing does not keep them from filling cwnd.
 pub(super) const WINDOW_GAIN: f64 = 1.25;
 
-/// The longest lateness of a real clock's timer that is made good by sending at once: longer than
-/// the usual lateness of a loaded machine, and short enough to cause no large burst.
+/// The longest lateness of a real clock's timer that is compensated by sending at once: longer than
+/// the usual lateness of a loaded machine, and too short for a large burst.
 const CREDIT: Duration = Duration::from_millis(10);
 
 /// The time at which the next packet may leave.
@@ -36,20 +36,20 @@ impl Pacer {
         self.waiting
     }
 
-    /// No packet waits for its time.
+    /// Records that no packet waits for its time.
     pub(super) fn clear(&mut self) {
         self.waiting = false;
         self.late = false;
     }
 
-    /// A timer of the sender expired.
+    /// Handles the expiry of a timer of the sender.
     pub(super) fn on_timer(&mut self, now: Time) {
         let due = self.waiting && now >= self.next_send;
         self.late |= due;
         self.waiting &= !due;
     }
 
-    /// A packet left; `rate` in packets per second, `None` without a limit.
+    /// Records that a packet left; `rate` in packets per second, `None` without a limit.
     pub(super) fn on_sent(&mut self, now: Time, rate: Option<f64>) {
         let rate = rate.unwrap_or(0.0);
         if rate != self.rate {
@@ -64,7 +64,7 @@ impl Pacer {
         self.next_send = self.next_send.max(earliest) + self.gap;
     }
 
-    /// The time at which to ask again.
+    /// The time of the next attempt.
     #[inline]
     pub(super) fn wake(&self) -> Time {
         if self.waiting { self.next_send } else { Time::NEVER }
@@ -114,7 +114,7 @@ mod tests {
     fn idleness_saves_nothing() {
         let mut pacer = Pacer::default();
         pacer.on_sent(at(0), Some(1000.0));
-        // Nothing was asked for while the next could not leave: no one waited.
+        // No packet was requested while the next could not leave: none waited.
         assert!(!pacer.holds_back(at(50_000)));
         pacer.on_sent(at(50_000), Some(1000.0));
         assert!(pacer.holds_back(at(50_000)));

@@ -2,9 +2,9 @@
 //!
 //! SACK blocks (RFC 2018) report data that arrived out of order. The first block of an
 //! acknowledgment that a duplicate triggers reports that duplicate (DSACK, RFC 2883 section 4); it
-//! lies below the cumulative acknowledgment or inside the block that follows it. Recovery from SACK
-//! and by packet number reads the blocks, the estimate of the loss rate the duplicates; nothing
-//! else does.
+//! lies below the cumulative acknowledgment or inside the block that follows it. Only recovery from
+//! SACK and by packet number uses the blocks, and only the estimate of the loss rate uses the
+//! reported duplicates.
 
 use super::conduct::Misconduct;
 use super::feedback::{Echo, FeedbackConfig};
@@ -25,7 +25,7 @@ pub struct Receiver {
     disorder: Option<Box<Disorder>>,
     /// Only if acknowledgments may be delayed.
     delays: Option<Box<Delays>>,
-    /// Only of a receiver that misbehaves.
+    /// Only for a receiver that misbehaves.
     misconduct: Option<Box<Misconduct>>,
     echo: Echo,
     ack_size: u32,
@@ -33,7 +33,7 @@ pub struct Receiver {
     duplicates: u64,
 }
 
-/// Data that arrived behind a gap.
+/// Data that arrived after a gap.
 #[derive(Debug, Default)]
 struct Disorder {
     arrived: RangeSet,
@@ -47,7 +47,8 @@ struct Delays {
     /// The longest delay.
     wait: Duration,
     waiting: Option<Delayed>,
-    /// Packets still to be acknowledged at once, their total, and the silence that restores it.
+    /// Packets still to be acknowledged at once, their initial number, and the silence that
+    /// restores it.
     quick: u32,
     quick_acks: u32,
     silence: Duration,
@@ -86,7 +87,7 @@ impl Disorder {
         }
     }
 
-    /// Writes the ranges changed last behind the `reported` blocks that are there.
+    /// Writes the ranges changed last after the first `reported` blocks.
     fn report(&self, packet: &mut Packet, reported: usize) {
         let mut blocks = reported;
         for seq in self.recent.into_iter().flatten() {
@@ -106,7 +107,7 @@ impl Disorder {
 }
 
 impl Receiver {
-    /// A receiver of a protocol with that feedback, before its first packet.
+    /// A receiver of a protocol with this feedback, before its first packet.
     pub fn new(feedback: &FeedbackConfig, config: &EndpointConfig) -> Self {
         Receiver {
             next: 0,
@@ -130,7 +131,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a data packet in and, if it is to be acknowledged now, turns `packet` into that
+    /// Handles a data packet. If it is to be acknowledged now, turns `packet` into the
     /// acknowledgment and returns true.
     #[inline]
     pub fn on_data(&mut self, now: Time, packet: &mut Packet) -> bool {
@@ -139,7 +140,7 @@ impl Receiver {
         if packet.seq != self.next || !plain || packet.flags.contains(Flags::CORRUPTED) {
             return self.on_other_data(now, packet);
         }
-        // Most are as expected, and each is acknowledged.
+        // Most packets are as expected, and each is acknowledged.
         self.unique += 1;
         self.next += 1;
         self.echo.answer(now, packet);
@@ -147,7 +148,7 @@ impl Receiver {
         true
     }
 
-    /// As [`Receiver::on_data`], for any packet in any state.
+    /// [`Receiver::on_data`] for any packet in any state.
     fn on_other_data(&mut self, now: Time, packet: &mut Packet) -> bool {
         let Some(mut misconduct) = self.misconduct.take() else {
             return self.answer_honestly(now, packet);
@@ -162,8 +163,8 @@ impl Receiver {
         answers
     }
 
-    /// Writes into `ack` the next acknowledgment that a receiver that misbehaves sends at the same
-    /// instant behind the latest one. Call it until it returns false.
+    /// Writes into `ack` the next acknowledgment that a misbehaving receiver sends at the same
+    /// instant after the latest one. Call it until it returns false.
     pub fn further_ack(&mut self, ack: &mut Packet) -> bool {
         self.misconduct.as_mut().is_some_and(|misconduct| misconduct.further(ack))
     }
@@ -183,7 +184,7 @@ impl Receiver {
         }
     }
 
-    /// Takes in any packet as an honest receiver does.
+    /// Handles any packet as an honest receiver does.
     fn answer_honestly(&mut self, now: Time, packet: &mut Packet) -> bool {
         if packet.flags.contains(Flags::CORRUPTED) {
             self.echo.on_corrupted(packet);
@@ -220,7 +221,7 @@ impl Receiver {
         true
     }
 
-    /// Notes that data `seq` has arrived; returns whether for the first time.
+    /// Records that data `seq` has arrived; returns true if for the first time.
     fn take_in(&mut self, seq: u64) -> bool {
         let is_new = match &mut self.disorder {
             _ if seq < self.next => false,
@@ -276,7 +277,7 @@ impl Receiver {
         self.delays.as_ref().and_then(|delays| delays.waiting)
     }
 
-    /// When [`Receiver::on_timer`] must be called next.
+    /// The time at which [`Receiver::on_timer`] must be called next.
     pub fn next_timer(&self) -> Time {
         self.waiting().map_or(Time::NEVER, |waiting| waiting.due)
     }

@@ -1,7 +1,7 @@
 //! The sending endpoint: a connection's state machine over the four axes.
 //!
-//! Each event takes one way: estimators, recovery, discriminator, controller. Nothing here depends
-//! on which controller, recovery scheme or discriminator the sender has.
+//! Each event passes estimators, recovery, discriminator and controller in this order. Nothing here
+//! depends on the kind of controller, recovery scheme or discriminator.
 
 use super::EndpointConfig;
 use super::discrimination::{self, Discriminator, DiscriminatorState};
@@ -22,8 +22,8 @@ use crate::protocols::Protocol;
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
-/// The sender of one connection. It sends whole packets and knows no clock: drive it with
-/// [`Sender::on_ack`] and [`Sender::on_timer`], and after each, and after
+/// The sender of one connection. It sends whole packets and does not read a clock: call
+/// [`Sender::on_ack`] and [`Sender::on_timer`]; after each of them, and after
 /// [`Sender::offer_until`], call [`Sender::poll_transmit`] until it has nothing more to send.
 ///
 /// The fields that every packet and every acknowledgment need come first.
@@ -57,7 +57,7 @@ enum Leaving {
     Plain,
     /// A size, a pacing time or an RTT measurement of its own.
     Attended,
-    /// That, perhaps, and a header of the feedback or of the controller.
+    /// A header of the feedback or of the controller, possibly in addition.
     Stamped,
 }
 
@@ -69,7 +69,7 @@ struct Extras {
     /// Only if classic ECN is negotiated.
     ecn: Option<EcnState>,
     sizes: Sizes,
-    /// Packets that were given out and could not be sent, in order.
+    /// Packets that were polled and could not be sent, in order.
     returned: Vec<Packet>,
 }
 
@@ -202,8 +202,8 @@ impl Sender {
         }
     }
 
-    /// The application has packets up to `limit`, exclusive, to send; `u64::MAX` for bulk. A limit
-    /// below the highest packet sent ends the transfer after that packet.
+    /// Sets the end of the application's data: packets up to `limit`, exclusive; `u64::MAX` for a
+    /// bulk transfer. A limit below the highest packet sent ends the transfer after that packet.
     pub fn offer_until(&mut self, limit: u64) {
         self.seqs.limit = limit.max(self.seqs.high);
         if let Some(extras) = &mut self.extras {
@@ -211,8 +211,8 @@ impl Sender {
         }
     }
 
-    /// The application has `bytes` more to send, on the wire and in packets of the present size;
-    /// the last packet is smaller if they do not fill it. Replaces earlier offers.
+    /// Adds `bytes` to send, counted on the wire in packets of the present size; the last packet is
+    /// smaller if they do not fill it. Replaces earlier offers.
     pub fn offer_bytes(&mut self, bytes: u64) {
         let size = u64::from(self.packet_size);
         self.offer_until(self.seqs.high.saturating_add(bytes.div_ceil(size)));
@@ -223,8 +223,8 @@ impl Sender {
         }
     }
 
-    /// Packets that were never sent have this size on the wire from now on, bytes, at least 1: the
-    /// path's MTU has changed. cwnd stays as it is in packets.
+    /// Sets the size on the wire of packets not sent before, in bytes, at least 1, after a change
+    /// of the path's MTU. cwnd does not change, in packets.
     pub fn set_packet_size(&mut self, size: u32) {
         let size = size.max(1);
         if size != self.packet_size {
@@ -241,7 +241,7 @@ impl Sender {
         self.extras.get_or_insert_default()
     }
 
-    /// An acknowledgment arrived.
+    /// Handles an acknowledgment.
     #[inline(never)]
     pub fn on_ack(&mut self, now: Time, ack: &Packet) {
         debug_assert_eq!(ack.kind, PacketKind::Ack);
@@ -265,7 +265,7 @@ impl Sender {
             self.seqs.una = ack.seq;
             self.seqs.next = self.seqs.next.max(ack.seq);
         } else if before == self.seqs.high {
-            return; // Nothing is missing: the echo of a packet that was sent twice.
+            return; // Nothing is missing: the acknowledgment of a packet that was sent twice.
         } else if ack.flags.contains(Flags::PART) {
             return self.on_part(now, ack, outstanding);
         } else if self.recovery.samples_rtt(ack.packet_seq) {
@@ -362,7 +362,7 @@ impl Sender {
         self.estimators.path(now, outstanding, self.window.cwnd(), bandwidth)
     }
 
-    /// Tells the discriminator of an acknowledgment. Returns whether it takes losses for errors
+    /// Passes an acknowledgment to the discriminator. Returns true if it takes losses for errors
     /// now, if recovery must know.
     #[inline(never)]
     fn discriminate(&mut self, event: &AckEvent) -> bool {
@@ -382,8 +382,8 @@ impl Sender {
         self.discriminator.opinion(&self.first_loss(path, sign)) == Probability::ZERO
     }
 
-    /// Recovery has found the first loss of a window; the packet whose acknowledgment reported it
-    /// was sent at `sent`.
+    /// Handles the first loss of a window, found by recovery. The packet whose acknowledgment
+    /// reported it was sent at `sent`.
     #[inline(never)]
     fn on_loss(&mut self, path: Path, sent: Time) {
         let loss = self.first_loss(path, LossSign::Acknowledgments);
@@ -415,8 +415,8 @@ impl Sender {
         }
     }
 
-    /// Tells the window what recovery learned of single transmissions: the losses one by one, that
-    /// they were spurious, that they amount to persistent congestion, and the delivery-rate sample.
+    /// Informs the controller of single transmissions: each loss, spurious losses, persistent
+    /// congestion, and the delivery-rate sample.
     #[inline]
     fn tell_of_transmissions(&mut self, now: Time) {
         if self.report.numbers.is_some() {
@@ -447,7 +447,7 @@ impl Sender {
         if persistent_congestion {
             let mut path = self.path(now, self.seqs.outstanding());
             path.in_flight = in_flight as f64;
-            // The losses that amount to it have been answered one window at a time.
+            // The controller has already responded to these losses, one window at a time.
             self.restart(
                 path,
                 ResetCause::PersistentCongestion,
@@ -488,7 +488,7 @@ impl Sender {
         }
     }
 
-    /// Lets the timers that are due expire.
+    /// Handles the timers that are due.
     pub fn on_timer(&mut self, now: Time) {
         self.integrate(now);
         if let Some(pacer) = self.pacer() {
@@ -523,7 +523,7 @@ impl Sender {
         self.tell_of_transmissions(now);
     }
 
-    /// The connection starts again after silence.
+    /// Restarts the connection after a timeout.
     fn on_timeout(&mut self, path: Path, repeated: bool) {
         let loss = self.first_loss(path, LossSign::Timeout);
         let probability = self.discriminator.judge_timeout(&loss);
@@ -583,7 +583,7 @@ impl Sender {
         true
     }
 
-    /// Tells recovery of a packet that leaves, after the state before it is noted. If rates are
+    /// Passes a packet that leaves to recovery, after the previous state is recorded. If rates are
     /// sampled, recovery is never at rest.
     #[inline(never)]
     fn tell_recovery(&mut self, now: Time, seq: u64, packet_seq: u64, again: bool) {
@@ -592,7 +592,7 @@ impl Sender {
         self.recovery.on_sent(&self.seqs, &sent);
     }
 
-    /// Nothing may be sent now: notes whether the window is the reason.
+    /// Records whether the window is the reason why nothing may be sent now.
     #[inline]
     fn pause(&mut self) {
         let seqs = &self.seqs;
@@ -603,7 +603,7 @@ impl Sender {
         }
     }
 
-    /// Data `seq` is sent again.
+    /// Handles the retransmission of data `seq`.
     #[inline(never)]
     fn repair(&mut self, now: Time, seq: u64) {
         if self.discriminator.unjudged_from().is_some_and(|from| seq >= from)
@@ -611,7 +611,7 @@ impl Sender {
         {
             self.judge_repair(now, seq);
         }
-        self.counters.retransmissions += 1; // The packet that is judged does not count itself.
+        self.counters.retransmissions += 1; // After the verdict, which does not count this packet.
     }
 
     /// Does the work for a packet that leaves, if there is more than its number and recovery.
@@ -669,7 +669,7 @@ impl Sender {
         returned.insert(at, packet.clone());
     }
 
-    /// A further lost segment of a window that has not been reduced is sent again.
+    /// Judges a further lost segment of a window that has not been reduced, on its retransmission.
     fn judge_repair(&mut self, now: Time, seq: u64) {
         let path = self.path(now, self.seqs.outstanding());
         let loss = LossEvent { seq, ..self.first_loss(path, LossSign::Acknowledgments) };
@@ -696,7 +696,7 @@ impl Sender {
         pacer.holds_back(now)
     }
 
-    /// A packet leaves: sets the time at which the next may leave.
+    /// Sets the time at which the next packet may leave, after one has left.
     fn pace(&mut self, now: Time) {
         let Some(pacer) = self.extras.as_mut().and_then(|extras| extras.pacer.as_mut()) else {
             return;
@@ -709,7 +709,7 @@ impl Sender {
         pacer.on_sent(now, rate);
     }
 
-    /// Transmission `number` is about to leave.
+    /// Records the state before transmission `number` leaves.
     #[inline]
     fn note_state_at(&mut self, now: Time, number: u64) {
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
@@ -720,8 +720,8 @@ impl Sender {
         rate.on_sent(now, number, in_flight);
     }
 
-    /// Nothing can be sent: notes whether the application is the limit although the window has room
-    /// (the draft's CheckIfApplicationLimited).
+    /// Records whether the application is the limit although the window has room, when nothing can
+    /// be sent (the draft's CheckIfApplicationLimited).
     #[inline]
     fn check_application_limit(&mut self) {
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
@@ -754,12 +754,12 @@ impl Sender {
         }
     }
 
-    /// A notifier tells of corruption out of band.
+    /// Handles a notice of corruption that a notifier sent out of band.
     pub fn on_notice(&mut self, now: Time, notice: &Notice) {
         self.discriminator.on_notice(now, notice);
     }
 
-    /// The news that it asks of notifiers on the path, if any.
+    /// The notices that it requires of notifiers on the path, if any.
     pub fn notification(&self) -> Option<Notification> {
         self.feedback.notification()
     }
@@ -783,7 +783,7 @@ impl Sender {
     pub fn refused_windows(&self) -> u64 {
         self.window.refused_windows()
     }
-    /// The shifts of phase that it was told of, in order; empty without ESTCP.
+    /// The shifts of phase received so far, in order; empty without ESTCP.
     pub fn phase_cuts(&self) -> &[PhaseCut] {
         self.window.phase_cuts()
     }
@@ -806,13 +806,13 @@ impl Sender {
             None => "congestion_avoidance",
         }
     }
-    /// The report of recovery on the latest acknowledgment or timer. An acknowledgment without news
-    /// leaves the earlier report in place: call [`Sender::forget_report`] first if that matters.
+    /// The report of recovery on the latest acknowledgment or timer. An ignored acknowledgment does
+    /// not replace the earlier report: call [`Sender::forget_report`] first if that matters.
     pub fn report(&self) -> &Report {
         &self.report
     }
-    /// Empties [`Sender::report`], for observers. The next acknowledgment or timer would do so
-    /// anyway: the sender does the same with it and without.
+    /// Empties [`Sender::report`], for observers, as the next acknowledgment or timer would. The
+    /// sender's behaviour does not change.
     pub fn forget_report(&mut self) {
         self.report.clear();
         if self.report.numbers.is_some() {
@@ -827,7 +827,7 @@ impl Sender {
     pub fn rtt(&self) -> &RttEstimator {
         &self.estimators.rtt
     }
-    /// Its place in the sequence space.
+    /// Its position in the sequence space.
     pub fn sequences(&self) -> &Sequences {
         &self.seqs
     }

@@ -1,7 +1,7 @@
 //! The network between two ends: queues, routers that give feedback, channels that lose packets.
 //!
-//! A directed link is a [`QueueConfig`] before a wire with a [`ChannelConfig`]. The types whose
-//! names end in `Config` are plain descriptions; each builds the state machine that does the work.
+//! A directed link is a [`QueueConfig`] before a wire with a [`ChannelConfig`]. Types whose names
+//! end in `Config` are plain descriptions, from which state machines are made.
 
 pub mod aqm;
 pub mod channel;
@@ -37,8 +37,8 @@ pub struct QueueConfig {
     pub aqm: AqmConfig,
     /// The router, which writes feedback into packets.
     pub router: RouterConfig,
-    /// One queue for each class of protocols, served in turn; empty for one queue for all. With
-    /// classes the fields above are only the defaults of theirs.
+    /// One queue for each class of protocols, served in turn; empty for a single queue. With
+    /// classes the fields above are only defaults for those of the classes.
     pub classes: Vec<ClassConfig>,
 }
 

@@ -1,14 +1,14 @@
-//! The notifier: the node at the far end of a link that knows of corruption on it (eten2004
-//! sections 3.2.1 and 4.1).
+//! The notifier: the node at the far end of a link that reports corruption on it (eten2004 sections
+//! 3.2.1 and 4.1).
 //!
-//! It takes part in two ways. A cumulative notifier knows r, the fraction of packets that the
-//! link corrupts, and multiplies the survival probability in the header of each data packet by
-//! 1 - r. A per-packet notifier reports each corrupted packet; the engine, which knows the flows,
-//! decides to whom and which way.
+//! There are two kinds. A cumulative notifier knows r, the fraction of packets that the link
+//! corrupts, and multiplies the survival probability in the header of each data packet by 1 - r. A
+//! per-packet notifier reports each corrupted packet; the engine, which knows the flows, selects
+//! receiver and direction of the report.
 //!
 //! The paper's experiments take r as configured, "the upper bound on the performance improvements
-//! that are possible without any estimation error", and leave measuring to later work. The
-//! measured kind counts corrupted packets, old ones with less and less weight:
+//! that are possible without any estimation error", and leave measurement to later work. The
+//! measured kind counts corrupted packets with a weight that decays with their age:
 //!
 //! ```text
 //! L <- (1 - 1/W) L + [corrupted]     N <- (1 - 1/W) N + 1     r = L / (N + w)
@@ -16,10 +16,10 @@
 //!
 //! All packets of the link count, data and acknowledgments of all flows: a node cannot tell which
 //! flow a corrupted packet belonged to (section 3.3.3). The sum includes w imaginary uncorrupted
-//! packets: in the beginning r is 0, and CETEN is plain TCP.
+//! packets, so that r is 0 at the beginning and CETEN is plain TCP.
 //!
-//! - Bias: r is too low by the factor W / (W + w) once N has reached W, and by more before. An r
-//!   that is too low is on the safe side: it takes corruption for congestion.
+//! - Bias: r is too low by the factor W / (W + w) once N has reached W, and by more before. A low r
+//!   is on the safe side: corruption is taken for congestion.
 //! - Reaction: after a step of the true rate, r has gone 63 % of the way in W packets, 95 % in 3 W.
 //! - Noise: for independent losses at rate p the relative standard error is about
 //!   sqrt((1 - p) / (2 W p)): 10 % needs W of about 50 / p packets.
@@ -51,7 +51,7 @@ pub enum NotifierConfig {
 }
 
 impl NotifierConfig {
-    /// The measured kind as it is by default: rates from 0.5 % within 10 %, biased by 1 %.
+    /// The default of the measured kind: rates from 0.5 % within 10 %, biased by 1 %.
     pub const MEASURED: NotifierConfig = NotifierConfig::Measured { window: 10_000, prior: 100.0 };
 }
 
@@ -76,7 +76,8 @@ enum Rate {
     Told(f64),
 }
 
-/// The share of packets of that size that survive that many attempts, if these fail independently.
+/// The share of packets of this size that survive this number of attempts, if attempts fail
+/// independently.
 fn survival(channel: &ChannelConfig, attempts: u32, size: u32) -> f64 {
     1.0 - libm::pow(channel.loss_rate(size), attempts.into())
 }
@@ -98,8 +99,8 @@ impl Notifier {
         Some(Notifier { rate })
     }
 
-    /// Sets the number of times that the link sends a packet before it gives it up, for a
-    /// configured notifier.
+    /// Sets the number of times that the link sends a packet before giving up, for a configured
+    /// notifier.
     pub(super) fn set_attempts(&mut self, new: u32) {
         if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
             *attempts = new;
@@ -107,7 +108,8 @@ impl Notifier {
         }
     }
 
-    /// Sets another channel of the link, for a configured notifier; others measure or are told.
+    /// Sets a new channel of the link, for a configured notifier; others measure or have a given
+    /// rate.
     pub(super) fn set_channel(&mut self, new: &ChannelConfig) {
         if let Rate::Configured { channel, attempts, size, survival } = &mut self.rate {
             *survival = self::survival(new, *attempts, *size);
@@ -115,7 +117,7 @@ impl Notifier {
         }
     }
 
-    /// A packet has crossed the link, intact or not.
+    /// Handles a packet that has crossed the link, intact or not.
     #[inline]
     pub(super) fn on_packet(&mut self, packet: &mut Packet, corrupted: bool) {
         if let Rate::Measured(meter) = &mut self.rate {
@@ -129,7 +131,7 @@ impl Notifier {
         }
     }
 
-    /// 1 - r for packets of that size.
+    /// 1 - r for packets of this size.
     pub fn survival(&mut self, of: u32) -> Probability {
         let survival = match &mut self.rate {
             Rate::Configured { channel, attempts, size, survival } => {
@@ -146,7 +148,7 @@ impl Notifier {
     }
 }
 
-/// Measures the fraction of packets that are corrupted; see the module.
+/// Estimator of the fraction of corrupted packets; see the module.
 #[derive(Debug, Clone)]
 pub struct ErrorMeter {
     kept: f64,
@@ -156,13 +158,13 @@ pub struct ErrorMeter {
 }
 
 impl ErrorMeter {
-    /// A meter that has seen nothing, with W and w in packets.
+    /// A meter without samples, with W and w in packets.
     pub fn new(window: u32, prior: f64) -> Self {
         let kept = 1.0 - 1.0 / f64::from(window.max(1));
         ErrorMeter { kept, prior, corrupted: 0.0, packets: 0.0 }
     }
 
-    /// A packet crossed.
+    /// Counts a packet.
     pub fn on_packet(&mut self, corrupted: bool) {
         self.corrupted = self.corrupted * self.kept + f64::from(u8::from(corrupted));
         self.packets = self.packets * self.kept + 1.0;

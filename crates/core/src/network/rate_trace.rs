@@ -1,14 +1,14 @@
-//! The rate of a wire that changes: a list of delivery opportunities, in the format and with
-//! the meaning of mahimahi's `mm-link` (Netravali et al., USENIX ATC 2015).
+//! The rate of a wire that changes: a list of delivery opportunities, in the format and with the
+//! semantics of mahimahi's `mm-link` (Netravali et al., USENIX ATC 2015).
 //!
 //! A trace has one time stamp per line, in whole milliseconds and in order. At each the link may
 //! deliver 1500 bytes. The trace starts over after its last time stamp, which is its period. One
 //! opportunity may finish several small packets and begin another, whose remaining bytes wait for
 //! the next. An opportunity without a packet is lost.
 //!
-//! As in mahimahi, an opportunity serves packets that came before it: a packet that comes at the
-//! same instant waits for the next. Unlike there, packets may have more than 1500 bytes, and the
-//! packet that leaves next counts as in transmission and not as waiting, as on every link here.
+//! As in mahimahi, an opportunity serves packets that arrived before it: a packet that arrives at
+//! the same instant waits for the next. Unlike there, packets may have more than 1500 bytes, and
+//! the next packet to leave counts as in transmission and not as waiting, as on every link here.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ const HIGHEST_BPS: u64 = 100_000_000_000_000;
 /// The rate of a wire.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LinkRate {
-    /// Constant.
+    /// A constant rate.
     Constant(Rate),
-    /// By a trace.
+    /// The rate of a trace.
     Trace(Arc<RateTrace>),
-    /// By a schedule. A packet is sent at the rate of each instant: a packet in transmission when
-    /// the rate changes goes on at the new rate.
+    /// The rate of a schedule. A packet in transmission when the rate changes continues at the new
+    /// rate.
     Schedule(Arc<RateSteps>),
 }
 
@@ -38,8 +38,8 @@ pub enum LinkRate {
 pub type RateSteps = Steps<Rate>;
 
 impl LinkRate {
-    /// The rate in the long run: the mean of a trace or over the period of a schedule, or the last
-    /// rate of one that does not start over. It decides which link is the slowest.
+    /// The long-term rate: the mean of a trace, the mean over the period of a schedule, or the last
+    /// rate of a schedule without a period. It determines the slowest link.
     pub fn mean(&self) -> Rate {
         match self {
             LinkRate::Constant(rate) => *rate,
@@ -48,8 +48,8 @@ impl LinkRate {
         }
     }
 
-    /// The rate that AQMs and routers are told in the beginning: the mean of a trace, which does
-    /// not change for them, or the first rate of a schedule, whose changes they are told.
+    /// The initial rate for AQMs and routers: the mean of a trace, which does not change for them,
+    /// or the first rate of a schedule, whose changes they receive.
     pub fn told(&self) -> Rate {
         match self {
             LinkRate::Schedule(steps) => steps.first(),
@@ -75,7 +75,7 @@ impl LinkRate {
         }
     }
 
-    /// How often the rate changes within a run of that length, at most; a trace aside.
+    /// The maximum number of changes of the rate in a run of this length, except for a trace.
     pub fn changes(&self, duration: Duration) -> u64 {
         match self {
             LinkRate::Schedule(steps) => steps.changes(duration),
@@ -85,8 +85,7 @@ impl LinkRate {
 }
 
 impl RateSteps {
-    /// The rate in the long run: the mean over a period, rounded down to bits per second, or the
-    /// last.
+    /// The long-term rate: the mean over a period, rounded down to bits per second, or the last.
     pub fn mean(&self) -> Rate {
         let (mut sum, mut time) = (0, 0);
         for (rate, lasts) in self.lasting() {
@@ -152,7 +151,7 @@ impl RateTrace {
         let whole = |reason: &str| TraceError { index: None, reason: reason.to_owned() };
         let period = *at.last().ok_or_else(|| whole("the trace has no opportunity"))?;
         if period == 0 {
-            let reason = "the last opportunity is at 0 ms, and when it comes the trace starts over";
+            let reason = "the last opportunity is at 0 ms, but its time is the period of the trace";
             return Err(TraceError::at(at.len() - 1, reason));
         }
         let bits = at.len() as u128 * u128::from(Self::OPPORTUNITY) * 8;
@@ -163,8 +162,8 @@ impl RateTrace {
         Ok(RateTrace { at: at.into_boxed_slice(), mean })
     }
 
-    /// The trace in a text of one time stamp per line. Space around a number and empty lines at the
-    /// end are allowed.
+    /// Parses a text of one time stamp per line. Space around a number and empty lines at the end
+    /// are allowed.
     ///
     /// # Errors
     /// As [`RateTrace::new`], or if a line is not a number.
@@ -223,7 +222,7 @@ fn printable(c: char) -> char {
     if c.is_control() { '?' } else { c }
 }
 
-/// An opportunity, by the period it is in and its index there.
+/// An opportunity, by its period and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Position {
     period: u64,
@@ -235,7 +234,7 @@ impl Position {
     fn after(trace: &RateTrace, time: Time, skip: usize) -> Self {
         let ms = time.as_ps() / PS_PER_MS;
         let (period, phase) = (ms / trace.period(), ms % trace.period());
-        // The last is at the period, and the phase before it: there is one.
+        // The last opportunity is at the period, after any phase, so there is one.
         let index = skip + trace.at[skip..].partition_point(|&at| at <= phase);
         Position { period, index }
     }
@@ -262,17 +261,17 @@ impl Position {
     }
 }
 
-/// A wire with a trace, and how far it has used it up.
+/// A wire with a trace, and its position in the trace.
 #[derive(Debug, Clone)]
 pub(super) struct TraceWire {
     trace: Arc<RateTrace>,
     /// The first opportunity that has not been begun.
     next: Position,
-    /// Bytes left of the one before, at the instant the last packet left.
+    /// Bytes left of the previous opportunity when the last packet left.
     left: u64,
     /// The part of the trace that counts, in bytes of opportunities since the start.
     counted: (u64, u64),
-    /// Bytes carried in it.
+    /// Bytes carried in that part.
     carried: u64,
 }
 
@@ -287,10 +286,10 @@ impl TraceWire {
         self.counted = (self.trace.capacity(from), self.trace.capacity(until));
     }
 
-    /// The time at which a packet of `size` bytes has left that came at `arrived` and has been the
-    /// next to leave since `start`: `arrived` if the wire was idle, or the instant at which the
-    /// packet before left.
-    // Out of the way of wires without a trace.
+    /// Sends a packet of `size` bytes that arrived at `arrived`, and returns the time at which it
+    /// has left. It has been the next to leave since `start`: `arrived` if the wire was idle, or
+    /// the instant at which the previous packet left.
+    // Cold because most wires have no trace.
     #[cold]
     pub(super) fn send(&mut self, start: Time, arrived: Time, size: u32) -> Time {
         let Self { trace, next, left, .. } = self;
@@ -298,7 +297,7 @@ impl TraceWire {
             // The opportunities up to now are lost.
             *left = 0;
             if next.time(trace) <= arrived {
-                // Mostly in the same period, a few further on.
+                // Usually the next one is in the same period, a few positions further.
                 let period = arrived.as_ps() / PS_PER_MS / trace.period();
                 let skip = if period == next.period { next.index } else { 0 };
                 *next = Position::after(trace, arrived, skip);
@@ -318,7 +317,7 @@ impl TraceWire {
         self.last_begun()
     }
 
-    /// The instant of the opportunity begun last.
+    /// The instant of the latest opportunity begun.
     fn last_begun(&self) -> Time {
         let Position { period, index } = self.next;
         let last = match index {
@@ -328,7 +327,7 @@ impl TraceWire {
         last.time(&self.trace)
     }
 
-    /// Bytes carried over the bytes of all opportunities in the time that counts.
+    /// Ratio of the bytes carried to the bytes of all opportunities in the time that counts.
     pub(super) fn utilization(&self) -> f64 {
         let (from, until) = self.counted;
         if until > from { self.carried as f64 / (until - from) as f64 } else { 0.0 }
@@ -377,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_nothing_to_do_is_lost() {
+    fn opportunities_without_a_packet_are_lost() {
         // Idle from 1 to 7: the opportunities at 2, 4 and 6 are lost, 8 is the next.
         assert_eq!(ends(&[1, 2, 4, 6, 8], &[(0, 1500), (7, 1500), (7, 1500)]), [1, 8, 9]);
         // The first packet leaves 900 bytes of the opportunity at 5, and nothing waits.

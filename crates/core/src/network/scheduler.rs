@@ -1,18 +1,18 @@
 //! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995): queues share a wire by bytes in
-//! proportion to their quanta, whatever the sizes of their packets.
+//! proportion to their quanta, for any packet sizes.
 //!
-//! At each turn a queue may send as many bytes as its quantum and the rest that it left unused
-//! while it had packets. There are two forms. In a ring every queue keeps its place, and a packet
-//! must be paid for before it is sent. In lists (DRR++, MacGregor and Shi 2000, in the form of RFC
-//! 8290) a queue that has just begun to send goes before those that have sent for long, and a
-//! packet may be paid for afterwards, so that its size need not be known in advance.
+//! At each turn a queue may send its quantum and the credit left from earlier turns in which it had
+//! packets, in bytes. There are two forms. In a ring every queue keeps its place, and a packet
+//! needs enough credit before it is sent. In lists (DRR++, MacGregor and Shi 2000, in the form of
+//! RFC 8290) a queue that has just begun to send is served before those that have sent for longer,
+//! and the credit may become negative, so that the size of a packet need not be known in advance.
 
 use std::collections::VecDeque;
 
 /// The turns of queues numbered from 0.
 #[derive(Debug, Clone)]
 pub(super) struct RoundRobin {
-    /// Bytes that each queue gets a turn, and bytes that it has left.
+    /// The quantum and the credit of each queue, in bytes.
     shares: Vec<Share>,
     order: Order,
 }
@@ -49,8 +49,8 @@ impl RoundRobin {
         RoundRobin { shares: Vec::new(), order }
     }
 
-    /// A packet has joined queue `index`. An unknown queue is added; its number must be one more
-    /// than the last. In lists, a queue that is in neither list joins the new ones with a quantum.
+    /// Records that a packet has joined queue `index`. An unknown queue is added; its number must
+    /// be one more than the last. A queue in neither list joins the new ones with a quantum.
     pub(super) fn join(&mut self, index: usize, quantum: u32) {
         let Order::Lists { new, .. } = &mut self.order else { return };
         let fresh = Share { quantum: i64::from(quantum), deficit: 0, listed: false };
@@ -65,8 +65,9 @@ impl RoundRobin {
         }
     }
 
-    /// The queue that sends next; `head` returns the size of the first packet of a queue, if it has
-    /// one. At least one queue must. Call [`RoundRobin::charge`] for what it sends.
+    /// The queue that sends next; `head` returns the size of the first packet of a queue, if there
+    /// is one. At least one queue must have a packet. Call [`RoundRobin::charge`] for the packet
+    /// sent.
     pub(super) fn next(&mut self, head: impl Fn(usize) -> Option<u32>) -> usize {
         match &mut self.order {
             Order::Ring { turn } => loop {
@@ -102,7 +103,7 @@ impl RoundRobin {
         }
     }
 
-    /// Queue `index` sends a packet.
+    /// Deducts a packet of queue `index`.
     pub(super) fn charge(&mut self, index: usize, size: u32) {
         self.shares[index].deficit -= i64::from(size);
     }
@@ -151,7 +152,7 @@ mod tests {
         let mut lists = RoundRobin::lists();
         lists.join(0, 1500);
         lists.join(1, 1500);
-        // Queue 0 is new and empty: it goes to the old. Queue 1 sends.
+        // Queue 0 is new and empty: it moves to the old ones. Queue 1 sends.
         assert_eq!(lists.next(|index| (index == 1).then_some(100)), 1);
         lists.charge(1, 1600);
         // Queue 0 has a packet again before its turn: it is not new once more. Queue 1 goes to the

@@ -138,7 +138,7 @@ fn a_frame_has_what_applies_and_nothing_else() {
     }
     assert!(
         frame("lr-xcpq-pa")
-            .contains("| `target_packets` | 10 | the queue aimed at; packets, 0 to 1e9 |")
+            .contains("| `target_packets` | 10 | target of the queue; packets, 0 to 1e9 |")
     );
     assert!(frame("lr-xtcp").contains("That router has no parameters."));
     let newreno = frame("newreno");

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_leaves_the_table_and_reports_of_acknowledgments_enter_it() {
+    fn acknowledged_segments_leave_the_table_and_reported_ones_enter() {
         let mut oracle = Oracle::default();
         notice(&mut oracle, 10, 5);
         let header = CongestionHeader::Corrupted { recent: [8, 4, NO_SEQ] };

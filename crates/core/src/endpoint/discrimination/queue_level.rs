@@ -19,8 +19,8 @@
 //! ```
 //!
 //! - In the two lowest bins P is 0, since there is nothing to compare with.
-//! - Below the largest RTT the queue is not full. There P is 0 unless n >= 200 and losses / n - e is
-//!   more than four standard deviations of chance.
+//! - Below the largest RTT the queue is not full. There P is 0 unless n >= 200 and losses / n - e
+//!   is more than four standard deviations of chance.
 //! - Counts fade by 1/e every 500 packets, or every cwnd^2, if that is more: the number of packets
 //!   that Reno sends from one cut to the next has this order. If e rests on fewer than 100 packets,
 //!   they count as 100: a loss in a full queue is congestion as long as nothing else is known,
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_beyond_the_rate_of_shorter_queues_is_congestion() {
+    fn losses_above_the_rate_of_shorter_queues_are_congestion() {
         let mut judge = judge();
         // 1 % at short queues, 4 % at full ones, with the two of the range.
         seen(&mut judge, 110, 1000, 100);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_of_a_full_queue_is_of_it_when_a_shorter_one_is_seen() {
+    fn counts_of_a_full_queue_move_with_a_new_least_rtt() {
         // A connection that begins with RTTs of 150 to 200 ms; the full queue drops half.
         let mut judge =
             QueueLevel::of(QueueLevelConfig { memory: 1e9, ..QueueLevelConfig::DEFAULT });
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shorter_queues_lost_is_forgotten_where_there_are_none() {
+    fn losses_of_shorter_queues_are_forgotten_without_them() {
         let verdict = |packets: u64| {
             let mut judge = QueueLevel::of(QueueLevelConfig::DEFAULT);
             seen(&mut judge, 100, 1, u64::MAX);
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_links_tell_is_taken_up_to_what_is_lost_in_all() {
+    fn reports_of_links_count_up_to_the_total_loss_rate() {
         // 1 % at short queues and 5 % at full ones, of 2000 packets: 3 % in total.
         let verdict = |survival: f64| {
             let mut judge = judge();

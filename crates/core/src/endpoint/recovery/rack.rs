@@ -170,7 +170,7 @@ impl Part for Rack {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "rack",
-            what: "lost once a later packet arrives, a round trip and a reordering window after it; \
+            what: "lost once overtaken, a round trip and a reordering window after transmission; \
                 tail probes; proportional rate reduction",
             source: "RFC 8985, RFC 9937",
         },

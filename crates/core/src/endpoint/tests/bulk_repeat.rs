@@ -13,7 +13,7 @@ fn tcpw_br(config: BulkRepeatConfig) -> Protocol {
     Protocol { recovery: RecoveryConfig::BulkRepeat(config), ..row }
 }
 
-/// The earliest transmission of this packet on its way is lost.
+/// The earliest transmission of this packet in flight is lost.
 fn lose(line: &mut Timeline, seq: u64) {
     let index = line.wire.iter().position(|packet| packet.seq == seq).unwrap();
     line.wire.remove(index);
@@ -31,9 +31,9 @@ fn three_losses(config: BulkRepeatConfig) -> Timeline {
     line.all_at(100, &[(1, &[8]), (2, &[9]), (3, &[0, 10]), (5, &[11]), (7, &[12])]);
     line.cwnd(8.0);
     line.all_at(200, &[(8, &[13]), (9, &[14])]);
-    // Algorithm A: all that is outstanding within cwnd, 8 packets from 4 on.
+    // Algorithm A: everything outstanding within cwnd, 8 packets from 4 on.
     line.at(200, Arrives(0), &[4, 5, 6, 7, 8, 9, 10, 11]);
-    // What was on its way causes duplicates, which send nothing.
+    // Packets in flight cause duplicates, which send nothing.
     line.at(200, ArrivesLate(10), &[]);
     line.at(200, ArrivesLate(11), &[]);
     line.all_at(200, &[(12, &[])]);
@@ -65,8 +65,8 @@ fn a_bulk_is_answered_once() {
         line.all_at(100, &[(1, &[8]), (2, &[9]), (4, &[0, 10]), (6, &[11])]);
         line.at(200, Arrives(0), &[3, 4, 5, 6, 7, 8, 9, 10]);
         line.at(300, Arrives(3), &[5, 6, 7, 8, 9, 10, 11]);
-        // 5 of the first bulk arrives behind 3, so that 7 is the next to be missing: the second
-        // bulk, which is on its way, has not been answered yet.
+        // 5 of the first bulk arrives after 3, so that 7 is the next missing packet: the second
+        // bulk, still in flight, has not been acknowledged yet.
         let sent: &[u64] = if third { &[7, 8, 9, 10, 11] } else { &[] };
         line.at(300, ArrivesLate(5), sent);
     }
@@ -88,7 +88,7 @@ fn a_timeout_by_an_error_repeats_the_window_and_does_not_back_off() {
         line.at(1000 * second, TimerExpires, &[0, 1]);
         line.cwnd(2.0);
     }
-    // ssthresh is 2, half of what was in flight as there is no estimate: 1/cwnd more.
+    // ssthresh is 2, half of the packets in flight, as there is no estimate: 1/cwnd more.
     line.at(8100, Arrives(0), &[1]);
     line.cwnd(2.5);
     line.next_timer(9100);
@@ -153,7 +153,7 @@ fn a_timeout_in_congestion_backs_off_to_64_times_until_an_error_mode_acknowledgm
 #[test]
 fn in_congestion_it_is_newreno() {
     let mut line = congested(&window(2.0));
-    // 2 and 4 are lost. The rate of 1 packet in 100 ms is next to nothing yet: ssthresh is 2.
+    // 2 and 4 are lost. The rate of 1 packet in 100 ms is still very low: ssthresh is 2.
     line.all_at(400, &[(3, &[6]), (5, &[7])]);
     line.at(600, Arrives(6), &[2]);
     line.cwnd(2.0);

@@ -43,7 +43,7 @@ impl Scheme {
         }
     }
 
-    /// Sends what `cwnd` allows; the data sent.
+    /// Sends the packets that `cwnd` allows, and returns their data.
     pub(super) fn send(&mut self, at: u64, cwnd: f64) -> Vec<u64> {
         let mut sent = Vec::new();
         while let Some(seq) = self.recovery.next_to_send(&mut self.seqs, cwnd) {
@@ -173,7 +173,7 @@ fn an_original_that_arrives_late_does_not_credit_its_retransmission() {
     }
     assert_eq!(s.lost(), [1]);
     assert_eq!(s.send(100, 6.0), [0, 8]); // As packets 9 and 10.
-    // Packet 1 after all. Packet 9 is on its way and gives no sample; nobody waits for it.
+    // Packet 1 arrives late. Packet 9 is in flight and gives no sample; it is not expected.
     s.ack(105, 1, 4, &[]);
     assert_eq!((s.report.numbers().unattributed, s.report.numbers().delivered.len()), (1, 0));
     assert!(s.report.numbers().spurious, "it was the only one taken for lost");
@@ -210,8 +210,8 @@ fn silence_sends_probes_and_takes_nothing_for_lost() {
     assert_eq!(s.send(101, 4.0), [0, 1]);
     assert_eq!((s.in_flight(), s.lost()), (6, vec![]));
     assert_eq!(s.deadline(), Time::ZERO + Duration::from_millis(101 + 202));
-    // The probe of 0 arrives as packet 5. What was sent at 0 is older than 9/8 round trips; of
-    // that, 0 has arrived, so that packet 1 is neither waited for nor lost, and 1 is probed.
+    // The probe of 0 arrives as packet 5. Packets sent at 0 are older than 9/8 round trips. Data 0
+    // has arrived, so that packet 1 is neither expected nor lost, and data 1 is probed.
     assert_eq!(s.ack(201, 5, 1, &[]), Finding::Loss);
     assert_eq!((s.lost(), s.in_flight()), (vec![2, 3, 4], 1));
     assert_eq!(s.send(201, 4.0), [2, 3]);
@@ -223,7 +223,7 @@ fn losses_over_three_probe_timeouts_are_persistent_congestion() {
     for (last, persistent) in [(303, false), (305, true)] {
         let mut s = Scheme::new(100);
         s.send(0, 1.0);
-        s.ack(100, 1, 1, &[]); // The first sample: only what is sent later counts.
+        s.ack(100, 1, 1, &[]); // The first sample: only packets sent later count.
         assert_eq!(s.send(101, 2.0), [1, 2]);
         assert_eq!(s.send(101 + last, 3.0), [3]);
         assert_eq!(s.send(500, 4.0), [4]);

@@ -30,7 +30,7 @@ fn the_last_packet_is_as_short_as_what_is_left() {
     let mut s = sender(&window(10.0));
     s.offer_bytes(2500);
     assert_eq!(leave(&mut s, 0), [(0, 1000), (1, 1000), (2, 500)]);
-    // A whole number of packets has no short one.
+    // A whole number of packets: no short packet.
     let mut s = sender(&window(10.0));
     s.offer_bytes(2000);
     assert_eq!(leave(&mut s, 0), [(0, 1000), (1, 1000)]);
@@ -57,7 +57,7 @@ fn a_packet_keeps_its_size_when_that_of_others_changes() {
 }
 
 #[test]
-fn what_a_full_socket_refused_comes_next_and_once() {
+fn packets_that_a_full_socket_refused_come_next_and_once() {
     let mut s = sender(&window(3.0));
     s.offer_until(u64::MAX);
     let mut packet = Packet::default();

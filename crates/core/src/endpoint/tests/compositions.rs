@@ -7,12 +7,12 @@ use super::*;
 use crate::part::Plain;
 use crate::units::Probability;
 
-/// The controller that is there to yield to nothing.
+/// The controller that never reduces its window.
 const NEVER_YIELDS: &str = "fixed-window";
 
-/// RFC 9002 section 7.6: what was sent over more than three probe timeouts is lost, all of it; the
-/// window becomes the minimum, two packets, whatever the controller. (BBR keeps what is in flight
-/// besides, as its draft says in OnEnterRTO.)
+/// RFC 9002 section 7.6: all packets sent over more than three probe timeouts are lost. The window
+/// becomes the minimum, two packets, with any controller. (BBR also keeps the packets in flight, as
+/// its draft says in OnEnterRTO.)
 #[test]
 fn a_blackout_ends_in_the_minimum_window_with_any_law() {
     let mut seen = 0;

@@ -168,7 +168,7 @@ fn after_a_timeout_the_cubic_begins_where_slow_start_ends() {
     cwnd(&w, 3.288_523);
 }
 
-/// RFC 8511: 0.85 of what is in flight, where a loss leaves 0.7.
+/// RFC 8511: 0.85 of the packets in flight, and 0.7 after a loss.
 #[test]
 fn with_abe_a_mark_costs_less_than_a_loss() {
     for (marked, left) in [(true, 85.0), (false, 70.0)] {

@@ -174,7 +174,7 @@ struct Run<'a> {
     receiver: Receiver,
     stream: Stream,
     now: Time,
-    /// Packets on their way, by time of arrival and a number that keeps them apart.
+    /// Packets in flight, by time of arrival and a unique number.
     channel: BTreeMap<(Time, u64), Packet>,
     entered: u64,
     /// ESTCP: shifts so far.
@@ -224,8 +224,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A packet is lost: a notifier tells of some and not of others, and of others' rates.
-    /// Returns whether the packet goes on damaged to tell of it itself.
+    /// Handles the loss of a packet: a notifier reports some losses, and sometimes a rate. Returns
+    /// true if the packet is forwarded damaged to report its corruption.
     fn tell_of(&mut self, packet: &Packet) -> bool {
         let Some(notification) = self.sender.notification() else { return false };
         if packet.kind != PacketKind::Data || self.stream.uniform() < 0.3 {
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
         prop_assert_eq!(stats.unique + stats.duplicates, self.mirror.arrivals);
         if acknowledges {
             let missing = (0..).find(|seq| !self.mirror.arrived.contains(seq));
-            // RFC 8257 section 3.2: what was held back is acknowledged before `arrived` is.
+            // RFC 8257 section 3.2: delayed packets are acknowledged before `arrived`.
             let before = self.protocol.feedback.gives().contains(&Ability::EachMark)
                 && packet.seq == arrived
                 && missing == Some(arrived + 1);
@@ -349,7 +349,7 @@ impl<'a> Run<'a> {
     }
 
     fn on_ack(&mut self, ack: &Packet) {
-        // What an older acknowledgment says is not heeded.
+        // Older acknowledgments are ignored.
         if ack.seq >= self.mirror.una && ack.seq < self.chaos.packets {
             match self.protocol.recovery {
                 kind if reads_sack(kind) => {
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
         self.sender.on_ack(self.now, ack);
     }
 
-    /// Lets the sender send what it may and checks all there is to check.
+    /// Lets the sender send all packets that it may, and checks all invariants.
     fn transmit(&mut self) -> Checked {
         let rwnd = self.chaos.config.rwnd;
         let mut packet = Packet::default();
@@ -412,13 +412,13 @@ impl<'a> Run<'a> {
         self.chaos.config.pacing || self.protocol.window.paces()
     }
 
-    /// Bound on what may be taken to be in the network.
+    /// Upper bound of the packets taken to be in the network.
     fn most_in_flight(&self) -> u64 {
         let seqs = self.sender.sequences();
         let twice = match self.protocol.recovery {
             // RFC 9002: each transmission by itself.
             kind if kind.gives().contains(&Ability::TransmissionNumbers) => u64::MAX,
-            // RFC 6675, SetPipe: what was retransmitted and is not lost counts twice.
+            // RFC 6675, SetPipe: retransmitted packets that are not lost count twice.
             RecoveryConfig::Sack(_) => 2,
             _ => return seqs.outstanding(),
         };
@@ -428,7 +428,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Does the sender learn from SACK blocks what has arrived?
+/// True if the sender reads SACK blocks.
 fn reads_sack(kind: RecoveryConfig) -> bool {
     matches!(kind, RecoveryConfig::Sack(_)) || kind.gives().contains(&Ability::TransmissionNumbers)
 }

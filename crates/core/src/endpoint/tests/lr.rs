@@ -70,8 +70,8 @@ fn an_acknowledgment_of_all_that_was_sent_before_the_retransmission_is_complete(
     line.at(0, Start, &[0, 1, 2, 3]);
     line.at(100, Arrives(1), &[0, 4]);
     line.all_at(100, &[(2, &[5]), (3, &[6])]);
-    // 4 is lost, but it was sent after 0 had been retransmitted: no word of it yet. swnd is
-    // 4 + 3 - 3 beside 4, 5, 6.
+    // 4 is lost, but it was sent after 0 was retransmitted: not detected yet. swnd is 4 + 3 - 3,
+    // with 4, 5, 6 outstanding.
     line.at(200, Arrives(0), &[7]);
 }
 
@@ -246,7 +246,7 @@ fn loss_monitoring_sees_the_loss_of_a_retransmission() {
     // 16 (13).
     line.all_at(100, &[(2, &[8]), (3, &[9]), (4, &[0, 10])]);
     line.all_at(100, &[(5, &[11]), (6, &[12]), (7, &[1, 13])]);
-    // 0 is lost again. 8 and 9 left before its second transmission and prove nothing.
+    // 0 is lost again. 8 and 9 left before its second transmission and are not evidence.
     line.all_at(200, &[(8, &[14]), (9, &[15])]);
     // 10, 11 and 12 left after it.
     line.all_at(200, &[(10, &[16]), (11, &[17]), (12, &[0, 18])]);
@@ -267,7 +267,7 @@ fn loss_monitoring_deflates_by_what_is_stored_when_acknowledgments_are_lost() {
     line.at(100, Arrives(3), &[2, 5]);
     // swnd was inflated by 1 and 3 only and is 4 again: 4, 5 and two more.
     line.at(200, Arrives(0), &[6, 7]);
-    // The second 2 was in vain, and inflates nothing.
+    // The second 2 was unnecessary, and does not inflate swnd.
     line.all_at(200, &[(4, &[8]), (2, &[]), (5, &[9])]);
     assert_eq!(line.received(), (6, 1));
 }
@@ -280,7 +280,7 @@ fn loss_monitoring_loses_no_knowledge_in_a_reset() {
     line.all_at(100, &[(2, &[8]), (3, &[9]), (5, &[0, 10]), (7, &[11])]);
     line.at(1100, TimerExpires, &[0]);
     line.cwnd(1.0);
-    // nextseq is lack + 1 and passes over what W shows as received: 2, 3, 5 and 7.
+    // nextseq is lack + 1 and skips the segments that W shows as received: 2, 3, 5 and 7.
     line.at(1200, Arrives(0), &[1]);
     line.at(1300, Arrives(1), &[4]);
     line.at(1400, Arrives(4), &[6]);
@@ -328,8 +328,8 @@ fn the_literal_guard_allows_one_retransmission_of_a_window() {
     let protocol = with("lr-lmxcp", "loss_monitor_guard", Value::Bool(true));
     let mut line = Timeline::of(&protocol, &threshold(8.0, 1));
     line.at(0, Start, EIGHT);
-    // 0 and 2 are lost. After the retransmission of 0, whose W was 1, packets up to number
-    // 1 + 8 count for nothing. The second 0 is packet 9, and 8 is packet 10.
+    // 0 and 2 are lost. After the retransmission of 0, whose W was 1, packets up to number 1 + 8 do
+    // not count. The second 0 is packet 9, and 8 is packet 10.
     line.all_at(100, &[(1, &[0, 8]), (3, &[9]), (4, &[10]), (5, &[11])]);
     line.all_at(100, &[(6, &[12]), (7, &[13])]);
     line.at(200, Arrives(0), &[14]);

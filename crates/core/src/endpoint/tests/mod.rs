@@ -1,14 +1,14 @@
-//! Timelines: what a sender sends, at what time, in answer to what arrives.
+//! Timelines: the packets that a sender sends in response to events, with their times.
 //!
-//! A row is a time in milliseconds, what happens, and the data that leaves in answer:
+//! A row has a time in milliseconds, an event, and the data that leaves in response:
 //!
 //! ```text
 //! line.at(100, Arrives(1), &[8]);
 //! ```
 //!
-//! says that at 100 ms the acknowledgment of the latest transmission of packet 1 is back, and
-//! that the sender answers it with packet 8. The acknowledgments are those of a real
-//! [`Receiver`], so whatever has not arrived is missing. Unless a test says otherwise the clock
+//! means that at 100 ms the acknowledgment of the latest transmission of packet 1 arrives, and
+//! that the sender responds with packet 8. The acknowledgments are those of a real [`Receiver`],
+//! so packets that have not arrived are missing. Unless a test says otherwise the clock
 //! is ideal and the RTO floor one second (RFC 6298 section 2.4): with an RTT of 100 ms,
 //! SRTT + 4 RTTVAR is at most 100 + 4 x 50 ms, so that the RTO is one second throughout.
 
@@ -38,7 +38,7 @@ enum Event {
     Start,
     /// The latest transmission of this packet has arrived, and its acknowledgment is back.
     Arrives(u64),
-    /// The same, for the earliest transmission still on its way.
+    /// The same, for the earliest transmission in flight.
     ArrivesLate(u64),
     /// The packet has arrived with the congestion flag of XTCP.
     ArrivesFlagged(u64),
@@ -50,7 +50,7 @@ enum Event {
     TimerExpires,
 }
 
-/// A connection whose path does what the test says.
+/// A connection over a path that the test controls.
 struct Timeline {
     sender: Sender,
     receiver: Receiver,
@@ -59,7 +59,7 @@ struct Timeline {
     now: Time,
 }
 
-/// A window of that many packets that nothing but the protocol limits.
+/// A window of this many packets that only the protocol limits.
 fn window(packets: f64) -> EndpointConfig {
     EndpointConfig {
         initial_window: packets,
@@ -116,7 +116,7 @@ impl Timeline {
         assert_eq!(left, sent, "sent after {event:?} at {time:?}");
     }
 
-    /// Several packets arrive at once, each of which lets out those beside it.
+    /// Several packets arrive at once, each of which releases the packets listed with it.
     #[track_caller]
     fn all_at(&mut self, time: u64, rows: &[(u64, &[u64])]) {
         for (seq, sent) in rows {

@@ -17,10 +17,10 @@ pub(crate) struct TestPath {
     pub(crate) service: Duration,
     /// One way.
     pub(crate) delay: Duration,
-    /// Packets that may wait behind the one in transmission.
+    /// Packets that may wait, without the one in transmission.
     pub(crate) queue: usize,
     pub(crate) threshold: Option<EcnThreshold>,
-    /// Of the data behind the bottleneck.
+    /// Loss probability of data after the bottleneck.
     pub(crate) loss: Probability,
     /// How much too late each timer fires, as those of a real clock do.
     pub(crate) lateness: Duration,

@@ -25,7 +25,7 @@ fn with_a_loss() -> Scheme {
 }
 
 #[test]
-fn what_leaves_in_recovery_follows_what_arrives() {
+fn packets_sent_in_recovery_follow_arrivals() {
     let mut s = with_a_loss();
     // ssthresh 5 of 10. In flight 6: ceil(1 x 5 / 10) = 1 leaves.
     assert_eq!(s.send(102, 5.0), [0]);

@@ -76,7 +76,7 @@ fn a_second_loss_in_a_window_ends_reno_in_a_timeout() {
     // RFC 6298 (5.3): the RTO after the last acknowledgment of new data.
     line.at(1200, TimerExpires, &[4]);
     line.cwnd(1.0);
-    // All the rest had arrived: slow start goes on behind it.
+    // Everything else had arrived: slow start continues after it.
     line.at(1300, Arrives(4), &[12, 13]);
     line.cwnd(2.0);
     assert_eq!((line.timeouts(), line.received()), (1, (12, 0)));
@@ -129,8 +129,8 @@ fn duplicates_of_an_old_window_start_no_second_recovery() {
     line.at(1000, TimerExpires, &[0]);
     // 0 had been late: acknowledgments of the old packets open the window; go-back-N.
     line.at(1001, ArrivesLate(0), &[1, 2]);
-    // What arrives now was sent twice: of three duplicates two are worth a new packet (RFC
-    // 3042), and the third proves nothing.
+    // Packets that arrive now were sent twice: two of three duplicates release a new packet (RFC
+    // 3042), and the third is not evidence of a loss.
     line.at(1002, Arrives(0), &[3]);
     line.at(1003, ArrivesLate(3), &[4]);
     line.at(1004, Arrives(3), &[]);

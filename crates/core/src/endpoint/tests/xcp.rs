@@ -18,7 +18,7 @@ impl Timeline {
         *delta = packets * 10_000.0;
     }
 
-    /// The congestion flags of what is on its way.
+    /// The congestion flags of the packets in flight.
     fn flags(&self) -> Vec<u16> {
         let flag = |p: &Packet| match p.header {
             CongestionHeader::Xcp { congestion_flag, .. } => congestion_flag,
@@ -92,7 +92,7 @@ fn any_later_acknowledgment_makes_up_for_lost_ones() {
     line.at(200, AckLost(7), &[]);
     line.at(200, AckLost(8), &[]);
     line.cwnd(8.0);
-    // 9 was granted nothing, and yet brings the 12 that 8 was granted.
+    // 9 was granted nothing, but carries the 12 that were granted to 8.
     line.at(200, Arrives(9), &[10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21]);
     line.cwnd(12.0);
 }

@@ -108,8 +108,8 @@ impl Controller for Xcp {
         }
     }
 
-    /// Halves cwnd: `xcp-dumb` and `xcp-katabi` take a loss for congestion (lr2008 table 1; xcpr2005
-    /// section IV).
+    /// Halves cwnd: `xcp-dumb` and `xcp-katabi` take a loss for congestion (lr2008 table 1;
+    /// xcpr2005 section IV).
     fn on_congestion(&mut self, event: &CongestionEvent) {
         self.cwnd = (self.cwnd * event.kept(0.5)).max(1.0);
     }

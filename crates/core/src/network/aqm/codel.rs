@@ -1,20 +1,20 @@
 //! Controlled Delay (Nichols, Jacobson, McGregor and Iyengar, RFC 8289).
 //!
-//! What matters is how long packets wait, and of that the minimum: a queue that empties now and
-//! then is a good one. Once no packet has waited for less than `target` during an `interval`,
-//! packets are dropped from the head, at intervals that shrink with the square root of the number
-//! of drops, as the throughput of TCP falls, until one waits for less.
+//! CoDel limits the minimum waiting time: a queue that empties from time to time is acceptable.
+//! Once no packet has waited for less than `target` during an `interval`, packets are dropped from
+//! the head, at intervals that shrink with the square root of the number of drops, as the
+//! throughput of TCP does, until a packet has waited for less.
 //!
 //! ```text
 //! ok_to_drop:  sojourn >= target for an interval, and more than maxpacket waits     section 5.6
 //! drop_next  = t + interval / sqrt(count)                                           section 5.6
 //! ```
 //!
-//! Deviations: none from the pseudo-code of section 5. It is turned inside out, for a queue asks
-//! packet by packet: what the code does after it has taken the next packet is remembered until
-//! that packet is asked about. `maxpacket` is the largest packet seen, as in the reference code of
-//! Linux. Marks instead of drops (section 3.1 leaves them to others) are as Linux has them: a mark
-//! counts as a drop, and the packet passes.
+//! There are no deviations from the pseudo-code of section 5. It is inverted, because a queue calls
+//! it packet by packet: the action of the code on the next packet is stored until that packet is
+//! judged. `maxpacket` is the largest packet seen, as in the reference code of Linux. Marks instead
+//! of drops (section 3.1 leaves them open) are as in Linux: a mark counts as a drop, and the packet
+//! passes.
 
 use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::packet::{Flags, Packet};
@@ -25,11 +25,11 @@ use crate::units::{Duration, Time};
 /// Parameters of CoDel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodelConfig {
-    /// The waiting time that is acceptable at its minimum.
+    /// The acceptable minimum waiting time.
     pub target: Duration,
-    /// How long the minimum may be above `target`: about the longest usual RTT.
+    /// The time for which the minimum may be above `target`: about the longest usual RTT.
     pub interval: Duration,
-    /// Mark instead of dropping where ECN is negotiated.
+    /// True to mark instead of dropping if ECN is negotiated.
     pub ecn: bool,
 }
 
@@ -41,7 +41,7 @@ impl CodelConfig {
         ecn: false,
     };
 
-    /// Do the times go together?
+    /// Checks that `target` is less than `interval`.
     pub(super) fn check_times(&self) -> Result<(), String> {
         if self.target >= self.interval {
             return Err(format!(
@@ -71,20 +71,20 @@ pub(super) const TIMES: ValueKind =
 
 parameters! {
     CodelConfig in "", "parameters of codel";
-    target: TIMES, "", "least waiting time that is acceptable for an interval";
-    interval: TIMES, "", "how long it may be exceeded, about the longest usual RTT",
+    target: TIMES, "", "acceptable minimum waiting time";
+    interval: TIMES, "", "time for which it may be exceeded, about the longest usual RTT",
         advice = INTERVAL_ADVICE;
-    ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";
+    ecn: ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
     @check(codel) { codel.check_times() }
 }
 
-/// The consequence of the drop before, once the next packet is known.
+/// The consequence of the last drop for the next packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pending {
     Nothing,
     /// The drop that entered the dropping state: the next packet passes.
     Entered,
-    /// A drop in it: the next packet decides whether to stay.
+    /// A drop in the dropping state: the next packet decides whether it continues.
     Dropped,
 }
 
@@ -92,9 +92,10 @@ enum Pending {
 #[derive(Debug, Clone)]
 pub struct Codel {
     config: CodelConfig,
-    /// When the waiting time will have been above target for an interval; `None` if it is below.
+    /// The time at which the waiting time will have been above target for an interval; `None` if it
+    /// is below.
     first_above: Option<Time>,
-    /// When the next packet is dropped, if still dropping.
+    /// The time of the next drop, while dropping.
     drop_next: Time,
     count: u32,
     last_count: u32,
@@ -118,7 +119,7 @@ impl Codel {
         }
     }
 
-    /// Is it dropping, or marking, now and then?
+    /// True in the dropping state.
     pub fn is_dropping(&self) -> bool {
         self.dropping
     }
@@ -128,7 +129,8 @@ impl Codel {
         t + self.config.interval.mul_f64(1.0 / f64::from(count.max(1)).sqrt())
     }
 
-    /// Section 5.6: has the waiting time been above target for an interval, `bytes` being left?
+    /// Section 5.6: true if the waiting time has been above target for an interval, with `bytes`
+    /// left.
     fn ok_to_drop(&mut self, now: Time, arrived: Time, bytes: u64) -> bool {
         if now.since(arrived) < self.config.target || bytes <= u64::from(self.largest) {
             self.first_above = None;
@@ -143,7 +145,7 @@ impl Codel {
         }
     }
 
-    /// Judges a packet that came at `arrived` and leaves at `now`, `bytes` being left behind it.
+    /// Judges a packet that arrived at `arrived` and leaves at `now`, with `bytes` left behind it.
     /// Section 5.5: dequeue.
     pub fn judge(&mut self, now: Time, arrived: Time, bytes: u64, packet: &Packet) -> QueueAction {
         self.largest = self.largest.max(packet.size);
@@ -174,7 +176,8 @@ impl Codel {
             return QueueAction::Pass;
         }
         self.dropping = true;
-        // If it was dropping until a short while ago, it goes on about where it was: section 5.5.
+        // If it was dropping until recently, the drop rate continues near its last value: section
+        // 5.5.
         let delta = self.count - self.last_count.min(self.count);
         let recently = now.since(self.drop_next) < self.config.interval.saturating_mul(16);
         self.count = if delta > 1 && recently { delta } else { 1 };

@@ -1,4 +1,4 @@
-//! DropTail: what does not fit is dropped, and nothing else.
+//! DropTail: only packets that do not fit are dropped.
 
 use super::{Aqm, AqmPart, QueueSetup};
 use crate::part::{Form, Part, Plain, Words};
@@ -12,7 +12,7 @@ impl Part for DropTail {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "droptail",
-            what: "drops what does not fit",
+            what: "drops packets that do not fit",
             source: "RFC 7567 section 4.1",
         },
         config: Plain,

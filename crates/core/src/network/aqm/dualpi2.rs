@@ -1,9 +1,10 @@
 //! The dual-queue coupled AQM for L4S (De Schepper, Briscoe and White, RFC 9332), with the PI2
 //! controller and the ramp of its appendix A.
 //!
-//! Two lanes share the wire: L for scalable congestion controls, told by ECT(1) or CE, which are
-//! marked early and often and keep a very short queue, and C for the rest. The marks of L follow
-//! the drops of C by a coupling that makes flows of both kinds get about the same.
+//! Two lanes share the wire: L for scalable congestion controls, identified by ECT(1) or CE, whose
+//! packets are marked early and often and whose queue is very short, and C for all others. A
+//! coupling derives marks of L from the drops of C, so that flows of both kinds get about the same
+//! rate.
 //!
 //! ```text
 //! p'   += alpha (curq - target) + beta (curq - prevq)        every Tupdate       A.1
@@ -15,13 +16,12 @@
 //! ```
 //!
 //! with alpha = 0.1 Tupdate / RTT_max^2, beta = 0.3 / RTT_max, Tupdate = min(target, RTT_max / 3)
-//! and p_Cmax = min(1/k^2, 1). The scheduler is either of those of section 4.2.2: weighted round
-//! robin by bytes, 1/16 for C, or a FIFO in which L packets count as having come 50 ms before they
-//! did.
+//! and p_Cmax = min(1/k^2, 1). The scheduler is one of section 4.2.2: weighted round robin by
+//! bytes, 1/16 for C, or a FIFO in which L packets count as having arrived 50 ms earlier.
 //!
 //! Deviations: the buffer of both is the queue of the link (the RFC: 250 ms). curq is the waiting
-//! time of the first packet of C and zero without one, as A.1 has it; Linux takes the larger of
-//! both. While nothing waits and p' is zero, updates that would change nothing are not made.
+//! time of the first packet of C and zero without one, as in A.1; Linux takes the larger of both.
+//! Updates that would change nothing, while nothing waits and p' is zero, are skipped.
 
 use super::codel::TIMES;
 use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
@@ -53,7 +53,7 @@ words!(DualScheduler { Wrr = "wrr", TsFifo = "ts-fifo" });
 /// Parameters of DualPI2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DualPi2Config {
-    /// Waiting time of C aimed at.
+    /// Target of the waiting time of C.
     pub target: Duration,
     /// The largest RTT expected: the controller is stable up to it.
     pub rtt_max: Duration,
@@ -61,15 +61,15 @@ pub struct DualPi2Config {
     pub coupling: f64,
     /// minTh: waiting time at which the ramp of L begins.
     pub min_threshold: Duration,
-    /// How far the ramp goes; zero for a step.
+    /// Length of the ramp; zero for a step.
     pub range: Duration,
-    /// Th_len: the ramp marks nothing that leaves no more packets behind in L.
+    /// Th_len: the ramp marks a packet only if it leaves more packets than this in L.
     pub threshold_packets: u32,
     /// The rule for the lane that sends next.
     pub scheduler: DualScheduler,
     /// With turns: the bytes that L may send for each of C.
     pub classic_weight: u32,
-    /// With the shifted FIFO: by how much.
+    /// The time shift of L, with the shifted FIFO.
     pub shift: Duration,
 }
 
@@ -96,14 +96,14 @@ impl Default for DualPi2Config {
 
 parameters! {
     DualPi2Config in "", "parameters of dualpi2";
-    target: TIMES, "", "waiting time of classic traffic aimed at";
+    target: TIMES, "", "target of the waiting time of classic traffic";
     rtt_max: TIMES, "", "the largest RTT expected";
     coupling: ValueKind::Number { least: 0.01, most: 100.0 }, "",
         "k, marks of L4S over those of the square root";
     min_threshold: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "waiting time of L4S at which marks begin";
     range: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
-        "and how much longer everything is marked; 0 for a step";
+        "additional waiting time at which everything is marked; 0 for a step";
     threshold_packets: ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
         "L4S left behind that are too few to mark";
     scheduler: ValueKind::Word(DualScheduler::WORDS), "", "which lane sends next";
@@ -409,8 +409,8 @@ mod tests {
         assert!(dropped.abs_diff(360) <= 1, "{dropped}");
     }
 
-    /// Which of 40 packets, in turn classic and L4S, that come at once to a link of a byte a
-    /// microsecond leaves when.
+    /// The order in which 40 packets, alternately classic and L4S, leave a link of a byte a
+    /// microsecond to which they come at once.
     fn order(scheduler: DualScheduler) -> Vec<usize> {
         let config = DualPi2Config { scheduler, ..DualPi2Config::RFC9332 };
         let (limit, aqm) = (QueueLimit::Packets(100), AqmConfig::DualPi2(config));

@@ -1,8 +1,8 @@
 //! Flow queues with CoDel (Hoeiland-Joergensen, McKenney, Taht, Gettys and Dumazet, RFC 8290).
 //!
-//! Flows are hashed into queues, each with a CoDel of its own, and take turns by bytes. A flow that
-//! builds no queue is always new and goes before those that do, so that few packets wait for long
-//! ones. When all is full, the longest queue pays.
+//! Flows are hashed into queues, each with its own CoDel, which take turns by bytes. A flow that
+//! does not build a queue is always new and is served before the others, so that it has hardly any
+//! queueing delay. When the limit is reached, packets of the longest queue are dropped.
 //!
 //! ```text
 //! queue      = hash(flow) mod flows                                                section 4.1
@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Deviations: flows are hashed by their number instead of their addresses, by a mix of 64 bits
-//! instead of Jenkins' hash. The waiting bytes that CoDel looks at are those of the flow's queue
-//! (Linux: of all). The limit in packets is the queue of the link, whose default is less than the
-//! RFC's 10,240. A queue that has lost its last packet to the limit stays in its list until its
+//! instead of Jenkins' hash. CoDel uses the waiting bytes of the flow's queue (Linux: of all
+//! queues). The limit in packets is the queue of the link, whose default is less than the RFC's
+//! 10,240. A queue whose last packet was dropped because of the limit stays in its list until its
 //! turn, as in Linux.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ pub struct FqCodelConfig {
     pub flows: u32,
     /// Bytes that a queue may send a turn, 1 to 2^20.
     pub quantum: u32,
-    /// Bytes that may wait in all queues together, beside the limit of the link.
+    /// Bytes that may wait in all queues together, in addition to the limit of the link.
     pub memory_limit: f64,
 }
 
@@ -62,21 +62,14 @@ impl Default for FqCodelConfig {
 impl Parameters for FqCodelConfig {
     const TABLES: &'static [(&'static str, &'static str)] = &[("", "parameters of fq-codel")];
     const KEYS: &'static [Parameter<Self>] = &[
-        parameter!(
-            "",
-            target,
-            codel.target,
-            TIMES,
-            "",
-            "least waiting time that is acceptable for an interval"
-        ),
+        parameter!("", target, codel.target, TIMES, "", "acceptable minimum waiting time"),
         parameter!(
             "",
             interval,
             codel.interval,
             TIMES,
             "",
-            "how long it may be exceeded, about the longest usual RTT",
+            "time for which it may be exceeded, about the longest usual RTT",
             advice = INTERVAL_ADVICE
         ),
         parameter!(
@@ -85,7 +78,7 @@ impl Parameters for FqCodelConfig {
             codel.ecn,
             ValueKind::Bool,
             "",
-            "mark instead of dropping where ECN is negotiated"
+            "mark instead of dropping if ECN is negotiated"
         ),
         parameter!(
             "",
@@ -93,7 +86,7 @@ impl Parameters for FqCodelConfig {
             flows,
             ValueKind::Integer { least: 1, most: 65_536 },
             "",
-            "queues that flows are hashed into"
+            "number of queues into which flows are hashed"
         ),
         parameter!(
             "",
@@ -101,7 +94,7 @@ impl Parameters for FqCodelConfig {
             quantum,
             ValueKind::Integer { least: 1, most: 1 << 20 },
             "bytes",
-            "what a queue may send a turn"
+            "bytes that a queue may send per turn"
         ),
         parameter!(
             "",
@@ -109,7 +102,7 @@ impl Parameters for FqCodelConfig {
             memory_limit,
             ValueKind::Bytes { most: 1e15 },
             "",
-            "what may wait in all queues together, beside the queue of the link"
+            "limit of all queues together, in addition to that of the link"
         ),
     ];
 
@@ -122,9 +115,9 @@ impl Parameters for FqCodelConfig {
 #[derive(Debug, Clone)]
 pub struct FqCodel {
     config: FqCodelConfig,
-    /// Makes the hash of each queue another.
+    /// Salt by which the hash differs between links.
     salt: u64,
-    /// The lane of each hash that was met: few on most links, so that a million of them stay small.
+    /// The lane of each hash seen so far: few on most links, so that a million links stay small.
     lane_of: BTreeMap<u32, u32>,
     /// The CoDel of each lane.
     codels: Vec<Codel>,
@@ -229,8 +222,8 @@ mod tests {
         QueuedLink::new(&rate.into(), Duration::ZERO, &queue, &ChannelConfig::Clean, 1, "test")
     }
 
-    /// Puts packets of these flows and sizes into an idle link at once; then what is dropped, and
-    /// the flows of what is sent, in order.
+    /// Puts packets of these flows and sizes into an idle link at once. Returns the dropped
+    /// packets, and the flows of the packets sent, in order.
     fn pass(config: FqCodelConfig, limit: u32, offered: &[(u32, u32)]) -> (Vec<usize>, Vec<u32>) {
         let mut link = link(config, limit);
         let packet = |&(_, size): &(u32, u32)| Packet { size, ..Packet::default() };
@@ -268,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_full_drops_half_of_the_longest_queue_from_its_head() {
+    fn a_full_queue_drops_half_of_the_longest_one_from_its_head() {
         // Ten packets of a flow and one of another fill 11; one more of the other is one too many:
         // half of the first ten go.
         let mut offered = vec![(1, 1000); 10];

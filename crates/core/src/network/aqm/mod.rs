@@ -1,8 +1,8 @@
-//! AQMs: which packets a queue drops or marks, and in which order it sends the rest.
+//! AQMs, which decide which packets a queue drops or marks, and the order of the others.
 //!
 //! An AQM is one file here: a state machine that implements [`Aqm`], its parameters, and its
 //! description ([`Part`]). It is called when a packet arrives and again when it would leave, and
-//! returns a [`QueueAction`]; it may have timers. A line in the list below makes it available to
+//! returns a [`QueueAction`]; it may have timers. A line in the list below makes it available in
 //! scenario files.
 //!
 //! An AQM may split its queue into lanes, FIFO queues of their own: it names the lane of each
@@ -52,7 +52,7 @@ impl AqmConfig {
     pub fn has_ecn_parameter(&self) -> bool {
         self.settings().iter().any(|setting| setting.doc.key == "ecn")
     }
-    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    /// The default limit of a router's queue; `None` for 100 ms at its rate.
     pub fn default_limit(&self) -> Option<QueueLimit> {
         each_kind!(self, P(_) => <P as AqmPart>::DEFAULT_LIMIT, custom(_) => None)
     }
@@ -102,9 +102,9 @@ pub struct Backlog<'a> {
     pub bytes: u64,
     /// Its capacity.
     pub limit: QueueLimit,
-    /// The time since when the wire is idle; `None` while it is busy.
+    /// The time since which the wire has been idle; `None` while it is busy.
     pub idle_since: Option<Time>,
-    /// The time since when this queue has had no packet, waiting or on the wire; `None` while it
+    /// The time since which this queue has had no packet, waiting or on the wire; `None` while it
     /// has one. Differs from `idle_since` if classes share a wire.
     pub empty_since: Option<Time>,
     /// The lanes that have been used so far. Empty on a link that holds no packets.
@@ -121,7 +121,7 @@ impl Backlog<'_> {
     }
 }
 
-/// A part of a queue that is first come, first served.
+/// A part of a queue, served first come, first served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lane {
     /// Packets in it.
@@ -137,7 +137,7 @@ pub struct Lane {
 pub struct Eviction {
     /// The lane from whose head they are dropped.
     pub lane: usize,
-    /// How many, at least one.
+    /// Their number, at least one.
     pub packets: usize,
 }
 
@@ -151,14 +151,14 @@ pub struct Leaving {
 }
 
 behaviour! {
-    /// An AQM at work. By default it does nothing: DropTail.
+    /// The AQM of one queue. The default methods are those of DropTail.
     pub trait Aqm: Debug {
-        /// A packet arrives and finds `queue`. A packet that passes is still dropped if it does not
-        /// fit.
+        /// Judges a packet that arrives at `queue`. A packet that passes is still dropped if it
+        /// does not fit.
         fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) -> QueueAction =
             QueueAction::Pass;
-        /// A packet would leave; `queue` is the queue without it. After a drop this is called for
-        /// the next packet at once.
+        /// Judges a packet that is about to leave; `queue` is the queue without it. After a drop
+        /// this is called for the next packet at once.
         fn on_dequeue(
             &mut self,
             now: Time,
@@ -166,15 +166,15 @@ behaviour! {
             queue: &Backlog<'_>,
             packet: &Packet,
         ) -> QueueAction = QueueAction::Pass;
-        /// When [`Aqm::on_timer`] must be called next.
+        /// The time at which [`Aqm::on_timer`] must be called next.
         fn next_timer(&self) -> Time = Time::NEVER;
-        /// An interval ends.
+        /// Handles the end of an interval.
         fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
-        /// The wire has another rate from now on, and the queue may count on `share` of it; all
-        /// that was due by `now` has been done.
+        /// Handles a new rate of the wire, of which the queue may expect `share`. Everything due by
+        /// `now` has been done.
         fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) = ();
-        /// The lane that an arriving packet joins if it is let in, from 0; at most one more than
-        /// there are.
+        /// The lane that an arriving packet joins if it is accepted, from 0; at most the number of
+        /// lanes.
         fn lane(&mut self, label: Label, packet: &Packet) -> usize = 0;
         /// The lane whose first packet is to leave next; something waits in `queue`. Called again
         /// if that packet is dropped.
@@ -182,15 +182,15 @@ behaviour! {
         /// The packets to drop from `queue`, which exceeds its limit since the latest arrival
         /// joined. Called only for AQMs that [make room](Aqm::makes_room).
         fn evict(&mut self, queue: &Backlog<'_>) -> Eviction = Eviction { lane: 0, packets: 1 };
-        /// True if an arrival that does not fit is let in at the cost of others.
+        /// True if an arrival that does not fit is accepted and other packets are dropped for it.
         fn makes_room(&self) -> bool = false;
-        /// The most bytes that may wait, beside the limit of the queue.
+        /// The maximum number of bytes that may wait, in addition to the limit of the queue.
         fn memory_limit(&self) -> u64 = u64::MAX;
     }
     impl for AqmState, by each;
 }
 
-/// An AQM of this crate, with the facts about it that hold before it is made.
+/// An AQM of this crate, with its properties that do not depend on a queue.
 pub trait AqmPart: Part + Aqm + Sized {
     /// The state before an empty queue.
     fn new(config: &Self::Config, setup: &QueueSetup<'_>) -> Self;
@@ -200,18 +200,18 @@ pub trait AqmPart: Part + Aqm + Sized {
         false
     }
 
-    /// True if it acts when packets leave, or on timers, or keeps lanes. If not, and only then, a
-    /// [`super::FifoLink`] may use it, which only calls [`Aqm::on_enqueue`].
+    /// True if it acts when packets leave, or on timers, or has lanes. Only if this is false may a
+    /// [`super::FifoLink`] use it, which only calls [`Aqm::on_enqueue`].
     const ACTS_ON_DEPARTURE: bool;
 
-    /// The limit of a router's queue for which none is given; `None` for 100 ms at its rate.
+    /// The default limit of a router's queue; `None` for 100 ms at its rate.
     const DEFAULT_LIMIT: Option<QueueLimit> = None;
 
     /// True if it aims at a standing queue far below the limit.
     const KEEPS_QUEUE_SHORT: bool = false;
 }
 
-/// Makes the states of an AQM from another crate: [`AqmConfig::Custom`].
+/// Constructor of an AQM from another crate: [`AqmConfig::Custom`].
 pub trait MakeAqm: CustomPart {
     /// The state before an empty queue.
     fn make(&self, setup: &QueueSetup<'_>) -> Box<dyn Aqm + Send + Sync>;
@@ -225,12 +225,12 @@ pub trait MakeAqm: CustomPart {
     }
 }
 
-/// The arguments from which the AQM and the router of a queue are made.
+/// Arguments for the construction of the AQM and the router of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueSetup<'a> {
     /// The rate of the wire, or its mean.
     pub wire: Rate,
-    /// The part of it that the queue may count on beside other classes.
+    /// The part of it that the queue may expect if there are other classes.
     pub share: Rate,
     /// The capacity of the queue.
     pub limit: QueueLimit,

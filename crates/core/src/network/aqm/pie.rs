@@ -1,8 +1,8 @@
 //! Proportional Integral controller Enhanced (Pan, Natarajan, Baker and White, RFC 8033).
 //!
-//! Arrivals are dropped with a probability that a controller moves every 15 ms by how far the
-//! waiting time is from its target and by how it changes. Steps are smaller where the probability
-//! is, so that one set of gains does for light and heavy load. Short bursts pass.
+//! Arrivals are dropped with a probability that a controller updates every 15 ms, from the distance
+//! of the waiting time from its target and from its change. Steps are smaller at a smaller
+//! probability, so that one set of gains works for light and heavy load. Short bursts pass.
 //!
 //! ```text
 //! p    += scale(p) (alpha (delay - target) + beta (delay - delay_old))            section 4.2
@@ -16,8 +16,8 @@
 //! The steps are capped as in section 5.5.
 //!
 //! Deviations: the optional parts of sections 5.2 (departure rate), 5.3 (PIE may be inactive), 5.4
-//! (derandomization) are left out. While nothing waits and everything is at rest, updates that
-//! would change nothing are not made; they go on in their rhythm.
+//! (derandomization) are not implemented. While nothing waits and everything is at rest, updates
+//! that would change nothing are skipped; the schedule of updates does not change.
 
 use super::codel::TIMES;
 use super::{Aqm, AqmPart, Backlog, Leaving, QueueAction, QueueLimit, QueueSetup};
@@ -30,11 +30,11 @@ use crate::units::{Duration, Probability, Time};
 /// Parameters of PIE.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PieConfig {
-    /// QDELAY_REF: the waiting time aimed at.
+    /// QDELAY_REF: the target of the waiting time.
     pub target: Duration,
     /// T_UPDATE: time between updates of the probability.
     pub t_update: Duration,
-    /// MAX_BURST: how long a burst may last without a drop; zero for none.
+    /// MAX_BURST: the longest burst without a drop; zero for no allowance.
     pub max_burst: Duration,
     /// Gain of the distance from the target, Hz.
     pub alpha: f64,
@@ -42,9 +42,9 @@ pub struct PieConfig {
     pub beta: f64,
     /// MEAN_PKTSIZE, bytes: two of these may always wait.
     pub mean_packet_size: u32,
-    /// Mark instead of dropping where ECN is negotiated.
+    /// True to mark instead of dropping if ECN is negotiated.
     pub ecn: bool,
-    /// mark_ecnth: the probability from which even what speaks ECN is dropped.
+    /// mark_ecnth: the probability from which ECN-capable packets are dropped too.
     pub mark_threshold: f64,
 }
 
@@ -70,19 +70,19 @@ impl Default for PieConfig {
 
 parameters! {
     PieConfig in "", "parameters of pie";
-    target: TIMES, "", "waiting time aimed at";
+    target: TIMES, "", "target of the waiting time";
     t_update: TIMES, "", "time between updates of the probability";
     max_burst: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
-        "how long a burst may last without a drop";
+        "longest burst without a drop";
     alpha: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
         "gain of the distance from the target";
     beta: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
         "gain of the change of waiting time";
     mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
-        "two packets of it may always wait";
-    ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";
+        "size of a packet; two such packets may always wait";
+    ecn: ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
     mark_threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
-        "probability from which what speaks ECN is dropped too", when = |pie| pie.ecn;
+        "probability from which ECN-capable packets are dropped too", when = |pie| pie.ecn;
 }
 
 /// The state of PIE.
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_speaks_ecn_is_marked_up_to_a_tenth() {
+    fn ecn_packets_are_marked_up_to_a_tenth() {
         let config = PieConfig { ecn: true, max_burst: Duration::ZERO, ..PieConfig::RFC8033 };
         let mut pie = pie(config);
         pie.delay_old = ms(100);

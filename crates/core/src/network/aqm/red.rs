@@ -1,7 +1,7 @@
 //! Random Early Detection (Floyd and Jacobson 1993), with the gentle slope of 2000.
 //!
-//! An exponential average of the queue decides. Between the thresholds packets are dropped
-//! with a probability that rises linearly and is spread evenly by the count since the last drop.
+//! RED uses an exponential average of the queue. Between the thresholds packets are dropped with a
+//! probability that rises linearly, and the count since the last drop spaces drops evenly.
 //!
 //! ```text
 //! avg <- (1 - w) avg + w q            on arrival at a busy queue
@@ -20,26 +20,26 @@ use crate::units::{Duration, Probability, Rate, Time};
 /// Parameters of RED; thresholds in packets. The defaults are those of ns-2.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RedConfig {
-    /// Below this average nothing is dropped, packets.
+    /// The average below which nothing is dropped, packets.
     pub min_threshold: f64,
-    /// From this average on `max_probability` is reached, packets.
+    /// The average at which the probability is `max_probability`, packets.
     pub max_threshold: f64,
     /// Weight of a new sample in the average, in (0, 1].
     pub weight: f64,
     /// Drop probability at `max_threshold`, in (0, 1].
     pub max_probability: f64,
-    /// Rise from `max_probability` to 1 between `max_threshold` and twice that, instead of
-    /// dropping everything above `max_threshold`.
+    /// True for a rise from `max_probability` to 1 between `max_threshold` and twice that, false to
+    /// drop everything above `max_threshold`.
     pub gentle: bool,
-    /// Mark packets of ECN-capable transports instead of dropping them, where the drop would
-    /// be early (RFC 3168 section 7).
+    /// True to mark packets of ECN-capable transports instead of dropping them early (RFC 3168
+    /// section 7).
     pub ecn: bool,
     /// Typical packet, bytes: its transmission time ages the average while the queue is idle.
     pub mean_packet_size: u32,
 }
 
 impl RedConfig {
-    /// As ns-2 has it.
+    /// The defaults of ns-2.
     pub const NS2: RedConfig = RedConfig {
         min_threshold: 5.0,
         max_threshold: 15.0,
@@ -68,7 +68,7 @@ parameters! {
     max_probability: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
         "probability at max_threshold";
     gentle: ValueKind::Bool, "", "rise to 1 between max_threshold and twice that";
-    ecn: ValueKind::Bool, "", "mark instead of dropping where ECN is negotiated";
+    ecn: ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
     mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "ages the average of an idle queue";
     @check(red) {
@@ -99,8 +99,8 @@ impl Part for Red {
 pub struct Red {
     spec: RedConfig,
     average: f64,
-    /// Packets let in since the last drop or mark while between the thresholds; `None` below
-    /// the lower one (the papers' -1).
+    /// Packets accepted since the last drop or mark while between the thresholds; `None` below the
+    /// lower one (the papers' -1).
     count: Option<u32>,
     stream: Stream,
     /// Transmission time of a typical packet.

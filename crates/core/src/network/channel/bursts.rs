@@ -13,8 +13,8 @@ pub struct Bursts {
     event: Probability,
     length: u32,
     per_flow: bool,
-    /// Packets of each flow that its burst is still to destroy. Only flows within a burst are kept:
-    /// there may be millions of others.
+    /// Packets that the burst of each flow is still to destroy. Only flows within a burst are
+    /// stored, since there may be millions of others.
     left: HashMap<u32, u32>,
 }
 
@@ -51,7 +51,7 @@ mod tests {
         let packet = Packet { size: 1000, ..Packet::default() };
         let mut destroys =
             |flow| channel.destroys(Time::ZERO, Label { flow, class: 0 }, &packet, &mut stream);
-        // Those that are hit by a first packet are hit by the second; no burst is left then.
+        // Flows hit at their first packet are hit at the second; then no burst is left.
         let hit: Vec<bool> = (0..1000).map(&mut destroys).collect();
         assert!(hit.contains(&true) && hit.contains(&false));
         for (flow, was_hit) in (0..).zip(&hit) {

@@ -20,8 +20,7 @@ pub struct GilbertElliott {
 enum Clock {
     /// Probability of leaving the good and the bad state at each packet.
     Packets([Probability; 2]),
-    /// Mean sojourns, the end of the present one, and the ends of those after it as far as they are
-    /// known.
+    /// Mean sojourns, the end of the present one, and the known ends of later ones.
     Time { mean: [Duration; 2], until: Time, ahead: VecDeque<Time> },
 }
 
@@ -43,7 +42,7 @@ impl Channel for GilbertElliott {
     fn destroys(&mut self, now: Time, _: Label, _: &Packet, stream: &mut Stream) -> bool {
         let GilbertElliott { clock, bad, loss } = self;
         match clock {
-            // netem moves the chain first and then asks the new state.
+            // As in netem, the chain moves first, and the new state applies.
             Clock::Packets(leave) => *bad ^= stream.chance(leave[usize::from(*bad)]),
             Clock::Time { mean, until, ahead } => {
                 while *until <= now {

@@ -1,7 +1,7 @@
-//! Channels: which packets a wire destroys.
+//! Channels, which decide which packets a wire destroys.
 //!
-//! A channel is a state machine that implements [`Channel`]; a [`ChannelConfig`] makes it. One from
-//! another crate comes in by a [`MakeChannel`].
+//! A channel is a state machine that implements [`Channel`] and is made by a [`ChannelConfig`].
+//! Other crates provide a [`MakeChannel`].
 
 mod bursts;
 mod gilbert_elliott;
@@ -19,11 +19,11 @@ use gilbert_elliott::GilbertElliott;
 use independent::{BitErrors, Clean, PacketLoss};
 
 behaviour! {
-    /// A channel at work. A destroyed packet still takes its time on the wire.
+    /// The channel of one wire. A destroyed packet still takes its time on the wire.
     pub trait Channel: Debug {
-        /// Is this packet, whose last bit leaves the queue at `now`, destroyed on the wire? Packets
-        /// must be asked for in the order in which they cross. `stream` has the random numbers of
-        /// the channel.
+        /// Returns true if this packet, whose last bit leaves the queue at `now`, is destroyed on
+        /// the wire. Called for packets in the order in which they cross. `stream` has the random
+        /// numbers of the channel.
         fn destroys(
             &mut self,
             now: Time,
@@ -31,10 +31,10 @@ behaviour! {
             packet: &Packet,
             stream: &mut Stream,
         ) -> bool;
-        /// Is a packet destroyed that a link layer sends again and whose last bit leaves at `at`,
-        /// which may lie ahead of the next call? A chain in time is in the state of that
-        /// instant. A channel that goes by packets counts this as the next, although others may be
-        /// sent before. The random numbers of `again` decide where the state does not.
+        /// Returns true if a packet that a link layer retransmits is destroyed. Its last bit leaves
+        /// at `at`, which may be later than the next call. A chain in time uses the state at that
+        /// instant. A channel in steps of packets counts this as the next packet, although others
+        /// may be sent before. If the state does not decide, the random numbers of `again` do.
         fn destroys_again(
             &mut self,
             at: Time,
@@ -47,19 +47,19 @@ behaviour! {
     impl for ChannelState, by each;
 }
 
-/// Makes the states of a channel that another crate gives: [`ChannelConfig::Custom`].
+/// Constructor of a channel that another crate provides: [`ChannelConfig::Custom`].
 pub trait MakeChannel: CustomPart {
     /// The channel before its first packet.
     fn make(&self) -> Box<dyn Channel + Send + Sync>;
-    /// The fraction of packets of `size` bytes that it destroys in the long run, which a configured
-    /// notifier tells of.
+    /// The long-term fraction of packets of `size` bytes that it destroys, which a configured
+    /// notifier reports.
     fn loss_rate(&self, size: u32) -> f64;
 }
 
 /// The losses of a wire, with their parameters.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ChannelConfig {
-    /// Nothing.
+    /// No losses.
     #[default]
     Clean,
     /// Each packet is lost with this probability, independently.
@@ -74,7 +74,8 @@ pub enum ChannelConfig {
         event: Probability,
         /// Packets destroyed by one event, at least 1.
         length: u32,
-        /// Are the consecutive packets those of one flow, or any packets of the link?
+        /// True if the consecutive packets are those of one flow, false for any packets of the
+        /// link.
         per_flow: bool,
     },
     /// From another crate.
@@ -159,7 +160,7 @@ impl ChannelConfig {
         }
     }
 
-    /// The fraction of packets of `size` bytes that the channel destroys in the long run.
+    /// The long-term fraction of packets of `size` bytes that the channel destroys.
     pub fn loss_rate(&self, size: u32) -> f64 {
         // The share of time or packets of two alternating states with these mean stays.
         let share = |of: f64, other: f64| if of > 0.0 { of / (of + other) } else { 0.0 };
@@ -196,12 +197,12 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Losses by the channel that `config` describes, which draws from `stream`.
+    /// The channel of `config`, which draws from `stream`.
     pub fn new(config: &ChannelConfig, mut stream: Stream) -> Self {
         Losses { channel: config.make(&mut stream), stream }
     }
 
-    /// Destroys as `config` says from now on, with the random numbers that come next.
+    /// Replaces the channel by that of `config`, which continues with the next random numbers.
     pub fn become_as(&mut self, config: &ChannelConfig) {
         self.channel = config.make(&mut self.stream);
     }
@@ -231,7 +232,7 @@ mod tests {
         Probability::new(p).unwrap()
     }
 
-    /// The fates of `n` packets, one per millisecond, taking turns between two flows, are destroyed.
+    /// Whether each of `n` packets, one per millisecond and alternately of two flows, is destroyed.
     fn fates(spec: &ChannelConfig, n: u32) -> Vec<bool> {
         let mut channel = Losses::new(spec, Stream::new(1, "channel", "test"));
         (0..n)
@@ -307,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_retransmission_finds_the_state_of_its_instant() {
-        // Whatever is asked ahead, the chain is the same: lost or not at each of these instants.
+        // Calls for later instants do not change the chain: the same losses at these instants.
         let clock = ChainClock::Time {
             mean_good: Duration::from_millis(30),
             mean_bad: Duration::from_millis(20),

@@ -1,15 +1,15 @@
 //! Link-layer retransmission of packets that the channel corrupts.
 //!
-//! The far end asks for a frame again, and `delay` after it has left the sending end tries once
-//! more, up to so many times in all. With independent losses of probability p and n attempts p^n
-//! are lost for good, and a frame needs k attempts with probability (1 - p) p^(k - 1): it comes (k
-//! - 1) times the delay and its transmission later.
+//! The far end requests a frame again, and the sending end retransmits it `delay` after the failed
+//! attempt, up to a total number of attempts. With independent losses of probability p and n
+//! attempts a share p^n is lost for good. A frame needs k attempts with probability
+//! (1 - p) p^(k - 1), and is then late by k - 1 times the delay and its transmission.
 //!
-//! With air time, a retransmission takes its place on the wire as soon as it is due, in the midst
-//! of what is being sent (as synchronous HARQ does, whose retransmissions have their slots); what
-//! is interrupted goes on after it. Retransmissions do not interrupt each other.
+//! With air time, a retransmission takes the wire as soon as it is due and interrupts the packet
+//! being sent, which continues after it (as in synchronous HARQ, whose retransmissions have their
+//! slots). Retransmissions do not interrupt each other.
 //!
-//! In order, the far end keeps what comes after a missing frame until this has arrived or is given
+//! In order, the far end keeps the frames after a missing one until that has arrived or is given
 //! up.
 
 use crate::rng::Stream;
@@ -18,7 +18,7 @@ use crate::units::Duration;
 /// Link-layer retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArqConfig {
-    /// The most transmissions of a frame, the first one included; at least 1.
+    /// The maximum number of transmissions of a frame, including the first; at least 1.
     pub attempts: u32,
     /// Time from the end of an attempt that failed until the next is due.
     pub delay: Duration,
@@ -29,9 +29,9 @@ pub struct ArqConfig {
 }
 
 impl ArqConfig {
-    /// The most attempts, more than any link layer makes.
+    /// The largest number of attempts, more than in any link layer.
     pub const MOST_ATTEMPTS: u32 = 100;
-    /// The longest delay, more than a signal takes to any satellite and back.
+    /// The longest delay, more than the round trip to any satellite.
     pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
     pub(super) fn validate(&self) -> Result<(), String> {
@@ -47,8 +47,8 @@ impl ArqConfig {
     }
 }
 
-/// The retransmission of a link. Its draws are its own, so that the first attempts fare as all
-/// would without it.
+/// The retransmission of a link. It has its own random numbers, so that the same first attempts
+/// fail as without it.
 #[derive(Debug)]
 pub(in crate::network) struct Arq {
     pub(in crate::network) spec: ArqConfig,

@@ -9,13 +9,13 @@ use crate::units::Duration;
 /// Propagation delays over time.
 pub type DelaySteps = Steps<Duration>;
 
-/// A propagation delay that changes, as where satellites pass the connection on to each other.
+/// A propagation delay that changes, for example at a handover between satellites.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ChangingDelay {
     /// The delay of packets that leave the wire from an instant on.
     pub steps: Arc<DelaySteps>,
-    /// Does what takes a route that has got shorter wait for what is still on the longer one? A
-    /// real change of routes lets it overtake.
+    /// True if packets on a shorter route wait for those still on the longer one. On a real change
+    /// of routes they overtake.
     pub in_order: bool,
 }
 
@@ -25,7 +25,7 @@ impl ChangingDelay {
         self.in_order || self.steps.never_falls()
     }
 
-    /// The delay in the long run: the mean over a period, or the last.
+    /// The long-term delay: the mean over a period, or the last.
     pub fn mean(&self) -> Duration {
         let (mut sum, mut time) = (0, 0);
         for (delay, lasts) in self.steps.lasting() {
@@ -45,9 +45,9 @@ impl DelaySteps {
         self.entries().map(|(_, delay)| delay).min().unwrap_or(Duration::ZERO)
     }
 
-    /// The delays in a text of one time and one delay a line, both in milliseconds. As in a trace
-    /// of rates the time of the last line is the period: there it starts over with the first, and
-    /// the delay of the last line holds for no time. Lines without anything at the end do no harm.
+    /// Parses a text of one time and one delay per line, both in milliseconds. As in a trace of
+    /// rates, the time of the last line is the period, after which the delays start over with the
+    /// first; the delay of the last line is not used. Empty lines at the end are allowed.
     ///
     /// # Errors
     /// As [`Steps::new`], or if a line is not two numbers, a delay is longer than a day, or there
@@ -72,7 +72,7 @@ impl DelaySteps {
             let reason = "there must be two lines at least: the last says when it starts over";
             return Err(TraceError { index: None, reason: reason.to_owned() });
         }
-        // The last line must be in order too.
+        // The times must increase up to the last line.
         let all = Steps::new(steps.clone(), None)?;
         let repeat = steps.pop().map(|(time, _)| time);
         drop(all);
@@ -116,7 +116,7 @@ mod tests {
             [20_000, 20_000, 35_250, 35_250, 20_000]
         );
         assert_eq!(trace.least(), us(20_000));
-        // As long the one as the other: (20 + 35.25) / 2.
+        // Both for the same time: (20 + 35.25) / 2.
         let delay = ChangingDelay { steps: trace.into(), in_order: false };
         assert_eq!(delay.mean(), us(27_625));
         let last = Steps::new(vec![(us(0), us(7)), (us(5), us(9))], None).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace() {
+    fn invalid_traces() {
         let reason = |text: &str| DelaySteps::parse(text).unwrap_err().to_string();
         assert!(reason("").contains("two lines at least"));
         assert!(reason("0 20").contains("two lines at least"));

@@ -1,11 +1,11 @@
 //! Jitter: a random delay for each packet, beyond that of the link.
 //!
-//! It only adds: the delay of the link is the least there is, as that of a real path is, whose
-//! jitter comes from waiting. (netem's goes to both sides: its `delay 20ms 5ms` is a delay of 15 ms
-//! and jitter of 10 ms here.)
+//! Jitter is never negative: the delay of the link is the minimum, as on a real path, where jitter
+//! comes from waiting. (netem's jitter has both signs: its `delay 20ms 5ms` is a delay of 15 ms and
+//! jitter of 10 ms here.)
 //!
-//! Correlated draws are those of a Gaussian process, put through the distribution, so that jitter
-//! has the distribution asked for whatever the correlation is; that of netem gets narrower.
+//! Correlated draws come from a Gaussian process and are transformed to the distribution, so that
+//! jitter has the given distribution at any correlation; with netem it gets narrower.
 //!
 //! ```text
 //! z <- c z + sqrt(1 - c^2) n     jitter = F^-1(Phi(z))
@@ -14,16 +14,16 @@
 use crate::rng::Stream;
 use crate::units::{Duration, Time};
 
-/// Delays at random.
+/// Random delays.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct JitterConfig {
-    /// How they are distributed.
+    /// Their distribution.
     pub distribution: Distribution,
     /// c, the correlation of the Gaussian numbers behind one draw and the next; 0 to less than 1.
     pub correlation: f64,
-    /// For how long a draw holds: zero draws for each packet.
+    /// The time for which a draw holds; zero to draw for each packet.
     pub interval: Duration,
-    /// Does a packet wait for the one before it to arrive? Else they overtake each other.
+    /// True if a packet waits for the arrival of the one before it, false if packets may overtake.
     pub in_order: bool,
 }
 
@@ -32,10 +32,10 @@ pub struct JitterConfig {
 pub enum Distribution {
     /// Uniform from zero on.
     Uniform {
-        /// The most it can be.
+        /// The largest value.
         most: Duration,
     },
-    /// Normal; what would be less than zero is zero.
+    /// Normal; negative values become zero.
     Normal {
         /// Its mean.
         mean: Duration,
@@ -51,13 +51,13 @@ pub enum Distribution {
     Pareto {
         /// Its mean.
         mean: Duration,
-        /// The exponent of its tail, more than 1.
+        /// The exponent of its tail, greater than 1.
         shape: f64,
     },
 }
 
 impl JitterConfig {
-    /// Uniform from zero to `most`, for each packet anew and in order.
+    /// Uniform from zero to `most`, drawn for each packet, in order.
     pub fn uniform(most: Duration) -> Self {
         JitterConfig {
             distribution: Distribution::Uniform { most },
@@ -90,7 +90,7 @@ pub(super) struct Jitter {
     stream: Stream,
     /// The latest Gaussian number, once there is one.
     z: Option<f64>,
-    /// The latest draw, and until when it holds.
+    /// The latest draw, and the time until which it holds.
     drawn: Duration,
     until: Time,
 }
@@ -108,7 +108,7 @@ impl Jitter {
     pub(super) fn next(&mut self, now: Time) -> Duration {
         if now >= self.until {
             self.drawn = self.draw();
-            // Intervals are counted from the start, whatever leaves when.
+            // Intervals are counted from the start, independently of packets.
             if !self.spec.interval.is_zero() {
                 self.until = now.floor_to(self.spec.interval) + self.spec.interval;
             }
@@ -146,8 +146,7 @@ fn normal_share(z: f64) -> f64 {
 }
 
 impl Distribution {
-    /// The value below which a share u of all draws lies; u is 0 to less than 1. Not for a normal
-    /// distribution.
+    /// The quantile of u, 0 to less than 1. Not for a normal distribution.
     fn quantile(self, u: f64) -> Duration {
         match self {
             Distribution::Uniform { most } => most.mul_f64(u),
@@ -186,7 +185,7 @@ mod tests {
     #[test]
     fn distributions_have_their_quantiles() {
         // Five standard errors of a share: 5 sqrt(p (1 - p) / n) is at most 0.0056. Correlated
-        // draws say less: with c = 0.8 as much as a ninth, (1 - c) / (1 + c), so that it is 0.017.
+        // draws count for less: with c = 0.8 for a ninth, (1 - c) / (1 + c), which gives 0.017.
         let n = 200_000;
         for (c, error) in [(0.0, 0.0056), (0.8, 0.017)] {
             let share = |distribution, bound, expected: f64| {
@@ -213,7 +212,7 @@ mod tests {
 
     #[test]
     fn draws_are_correlated_as_asked() {
-        // Of normal jitter the correlation is that of the process.
+        // With normal jitter the correlation is that of the process.
         let normal = Distribution::Normal { mean: Duration::from_millis(100), deviation: MEAN };
         for c in [0.0, 0.5, 0.9] {
             let values = draws(of(normal, c), 200_000);
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_jitter() {
+    fn invalid_jitter() {
         let wrong = |spec: JitterConfig| spec.validate().unwrap_err();
         for c in [-0.1, 1.0, f64::NAN] {
             assert!(wrong(of(Distribution::Exponential { mean: MEAN }, c)).contains("correlation"));

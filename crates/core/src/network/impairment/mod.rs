@@ -9,11 +9,11 @@
 //! arrival = u + delays that may reorder
 //! ```
 //!
-//! after its last bit has left at `end`. The `in_order` of each element says which of the two it
-//! is. A delay in order holds a packet back until the one before has arrived, as a queue or a link
-//! layer that delivers in sequence does; the others let packets overtake, as paths of different
-//! lengths do. A delay that changes is read when the last bit leaves: a packet keeps the route on
-//! which it sets out.
+//! after its last bit has left at `end`. The `in_order` of each element selects one of the two. A
+//! delay in order holds a packet back until the one before has arrived, as a queue or a link layer
+//! with delivery in sequence does. With the others packets may overtake, as on paths of different
+//! lengths. A delay that changes is read when the last bit leaves: a packet keeps the route on
+//! which it started.
 
 mod arq;
 mod delay;
@@ -82,7 +82,7 @@ impl Impairments {
         self.arq.as_ref().map_or(Ok(()), ArqConfig::validate)
     }
 
-    /// The most changes of delays and outages within a run of that length.
+    /// The maximum number of changes of delays and outages in a run of this length.
     pub fn changes(&self, duration: Duration) -> u64 {
         let delay = self.delay.as_ref().map_or(0, |delay| delay.steps.changes(duration));
         let outages = self.outages.as_ref().map_or(0, |outages| outages.when.changes(duration));
@@ -90,7 +90,7 @@ impl Impairments {
     }
 }
 
-/// The way from the end of the wire to the far end, if it is more than a constant delay.
+/// The path from the end of the wire to the far end, if it is not a constant delay.
 #[derive(Debug)]
 pub(super) struct Way {
     delay: Option<ChangingDelay>,
@@ -106,7 +106,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// That way, if it is more than a constant delay.
+    /// The path of these impairments, if it is not a constant delay.
     pub(super) fn new(spec: &Impairments, seed: u64, name: &str) -> Option<Self> {
         let way = Way::of(spec, seed, name);
         let Way { delay, jitter, reorder, arq, deaf, .. } = &way;
@@ -140,7 +140,7 @@ impl Way {
     }
 
     /// The arrival at the far end of a packet that is on the wire from `start` to `end` and whose
-    /// last attempt ends at `heard`. Packets must be asked for in the order in which they leave.
+    /// last attempt ends at `heard`. Must be called for packets in the order in which they leave.
     /// `usual` is the delay of the link.
     pub(super) fn arrival(&mut self, start: Time, end: Time, heard: Time, usual: Duration) -> Time {
         let (mut in_order, mut free) = (Duration::ZERO, Duration::ZERO);
@@ -174,12 +174,12 @@ impl Way {
             && self.arq.as_ref().is_none_or(|arq| arq.spec.in_order)
     }
 
-    /// Sets another delay of the link from now on: another route.
+    /// Sets the delay of the link from now on, as by a new route.
     pub(super) fn set_delay(&mut self, delay: Duration) {
         self.set = Some(delay);
     }
 
-    /// The most transmissions of a packet.
+    /// The maximum number of transmissions of a packet.
     pub(super) fn attempts(&self) -> u32 {
         self.arq.as_ref().map_or(1, |arq| arq.spec.attempts)
     }
@@ -242,11 +242,11 @@ mod tests {
 
     #[test]
     fn packets_overtake_where_a_route_gets_shorter() {
-        // The last of the old route is there at 118 ms, the first of the new at 106.
+        // The last packet on the old route arrives at 118 ms, the first on the new one at 106.
         let ends = [90, 98, 101, 112, 115];
         assert_eq!(arrivals(&shorter(false), &ends), [110, 118, 106, 117, 120]);
         assert!(!shorter(false).keep_order());
-        // In order, those of the new route wait for it.
+        // In order, packets on the new route wait for it.
         assert_eq!(arrivals(&shorter(true), &ends), [110, 118, 118, 118, 120]);
         assert!(shorter(true).keep_order());
         assert_eq!(Way::new(&shorter(true), 1, "test").unwrap().least_delay(ms(9)), ms(5));
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_late_packet_is_overtaken_by_as_many_as_asked_for() {
-        // Packets of 1 ms back to back, which all are late, or none.
+        // Packets of 1 ms back to back; all are late, or none.
         let arrivals = |share, by| {
             let reorder = Some(ReorderConfig { share: Probability::new(share).unwrap(), by });
             let spec = Impairments { reorder, ..Impairments::default() };
@@ -265,14 +265,14 @@ mod tests {
         };
         let us = |times: [u64; 3]| times.map(|us| us * 1_000_000).to_vec();
         assert_eq!(arrivals(0.0, Lateness::Packets(3)), us([21_000, 22_000, 23_000]));
-        // Three and a half packets: those that end 1, 2 and 3 ms later are there before.
+        // Three and a half packets: those that end 1, 2 and 3 ms later arrive before.
         assert_eq!(arrivals(1.0, Lateness::Packets(3)), us([24_500, 25_500, 26_500]));
         assert_eq!(arrivals(1.0, Lateness::Time(ms(10))), us([31_000, 32_000, 33_000]));
     }
 
     #[test]
-    fn what_is_sent_again_holds_back_the_rest_if_it_is_in_order() {
-        // The first is there after a retransmission 8 ms later.
+    fn a_retransmission_in_order_delays_later_packets() {
+        // The first arrives after a retransmission, 8 ms later.
         for (in_order, second) in [(true, 29), (false, 22)] {
             let arq = Some(ArqConfig { attempts: 2, delay: ms(7), in_order, air_time: false });
             let spec = Impairments { arq, ..Impairments::default() };
@@ -291,9 +291,9 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_order_comes_before_what_does_not() {
+    fn delays_in_order_come_before_those_that_reorder() {
         // Jitter of at most 50 ms in order, and a route that gets shorter by 15 ms and may reorder:
-        // who leaves on the new route is never more than 15 ms early.
+        // a packet on the new route is never more than 15 ms early.
         let spec = JitterConfig::uniform(ms(50));
         let both = Impairments { jitter: Some(spec), ..shorter(false) };
         let ends: Vec<u64> = (0..200).collect();

@@ -1,4 +1,4 @@
-//! Times in which a link has no signal.
+//! Outages of a link.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub struct OutageConfig {
 /// The effect of an outage on packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum During {
-    /// The sending end knows: nothing is sent. Packets wait in the queue, and a packet that is
-    /// being sent goes on where it was interrupted.
+    /// The sending end detects the outage and sends nothing. Packets wait in the queue, and a
+    /// packet being sent continues after the outage.
     #[default]
     Hold,
-    /// It does not notice: packets on the wire at some time of the outage are destroyed.
+    /// The sending end does not detect it: packets on the wire during the outage are destroyed.
     Drop,
 }
 
@@ -31,7 +31,7 @@ pub enum During {
 pub struct Outages(Steps<bool>);
 
 impl Outages {
-    /// Outages at these instants and of these lengths, and over again after `repeat`.
+    /// Outages at these instants and of these lengths, repeated after `repeat`.
     ///
     /// # Errors
     /// If there are none, one has no length, begins before the one before has ended or ends after
@@ -85,12 +85,12 @@ impl Outages {
         Ok(Outages(Steps::new(steps, repeat)?))
     }
 
-    /// Whether there is an outage at that instant, and until when that holds at least.
+    /// Whether there is an outage at this instant, and a time until which that does not change.
     pub fn segment(&self, time: Time) -> (bool, Time) {
         self.0.segment(time)
     }
 
-    /// True if there is an outage at some time from `start` to before `end`, or at `start`.
+    /// True if there is an outage at `start`, or at some time before `end`.
     pub fn overlap(&self, start: Time, end: Time) -> bool {
         let mut at = start;
         loop {
@@ -102,7 +102,7 @@ impl Outages {
         }
     }
 
-    /// The most changes within that time.
+    /// The maximum number of changes within this time.
     pub fn changes(&self, duration: Duration) -> u64 {
         self.0.changes(duration)
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_outages() {
+    fn invalid_lists_of_outages() {
         let reason = |list: &[(u64, u64)], repeat| outages(list, repeat).unwrap_err().to_string();
         assert!(reason(&[], None).contains("no outage at all"));
         assert!(reason(&[(5, 0)], None).contains("no length"));

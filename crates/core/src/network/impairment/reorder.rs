@@ -3,7 +3,7 @@
 use crate::rng::Stream;
 use crate::units::{Duration, Probability};
 
-/// Packets at random take longer.
+/// Reordering: random packets take longer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReorderConfig {
     /// The share of packets that take longer.
@@ -17,8 +17,8 @@ pub struct ReorderConfig {
 pub enum Lateness {
     /// A time.
     Time(Duration),
-    /// By half a packet more than so many like it take on the wire: where these follow at once, so
-    /// many overtake it.
+    /// The time of this many and a half packets of its size on the wire, so that this many overtake
+    /// it if they follow at once.
     Packets(u32),
 }
 
@@ -34,7 +34,7 @@ impl Reorder {
         Reorder { spec, stream }
     }
 
-    /// How much longer a packet takes that has been on the wire for so long.
+    /// The additional time of a packet that was on the wire for `on_wire`.
     pub(super) fn next(&mut self, on_wire: Duration) -> Duration {
         if !self.stream.chance(self.spec.share) {
             return Duration::ZERO;

@@ -3,10 +3,10 @@
 use crate::network::TraceError;
 use crate::units::{Duration, Time};
 
-/// A value that is constant between the instants at which it changes, for ever or over again.
+/// A value that changes at given instants, optionally with a period.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Steps<T> {
-    /// Since when each value holds, in order; the first does from the beginning. Never empty.
+    /// The begin of each value, in order; the first is zero. Never empty.
     from: Box<[Duration]>,
     values: Box<[T]>,
     repeat: Option<Duration>,
@@ -18,7 +18,7 @@ impl<T> Steps<T> {
 }
 
 impl<T: Copy> Steps<T> {
-    /// These values, each from its instant on, and over again after `repeat`.
+    /// These values, each from its instant on, repeated after `repeat`.
     ///
     /// # Errors
     /// If there are none, the first does not begin at zero, one does not begin after the one before
@@ -57,7 +57,7 @@ impl<T: Copy> Steps<T> {
         Ok(Steps { from: from.into(), values: values.into(), repeat })
     }
 
-    /// The value at that instant, and until when it holds at least.
+    /// The value at this instant, and a time until which it does not change.
     pub fn segment(&self, time: Time) -> (T, Time) {
         let time = time.as_ps();
         let (begin, phase) = match self.repeat {
@@ -81,7 +81,7 @@ impl<T: Copy> Steps<T> {
         self.values[0]
     }
 
-    /// All values with the instants from which on they hold.
+    /// All values with the instants from which they hold.
     pub fn entries(&self) -> impl Iterator<Item = (Duration, T)> {
         self.from.iter().copied().zip(self.values.iter().copied())
     }
@@ -91,8 +91,8 @@ impl<T: Copy> Steps<T> {
         self.repeat
     }
 
-    /// Each value with the time for which it holds in a period; without one the last alone, which
-    /// holds for ever.
+    /// Each value with the time for which it holds in a period; without a period only the last
+    /// value, which holds for ever.
     pub fn lasting(&self) -> impl Iterator<Item = (T, Duration)> {
         let (first, end) = match self.repeat {
             Some(repeat) => (0, repeat),
@@ -103,7 +103,7 @@ impl<T: Copy> Steps<T> {
         rest.zip(ends).map(|((from, value), end)| (*value, end - *from))
     }
 
-    /// The most changes of the value within that time.
+    /// The maximum number of changes of the value within this time.
     pub fn changes(&self, duration: Duration) -> u64 {
         let entries = self.from.len() as u64;
         match self.repeat {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schedule() {
+    fn invalid_schedules() {
         let reason = |steps: &[(u64, u8)], repeat: Option<u64>| {
             let steps = steps.iter().map(|(at, value)| (s(*at), *value)).collect();
             let error = Steps::new(steps, repeat.map(s)).unwrap_err();

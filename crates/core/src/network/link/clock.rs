@@ -1,9 +1,9 @@
 //! A wire whose rate changes, or that is silent at times.
 //!
 //! A packet is sent at the rate of each instant. With b bits to send from t on, and a rate of r
-//! until u, it has left at t + b / r if that is not after u; else r (u - t) bits have left, and the
-//! rest is sent from u on. In an outage nothing is sent: a packet in transmission waits for its
-//! end, as it waits for retransmissions, which have their slots.
+//! until u, it has left at t + b / r if that is not after u. Otherwise r (u - t) bits have left,
+//! and the rest is sent from u on. In an outage nothing is sent: a packet in transmission waits for
+//! the end of the outage, as it waits for the slots of retransmissions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -155,13 +155,13 @@ impl Clock {
         end
     }
 
-    /// The time at which a packet has left that is sent beside all others from `start` on.
+    /// The time at which a packet has left that is sent from `start` on, in parallel to all others.
     pub(super) fn send_beside(&self, start: Time, size: u32) -> Time {
         self.walk(start, size, false).0
     }
 
-    /// The time at which a packet has left that starts at `start`, and the bits of it that count;
-    /// around retransmissions if these come first.
+    /// The time at which a packet that starts at `start` has left, and its bits that count. With
+    /// `yields` retransmissions interrupt it.
     fn walk(&self, start: Time, size: u32, yields: bool) -> (Time, u128) {
         let free = |time| if yields { self.free(time) } else { self.up(time) };
         let mut left = u128::from(size) * 8 * PS_PER_S;
@@ -184,7 +184,7 @@ impl Clock {
         }
     }
 
-    /// Bits sent over the bits that could have been sent, in the time that counts.
+    /// Ratio of the bits sent to the bits that could have been sent, in the time that counts.
     pub(super) fn utilization(&self) -> f64 {
         let (from, end) = self.counted;
         let (mut now, mut capacity) = (self.up(from), 0);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_run_is_not_computed() {
+    fn changes_after_the_run_are_not_computed() {
         // 97 days of a packet at 1 bit/s over a rate that changes every picosecond.
         let one = Rate::from_bps(1).unwrap();
         let rates = vec![(Duration::ZERO, one), (Duration::from_ps(1), one)];

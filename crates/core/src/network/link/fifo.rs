@@ -1,4 +1,4 @@
-//! The link that is arithmetic: the departure of a packet is known when it arrives.
+//! The link as arithmetic: the departure of a packet is known when it arrives.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU64;
@@ -22,7 +22,7 @@ pub struct FifoLink {
     waiting_packets: u32,
     /// The longest queue that an arrival found or made, packets.
     longest_queue: u32,
-    /// Made when the first packet waits: on most links of a large topology no packet ever does.
+    /// Created when the first packet waits: on most links of a large topology no packet ever does.
     waiting: Option<Box<Waiting>>,
     /// `None` without AQM and router.
     managed: Option<Box<Managed>>,
@@ -39,7 +39,7 @@ impl Limit {
     fn new(limit: QueueLimit) -> Self {
         Limit(match limit {
             QueueLimit::Packets(packets) => Self::PACKETS | u64::from(packets),
-            // Half of the bytes that an integer can count are as good as no limit.
+            // Half of the range of the integer is equivalent to no limit.
             QueueLimit::Bytes(bytes) => Self::BYTES | bytes.min(Self::BYTES.get() - 1),
         })
     }
@@ -76,7 +76,7 @@ struct Managed {
 }
 
 impl Managed {
-    /// Tells them of a rate that has changed by a schedule.
+    /// Informs them of a rate that has changed by a schedule.
     fn hear_of(&mut self, now: Time, rate: Rate) {
         if self.told != rate {
             self.told = rate;

@@ -1,12 +1,12 @@
 //! A queue, a wire and a channel as arithmetic over logical time.
 //!
 //! [`FifoLink`] knows at arrival when a packet will leave, since no later event can change it: one
-//! call per packet, no event. [`QueuedLink`] holds packets until they leave, for
-//! routers whose feedback depends on the moment of departure and for classes. Both agree on every
-//! time if both apply; [`Link`] is the cheaper of the two that will do.
+//! call per packet, no event. [`QueuedLink`] holds packets until they leave, for routers whose
+//! feedback depends on the moment of departure and for classes. Both give the same times if both
+//! apply; [`Link`] is the cheaper of the two that is exact.
 //!
 //! The caller has the clock, virtual or real, and keeps the packets: the link knows them by handles
-//! of any type `T`, so that a simulator may keep them in a slab and an emulator beside their bytes.
+//! of any type `T`, so that a simulator may keep them in a slab and an emulator with their bytes.
 //! There are three calls.
 //!
 //! 1. [`Link::offer`] when a packet reaches the queue.
@@ -431,9 +431,8 @@ mod tests {
     }
 
     proptest! {
-        /// Arithmetic and a link that holds its packets agree, whatever happens on the way; the
-        /// wire does one thing at a time, nobody is there too early, and order is kept where it is
-        /// promised.
+        /// Arithmetic and a link that holds its packets agree for any impairments; the wire sends
+        /// one packet at a time, no packet arrives too early, and order is kept if promised.
         #[test]
         fn both_kinds_of_link_agree(
             rate in rates(),

@@ -72,9 +72,9 @@ struct Queue<T> {
     limit: QueueLimit,
     aqm: AqmState,
     router: RouterState,
-    /// Its weight beside other classes.
+    /// Its weight among the classes.
     weight: f64,
-    /// Whether there is an AQM, and whether it makes room; cached, since most need not be asked.
+    /// Whether there is an AQM, and whether it makes room; cached, since most calls can be skipped.
     is_managed: bool,
     makes_room: bool,
     /// The packets in each lane, and the lanes as the AQM sees them.
@@ -149,7 +149,7 @@ impl<T> Queue<T> {
     /// The lane that sends next; something waits.
     fn next_lane(&mut self, now: Time) -> usize {
         let (backlog, aqm, _) = self.parts(now, None);
-        // An AQM that names an empty lane is put right.
+        // An AQM may name an empty lane by mistake.
         let lane = aqm.next_lane(now, &backlog);
         match backlog.lanes.get(lane) {
             Some(Lane { head: Some(_), .. }) => lane,
@@ -157,7 +157,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The queue as the AQM and the router see it, beside both.
+    /// The queue as the AQM and the router see it, with both.
     fn parts(
         &mut self,
         now: Time,
@@ -248,9 +248,9 @@ impl<T> QueuedLink<T> {
         }
     }
 
-    /// Before anything happens at `now`: tells AQMs and routers of a rate that has changed by a
-    /// schedule, and an idle wire of an outage. To tell them only when there is something to do
-    /// makes no difference to them, and saves an event for each change.
+    /// Informs AQMs and routers of a rate that has changed by a schedule, and an idle wire of an
+    /// outage, before any action at `now`. This delay makes no difference to them, and saves an
+    /// event for each change.
     #[inline]
     fn look(&mut self, now: Time) {
         if self.wire.has_clock() {
@@ -331,7 +331,7 @@ impl<T> QueuedLink<T> {
         }
         self.marked += u64::from(router.on_enqueue(now, &backlog, packet));
         if idle_since.is_some() && !several && !is_managed {
-            // It need not wait to leave at once.
+            // The packet leaves at once without waiting.
             let (backlog, _, router) = queue.parts(now, None);
             self.marked += u64::from(router.on_departure(now, &backlog, packet));
             let departure = self.wire.send(now, now, label, packet);
@@ -591,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_transmission_keeps_its_rate() {
+    fn a_packet_in_transmission_keeps_its_rate() {
         // A byte a microsecond. Of three packets of 1000 bytes the first ends after 1 ms; at half
         // and then a quarter of the rate the others take 4 ms each.
         let ms = |ms: f64| Time::ZERO + Duration::from_secs_f64(ms / 1e3);
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_late_happens_when_it_was_due() {
+    fn late_calls_act_at_the_due_times() {
         // A byte a microsecond: of four packets of 1000 bytes that come at once each starts when
         // the one before has left. The last comes at 10 ms to an idle wire. The far end is 5 ms
         // away.
@@ -705,8 +705,8 @@ mod tests {
         ]
     }
 
-    /// What a router makes of honest packets beside as many forged ones: each as it was in the end,
-    /// and whether it was dropped. Thrice what the wire carries comes, so that the queue overflows.
+    /// The honest packets after a router that also handles as many forged ones: the final state of
+    /// each, and whether it was dropped. The load is three times the rate, so the queue overflows.
     fn beside(
         kind: RouterKind,
         forged: &[CongestionHeader],

@@ -1,17 +1,17 @@
 //! The congestion warning (CW) of TCP New Jersey's routers (Xu, Tian and Ansari, Computer Networks
 //! 47(2), 2005; estcp2010, "TCP New Jersey").
 //!
-//! While the average queue is above a threshold every packet of an ECN-capable transport is
-//! marked, and none below it: the mark says "congested now", not "reduce once" as RED's does.
-//! Packets are dropped by the tail alone.
+//! While the average queue is above a threshold, every packet of an ECN-capable transport is
+//! marked; below it, no packet is. A mark means "congested now", not "reduce once" as RED's does.
+//! Packets are dropped only at the tail.
 //!
 //! ```text
 //! avg <- (1 - w) avg + w q       on arrival
 //! ```
 //!
-//! estcp2010 names neither weight nor threshold. w = 0.2 follows the queue within some packets,
-//! since the mark must be there when the overflow comes; the threshold is a third of the queue's
-//! limit.
+//! estcp2010 gives neither weight nor threshold. With w = 0.2 the average follows the queue within
+//! some packets, since marks must begin before the overflow; the threshold is a third of the
+//! queue's limit.
 
 use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
@@ -72,8 +72,8 @@ impl RouterPart for CongestionWarning {
     fn new(config: &CongestionWarningConfig, _: &QueueSetup<'_>) -> Self {
         CongestionWarning::with(*config)
     }
-    /// Its average is kept by a [`crate::network::QueuedLink`] although the marks are made on
-    /// arrival.
+    /// True although it marks on arrival, since only a [`crate::network::QueuedLink`] maintains the
+    /// average.
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {
         matches!(kind, RouterKind::Any | RouterKind::EcnThreshold | RouterKind::CongestionWarning)
@@ -86,8 +86,8 @@ impl CongestionWarning {
         CongestionWarning { spec, average: 0.0 }
     }
 
-    /// A packet arrives at a queue that is filled to this share of its limit. Returns whether it
-    /// was marked.
+    /// Judges a packet that arrives at a queue filled to this share of its limit. Returns true if
+    /// it was marked.
     pub fn judge(&mut self, packet: &mut Packet, filled: f64) -> bool {
         self.average += self.spec.sample_weight * (filled - self.average);
         let mark = self.average >= self.spec.threshold && packet.flags.contains(Flags::ECN_CAPABLE);

@@ -1,8 +1,8 @@
 //! Marking above a threshold, the switch's half of DCTCP (RFC 8257 section 3.1; Alizadeh et al.,
 //! SIGCOMM 2010, section 3.1).
 //!
-//! A packet that finds more than K packets queued is marked. What does not understand ECN is
-//! left to the queue's own limit.
+//! A packet that finds more than K packets queued is marked. Packets that are not ECN-capable are
+//! subject only to the queue's limit.
 
 use super::{Router, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
@@ -14,8 +14,8 @@ use crate::units::Time;
 /// The threshold K.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EcnThreshold {
-    /// K: mark a packet that finds more than so many waiting, the one in transmission not
-    /// counted. Below C RTT / 7 the wire may idle (RFC 8257 section 4.1).
+    /// K: a packet is marked if it finds more than this number of packets waiting, without the one
+    /// in transmission. Below C RTT / 7 the wire may idle (RFC 8257 section 4.1).
     pub threshold: u32,
 }
 
@@ -29,7 +29,7 @@ impl Default for EcnThreshold {
 parameters! {
     EcnThreshold in "", "parameters of ecn-threshold";
     threshold: ValueKind::Integer { least: 0, most: 1_000_000_000 }, "packets",
-        "mark what finds more of them waiting";
+        "waiting packets above which an arrival is marked";
 }
 
 impl Part for EcnThreshold {

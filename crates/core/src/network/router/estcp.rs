@@ -1,39 +1,38 @@
 //! The traffic controller of ESTCP (estcp2010, "ESTCP algorithm" and "Implementation of ESTCP").
 //!
-//! A queue that overflows begins a new phase: all flows are told to cut their windows, and the
-//! length of the phase that ended says whether windows grow too fast or too slowly.
+//! A queue that overflows begins a new phase: all flows are told to reduce their windows, and the
+//! length of the phase that ended shows whether windows grow too fast or too slowly.
 //!
 //! ```text
-//! g_{n+1} = g_n + gamma (D - I_n)        I_n: length of the phase, D: the length aimed at, 5 s
+//! g_{n+1} = g_n + gamma (D - I_n)        I_n: length of the phase, D: its target, 5 s
 //! ```
 //!
-//! One overflow is one shift, however many packets it drops. The drops that follow a shift belong
-//! to it until the queue has drained to half of its limit: the packets sent before the senders
-//! heard of it still arrive, and once the cut has shown, the queue can only overflow again by new
-//! growth. Where it does not drain, because the cut was too small (slow start doubles windows) or
-//! other traffic fills it, the same overflow is signalled again after D/10, which is longer than
-//! an RTT as D must be: windows are cut once more, and g stays, for the time in between says
-//! nothing of growth.
+//! One overflow is one shift, for any number of drops. The drops after a shift belong to it until
+//! the queue has drained to half of its limit: packets sent before the senders received the shift
+//! still arrive, and after the cut the queue can only overflow again by new growth. If it does not
+//! drain, because the cut was too small (slow start doubles windows) or other traffic fills it, the
+//! same overflow is signalled again after D/10, which exceeds an RTT because D is long: windows are
+//! reduced once more, and g does not change, since the time in between does not measure growth.
 //!
-//! The first overflow ends no phase: there is no I before it. g stays positive: a phase takes at
-//! most half of it away.
+//! The first overflow does not end a phase: there is no I before it. g stays positive: a phase
+//! reduces it by at most half.
 //!
 //! gamma. With N flows that grow by 1/g packets a second each, a buffer of B packets lasts I = g
 //! B/N, a little more as RTTs grow with the queue, so that the error of g is multiplied by 1 -
 //! gamma B/N each phase: stable for 0 < gamma B/N < 2, dead-beat at 1. The paper gives no value.
 //! Three are offered: [`Gamma::OneFlow`], 1/(2B), stable for a single flow even in a buffer of
 //! several BDP, hence for any number, but N/2 phases slow for N flows; a fixed one; and
-//! [`Gamma::Adaptive`], which measures dI/dg = B/N as I_n/g_n, through the origin since no growth
-//! takes for ever, and takes its inverse: g_{n+1} = g_n D/I_n, by no more than a factor of four a
-//! phase.
+//! [`Gamma::Adaptive`], which measures dI/dg = B/N as I_n/g_n (through the origin, since without
+//! growth a phase lasts for ever) and takes its inverse: g_{n+1} = g_n D/I_n, by at most a factor
+//! of four per phase.
 //!
-//! Packets are written as they leave the queue, so that the shift overtakes what waits. With
-//! several controllers on a path the ideal field adds their phases up, so that no shift is lost,
-//! and carries the g of the one that shifted last: a link that is no bottleneck does not shift.
-//! Before any has shifted it is the g of the one whose queue has come nearest to its limit, and
-//! one before which nothing ever waited leaves the field to the others; of equals the slower
-//! counts. The two bits of Fig. 4 have room for one bottleneck; a controller whose queue has never
-//! been half full leaves them alone.
+//! Packets are written when they leave the queue, so that the shift overtakes waiting packets. With
+//! several controllers on a path the ideal field is the sum of their phases, so that no shift is
+//! lost, and carries the g of the controller that shifted last: a link that is not a bottleneck
+//! does not shift. Before the first shift it carries the g of the controller whose queue has come
+//! nearest to its limit, and of the slower one if two are equal; a controller whose queue was
+//! always empty does not write the field. The two bits of Fig. 4 have room for one bottleneck; a
+//! controller whose queue has never been half full does not write them.
 
 use super::{Router, RouterKind, RouterPart};
 use crate::network::QueueLimit;
@@ -44,19 +43,20 @@ use crate::part::{Form, ParameterValue, Part, Value, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
-/// g that the lowest and the highest marking probability stand for, seconds.
+/// g of the lowest and the highest marking probability, seconds.
 const G_RANGE: (f64, f64) = (1e-4, 10.0);
-/// The lowest and the highest marking probability: both bits of a phase are seen.
+/// The lowest and the highest marking probability, so that both values of the bit occur.
 const P_RANGE: (f64, f64) = (0.01, 0.99);
 /// g never falls below this, seconds: a thousand million packets a second.
 const LEAST_G: f64 = 1e-9;
 
-/// The latest phases that are remembered at least: those of a week, of 5 s each. Of twice as many
-/// the older half is forgotten, since a queue of a packet or two can end a phase with each packet.
+/// The least number of latest phases that are remembered: those of a week, of 5 s each. At twice
+/// this number the older half is forgotten, since a queue of a packet or two can end a phase with
+/// each packet.
 const REMEMBERED: usize = 1 << 17;
 
-/// f, the one-to-one mapping between g and the marking probability. The paper gives none; this one
-/// is logarithmic, so that p is equally exact, in relative terms, for every g from 0.1 ms to 10 s:
+/// f, the one-to-one mapping between g and the marking probability. The paper does not specify it;
+/// this one is logarithmic, so that the relative precision is the same for g from 0.1 ms to 10 s:
 /// p = 0.01 + 0.98 ln(g / 0.1 ms) / ln(10 s / 0.1 ms).
 pub fn marking_probability(g: f64) -> f64 {
     let (low, high) = G_RANGE;
@@ -76,7 +76,7 @@ pub fn g_of_probability(p: f64) -> f64 {
 pub enum Gamma {
     /// 1/(2B) with B packets of buffer.
     OneFlow,
-    /// This one.
+    /// A given value.
     Fixed(f64),
     /// The inverse of the measured dI/dg.
     Adaptive,
@@ -85,7 +85,7 @@ pub enum Gamma {
 /// Parameters of a traffic controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EstcpRouterConfig {
-    /// D: how long a phase shall be; much longer than any RTT. 5 s in the paper.
+    /// D: the target length of a phase, much longer than any RTT; 5 s in the paper.
     pub target: Duration,
     /// gamma.
     pub gamma: Gamma,
@@ -128,7 +128,7 @@ parameters! {
         "gain per packet; one-flow is 1/(2B)";
     initial_g: ValueKind::Number { least: 1e-9, most: 1e6 }, "seconds", "g of the first phase";
     mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
-        "of a packet of a queue limited in bytes";
+        "size of a packet, for a queue limited in bytes";
 }
 
 impl Part for TrafficController {
@@ -227,9 +227,9 @@ pub struct TrafficController {
     g: f64,
     /// The latest shift.
     shifted: Option<Time>,
-    /// Has the queue drained since?
+    /// True if the queue has drained since then.
     drained: bool,
-    /// Has the queue ever been half full?
+    /// True if the queue has ever been half full.
     congested: bool,
     /// The queue in this phase, in the unit of the limit.
     shortest: u64,
@@ -238,7 +238,7 @@ pub struct TrafficController {
 }
 
 impl TrafficController {
-    /// A controller before a queue of that limit that has seen no traffic; it marks with `marks`.
+    /// The controller of a queue with this limit, before any traffic; it draws marks from `marks`.
     pub fn with_marks(spec: EstcpRouterConfig, limit: QueueLimit, marks: Stream) -> Self {
         TrafficController {
             spec,
@@ -266,7 +266,7 @@ impl TrafficController {
         self.g
     }
 
-    /// The phases that have ended, in order: the latest 131,072 at least.
+    /// The phases that have ended, in order: at least the latest 131,072.
     pub fn phases(&self) -> &[EstcpPhase] {
         &self.ended
     }
@@ -286,7 +286,7 @@ impl TrafficController {
         }
     }
 
-    /// The queue, so long with it, has taken a packet.
+    /// Records the length of the queue after it has accepted a packet.
     #[inline]
     pub fn note(&mut self, packets: usize, bytes: u64) {
         let filled = self.filled(packets, bytes);
@@ -294,7 +294,7 @@ impl TrafficController {
         self.congested |= 2 * filled >= self.full();
     }
 
-    /// The queue, so long, has dropped a packet.
+    /// Handles the drop of a packet at this length of the queue.
     pub fn overflow(&mut self, now: Time, packets: usize, bytes: u64) {
         let filled = self.filled(packets, bytes);
         self.longest = self.longest.max(filled);
@@ -313,7 +313,7 @@ impl TrafficController {
         }
     }
 
-    /// An overflow ends the phase that the last one began.
+    /// Ends the phase that the last overflow began.
     fn end_phase(&mut self, now: Time) {
         if let Some(start) = self.shifted {
             let full = self.full().max(1) as f64;
@@ -331,7 +331,7 @@ impl TrafficController {
         }
     }
 
-    /// `packet` leaves the queue, which is so long without it.
+    /// Writes into a packet that leaves the queue; the length of the queue is given without it.
     #[inline]
     pub fn write(&mut self, now: Time, packet: &mut Packet, packets: usize, bytes: u64) {
         let filled = self.filled(packets, bytes);
@@ -347,7 +347,7 @@ impl TrafficController {
                     *age = own;
                     *filled = longest;
                 }
-                // A header from outside may have any value.
+                // A header from the network may have any value.
                 *phase = phase.saturating_add(self.phase);
             }
             CongestionHeader::EstcpBits { bits } if self.congested => {
@@ -529,7 +529,7 @@ mod tests {
         assert_eq!(read(&mut path), (3, 0.004));
         path[0].note(800, 800_000);
         assert_eq!(read(&mut path), (3, 0.1));
-        // An overflow says more than any of this.
+        // An overflow has priority over these.
         path[1].overflow(ms(1), 1250, 1_250_000);
         assert_eq!(read(&mut path), (4, 0.004));
     }

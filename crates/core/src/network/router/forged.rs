@@ -1,9 +1,8 @@
-//! A router that lies (RFC 9743 section 7.6): whatever its queue is like, what it writes is the
-//! same.
+//! A router with forged feedback (RFC 9743 section 7.6), which does not depend on its queue.
 //!
-//! XCP's demand becomes the same grant in every packet; marks, ECN's and XTCP's congestion flag,
-//! are on every packet that can carry them, on none (those of routers before it are erased), or as
-//! others left them. A router behind it that is honest lowers grants and adds marks as it should.
+//! Every XCP packet gets the same grant. Marks (ECN's and XTCP's congestion flag) are set on every
+//! packet that can carry them, on no packet (those of earlier routers are erased), or not changed.
+//! An honest router after it reduces grants and adds marks as usual.
 
 use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
@@ -15,21 +14,21 @@ use crate::units::Time;
 /// The forgery that a router writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForgedMarksConfig {
-    /// Delta_Throughput of every XCP packet, bytes per second; below zero takes away.
+    /// Delta_Throughput of every XCP packet, bytes per second; negative values reduce throughput.
     pub grant: f64,
     /// The packets that are marked.
     pub marks: ForgedMarks,
 }
 
-/// The packets that carry a mark that a forging router has let through.
+/// The packets that carry a mark after a forging router.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ForgedMarks {
-    /// None.
+    /// No packet.
     #[default]
     None,
-    /// All that can.
+    /// All packets that can.
     All,
-    /// Those marked before.
+    /// Packets marked before.
     Others,
 }
 crate::words!(ForgedMarks { None = "none", All = "all", Others = "others" });
@@ -37,12 +36,12 @@ crate::words!(ForgedMarks { None = "none", All = "all", Others = "others" });
 parameters! {
     ForgedMarksConfig in "", "parameters of forged";
     grant: ValueKind::Number { least: -1e12, most: 1e12 }, "bytes per second",
-        "what every XCP packet is granted";
+        "grant in every XCP packet";
     marks: ValueKind::Word(ForgedMarks::WORDS), "",
         "packets with ECN and XTCP marks: none, all that can carry one, or those of others";
 }
 
-/// A router that lies.
+/// A router with forged feedback.
 #[derive(Debug, Clone, Copy)]
 pub struct ForgingRouter(ForgedMarksConfig);
 
@@ -51,7 +50,7 @@ impl Part for ForgingRouter {
     const FORMS: &'static [Form<ForgedMarksConfig>] = &[Form {
         words: Words {
             name: "forged",
-            what: "lies: the same grant in each packet, and marks on none or on all",
+            what: "forged feedback: the same grant in each packet, and marks on none or on all",
             source: "RFC 9743 section 7.6",
         },
         config: ForgedMarksConfig { grant: 1e6, marks: ForgedMarks::None },
@@ -93,7 +92,7 @@ impl RouterPart for ForgingRouter {
     }
     const MARKS: bool = true;
     const ACTS_ON_DEPARTURE: bool = true;
-    /// It claims to be any that grants or marks.
+    /// True for any router that grants or marks.
     fn serves(kind: RouterKind) -> bool {
         kind != RouterKind::Estcp
     }
@@ -105,7 +104,7 @@ mod tests {
     use crate::network::QueueLimit;
 
     #[test]
-    fn what_it_writes_does_not_depend_on_the_packet() {
+    fn forged_feedback_does_not_depend_on_the_packet() {
         let forge = |marks, flags, demand: f64| {
             let header = CongestionHeader::Xcp {
                 rtt: 0.1,

@@ -1,7 +1,7 @@
-//! Router halves of explicit feedback: a router counts packets and writes into them.
+//! The routers' half of explicit feedback: a router counts packets and writes into them.
 //!
 //! A router is one file here: a state machine that implements [`Router`], its parameters, and its
-//! description ([`Part`]). A line in the list below makes it available to scenario files.
+//! description ([`Part`]). A line in the list below makes it available in scenario files.
 
 mod congestion_warning;
 mod ecn_threshold;
@@ -49,7 +49,7 @@ impl RouterConfig {
     pub fn marks(&self) -> bool {
         each_kind!(self, P(_) => <P as RouterPart>::MARKS, custom(router) => router.marks())
     }
-    /// True if packets must be held until they leave. If not, a [`super::FifoLink`] will do.
+    /// True if packets must be held until they leave. Otherwise a [`super::FifoLink`] is enough.
     pub fn acts_on_departure(&self) -> bool {
         each_kind!(
             self,
@@ -57,7 +57,7 @@ impl RouterConfig {
             custom(router) => router.acts_on_departure()
         )
     }
-    /// True if it gives the feedback that protocols asking for `kind` need.
+    /// True if it gives the feedback of protocols that require `kind`.
     pub fn serves(&self, kind: RouterKind) -> bool {
         each_kind!(
             self,
@@ -74,14 +74,14 @@ impl Default for RouterConfig {
     }
 }
 
-/// The feedback that a protocol asks of the routers on its path.
+/// The feedback that a protocol requires of the routers on its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouterKind {
-    /// No feedback: any queue will do.
+    /// No feedback, from any queue.
     Any,
     /// XCP (Katabi et al. 2002; draft-falk-xcp-spec-03).
     Xcp,
-    /// XCP that keeps a small queue on purpose (lr2008 section 7.2).
+    /// XCP with a small standing queue (lr2008 section 7.2).
     XcpPersistent,
     /// The congestion counter of XTCP (lr2008 section 3.2).
     Xtcp,
@@ -124,32 +124,33 @@ impl RouterKind {
 }
 
 behaviour! {
-    /// A router at work. By default it does nothing. The link counts marks: a method that may mark
-    /// returns whether it has.
+    /// The router of one queue. The default methods do nothing. The link counts marks: a method
+    /// that may mark returns true if it has.
     pub trait Router: Debug {
-        /// A packet arrives and finds `queue`, which may drop it. Returns whether it was marked.
+        /// Handles a packet that arrives at `queue`, which may drop it. Returns true if it was
+        /// marked.
         @forward(inline)
         fn on_arrival(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool =
             false;
-        /// A packet joins `queue`, which is as it found it. Returns whether it was marked.
+        /// Handles a packet that joins `queue`, given without it. Returns true if it was marked.
         @forward(inline)
         fn on_enqueue(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool =
             false;
-        /// A packet is dropped, on arrival or from `queue`, in which it is not.
+        /// Handles a drop, on arrival or from `queue`, given without the packet.
         fn on_drop(&mut self, now: Time, queue: &Backlog<'_>, packet: &Packet) = ();
-        /// A packet leaves; `queue` is the queue without it. Returns whether it was marked.
+        /// Handles a packet that leaves `queue`, given without it. Returns true if it was marked.
         @forward(inline)
         fn on_departure(&mut self, now: Time, queue: &Backlog<'_>, packet: &mut Packet) -> bool =
             false;
-        /// When [`Router::on_timer`] must be called next.
+        /// The time at which [`Router::on_timer`] must be called next.
         @forward(inline)
         fn next_timer(&self) -> Time = Time::NEVER;
-        /// An interval ends.
+        /// Handles the end of an interval.
         fn on_timer(&mut self, now: Time, queue: &Backlog<'_>) = ();
-        /// The queue may count on `share` of the wire from now on; all that was due by `now` has
-        /// been done.
+        /// Handles a new rate: the queue may expect `share` of the wire. Everything due by `now`
+        /// has been done.
         fn on_rate(&mut self, now: Time, share: Rate) = ();
-        /// The value that it signals now, if that is one number.
+        /// The value that it signals now, if it is a single number.
         fn signal(&self) -> Option<f64> = None;
         /// The traffic controller, if this is the router of ESTCP.
         fn traffic_controller(&self) -> Option<&TrafficController> = None;
@@ -157,24 +158,24 @@ behaviour! {
     impl for RouterState, by each;
 }
 
-/// A router of this crate, with the facts about it that hold before it is made.
+/// A router of this crate, with its properties that do not depend on a queue.
 pub trait RouterPart: Part + Router + Sized {
     /// The router before it has seen any traffic.
     fn new(config: &Self::Config, setup: &QueueSetup<'_>) -> Self;
     /// True if it marks packets by ECN (RFC 3168), as any transport with ECN understands.
     const MARKS: bool = false;
-    /// True if it acts when packets leave, or on drops or timers. If not, and only then, a
-    /// [`super::FifoLink`] may use it, which only calls [`Router::on_enqueue`], and not for a
-    /// packet that finds the wire free.
+    /// True if it acts when packets leave, or on drops or timers. Only if this is false may a
+    /// [`super::FifoLink`] use it, which only calls [`Router::on_enqueue`], and not for a packet
+    /// that finds the wire free.
     const ACTS_ON_DEPARTURE: bool;
-    /// True if it gives the feedback that protocols asking for `kind` need. Those that ask for
-    /// marks or for nothing work with any router.
+    /// True if it gives the feedback of protocols that require `kind`. Protocols that require marks
+    /// or nothing work with any router.
     fn serves(kind: RouterKind) -> bool {
         matches!(kind, RouterKind::Any | RouterKind::EcnThreshold)
     }
 }
 
-/// Makes the states of a router from another crate: [`RouterConfig::Custom`].
+/// Constructor of a router from another crate: [`RouterConfig::Custom`].
 pub trait MakeRouter: CustomPart {
     /// The router before it has seen any traffic.
     fn make(&self, setup: &QueueSetup<'_>) -> Box<dyn Router + Send + Sync>;

@@ -24,8 +24,8 @@ impl RouterPart for NoRouter {
     }
     const ACTS_ON_DEPARTURE: bool = false;
     fn serves(kind: RouterKind) -> bool {
-        // Estcp and New Jersey need one router on their way, not one at every queue; without
-        // marks DCTCP goes by losses. A warning reports a path without any.
+        // ESTCP and New Jersey need one router on their path, not one at every queue; without marks
+        // DCTCP responds to losses. A warning reports a path without any such router.
         !matches!(kind, RouterKind::Xcp | RouterKind::XcpPersistent | RouterKind::Xtcp)
     }
 }

@@ -1,8 +1,8 @@
 //! The XCP router (Katabi, Handley, Rohrs 2002; draft-falk-xcp-spec-03 section 4).
 //!
-//! Once a control interval, which is the mean RTT of the traffic, the efficiency controller
-//! decides how much the aggregate must change and the fairness controller how that change, plus
-//! some shuffled traffic, is shared out packet by packet:
+//! Once per control interval, which is the mean RTT of the traffic, the efficiency controller
+//! computes the change of the aggregate. The fairness controller divides that change, plus some
+//! shuffled traffic, among packets:
 //!
 //! ```text
 //! F   = alpha (C - input/d) - beta Q/d          aggregate change, bytes/s
@@ -28,8 +28,8 @@ const INITIAL_INTERVAL: f64 = 0.05;
 const MAX_INTERVAL: f64 = 1.0;
 /// Shortest control interval (ns-2: 1 ms).
 const MIN_INTERVAL: f64 = 0.001;
-/// Shortest mean RTT, seconds, by which a queue is divided: a header from outside may tell less
-/// than any path has.
+/// Shortest mean RTT, seconds, by which a queue is divided: a header from the network may have a
+/// shorter one than any path.
 const LEAST_RTT: f64 = 1e-6;
 /// Shortest interval over which the minimum queue is taken (draft section 4.5).
 const MIN_QUEUE_INTERVAL: f64 = 0.002;
@@ -44,15 +44,15 @@ pub struct XcpRouterConfig {
     pub beta: f64,
     /// Share of the traffic that is shuffled for fairness, 0.1.
     pub shuffle: f64,
-    /// The most, in bytes, by which all windows together may grow in one control interval and
-    /// what waits, if bounded. Neither Katabi et al. 2002 nor the draft has it; the code of Katabi
-    /// for ns-2 does, with 0.6 of the buffer. Without it a flow alone may be granted 0.4 of the
+    /// Upper bound, in bytes, of the growth of all windows in one control interval plus the queue;
+    /// `None` without a bound. Neither Katabi et al. 2002 nor the draft has it; Katabi's code for
+    /// ns-2 does, with 0.6 of the buffer. Without it a single flow may be granted 0.4 of the
     /// bandwidth-delay product at once, and a burst of that size overflows a smaller buffer.
     pub increase_limit: Option<f64>,
-    /// Is a queue kept on purpose? lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an
-    /// exponential average of Q.
+    /// True for a standing queue. lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an exponential
+    /// average of Q.
     pub persistent: bool,
-    /// gamma: the queue aimed at, packets; 10 in the paper.
+    /// gamma: the target of the queue, packets; 10 in the paper.
     pub target_packets: f64,
     /// Size of a packet when gamma is turned into bytes.
     pub packet_size: u32,
@@ -91,7 +91,7 @@ const STABLE_ALPHA: f64 = std::f64::consts::PI / (4.0 * std::f64::consts::SQRT_2
 parameters! {
     XcpRouterConfig in "", "parameters of xcp";
     alpha: ValueKind::Number { least: 0.0, most: 10.0 }, "",
-        "share of the spare bandwidth given out",
+        "share of the spare bandwidth that is granted",
         advice = Advice {
             least: 0.0,
             most: STABLE_ALPHA,
@@ -101,11 +101,11 @@ parameters! {
     beta: ValueKind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
     shuffle: ValueKind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
     increase_limit: ValueKind::Bytes { most: 1e18 }, "",
-        "most bytes windows grow by in an interval, less the queue", absent = "none";
-    target_packets: ValueKind::Number { least: 0.0, most: 1e9 }, "packets", "the queue aimed at",
+        "bound of the growth of windows in an interval plus the queue", absent = "none";
+    target_packets: ValueKind::Number { least: 0.0, most: 1e9 }, "packets", "target of the queue",
         when = |xcp| xcp.persistent;
     packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
-        "of a packet of the target",
+        "size of a packet of the target",
         when = |xcp| xcp.persistent;
     weight: ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
         when = |xcp| xcp.persistent;
@@ -125,7 +125,7 @@ impl Part for XcpRouter {
         Form {
             words: Words {
                 name: "xcp-persistent",
-                what: "as xcp, and keeps a small queue on purpose",
+                what: "as xcp, with a small standing queue",
                 source: "lr2008 section 7.2",
             },
             config: XcpRouterConfig::persistent(),
@@ -153,7 +153,7 @@ impl Router for XcpRouter {
     }
     fn on_rate(&mut self, now: Time, share: Rate) {
         if self.asleep {
-            // The lengths of the intervals that it slept through depend on the old rate.
+            // The lengths of the intervals skipped while asleep depend on the old rate.
             self.wake(now, true);
         }
         self.capacity = share.bytes_per_s();
@@ -166,7 +166,7 @@ impl RouterPart for XcpRouter {
     }
     const ACTS_ON_DEPARTURE: bool = true;
     fn serves(kind: RouterKind) -> bool {
-        // The persistent queue is the router's own affair: the feedback is the same.
+        // The feedback is the same with a standing queue.
         matches!(
             kind,
             RouterKind::Any
@@ -201,21 +201,21 @@ pub struct XcpRouter {
     positive_residue: f64,
     negative_residue: f64,
 
-    /// Minimum of the queue in the interval under way, and Q or Qbar - gamma from the last.
+    /// Minimum of the queue in the present interval, and Q or Qbar - gamma from the last.
     running_min_queue: f64,
     queue_term: f64,
     average_queue: f64,
 
-    /// Nothing has arrived since before the last control interval began.
+    /// True if nothing has arrived since before the last control interval began.
     idle: bool,
-    /// Until something arrives or leaves, the ends of intervals change nothing.
+    /// True if the ends of intervals change nothing until a packet arrives or leaves.
     asleep: bool,
-    /// The queue it fell asleep with.
+    /// The queue when it fell asleep.
     still_queue: f64,
 }
 
 impl XcpRouter {
-    /// A router that has seen no traffic, before a wire of this rate.
+    /// The router of a wire with this rate, before any traffic.
     pub fn with_rate(spec: XcpRouterConfig, rate: Rate) -> Self {
         let first = Time::ZERO + Duration::from_secs_f64(INITIAL_INTERVAL);
         XcpRouter {
@@ -246,8 +246,8 @@ impl XcpRouter {
         self.capacity
     }
 
-    /// A packet arrives, whether or not the queue takes it. Any traffic counts as input; only
-    /// XCP's own shapes the interval and the shares (draft section 4.2).
+    /// Counts a packet that arrives, even if the queue drops it. All traffic counts as input; only
+    /// XCP packets determine the interval and the shares (draft section 4.2).
     pub fn count(&mut self, now: Time, packet: &Packet) {
         if self.asleep {
             self.wake(now, true);
@@ -262,7 +262,7 @@ impl XcpRouter {
         }
     }
 
-    /// A packet leaves the queue, `queue_bytes` being there with it still included.
+    /// Writes the grant into a packet that leaves the queue; `queue_bytes` includes it.
     pub fn grant(&mut self, now: Time, packet: &mut Packet, queue_bytes: u64) {
         if self.asleep {
             self.wake(now, false);
@@ -282,7 +282,7 @@ impl XcpRouter {
         if *delta >= feedback {
             *delta = feedback;
         } else {
-            // A router before this one was stricter: what it keeps is not given out here.
+            // An earlier router was stricter: this router does not grant the difference.
             negative = (negative + (feedback - *delta)).min(self.negative_residue);
             positive = *delta + negative;
         }
@@ -296,13 +296,13 @@ impl XcpRouter {
         }
     }
 
-    /// When [`XcpRouter::end_intervals`] must be called next; never, if only an arrival or a
-    /// departure can change what it would do.
+    /// The time at which [`XcpRouter::end_intervals`] must be called next; never, if it would
+    /// change nothing before an arrival or a departure.
     pub fn next_end(&self) -> Time {
         if self.asleep { Time::NEVER } else { self.control_due.min(self.queue_due) }
     }
 
-    /// Ends the intervals that are due, `queue_bytes` being in the queue.
+    /// Ends the intervals that are due, with `queue_bytes` in the queue.
     pub fn end_intervals(&mut self, now: Time, queue_bytes: u64) {
         if self.queue_due <= now {
             self.end_queue_interval(now, queue_bytes as f64);
@@ -317,8 +317,8 @@ impl XcpRouter {
         self.still_queue = queue;
     }
 
-    /// Makes up for the ends of intervals that it slept through. An arrival at `now` comes after
-    /// those of the same instant, a departure before them.
+    /// Processes the ends of intervals skipped while asleep. An arrival at `now` comes after those
+    /// of the same instant, a departure before them.
     fn wake(&mut self, now: Time, includes_now: bool) {
         self.asleep = false;
         let queue_interval = self.queue_interval(self.still_queue);
@@ -429,10 +429,10 @@ mod tests {
     }
 
     #[test]
-    fn an_rtt_of_no_path_grants_nobody_infinities() {
+    fn extreme_rtts_in_headers_give_finite_grants() {
         let mut router = after_one_interval();
         for _ in 0..50 {
-            // All that a header may tell: an RTT as good as zero, over which the queue is divided.
+            // The extreme of a header: an RTT close to zero, by which the queue is divided.
             let header = CongestionHeader::Xcp {
                 rtt: f64::MIN_POSITIVE,
                 inter_packet: 1e8,

@@ -1,8 +1,8 @@
 //! XTCP's congestion counter (lr2008 section 3.2).
 //!
-//! Every drop of an XTCP packet is owed to somebody: the counter rises with it, and the next
-//! XTCP packets that leave the queue carry the congestion flag until the debt is paid. There is
-//! no state per flow. TCP packets in the same queue neither raise nor lower it (section 8.1).
+//! Every drop of an XTCP packet increments the counter, and each of the next XTCP packets that
+//! leave the queue carries the congestion flag and decrements it, until it is zero. There is no
+//! state per flow. TCP packets in the same queue do not change the counter (section 8.1).
 
 use super::{Router, RouterKind, RouterPart};
 use crate::network::aqm::{Backlog, QueueSetup};
@@ -21,7 +21,7 @@ impl Part for CongestionCounter {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "xtcp",
-            what: "flags as many packets that leave as it dropped",
+            what: "flags one packet that leaves for each packet dropped",
             source: "lr2008 section 3.2",
         },
         config: Plain,
@@ -48,15 +48,15 @@ impl RouterPart for CongestionCounter {
 }
 
 impl CongestionCounter {
-    /// The queue dropped `packet` while `waiting` packets were in it.
+    /// Counts a drop of `packet` while `waiting` packets were in the queue.
     pub fn count_drop(&mut self, packet: &Packet, waiting: usize) {
-        // Footnote 1: never owe more flags than there are packets to carry them.
+        // Footnote 1: the counter never exceeds the number of packets that can carry flags.
         if packet.flags.contains(Flags::XTCP) && self.owed < waiting as u64 {
             self.owed += 1;
         }
     }
 
-    /// `packet` leaves the queue. Returns whether it was flagged.
+    /// Handles `packet`, which leaves the queue. Returns true if it was flagged.
     pub fn flag(&mut self, packet: &mut Packet) -> bool {
         let flag = self.owed > 0 && packet.flags.contains(Flags::XTCP);
         if flag {
@@ -66,7 +66,7 @@ impl CongestionCounter {
         flag
     }
 
-    /// Flags still owed.
+    /// The counter: packets still to be flagged.
     pub fn owed(&self) -> u64 {
         self.owed
     }

@@ -227,7 +227,7 @@ impl Upwind {
         if has_risen && count == look && self.cwnd > MORE * window {
             let brought = self.rounds.rate / rate - 1.0;
             if brought < BROUGHT * (self.cwnd / window - 1.0) {
-                // No other flow gave way: the capacity is smaller, and the queue is this flow's own.
+                // No other flow gave way: the capacity is smaller, and the queue is all its own.
                 let pipe = self.rounds.rate * self.queue.floor();
                 self.cwnd = pipe.max(window).min(self.cwnd);
                 self.others.shadow = self.cwnd;

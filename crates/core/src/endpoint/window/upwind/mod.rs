@@ -25,10 +25,10 @@
 //!              Then cwnd = bandwidth R0
 //! delay        b <= 1/delta:  cwnd += v / (delta cwnd) per packet acknowledged
 //!              else:          cwnd -= max(v / delta, (b - 1/delta) / 2) / cwnd
-//!              v is 1 after a change of direction; it doubles every round trip from the third in
-//!              one direction on, up to delta cwnd / 2
-//! gain         b <= 1/delta, a cwnd 15 % larger brought less than 5 % more rate, and 2 % were lost:
-//!              cwnd returns to the smaller window, no growth for 8, 16, .. 64 round trips
+//!              v is 1 after a turn; it doubles every round trip from the third in one direction
+//!              on, up to delta cwnd / 2
+//! gain         b <= 1/delta, a cwnd 15 % larger brought less than 5 % more rate, and 2 % were
+//!              lost: cwnd returns to the smaller window, no growth for 8, 16, .. 64 round trips
 //! longer path  b >= 5/delta, and dq has changed by at most 20 % once cwnd has shrunk to 70 %,
 //!              without overflows: R0 and dq begin anew
 //! flood        a loss halves cwnd in delay mode too, if it is congestion with P >= 1/4 and 10
@@ -41,10 +41,10 @@
 //! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
 //!              in delay mode S <= largest recent cwnd
 //! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly
-//!              empty for 20, or cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0,
-//!              or a tenth of the largest of four round trips), or if three round trips at S brought
-//!              nothing.  S grows only while the queue is known to overflow, and shrinks by 1 % per
-//!              round trip otherwise
+//!              empty for 20, or cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02
+//!              R0, or a tenth of the largest of four round trips), or if three round trips at S
+//!              brought nothing.  S grows only while the queue is known to overflow, and shrinks
+//!              by 1 % per round trip otherwise
 //! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten: another
 //!              flow had a loss. Known for 20 s, 2 S srtt, or twice the time since the previous

@@ -277,7 +277,7 @@ fn granted(feedback: f64) -> CongestionHeader {
 }
 
 #[test]
-fn what_xcp_grants_is_the_window_and_losses_are_none() {
+fn xcp_grants_set_the_window_and_losses_do_not_count() {
     let mut controller = upwind();
     // No router on the path reduced the demand.
     controller.on_ack(&ack(400, granted(f64::MAX), Flags::NONE));
@@ -305,7 +305,7 @@ fn what_xcp_grants_is_the_window_and_losses_are_none() {
 }
 
 #[test]
-fn what_is_granted_without_end_is_bounded_by_what_arrives() {
+fn unlimited_grants_are_bounded_by_deliveries() {
     let mut controller = upwind();
     for now in 400..500 {
         controller.on_ack(&ack(now, granted(1e12), Flags::NONE));
