@@ -146,7 +146,7 @@ def test_resuming_sees_that_the_file_of_a_law_has_changed(tmp_path):
     [
         ("mine.py:Own", "cannot read"),
         (f"{LAWS}:Carefull", "did you mean `Careful`?"),
-        (f"{LAWS}", "which class"),
+        (f"{LAWS}", "name the class"),
         (f"{LAWS}:ww", "not a class with a method on_ack"),
         (f"cubic={LAWS}:Careful", "of the table"),
     ],

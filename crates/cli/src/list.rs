@@ -61,7 +61,7 @@ fn list_stacks(json: bool) -> Result<(), Failure> {
     }
     match stacks() {
         Some(table) => output::print(&table.text_within(output::width())),
-        None => output::print("no stacks: this program was built without the feature `stacks`\n"),
+        None => output::print("no stacks: this program was built without its feature `stacks`\n"),
     }
 }
 

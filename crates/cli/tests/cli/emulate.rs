@@ -512,7 +512,7 @@ fn nodes_of_a_scenario_are_namespaces_and_programs_run_there() {
     let mut two = Running::start(&["emulate", &scenario]);
     two.node("client");
     let which = exec(&["client", "--", "true"]);
-    assert!(stderr(&which).contains("several emulations have a node client: say which"));
+    assert!(stderr(&which).contains("several emulations have a node client: choose one"));
     drop(two);
     signal(one.0.id(), "INT");
     let output = one.end();
