@@ -507,7 +507,7 @@ fn nodes_of_a_scenario_are_namespaces_and_programs_run_there() {
     assert!(String::from_utf8_lossy(&there.stdout).contains(" server\n"));
     assert_eq!(exec(&["client", "--process", &process, "--", "false"]).status.code(), Some(1));
     let unknown = exec(&["nobody", "--process", &process, "--", "true"]);
-    assert!(stderr(&unknown).contains("has a node nobody: there are client, server"));
+    assert!(stderr(&unknown).contains("has a node nobody; the nodes are client, server"));
     // A second emulation has such nodes too.
     let mut two = Running::start(&["emulate", &scenario]);
     two.node("client");

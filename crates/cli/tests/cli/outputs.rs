@@ -158,7 +158,7 @@ fn standard_output_is_for_one_output() {
         let output = crate::windward([&["run", scenario], others].concat());
         assert_eq!(output.status.code(), Some(2));
         let error = crate::stderr(&output);
-        assert!(error.contains("writes to standard output already"), "{error}");
+        assert!(error.contains("already writes to standard output"), "{error}");
         assert!(output.stdout.is_empty());
     }
     for option in ["--out", "--trace", "--qlog"] {

@@ -286,7 +286,7 @@ fn places_that_cannot_be_written_are_refused_before_the_run() {
         ("--out", &below, 2, "cannot make the folder"),
         ("--plot", &format!("{below}/run.svg"), 2, "cannot make the folder"),
         ("--plot", &folder, 2, "is a directory"),
-        ("--plot", &"run.png".to_owned(), 2, "it is an SVG file"),
+        ("--plot", &"run.png".to_owned(), 2, "must be an SVG file"),
     ] {
         let output = windward(["run", &scenario, "--duration", "250h", option, value]);
         assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
