@@ -105,7 +105,7 @@ def test_what_a_law_raises_comes_out_with_its_time():
     [
         ((), ww.ScenarioError, "no subject"),
         (("cubik",), ww.ScenarioError, "cubic"),
-        ((42,), TypeError, "no subject"),
+        ((42,), TypeError, "is not a subject"),
         ((type("Silent", (), {}),), TypeError, "on_ack"),
         ((type("cubic", (OwnReno,), {}),), ValueError, "of the table"),
         ((OwnReno, OwnReno), ww.ScenarioError, "twice"),
