@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use windward_core::units::{Duration, Time};
 
-use super::path::{PathRecord, State};
+use super::path::{PathRecord, PathState};
 use super::{Anchor, Compared, Expectation, Moment, Quantity, Script, Want, label};
 
 /// Result of an expectation.
@@ -160,7 +160,7 @@ fn finding(
 /// A moment that came during the run.
 struct Found<'a> {
     when: Time,
-    state: &'a State,
+    state: &'a PathState,
     data: u64,
 }
 
@@ -221,8 +221,8 @@ fn look(
 }
 
 fn value(quantity: Quantity, found: &Found<'_>) -> Option<f64> {
-    let State { cwnd, ssthresh, in_flight, pacing_rate, srtt, .. } = *found.state;
-    let State { packets, reductions, ours, .. } = *found.state;
+    let PathState { cwnd, ssthresh, in_flight, pacing_rate, srtt, .. } = *found.state;
+    let PathState { packets, reductions, ours, .. } = *found.state;
     Some(match quantity {
         Quantity::Cwnd => cwnd,
         Quantity::Ssthresh => ssthresh,

@@ -27,7 +27,7 @@ const MOST_EVENTS: usize = 300_000;
 
 /// State of the sender after an event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct State {
+pub(super) struct PathState {
     pub(super) at: Time,
     pub(super) cwnd: f64,
     pub(super) ssthresh: f64,
@@ -64,7 +64,7 @@ pub(super) struct Happened {
 /// Record of a run.
 #[derive(Debug, Default)]
 pub(super) struct PathRecord {
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<PathState>,
     pub(super) events: [Vec<Happened>; Event::ALL.len()],
 }
 
@@ -488,7 +488,7 @@ impl Walk<'_> {
         let mut state = match &mut self.ends {
             Ends::Own { sender, .. } => {
                 let stats = sender.stats(now);
-                State {
+                PathState {
                     at,
                     cwnd: sender.cwnd(),
                     ssthresh: sender.ssthresh(),
@@ -507,7 +507,7 @@ impl Walk<'_> {
             Ends::Stack { connection, config } => {
                 let report = connection.report();
                 let packets = |bytes: u64| bytes as f64 / f64::from(config.payload());
-                State {
+                PathState {
                     at,
                     cwnd: packets(report.cwnd),
                     ssthresh: report.ssthresh.map_or(f64::INFINITY, packets),

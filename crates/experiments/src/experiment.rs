@@ -192,7 +192,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// True if it has a unit, as far as is known. See [`Expression::has_unit`].
+    /// True if it has a unit, as far as is known.
     pub fn has_unit(&self) -> bool {
         self.expression.has_unit(&Measure::has_unit)
     }

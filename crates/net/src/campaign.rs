@@ -28,7 +28,7 @@ use crate::port::NAME;
 use crate::programs::{BUILTIN, Entry, Programs};
 use crate::source::{KEPT, Recorded, Source};
 use crate::testbed;
-use crate::trial::{self, Allowed, Emulated, Figures, Program, Window};
+use crate::trial::{self, Allowed, Emulated, Program, TrialOutcome, Window};
 
 /// Rows of the table of protocols that run if no programs are named.
 const ROWS: [&str; 3] = ["upwind", "cubic", "bbr"];
@@ -667,7 +667,7 @@ impl Campaign {
         rival: Option<&Entry>,
         began: Option<Time>,
         stop: &'static AtomicBool,
-    ) -> Result<Option<Figures>, Error> {
+    ) -> Result<Option<TrialOutcome>, Error> {
         let mut plans: Vec<Plan> = Vec::new();
         for entry in [Some(self.entry(job)), rival].into_iter().flatten() {
             let Some(twin) = &entry.twin else { return Ok(None) };
@@ -708,12 +708,12 @@ fn note_clock(run: &mut Run, emulated: &Emulated) {
 }
 
 /// Rates of the first flow and the second.
-fn beside(figures: &Figures) -> Beside {
+fn beside(figures: &TrialOutcome) -> Beside {
     let [own_bps, rival_bps] = [0, 1].map(|flow| figures.flows[flow].arrived_bps);
     Beside { own_bps, rival_bps }
 }
 
-fn measured(figures: &Figures, reported: Option<f64>) -> Measured {
+fn measured(figures: &TrialOutcome, reported: Option<f64>) -> Measured {
     let flow = figures.flows[0];
     Measured {
         goodput_bps: reported.unwrap_or(flow.unique_bps),

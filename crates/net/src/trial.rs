@@ -1,7 +1,7 @@
 //! Programs on the ports of a scenario, measured by the links that they send over; and simulated
 //! flows in place of the ports, measured by the same code in virtual time.
 //!
-//! The measurement begins [`Window::warmup`] after the [beginning](Figures::began) of the first
+//! The measurement begins [`Window::warmup`] after the [beginning](TrialOutcome::began) of the first
 //! flow, and takes [`Window::time`]. Bytes and packets are those of IP, headers included, as links
 //! count them.
 
@@ -59,7 +59,7 @@ pub struct Window {
 
 /// Outcome of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FlowFigures {
+pub struct TrialFlow {
     /// Rate at which data arrived, bits per second of IP packets; duplicates count again.
     pub arrived_bps: f64,
     /// The same without duplicates; for a port, whose packets are opaque, equal to `arrived_bps`.
@@ -68,12 +68,12 @@ pub struct FlowFigures {
 
 /// Outcome of the measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct TrialOutcome {
     /// When as many bytes of the first flow had arrived as a full packet has, since programs
     /// exchange greetings before they send data.
     pub began: Time,
     /// The flows to be measured, in order.
-    pub flows: Vec<FlowFigures>,
+    pub flows: Vec<TrialFlow>,
     /// Packets of all flows that came to the bottleneck of the first flow.
     pub sent: u64,
     /// Packets of these that its queue did not drop and its channel did not destroy.
@@ -85,7 +85,7 @@ pub struct Figures {
     pub packet_size: u32,
 }
 
-impl Figures {
+impl TrialOutcome {
     /// Packets sent per packet delivered; infinite if none was delivered.
     pub fn sent_per_delivered(&self) -> f64 {
         if self.delivered == 0 { f64::INFINITY } else { self.sent as f64 / self.delivered as f64 }
@@ -96,7 +96,7 @@ impl Figures {
 #[derive(Debug)]
 pub struct Emulated {
     /// Outcome as the links measured it.
-    pub figures: Figures,
+    pub figures: TrialOutcome,
     /// Standard output of each client.
     pub outputs: Vec<String>,
     /// Record of how well the clock was kept.
@@ -298,18 +298,18 @@ impl Ruler {
         }
     }
 
-    fn figures(&self) -> Option<Figures> {
+    fn figures(&self) -> Option<TrialOutcome> {
         let (first, last) = (self.first.as_ref()?, self.last.as_ref()?);
         let began = self.began?;
         let seconds = last.at.since(first.at).as_secs_f64();
         let bps = |from: u64, to: u64| (to - from) as f64 * 8.0 / seconds;
-        let flows = first.flows.iter().zip(&last.flows).map(|(from, to)| FlowFigures {
+        let flows = first.flows.iter().zip(&last.flows).map(|(from, to)| TrialFlow {
             arrived_bps: bps(from[0], to[0]),
             unique_bps: bps(from[1], to[1]),
         });
         let lost = |link: &LinkSnapshot| link.dropped + link.corrupted;
         let sent = last.link.arrived - first.link.arrived;
-        Some(Figures {
+        Some(TrialOutcome {
             began,
             flows: flows.collect(),
             sent,
@@ -354,7 +354,7 @@ pub fn simulate(
     window: Window,
     began: Option<Time>,
     stop: &AtomicBool,
-) -> Option<Figures> {
+) -> Option<TrialOutcome> {
     let mut scenario = scenario.clone();
     scenario.warmup = Duration::ZERO;
     scenario.duration = PATIENCE + window.warmup + window.time;
@@ -734,7 +734,7 @@ mod tests {
         flows = [{ group = "port", protocol = "outside:port", from = "a", to = "b" }]
     "#;
 
-    fn simulated(set: &[(&str, &str)], loss: &str) -> Figures {
+    fn simulated(set: &[(&str, &str)], loss: &str) -> TrialOutcome {
         let mut file = ScenarioFile::parse("test", LINK).unwrap();
         file.set("links.l.loss", loss).unwrap();
         let parameters = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
@@ -769,7 +769,7 @@ mod tests {
         let by_itself = figures(None);
         assert_eq!(by_itself.began, Time::ZERO + Duration::from_millis(12));
         let late = Time::ZERO + Duration::from_millis(2500);
-        assert_eq!(figures(Some(late)), Figures { began: late, ..by_itself });
+        assert_eq!(figures(Some(late)), TrialOutcome { began: late, ..by_itself });
     }
 
     #[test]
@@ -778,7 +778,7 @@ mod tests {
         // About 1 / (1 - 0.2), of more than 50 packets.
         assert!(figures.sent > 50, "{figures:?}");
         assert!((1.05..1.6).contains(&figures.sent_per_delivered()), "{figures:?}");
-        let none = Figures { sent: 1, delivered: 0, ..figures };
+        let none = TrialOutcome { sent: 1, delivered: 0, ..figures };
         assert_eq!(none.sent_per_delivered(), f64::INFINITY);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each need is a file in [`BESIDE`] with the interfaces that were switched on and their previous
 //! values. Forwarding of an interface is restored with the last need of it, by the process that has
-//! it or, after that has been killed, by its guard or the next [sweep](crate::sweep).
+//! it or, after that has been killed, by its guard or the next [sweep](fn@crate::sweep).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -24,7 +24,7 @@
 //!
 //! Nothing has to be cleaned up: devices and namespaces vanish with their file descriptors, even
 //! when this process is killed, and children of [`Namespace::spawn`] die with it. Only names
-//! ([`Namespace::publish`]) can remain; [`sweep`] removes those of processes that have ended, and
+//! ([`Namespace::publish`]) can remain; [`sweep()`] removes those of processes that have ended, and
 //! every `publish` does so first.
 //!
 //! A program calls [`start_up`] before anything else in `main`, and without root also

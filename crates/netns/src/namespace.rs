@@ -138,7 +138,7 @@ impl Namespace {
 
     /// Gives it a name under /run/netns, for `ip netns` and [`published`](crate::published), until
     /// it is dropped: the returned path ends in `windward-`, the process, its start, and `label`.
-    /// Names of processes that have ended are [swept](crate::sweep) first. Files that are set later
+    /// Names of processes that have ended are [swept](fn@crate::sweep) first. Files that are set later
     /// are not in place for processes that enter by name.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use crate::plot::Chart;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExperimentSection {
     pub(crate) id: String,
-    pub(crate) place: Place,
+    pub(crate) place: SectionHeading,
     pub(crate) method: Method,
     pub(crate) found: Findings,
     pub(crate) origin: Origin,
@@ -27,7 +27,7 @@ pub(crate) struct ExperimentSection {
 
 /// Place and heading of a section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct SectionHeading {
     /// Key of the collection or paper it belongs to, if any.
     pub(crate) group: Option<String>,
     /// Index among the experiments that come with the program.
@@ -101,7 +101,7 @@ impl ExperimentSection {
         let claims = experiment.claims.iter().map(|c| ClaimResult::open(c, &experiment.id));
         ExperimentSection {
             id: experiment.id.clone(),
-            place: Place {
+            place: SectionHeading {
                 group: key_of(experiment).map(str::to_owned),
                 number: builtin::place(experiment),
                 figure: experiment.caption.figure.clone(),

@@ -196,7 +196,7 @@ impl OutputFile {
             let folder = Folder { path: PathBuf::new(), made: Vec::new() };
             return Ok(OutputFile(StagedFile {
                 writer: BufWriter::new(file),
-                place: Place::Stream,
+                place: Destination::Stream,
                 path: path.to_owned(),
                 _folder: Arc::new(folder),
             }));
@@ -226,7 +226,7 @@ impl OutputFile {
 
     /// True if data goes directly to a device, a pipe or standard output.
     pub fn is_stream(&self) -> bool {
-        matches!(self.0.place, Place::Stream)
+        matches!(self.0.place, Destination::Stream)
     }
 
     /// Writes the rest and commits.
@@ -273,16 +273,16 @@ fn standard_output() -> io::Result<File> {
 
 /// Destination of the bytes of a file.
 #[derive(Debug)]
-enum Place {
+enum Destination {
     /// A hidden file, which replaces `target` at the commit.
     Hidden { hidden: PathBuf, target: PathBuf },
     /// A device or a pipe.
     Stream,
 }
 
-impl Place {
+impl Destination {
     fn publish(&self) -> io::Result<()> {
-        let Place::Hidden { hidden, target } = self else { return Ok(()) };
+        let Destination::Hidden { hidden, target } = self else { return Ok(()) };
         match fs::rename(hidden, target) {
             // A file that is a mount point, as in containers, cannot be replaced.
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -294,16 +294,16 @@ impl Place {
 }
 
 /// Opens the file that `path` names for writing.
-fn begin(path: &Path) -> io::Result<(File, Place)> {
+fn begin(path: &Path) -> io::Result<(File, Destination)> {
     let target = follow(path)?;
     if is_standard_output(&target) {
-        return Ok((standard_output()?, Place::Stream));
+        return Ok((standard_output()?, Destination::Stream));
     }
     let present = fs::metadata(&target).ok();
     match &present {
         Some(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Some(there) if !there.is_file() || is_descriptor(&target) => {
-            return Ok((OpenOptions::new().write(true).open(&target)?, Place::Stream));
+            return Ok((OpenOptions::new().write(true).open(&target)?, Destination::Stream));
         }
         _ => {}
     }
@@ -332,7 +332,7 @@ fn begin(path: &Path) -> io::Result<(File, Place)> {
     if let Some(there) = present {
         take_after(&file, &there);
     }
-    Ok((file, Place::Hidden { hidden, target }))
+    Ok((file, Destination::Hidden { hidden, target }))
 }
 
 /// Gives `file` the owner and the mode of the file that it replaces, as far as possible.
@@ -434,7 +434,7 @@ fn is_locked(path: &Path) -> bool {
 #[derive(Debug)]
 pub struct StagedFile {
     writer: BufWriter<File>,
-    place: Place,
+    place: Destination,
     path: PathBuf,
     /// Dropped last: the file must be removed before the folder.
     _folder: Arc<Folder>,
@@ -460,7 +460,7 @@ impl Write for StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         // Fails if the file has its final name.
-        if let Place::Hidden { hidden, .. } = &self.place {
+        if let Destination::Hidden { hidden, .. } = &self.place {
             let _ = fs::remove_file(hidden);
         }
     }
@@ -714,7 +714,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let output = OutputDir::create(root.path()).unwrap();
         let file = output.file("x").unwrap();
-        let Place::Hidden { hidden, .. } = &file.place else { panic!("a regular file") };
+        let Destination::Hidden { hidden, .. } = &file.place else { panic!("a regular file") };
         assert!(is_locked(hidden));
     }
 

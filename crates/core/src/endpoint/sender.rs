@@ -12,7 +12,7 @@ use super::event::{
 use super::feedback::{FeedbackConfig, Notice, Notification};
 use super::pacer::{Pacer, WINDOW_GAIN};
 use super::recovery::{
-    Acked, Expired, Finding, Numbers, Recovery, RecoveryState, Report, Sent, Sequences,
+    Acked, Expired, Finding, Numbers, Recovery, RecoveryReport, RecoveryState, Sent, Sequences,
 };
 use super::seconds;
 use super::window::{self, Controller, PhaseCut, Window};
@@ -43,7 +43,7 @@ pub struct Sender {
     extras: Option<Box<Extras>>,
     window: Window,
     recovery: RecoveryState,
-    report: Report,
+    report: RecoveryReport,
     estimators: Estimators,
     counters: Counters,
     discriminator: DiscriminatorState,
@@ -191,7 +191,7 @@ impl Sender {
                 },
             ),
             recovery: protocol.recovery.make(config),
-            report: Report::new(numbered),
+            report: RecoveryReport::new(numbered),
             estimators,
             counters: Counters::default(),
             discriminator: protocol.discrimination.make(discrimination::DiscriminatorSetup {
@@ -808,7 +808,7 @@ impl Sender {
     }
     /// The report of recovery on the latest acknowledgment or timer. An ignored acknowledgment does
     /// not replace the earlier report: call [`Sender::forget_report`] first if that matters.
-    pub fn report(&self) -> &Report {
+    pub fn report(&self) -> &RecoveryReport {
         &self.report
     }
     /// Empties [`Sender::report`], for observers, as the next acknowledgment or timer would. The

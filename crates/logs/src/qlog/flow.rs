@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use windward_core::endpoint::Sender;
-use windward_core::endpoint::recovery::{Finding, Report};
+use windward_core::endpoint::recovery::{Finding, RecoveryReport};
 use windward_core::packet::{Flags, Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
@@ -314,7 +314,7 @@ impl FlowLog {
         Ok(bytes + self.update(now, sender)?)
     }
 
-    fn spurious(&mut self, now: Time, report: &Report) -> Written {
+    fn spurious(&mut self, now: Time, report: &RecoveryReport) -> Written {
         match &report.numbers {
             Some(numbers) if numbers.spurious => {
                 self.sender.event(now, EventKind::SpuriousLoss, NoData {})
@@ -525,7 +525,7 @@ impl FlowLog {
 }
 
 /// Reason why the window may have been reduced.
-fn trigger(report: &Report) -> Option<&'static str> {
+fn trigger(report: &RecoveryReport) -> Option<&'static str> {
     if report.numbers.as_ref().is_some_and(|numbers| numbers.persistent_congestion) {
         return Some("persistent_congestion");
     }

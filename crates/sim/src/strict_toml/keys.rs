@@ -217,7 +217,7 @@ pub fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
 }
 
 /// Declares the keys of tables: for each a struct with a field for each key, its function `read`,
-/// which reads the keys of a [`Section`](crate::strict_toml::Section), and its constant `KEYS`,
+/// which reads the keys of a [`Section`], and its constant `KEYS`,
 /// from which unknown keys, documentation and JSON Schema follow.
 ///
 /// A key has a type, a reader (see [`readers`](crate::strict_toml::readers)) and a presence:

@@ -44,7 +44,7 @@
 
 use super::fast_recovery::{FastRecovery, NewRenoConfig, PARTIAL_DEFLATION};
 use super::timed::Scheme;
-use super::{Acked, Finding, Report, Sent, Sequences};
+use super::{Acked, Finding, RecoveryReport, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::part::{Form, Part, ValueKind, Words};
@@ -210,7 +210,7 @@ impl Scheme for BulkRepeat {
         }
     }
 
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         report.finding = self.find(seqs, acked);
         report.lost = u64::from(report.finding != Finding::Nothing);
     }

@@ -12,7 +12,7 @@
 //! ends in a timeout. Limited transmit (RFC 3042) is on, as RFC 5681 recommends.
 
 use super::timed::Scheme;
-use super::{Acked, Finding, Report, Sequences, fits};
+use super::{Acked, Finding, RecoveryReport, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, ValueKind, Words};
 
@@ -203,7 +203,7 @@ macro_rules! scheme {
                 $name(FastRecovery::new($new_reno, endpoint))
             }
             #[inline]
-            fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+            fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
                 report.finding = self.0.on_ack(seqs, acked);
                 report.lost = u64::from(report.finding != Finding::Nothing);
             }

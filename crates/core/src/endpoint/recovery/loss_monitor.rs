@@ -22,7 +22,7 @@
 use std::collections::VecDeque;
 
 use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
-use super::{Acked, Finding, Report, Sent, Sequences, fits};
+use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, ValueKind, Words};
 
@@ -144,7 +144,7 @@ impl Scheme for LossMonitor {
         Some(config.retransmission_timeout_factor)
     }
 
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         while self.base < seqs.una {
             if self.window.pop_front() == Some(Segment::Received) && self.base < self.counted_below
             {

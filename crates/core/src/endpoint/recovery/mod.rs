@@ -1,7 +1,7 @@
 //! Axis 2: loss detection and retransmission.
 //!
 //! A scheme owns its timers. It receives every acknowledgment and every expired timer, writes its
-//! findings into one [`Report`], and selects the packet to send next. It does not deal with rates:
+//! findings into one [`RecoveryReport`], and selects the packet to send next. It does not deal with rates:
 //! given cwnd, it decides how many packets may be outstanding. SACK and recovery by packet number
 //! count the packets in the network. The others use the send-out window of the papers: packets
 //! sent from `una` on may not exceed cwnd plus the packets known to have left the network.
@@ -175,7 +175,7 @@ pub enum Finding {
 
 /// The report of recovery on one acknowledgment or one timer.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct RecoveryReport {
     /// The finding for the window.
     pub finding: Finding,
     /// [`Recovery::in_recovery`] from now on: only reported events change it.
@@ -194,7 +194,7 @@ pub struct Report {
     pub numbers: Option<Box<Numbers>>,
 }
 
-/// The transmissions of a [`Report`].
+/// The transmissions of a [`RecoveryReport`].
 #[derive(Debug, Default)]
 pub struct Numbers {
     /// The number in flight from now on.
@@ -214,10 +214,10 @@ pub struct Numbers {
     pub persistent_congestion: bool,
 }
 
-impl Report {
+impl RecoveryReport {
     /// An empty report; `numbered` if the scheme numbers transmissions.
     pub fn new(numbered: bool) -> Self {
-        Report { numbers: numbered.then(Box::default), ..Report::default() }
+        RecoveryReport { numbers: numbered.then(Box::default), ..RecoveryReport::default() }
     }
 
     /// Empties the report except the transmissions, which schemes that number them empty.
@@ -271,9 +271,9 @@ behaviour! {
     pub trait Recovery: Debug + Send + Sync {
         /// Handles an acknowledgment. The report is empty before.
         @forward(inline) @boxed(inline(never))
-        fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
+        fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport);
         /// Handles a timer that is due. The report is empty before. May move `next` back.
-        fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report);
+        fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut RecoveryReport);
         /// The time at which [`Recovery::on_timer`] must be called next.
         @forward(inline)
         fn next_timer(&self, rtt: &RttEstimator) -> Time;

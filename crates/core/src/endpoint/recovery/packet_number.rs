@@ -19,7 +19,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences, fits};
+use super::{
+    Acked, Expired, Finding, Recovery, RecoveryPart, RecoveryReport, Sent, Sequences, fits,
+};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::range_set::RangeSet;
@@ -122,7 +124,7 @@ impl RecoveryPart for PacketNumber {
 }
 
 impl Recovery for PacketNumber {
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         report.clear_numbers();
         if self.is_as_expected(seqs, acked) {
             self.on_expected(acked, report);
@@ -132,7 +134,7 @@ impl Recovery for PacketNumber {
         self.timeout = acked.rtt.backed_off(self.probe_timeout(acked.rtt));
     }
     /// Handles the timer of RFC 9002 (appendix A.9): losses become certain, or probes are due.
-    fn on_timer(&mut self, _: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+    fn on_timer(&mut self, _: &mut Sequences, expired: Expired<'_>, report: &mut RecoveryReport) {
         let Expired { now, rtt, .. } = expired;
         report.clear_numbers();
         self.last_sent = now; // Retransmissions of lost packets, and probes, are sent at once.
@@ -232,7 +234,7 @@ impl PacketNumber {
 
     /// [`Recovery::on_ack`] without losses to detect and transmissions to withdraw.
     #[inline]
-    fn on_expected(&mut self, acked: &Acked<'_>, report: &mut Report) {
+    fn on_expected(&mut self, acked: &Acked<'_>, report: &mut RecoveryReport) {
         let number = self.base;
         self.largest_acked = number;
         if self.first_sample == Time::NEVER {
@@ -253,7 +255,7 @@ impl PacketNumber {
 
     /// Handles any other acknowledgment.
     #[inline(never)]
-    fn on_other(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_other(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         self.largest_acked = self.largest_acked.max(acked.packet_seq());
         if self.first_sample == Time::NEVER {
             self.first_sample = acked.now();
@@ -318,7 +320,7 @@ impl PacketNumber {
     }
 
     /// Marks the transmission that triggered the acknowledgment as delivered.
-    fn deliver_echoed(&mut self, number: u64, report: &mut Report) {
+    fn deliver_echoed(&mut self, number: u64, report: &mut RecoveryReport) {
         let Some(transmission) = self.resolve(number) else {
             if let Some(at) = self.suspects.iter().position(|suspect| *suspect == number) {
                 self.suspects.swap_remove(at);
@@ -334,7 +336,7 @@ impl PacketNumber {
     }
 
     /// Handles the arrival of data whose latest transmission is `latest`.
-    fn on_arrival(&mut self, latest: u64, echoed: u64, report: &mut Report) {
+    fn on_arrival(&mut self, latest: u64, echoed: u64, report: &mut RecoveryReport) {
         if latest == ARRIVED {
             return;
         }
@@ -356,7 +358,7 @@ impl PacketNumber {
     }
 
     /// RFC 9002 section 6.1 and appendix A.10.
-    fn detect(&mut self, now: Time, rtt: &RttEstimator, report: &mut Report) {
+    fn detect(&mut self, now: Time, rtt: &RttEstimator, report: &mut RecoveryReport) {
         let delay = || rtt.srtt().max(rtt.latest()).mul_f64(TIME_THRESHOLD).max(GRANULARITY);
         self.loss_time = Time::NEVER;
         let mut run: Option<Time> = None;

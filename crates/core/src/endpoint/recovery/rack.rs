@@ -24,7 +24,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
+use super::{Acked, Expired, Finding, Recovery, RecoveryPart, RecoveryReport, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::range_set::RangeSet;
@@ -216,7 +216,7 @@ impl RecoveryPart for Rack {
 }
 
 impl Recovery for Rack {
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         report.clear_numbers();
         let advances = acked.newly() > 0;
         if advances {
@@ -249,7 +249,12 @@ impl Recovery for Rack {
         report.numbers().count(self.in_flight, self.base);
     }
 
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+    fn on_timer(
+        &mut self,
+        seqs: &mut Sequences,
+        expired: Expired<'_>,
+        report: &mut RecoveryReport,
+    ) {
         report.clear_numbers();
         let Expired { now, rtt, .. } = expired;
         if self.reordering_due <= now {
@@ -407,7 +412,12 @@ impl Rack {
     }
 
     /// Handles the data that an acknowledgment reports as arrived.
-    fn deliver(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) -> Delivery {
+    fn deliver(
+        &mut self,
+        seqs: &Sequences,
+        acked: &Acked<'_>,
+        report: &mut RecoveryReport,
+    ) -> Delivery {
         let mut delivery = Delivery::default();
         // Data below this that arrives now and was sent only once was reordered.
         let highest = self.arrived.end().unwrap_or(self.data_base);
@@ -449,7 +459,7 @@ impl Rack {
         datum: Datum,
         highest: u64,
         acked: &Acked<'_>,
-        report: &mut Report,
+        report: &mut RecoveryReport,
     ) -> Option<Time> {
         if datum.number == ARRIVED {
             return None;
@@ -510,7 +520,12 @@ impl Rack {
 
     /// RFC 8985 section 6.2, step 5. Writes the lost packets into the report. Returns the time
     /// after which the remaining overtaken packets are lost, if there are any.
-    fn detect(&mut self, now: Time, rtt: &RttEstimator, report: &mut Report) -> Option<Duration> {
+    fn detect(
+        &mut self,
+        now: Time,
+        rtt: &RttEstimator,
+        report: &mut RecoveryReport,
+    ) -> Option<Duration> {
         let window = self.reordering_window(rtt, self.arrived.count_from(self.data_base));
         let mut delay = None;
         let mut at = 0;
@@ -536,7 +551,7 @@ impl Rack {
 
     /// Schedules the lost packets for retransmission. Returns true if one of them was a
     /// retransmission.
-    fn take_lost(&mut self, report: &mut Report) -> bool {
+    fn take_lost(&mut self, report: &mut RecoveryReport) -> bool {
         let mut resent = false;
         for number in &report.numbers().lost {
             let Some(seq) = self.transmission(*number).map(|t| t.seq) else { continue };
@@ -584,7 +599,7 @@ impl Rack {
         seqs: &Sequences,
         now: Time,
         rtt: &mut RttEstimator,
-        report: &mut Report,
+        report: &mut RecoveryReport,
     ) {
         let repeated = match self.phase {
             RackPhase::Open => false,

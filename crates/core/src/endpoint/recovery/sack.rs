@@ -13,7 +13,7 @@
 //! in order as the window opens (RFC 6675 section 5.1 allows the sender to keep the scoreboard).
 
 use super::timed::Scheme;
-use super::{Acked, Finding, Report, Sent, Sequences, fits};
+use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::range_set::RareRanges;
 use crate::part::{Form, Part, Plain, Words};
@@ -99,7 +99,7 @@ impl Sack {
 
     /// Handles an acknowledgment while data is missing, or with SACK blocks.
     #[inline(never)]
-    fn on_news(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_news(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         if acked.newly() > 0 {
             let known = self.advance(seqs, acked.newly());
             report.delivered = acked.newly() - known;
@@ -161,7 +161,7 @@ impl Scheme for Sack {
     }
 
     #[inline]
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         let is_plain = self.phase == SackPhase::Open && self.arrived.is_empty();
         if acked.newly() > 0 && is_plain && acked.is_cumulative() {
             self.dupacks = 0;

@@ -19,7 +19,7 @@
 
 use super::fast_recovery::PARTIAL_DEFLATION;
 use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
-use super::{Acked, Finding, Report, Sent, Sequences, fits};
+use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, ValueKind, Words};
 
@@ -173,7 +173,7 @@ impl Scheme for SendOutWindow {
         config.retransmission_timer.then_some(config.retransmission_timeout_factor)
     }
 
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         if acked.newly() == 0 {
             report.finding = self.on_duplicate(seqs, acked);
             report.lost = u64::from(report.finding == Finding::Loss);

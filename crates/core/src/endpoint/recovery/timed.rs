@@ -4,7 +4,7 @@
 //! its expiry resets the connection. LR adds a second one (lr2008 section 4.3), which retransmits
 //! the first missing packet, and postpones the first timer with any acknowledgment (section 4.2).
 
-use super::{Acked, Expired, Finding, Recovery, RecoveryPart, Report, Sent, Sequences};
+use super::{Acked, Expired, Finding, Recovery, RecoveryPart, RecoveryReport, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::part::{Ability, Form, Need, Part, ValueKind};
@@ -23,7 +23,7 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
     }
     /// Handles an acknowledgment. The report contains the packets acknowledged cumulatively, or one
     /// for a duplicate; a scheme with exact numbers corrects it.
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report);
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport);
     /// The packet to send now with a window of `cwnd` packets, if any may be sent.
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64>;
     /// Handles the transmission of a packet.
@@ -156,7 +156,7 @@ impl<S: Scheme> Timed<S> {
     }
 
     /// Resets the connection (lr2008 section 2.2.3; RFC 5681 and RFC 6298 section 5).
-    fn reset(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+    fn reset(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut RecoveryReport) {
         let Expired { now, rtt, error } = expired;
         let repeated = self.resets_in_a_row > 0;
         self.resets_in_a_row += 1;
@@ -174,7 +174,7 @@ impl<S: Scheme> Timed<S> {
 
 impl<S: Scheme> Recovery for Timed<S> {
     #[inline]
-    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut Report) {
+    fn on_ack(&mut self, seqs: &Sequences, acked: &Acked<'_>, report: &mut RecoveryReport) {
         if acked.newly() > 0 {
             self.resets_in_a_row = 0;
         }
@@ -183,7 +183,12 @@ impl<S: Scheme> Recovery for Timed<S> {
         self.restart(seqs, acked, report.finding);
     }
 
-    fn on_timer(&mut self, seqs: &mut Sequences, expired: Expired<'_>, report: &mut Report) {
+    fn on_timer(
+        &mut self,
+        seqs: &mut Sequences,
+        expired: Expired<'_>,
+        report: &mut RecoveryReport,
+    ) {
         if self.recovery_timer <= expired.now {
             self.reset(seqs, expired, report);
         } else if let Some(retransmission) = &mut self.retransmission

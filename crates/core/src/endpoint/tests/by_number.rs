@@ -1,7 +1,8 @@
 //! Recovery by packet number against RFC 9002, and pacing.
 
 use super::super::recovery::{
-    Acked, Expired, Finding, Recovery, RecoveryConfig, RecoveryState, Report, Sent, Sequences,
+    Acked, Expired, Finding, Recovery, RecoveryConfig, RecoveryReport, RecoveryState, Sent,
+    Sequences,
 };
 use super::path::TestPath;
 use super::*;
@@ -18,7 +19,7 @@ pub(super) struct Scheme {
     seqs: Sequences,
     rtt: RttEstimator,
     numbers: u64,
-    report: Report,
+    report: RecoveryReport,
 }
 
 impl Scheme {
@@ -39,7 +40,7 @@ impl Scheme {
             seqs: Sequences { limit, rwnd: 1000, ..Sequences::default() },
             rtt,
             numbers: 0,
-            report: Report::default(),
+            report: RecoveryReport::default(),
         }
     }
 

@@ -68,7 +68,7 @@ const MIN_PIPE_CWND: f64 = 4.0;
 
 /// The states (section "State Machine").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum BbrState {
     /// Exponential search for the bandwidth.
     Startup,
     /// Draining the queue of Startup.
@@ -85,32 +85,32 @@ pub(super) enum State {
     ProbeRtt,
 }
 
-impl State {
+impl BbrState {
     /// The table of section "Summary of Control Behavior in the State Machine".
     fn pacing_gain(self) -> f64 {
         match self {
-            State::Startup => 2.77, // 4 ln 2
-            State::Drain => 0.5,
-            State::ProbeBwDown => 0.9,
-            State::ProbeBwCruise | State::ProbeBwRefill | State::ProbeRtt => 1.0,
-            State::ProbeBwUp => 1.25,
+            BbrState::Startup => 2.77, // 4 ln 2
+            BbrState::Drain => 0.5,
+            BbrState::ProbeBwDown => 0.9,
+            BbrState::ProbeBwCruise | BbrState::ProbeBwRefill | BbrState::ProbeRtt => 1.0,
+            BbrState::ProbeBwUp => 1.25,
         }
     }
     fn cwnd_gain(self) -> f64 {
         match self {
-            State::ProbeBwUp => 2.25,
-            State::ProbeRtt => 0.5,
+            BbrState::ProbeBwUp => 2.25,
+            BbrState::ProbeRtt => 0.5,
             _ => 2.0,
         }
     }
     /// IsInAProbeBWState.
     fn is_probe_bw(self) -> bool {
-        use State::{ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp};
+        use BbrState::{ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp};
         matches!(self, ProbeBwDown | ProbeBwCruise | ProbeBwRefill | ProbeBwUp)
     }
     /// IsProbingBW.
     fn is_probing(self) -> bool {
-        matches!(self, State::Startup | State::ProbeBwRefill | State::ProbeBwUp)
+        matches!(self, BbrState::Startup | BbrState::ProbeBwRefill | BbrState::ProbeBwUp)
     }
 }
 
@@ -129,7 +129,7 @@ enum AckPhase {
 pub struct Bbr {
     initial_window: f64,
     stream: Stream,
-    state: State,
+    state: BbrState,
     cwnd: f64,
     prior_cwnd: f64,
     pacing_rate: f64,
@@ -242,10 +242,10 @@ impl Bbr {
         Bbr {
             initial_window: config.initial_window,
             stream,
-            state: State::Startup,
+            state: BbrState::Startup,
             cwnd: config.initial_window,
             prior_cwnd: 0.0,
-            pacing_rate: State::Startup.pacing_gain() * config.initial_window / 0.001,
+            pacing_rate: BbrState::Startup.pacing_gain() * config.initial_window / 0.001,
             has_rtt: false,
             in_recovery: false,
             total_delivered: 0,
@@ -301,7 +301,7 @@ impl Bbr {
         if !self.has_rtt && !rtt.is_zero() {
             self.has_rtt = true;
             let nominal = self.initial_window / rtt.as_secs_f64();
-            self.pacing_rate = State::Startup.pacing_gain() * nominal;
+            self.pacing_rate = BbrState::Startup.pacing_gain() * nominal;
         }
     }
 
@@ -321,7 +321,7 @@ impl Bbr {
 
     fn quantization_budget(&self, inflight: f64) -> f64 {
         let inflight = larger(inflight, MIN_PIPE_CWND);
-        if self.state == State::ProbeBwUp { inflight + 2.0 } else { inflight }
+        if self.state == BbrState::ProbeBwUp { inflight + 2.0 } else { inflight }
     }
 
     /// Inflight(bw, gain).
@@ -339,7 +339,7 @@ impl Bbr {
             self.cwnd += acked;
         }
         self.cwnd = larger(self.cwnd, MIN_PIPE_CWND);
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
         }
         self.bound_cwnd_for_model();
@@ -347,16 +347,18 @@ impl Bbr {
 
     fn bound_cwnd_for_model(&mut self) {
         let cap = match self.state {
-            State::Startup | State::Drain => f64::INFINITY,
-            State::ProbeBwDown | State::ProbeBwRefill | State::ProbeBwUp => self.inflight_longterm,
-            State::ProbeBwCruise | State::ProbeRtt => self.inflight_with_headroom(),
+            BbrState::Startup | BbrState::Drain => f64::INFINITY,
+            BbrState::ProbeBwDown | BbrState::ProbeBwRefill | BbrState::ProbeBwUp => {
+                self.inflight_longterm
+            }
+            BbrState::ProbeBwCruise | BbrState::ProbeRtt => self.inflight_with_headroom(),
         };
         let cap = larger(smaller(cap, self.inflight_shortterm), MIN_PIPE_CWND);
         self.cwnd = smaller(self.cwnd, cap);
     }
 
     fn save_cwnd(&mut self) {
-        if !self.in_recovery && self.state != State::ProbeRtt {
+        if !self.in_recovery && self.state != BbrState::ProbeRtt {
             self.prior_cwnd = self.cwnd;
         } else {
             self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
@@ -378,13 +380,13 @@ impl Controller for Bbr {
     }
     fn phase(&self) -> Option<&'static str> {
         Some(match self.state {
-            State::Startup => "startup",
-            State::Drain => "drain",
-            State::ProbeBwDown => "probe_bw_down",
-            State::ProbeBwCruise => "probe_bw_cruise",
-            State::ProbeBwRefill => "probe_bw_refill",
-            State::ProbeBwUp => "probe_bw_up",
-            State::ProbeRtt => "probe_rtt",
+            BbrState::Startup => "startup",
+            BbrState::Drain => "drain",
+            BbrState::ProbeBwDown => "probe_bw_down",
+            BbrState::ProbeBwCruise => "probe_bw_cruise",
+            BbrState::ProbeBwRefill => "probe_bw_refill",
+            BbrState::ProbeBwUp => "probe_bw_up",
+            BbrState::ProbeRtt => "probe_rtt",
         })
     }
 
@@ -440,7 +442,7 @@ impl Controller for Bbr {
         self.extra_acked_interval_start = now;
         if self.state.is_probe_bw() {
             self.set_pacing_rate_with_gain(1.0);
-        } else if self.state == State::ProbeRtt {
+        } else if self.state == BbrState::ProbeRtt {
             self.check_probe_rtt_done(now);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::model::{inflight_at_loss, is_inflight_too_high};
 use super::{
-    AckPhase, BETA, Bbr, HEADROOM, LostPacket, MIN_PIPE_CWND, RateSample, State, larger, smaller,
+    AckPhase, BETA, Bbr, BbrState, HEADROOM, LostPacket, MIN_PIPE_CWND, RateSample, larger, smaller,
 };
 use crate::endpoint::real;
 use crate::units::{Duration, Time};
@@ -20,11 +20,11 @@ impl Bbr {
         self.cycle_stamp = now;
         self.ack_phase = AckPhase::ProbeStopping;
         self.start_round();
-        self.state = State::ProbeBwDown;
+        self.state = BbrState::ProbeBwDown;
     }
 
     pub(super) fn start_probe_bw_cruise(&mut self) {
-        self.state = State::ProbeBwCruise;
+        self.state = BbrState::ProbeBwCruise;
     }
 
     pub(super) fn start_probe_bw_refill(&mut self) {
@@ -34,7 +34,7 @@ impl Bbr {
         self.prev_probe_precautionary = false;
         self.ack_phase = AckPhase::Refilling;
         self.start_round();
-        self.state = State::ProbeBwRefill;
+        self.state = BbrState::ProbeBwRefill;
     }
 
     fn start_probe_bw_up(&mut self, rs: &RateSample) {
@@ -42,7 +42,7 @@ impl Bbr {
         self.start_round();
         self.reset_full_bw();
         self.full_bw = rs.rate;
-        self.state = State::ProbeBwUp;
+        self.state = BbrState::ProbeBwUp;
         self.raise_inflight_longterm_slope();
     }
 
@@ -56,32 +56,32 @@ impl Bbr {
             return;
         }
         match self.state {
-            State::ProbeBwDown => {
+            BbrState::ProbeBwDown => {
                 if self.is_time_to_probe_bw(rs.now) {
                     self.start_probe_bw_refill();
                 } else if self.is_time_to_cruise(rs) {
                     self.start_probe_bw_cruise();
                 }
             }
-            State::ProbeBwCruise => {
+            BbrState::ProbeBwCruise => {
                 if self.is_time_to_probe_bw(rs.now) {
                     self.start_probe_bw_refill();
                 }
             }
-            State::ProbeBwRefill => {
+            BbrState::ProbeBwRefill => {
                 // After one round trip.
                 if self.round_start {
                     self.is_bw_probe_sample = true;
                     self.start_probe_bw_up(rs);
                 }
             }
-            State::ProbeBwUp => {
+            BbrState::ProbeBwUp => {
                 if self.is_time_to_go_down(rs) {
                     self.prev_probe_too_high = false;
                     self.start_probe_bw_down(rs.now);
                 }
             }
-            State::Startup | State::Drain | State::ProbeRtt => {}
+            BbrState::Startup | BbrState::Drain | BbrState::ProbeRtt => {}
         }
     }
 
@@ -167,7 +167,7 @@ impl Bbr {
                 return false;
             }
             self.inflight_longterm = larger(self.inflight_longterm, real(rs.tx_in_flight));
-            if self.state == State::ProbeBwUp {
+            if self.state == BbrState::ProbeBwUp {
                 self.probe_inflight_longterm_upward(rs);
             }
         }
@@ -184,8 +184,8 @@ impl Bbr {
         if !packet.is_app_limited {
             self.inflight_longterm = inflight_at_loss(packet).max(self.target_inflight() * BETA);
         }
-        if self.state == State::ProbeBwUp {
-            self.undo.state = Some(State::ProbeBwUp);
+        if self.state == BbrState::ProbeBwUp {
+            self.undo.state = Some(BbrState::ProbeBwUp);
             self.start_probe_bw_down(now);
         }
     }

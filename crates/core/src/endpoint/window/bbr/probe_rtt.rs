@@ -1,6 +1,6 @@
 //! ProbeRTT and the smallest round-trip time (section "ProbeRTT").
 
-use super::{AckPhase, Bbr, MIN_PIPE_CWND, RateSample, State};
+use super::{AckPhase, Bbr, BbrState, MIN_PIPE_CWND, RateSample};
 use crate::endpoint::real;
 use crate::units::{Duration, Time};
 
@@ -30,14 +30,14 @@ impl Bbr {
 
     /// CheckProbeRTT. Returns true if samples count as limited by the application.
     pub(super) fn check_probe_rtt(&mut self, rs: &RateSample) -> bool {
-        if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
-            self.state = State::ProbeRtt;
+        if self.state != BbrState::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
+            self.state = BbrState::ProbeRtt;
             self.save_cwnd();
             self.probe_rtt_done_stamp = None;
             self.ack_phase = AckPhase::ProbeStopping;
             self.start_round();
         }
-        let is_probing = self.state == State::ProbeRtt;
+        let is_probing = self.state == BbrState::ProbeRtt;
         if is_probing {
             self.handle_probe_rtt(rs);
         }
@@ -80,7 +80,7 @@ impl Bbr {
 
     /// ProbeRTTCwnd.
     pub(super) fn probe_rtt_cwnd(&self) -> f64 {
-        let gain = State::ProbeRtt.cwnd_gain();
+        let gain = BbrState::ProbeRtt.cwnd_gain();
         self.bdp_multiple(self.bw, gain).max(MIN_PIPE_CWND)
     }
 }

@@ -1,7 +1,7 @@
 //! Startup and Drain (sections "Startup" and "Drain").
 
 use super::model::is_inflight_too_high;
-use super::{Bbr, RateSample, State};
+use super::{Bbr, BbrState, RateSample};
 use crate::endpoint::real;
 
 /// BBRStartupFullLossCnt.
@@ -33,7 +33,7 @@ impl Bbr {
 
     pub(super) fn check_startup_done(&mut self, rs: &RateSample) {
         self.check_startup_high_loss(rs);
-        if self.state == State::Startup && self.full_bw_reached {
+        if self.state == BbrState::Startup && self.full_bw_reached {
             self.enter_drain();
         }
     }
@@ -43,12 +43,12 @@ impl Bbr {
             return;
         }
         let ranges = std::mem::take(&mut self.lost_ranges);
-        if self.state == State::Startup
+        if self.state == BbrState::Startup
             && !self.full_bw_reached
             && ranges >= STARTUP_FULL_LOSS_COUNT
             && is_inflight_too_high(rs.lost, rs.tx_in_flight)
         {
-            self.undo.state = Some(State::Startup);
+            self.undo.state = Some(BbrState::Startup);
             self.full_bw_reached = true;
             // max(BBR.bdp, BBR.inflight_latest)
             self.inflight_longterm = self.bdp_multiple(self.bw, 1.0).max(self.inflight_latest);
@@ -56,16 +56,16 @@ impl Bbr {
     }
 
     pub(super) fn enter_startup(&mut self) {
-        self.state = State::Startup;
+        self.state = BbrState::Startup;
     }
 
     fn enter_drain(&mut self) {
-        self.state = State::Drain;
+        self.state = BbrState::Drain;
         self.drain_start_round = self.round_count;
     }
 
     pub(super) fn check_drain_done(&mut self, rs: &RateSample) {
-        if self.state == State::Drain
+        if self.state == BbrState::Drain
             && (real(rs.in_flight) <= self.inflight(self.bw, 1.0)
                 || self.round_count > self.drain_start_round + DRAIN_ROUNDS)
         {

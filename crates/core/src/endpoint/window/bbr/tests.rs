@@ -40,12 +40,12 @@ fn states(path: &mut TestPath, passed: Duration) -> Vec<(Time, Bbr)> {
     log
 }
 
-fn names(log: &[(Time, Bbr)]) -> Vec<State> {
+fn names(log: &[(Time, Bbr)]) -> Vec<BbrState> {
     log.iter().map(|(_, bbr)| bbr.state).collect()
 }
 
 /// Runs until `state` begins.
-fn run_to(path: &mut TestPath, state: State) -> Bbr {
+fn run_to(path: &mut TestPath, state: BbrState) -> Bbr {
     for _ in 0..100_000 {
         if bbr(path.sender.window()).state == state {
             return bbr(path.sender.window()).clone();
@@ -62,7 +62,7 @@ fn startup_ends_on_a_plateau_and_drain_when_the_queue_is_gone() {
     path.offer_until(u64::MAX);
     let log = states(&mut path, seconds(3.0));
     // With a BDP in flight ProbeBW_DOWN is over as soon as it begins.
-    assert_eq!(names(&log)[..3], [State::Startup, State::Drain, State::ProbeBwCruise]);
+    assert_eq!(names(&log)[..3], [BbrState::Startup, BbrState::Drain, BbrState::ProbeBwCruise]);
     let drain = &log[1].1;
     assert!((drain.max_bw() / RATE - 1.0).abs() < 0.02, "{}", drain.max_bw());
     assert!(drain.full_bw_reached && drain.full_bw_now && drain.full_bw_count == 3);
@@ -100,12 +100,12 @@ fn it_fills_the_path_and_hardly_more() {
 fn probes_come_every_two_to_three_seconds_in_order() {
     let mut path = path();
     path.offer_until(u64::MAX);
-    run_to(&mut path, State::ProbeBwCruise);
+    run_to(&mut path, BbrState::ProbeBwCruise);
     let log = states(&mut path, seconds(30.0));
-    use State::{ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp, ProbeRtt};
+    use BbrState::{ProbeBwCruise, ProbeBwDown, ProbeBwRefill, ProbeBwUp, ProbeRtt};
     for pair in log.windows(2) {
         let [(_, from), (_, to)] = pair else { unreachable!() };
-        let allowed: &[State] = match from.state {
+        let allowed: &[BbrState] = match from.state {
             ProbeBwDown => &[ProbeBwCruise, ProbeBwRefill, ProbeRtt],
             ProbeBwCruise => &[ProbeBwRefill, ProbeRtt],
             ProbeBwRefill => &[ProbeBwUp, ProbeRtt],
@@ -133,14 +133,14 @@ fn probe_rtt_comes_every_five_seconds_for_a_fifth() {
     // A standing queue hides the round-trip time after Startup.
     let log = states(&mut path, seconds(40.0));
     let entries: Vec<usize> =
-        (1..log.len()).filter(|&i| log[i].1.state == State::ProbeRtt).collect();
+        (1..log.len()).filter(|&i| log[i].1.state == BbrState::ProbeRtt).collect();
     assert!((5..=8).contains(&entries.len()), "{} in 40 s", entries.len());
     for &i in &entries {
         let Some((left, after)) = log.get(i + 1) else { continue };
         // 200 ms from when no more than half a BDP is in flight, and a round trip.
         let length = left.since(log[i].0).as_secs_f64();
         assert!((0.2..0.5).contains(&length), "{length} s");
-        assert_eq!(after.state, State::ProbeBwCruise);
+        assert_eq!(after.state, BbrState::ProbeBwCruise);
         assert!(log[i].1.cwnd <= 0.5 * BDP * 1.05, "{}", log[i].1.cwnd);
         let min_rtt = after.min_rtt.unwrap_or_default().as_secs_f64();
         // 80 ms and the transmission of one packet, 0.8 ms.
@@ -162,7 +162,7 @@ fn idleness_makes_up_for_probe_rtt() {
     path.offer_until(u64::MAX);
     assert!(bbr(path.sender.window()).idle_restart);
     let log = states(&mut path, seconds(1.0));
-    assert!(!names(&log).contains(&State::ProbeRtt), "{:?}", names(&log));
+    assert!(!names(&log).contains(&BbrState::ProbeRtt), "{:?}", names(&log));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn an_application_that_limits_it_keeps_it_in_startup() {
         path.run(seconds(0.01), |_, _| {});
     }
     let controller = bbr(path.sender.window());
-    assert_eq!((controller.state, controller.full_bw_reached), (State::Startup, false));
+    assert_eq!((controller.state, controller.full_bw_reached), (BbrState::Startup, false));
     // Losses do end it: six or more ranges and more than 2 % of the packets in a round trip.
     path.loss = Probability::new(0.5).unwrap();
     for _ in 0..600 {
@@ -276,7 +276,7 @@ fn law_of_200() -> Bbr {
 #[test]
 fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
     let mut controller = law_of_200();
-    controller.state = State::ProbeBwCruise;
+    controller.state = BbrState::ProbeBwCruise;
     controller.full_bw_reached = true;
     controller.max_bw_filter = [1000.0, 0.0];
     controller.bw = 1000.0;
@@ -318,7 +318,7 @@ fn precaution_after_a_probe_that_went_too_high() {
     controller.max_bw_filter = [1000.0, 0.0];
     controller.bw = 1000.0;
     controller.min_rtt = Some(Duration::from_millis(100));
-    controller.state = State::ProbeBwUp;
+    controller.state = BbrState::ProbeBwUp;
     controller.is_bw_probe_sample = true;
     let lost = LostPacket {
         number: 9,
@@ -334,9 +334,9 @@ fn precaution_after_a_probe_that_went_too_high() {
         "{}",
         controller.inflight_longterm
     );
-    assert_eq!((controller.state, controller.prev_probe_too_high), (State::ProbeBwDown, true));
+    assert_eq!((controller.state, controller.prev_probe_too_high), (BbrState::ProbeBwDown, true));
     // The next probe ends once this volume is in flight; without losses another follows.
-    controller.state = State::ProbeBwUp;
+    controller.state = BbrState::ProbeBwUp;
     let mut rs = sample(600, 550, 900.0);
     rs.in_flight = 149;
     assert!(controller.is_time_to_go_down(&rs) && controller.prev_probe_precautionary);
@@ -346,7 +346,7 @@ fn precaution_after_a_probe_that_went_too_high() {
     controller.update_probe_bw_cycle_phase(&rs);
     assert_eq!(
         (controller.state, controller.prev_probe_precautionary),
-        (State::ProbeBwRefill, false)
+        (BbrState::ProbeBwRefill, false)
     );
 }
 
@@ -357,7 +357,7 @@ fn losses_that_were_none_are_undone() {
     controller.max_bw_filter = [1000.0, 0.0];
     controller.bw = 1000.0;
     controller.min_rtt = Some(Duration::from_millis(100));
-    controller.state = State::ProbeBwUp;
+    controller.state = BbrState::ProbeBwUp;
     controller.is_bw_probe_sample = true;
     let lost = LostPacket {
         number: 9,
@@ -370,18 +370,18 @@ fn losses_that_were_none_are_undone() {
     controller.cwnd = 120.0;
     assert_eq!(
         (controller.state, controller.inflight_longterm.is_finite()),
-        (State::ProbeBwDown, true)
+        (BbrState::ProbeBwDown, true)
     );
     controller.on_spurious_losses();
     // Back to the window and the bounds from before, and to the probe by way of a refill.
-    assert_eq!((controller.state, controller.cwnd), (State::ProbeBwRefill, 200.0));
+    assert_eq!((controller.state, controller.cwnd), (BbrState::ProbeBwRefill, 200.0));
     assert!(controller.inflight_longterm.is_infinite());
 
     // In ProbeRTT the state stays; a Startup that losses ended is resumed after it.
-    controller.undo.state = Some(State::Startup);
-    controller.state = State::ProbeRtt;
+    controller.undo.state = Some(BbrState::Startup);
+    controller.state = BbrState::ProbeRtt;
     controller.on_spurious_losses();
-    assert_eq!((controller.state, controller.full_bw_reached), (State::ProbeRtt, false));
+    assert_eq!((controller.state, controller.full_bw_reached), (BbrState::ProbeRtt, false));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Spurious losses (section "Updating the Model Upon Detecting a Spurious Loss Recovery").
 
-use super::{Bbr, State};
+use super::{Bbr, BbrState};
 
 /// The values that a loss episode may have reduced.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Undo {
     /// The state that losses ended, if any.
-    pub(super) state: Option<State>,
+    pub(super) state: Option<BbrState>,
     bw_shortterm: f64,
     inflight_shortterm: f64,
     inflight_longterm: f64,
@@ -32,14 +32,14 @@ impl Bbr {
         self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
         self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
         match self.undo.state.take() {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(BbrState::Startup) if self.state != BbrState::Startup => {
                 self.full_bw_reached = false;
-                if self.state != State::ProbeRtt {
+                if self.state != BbrState::ProbeRtt {
                     self.enter_startup();
                 }
             }
-            Some(State::ProbeBwUp)
-                if self.state != State::ProbeBwUp && self.state != State::ProbeRtt =>
+            Some(BbrState::ProbeBwUp)
+                if self.state != BbrState::ProbeBwUp && self.state != BbrState::ProbeRtt =>
             {
                 self.start_probe_bw_refill();
             }
