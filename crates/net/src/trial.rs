@@ -1,9 +1,9 @@
 //! Programs on the ports of a scenario, measured by the links that they send over; and simulated
 //! flows in place of the ports, measured by the same code in virtual time.
 //!
-//! The measurement begins [`Window::warmup`] after the [beginning](TrialOutcome::began) of the first
-//! flow, and takes [`Window::time`]. Bytes and packets are those of IP, headers included, as links
-//! count them.
+//! The measurement begins [`Window::warmup`] after the [beginning](TrialOutcome::began) of the
+//! first flow, and takes [`Window::time`]. Bytes and packets are those of IP, headers included, as
+//! links count them.
 
 use std::fmt;
 use std::fs::{self, File};

@@ -138,8 +138,8 @@ impl Namespace {
 
     /// Gives it a name under /run/netns, for `ip netns` and [`published`](crate::published), until
     /// it is dropped: the returned path ends in `windward-`, the process, its start, and `label`.
-    /// Names of processes that have ended are [swept](fn@crate::sweep) first. Files that are set later
-    /// are not in place for processes that enter by name.
+    /// Names of processes that have ended are [swept](fn@crate::sweep) first. Files that are set
+    /// later are not in place for processes that enter by name.
     ///
     /// # Errors
     /// If it has a name, if `label` has other characters than letters, digits, dashes and

@@ -1,10 +1,10 @@
 //! Axis 2: loss detection and retransmission.
 //!
 //! A scheme owns its timers. It receives every acknowledgment and every expired timer, writes its
-//! findings into one [`RecoveryReport`], and selects the packet to send next. It does not deal with rates:
-//! given cwnd, it decides how many packets may be outstanding. SACK and recovery by packet number
-//! count the packets in the network. The others use the send-out window of the papers: packets
-//! sent from `una` on may not exceed cwnd plus the packets known to have left the network.
+//! findings into one [`RecoveryReport`], and selects the packet to send next. It does not deal with
+//! rates: given cwnd, it decides how many packets may be outstanding. SACK and recovery by packet
+//! number count the packets in the network. The others use the send-out window of the papers:
+//! packets sent from `una` on may not exceed cwnd plus the packets known to have left the network.
 //!
 //! The schemes of TCP and of LR share their timers and are `Scheme`s inside [`Timed`]; recovery
 //! by packet number and RACK have timers of their own and are each a [`Recovery`].
