@@ -269,7 +269,7 @@ const WRONG_ON_LINUX: &[(&[&str], &str)] = &[
     (&["exec", "node", "--process", "x"], "--process"),
     (&["replay"], "<FILE>"),
     (&["replay", "absent.rec"], "absent.rec"),
-    (&["replay", "FIRST"], "no record"),
+    (&["replay", "FIRST"], "not a record"),
     (&["perf", "client"], "<HOST>"),
     (&["perf", "client", "127.0.0.1", "--protocol", "cubik"], "did you mean `cubic`"),
     (&["perf", "client", "127.0.0.1", "-p", "70000"], "--port"),

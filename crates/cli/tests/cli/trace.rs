@@ -102,7 +102,7 @@ fn an_interval_that_would_fill_the_disk_is_refused_before_the_run() {
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
     // Two seconds of 10^12 ps; the 10^7 samples that are possible are 200 ns apart.
-    assert!(said.starts_with("error: --trace-interval: 2s every 1ps are 2000000000000 samples"));
+    assert!(said.starts_with("error: --trace-interval: 2s every 1ps give 2000000000000 samples"));
     assert!(said.contains("more than 10000000;"), "{said}");
     assert!(said.contains("must be at least 200ns"), "{said}");
     assert_eq!(sandbox.names(), ["scenario.toml"]);
