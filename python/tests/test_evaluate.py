@@ -88,7 +88,7 @@ def test_a_law_that_never_gives_way_is_found_out():
     found = ww.evaluate(flood=Flood, only=["high-loss"])
     assert found.verdicts("flood") == {"high-loss": "does not"}
     assert found.general_use == {"flood": False}
-    with pytest.raises(KeyError, match="there are flood"):
+    with pytest.raises(KeyError, match="the subjects are flood"):
         found.verdicts("cubic")
 
 

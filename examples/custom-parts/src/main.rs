@@ -166,8 +166,8 @@ impl Aqm for DrainTimeState {
 // --- all three in a scenario ------------------------------------------------------------------
 
 /// Parts of other crates live as long as the program.
-static LAW: Aimd = Aimd { increase: 1.0, decrease: 0.5 };
-static JUDGE: LongRtt = LongRtt { factor: 1.1 };
+static CONTROLLER: Aimd = Aimd { increase: 1.0, decrease: 0.5 };
+static DISCRIMINATOR: LongRtt = LongRtt { factor: 1.1 };
 static QUEUE: DrainTime = DrainTime { target: Duration::from_millis(25) };
 
 const SCENARIO: &str = include_str!("../../../experiments/examples/first.toml");
@@ -177,8 +177,8 @@ fn with_custom_parts(mut scenario: Scenario) -> Scenario {
         name: "aimd-long-rtt",
         source: "this example",
         summary: "AIMD that takes losses at a short RTT for corruption.",
-        window: ControllerConfig::Custom(Custom(&LAW)),
-        discrimination: DiscriminatorConfig::Custom(Custom(&JUDGE)),
+        window: ControllerConfig::Custom(Custom(&CONTROLLER)),
+        discrimination: DiscriminatorConfig::Custom(Custom(&DISCRIMINATOR)),
         ..*protocols::plain()
     });
     for flow in &mut scenario.flows {
