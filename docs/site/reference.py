@@ -308,6 +308,13 @@ $ windward schema > target/scenario.schema.json
 """
 
 
+# In the order of the floors of the house.
+CRATES = (
+    "core", "sim", "netns", "logs", "stacks", "experiments", "net", "conformance", "report", "evaluation",
+    "evaluate", "cli",
+)
+
+
 def rust(pages: Path) -> str:
     """The crates, with links to the pages of cargo doc if they are there."""
     page = ["# Rust API", ""]
@@ -320,7 +327,7 @@ def rust(pages: Path) -> str:
             "`cargo doc --workspace --no-deps --document-private-items --open`.",
             "",
         ]
-    for name in ("core", "sim", "lab", "cli"):
+    for name in CRATES:
         manifest = tomllib.loads((ROOT / "crates" / name / "Cargo.toml").read_text("utf-8"))["package"]
         crate = manifest["name"]
         library = "windward_cli" if name == "cli" else crate.replace("-", "_")

@@ -63,7 +63,7 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)")
 IMAGE = re.compile(r"(!\[[^\]]*\]\()([^)\s]+)(\))")
 NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
 # In the table of ARCHITECTURE.md: core/src/packet.rs, and what follows it in the same cell.
-RUST_FILE = re.compile(r"(?<!\[)`((?:core|sim|lab|cli|py)/(?:src|examples)/[\w/]+\.rs)`")
+RUST_FILE = re.compile(r"(?<!\[)`((?:[a-z]+)/(?:src|examples)/[\w/]+\.rs)`")
 
 
 class Stage:
