@@ -102,6 +102,9 @@ class Stage:
                     if name == "architecture.md":
                         line = RUST_FILE.sub(r"[`\1`](crates/\1)", line)
                     line = LINK.sub(lambda m: self.link(m[1], m[2], folder, name), line)
+                    if not folder:
+                        # Pictures of pages at the root lie in docs/, whose folders are those of the site.
+                        line = IMAGE.sub(lambda m: m[1] + m[2].removeprefix("docs/") + m[3], line)
             lines.append(line)
         return "\n".join(lines)
 
