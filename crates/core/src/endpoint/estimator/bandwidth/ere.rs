@@ -96,7 +96,7 @@ impl Ere {
     }
 
     /// The index of the last arrival before, or at the beginning of, the last `interval`; the first
-    /// known one if there is none.
+    /// known one otherwise.
     fn reach(&self, now: Time, interval: Duration) -> usize {
         let is_before = |(time, _): &(Time, u64)| now.since(*time) >= interval;
         let is_before_at = |at: usize| self.arrivals.get(at).is_some_and(is_before);
