@@ -111,7 +111,7 @@ lint() {
 # needs neither their linker nor their C compiler. Passes with a note where their standard libraries are
 # not available, but not on CI.
 step_portability() {
-    local target
+    local target targets=()
     for target in aarch64-apple-darwin x86_64-pc-windows-gnu; do
         if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] &&
             ! rustup target add "$target" >"$scratch/rustup.log" 2>&1; then
@@ -123,13 +123,19 @@ step_portability() {
             fi
             continue
         fi
-        check "portability: $target" lint --workspace --target "$target"
+        targets+=(--target "$target")
     done
+    [ ${#targets[@]} -eq 0 ] || check portability check_types --workspace --all-targets "${targets[@]}"
+}
+
+check_types() {
+    CARGO_TARGET_AARCH64_APPLE_DARWIN_RUSTFLAGS="-D warnings" CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-D warnings" \
+        cargo check --locked "$@"
 }
 
 # The tests are compiled from the dependencies of the release, in its directory, but with overflow checks and debug
 # assertions on (the profile `bench` of Cargo.toml). Programs that they start lie apart from those of the release.
-test_flags=(--workspace --profile bench --locked --no-fail-fast)
+test_flags=(--workspace --exclude windward-py --profile bench --locked --no-fail-fast)
 
 # Output of cargo test with these arguments.
 cargo_test() {
@@ -368,8 +374,8 @@ step_quick() {
 
 all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide python site readme
     fuzz types instructions validation browser)
-# Steps that use one core.
-narrow=" format house prose types instructions validation browser "
+# Steps that use one core on average.
+narrow=" format house prose python types instructions validation browser "
 # Steps that must end before a step, if they run too.
 declare -A after=(
     [docs]=clippy [guide]=build [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
@@ -387,6 +393,8 @@ for step in "${steps[@]}"; do
 done
 
 cores=$(nproc 2>/dev/null || echo 2)
+# Of the steps that may run at once: most of them wait now and then, for a lock, a disk or another process.
+places=$((cores + (cores + 1) / 2))
 began=$SECONDS
 pending=("${steps[@]}")
 # Running steps by process, their start, and the number of cores in use.
@@ -430,6 +438,9 @@ carry_out() {
     passed=0 failed=0 failures=()
     "step_$1"
     printf '%s\n' "$passed" "$failed" "${failures[@]+"${failures[@]}"}" >"$scratch/$1.counts"
+    # The last line: user and system time of all commands of the step.
+    times >"$scratch/$1.times"
+    tail -1 "$scratch/$1.times" | tr 'ms' '  ' | awk '{ printf "%.0f\n", $1 * 60 + $2 + $3 * 60 + $4 }' >"$scratch/$1.cpu"
 }
 
 # start: starts the first pending step that can run now; false if there is none.
@@ -438,7 +449,7 @@ start() {
     for index in "${!pending[@]}"; do
         step=${pending[index]}
         width=$(width_of "$step")
-        if is_ready "$step" && [ $((used + width)) -le "$cores" ]; then
+        if is_ready "$step" && [ $((used + width)) -le "$places" ]; then
             unset "pending[index]"
             if [ "$width" -eq "$cores" ]; then
                 printf '\n=== %s\n' "$step"
@@ -472,7 +483,7 @@ finish() {
     else
         fail "$step: it was ended"
     fi
-    echo "=== $step: $((SECONDS - since[$step])) s"
+    echo "=== $step: $((SECONDS - since[$step])) s, $(cat "$scratch/$step.cpu" 2>/dev/null || echo ?) s of CPU time"
 }
 
 while [ ${#pending[@]} -gt 0 ] || [ ${#running[@]} -gt 0 ]; do
