@@ -534,7 +534,7 @@ impl Sender {
 
     /// Writes the next data packet into `packet` and returns true, or returns false if nothing
     /// may be sent now.
-    #[inline]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time, packet: &mut Packet) -> bool {
         if let Some(extras) = &self.extras {
             if !extras.returned.is_empty() {

@@ -698,7 +698,7 @@ impl Simulation {
     }
 
     /// A packet reaches its endpoint.
-    #[inline]
+    #[inline(always)]
     fn deliver<const OBSERVED: bool>(&mut self, id: PacketId) {
         let slot = &mut self.network.slab[id];
         let index = slot.flow;

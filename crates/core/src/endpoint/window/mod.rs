@@ -71,7 +71,7 @@ behaviour! {
         /// determine it: slow start below ssthresh, congestion avoidance from there on.
         fn phase(&self) -> Option<&'static str> = None;
         /// Handles an acknowledgment.
-        @forward(inline) @boxed(inline(never))
+        @forward(inline(always)) @boxed(inline(never))
         fn on_ack(&mut self, ack: &AckEvent);
         /// Handles a loss or an ECN mark that means congestion, with some probability. Called
         /// before [`Controller::on_ack`] for the same acknowledgment.
