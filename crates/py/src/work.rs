@@ -70,7 +70,8 @@ fn told<T: Send>(
 /// bits of a number, and ends soon after `cancel` is true.
 ///
 /// # Errors
-/// The exception of a signal handler or `progress`; `cancel` is then set.
+/// The exception of a signal handler or `progress`; `cancel` is then set. It takes precedence over
+/// what the work returns, also if the signal came after the work had ended.
 pub(crate) fn on_a_thread<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
@@ -102,7 +103,7 @@ pub(crate) fn on_a_thread<T: Send>(
             }
         }
         let result = py.detach(|| worker.join());
-        match raised {
+        match raised.or_else(|| py.check_signals().err()) {
             Some(error) => Err(error),
             None => result
                 .map_err(|_| error::failed("a worker thread ended before its work was complete")),
