@@ -6,7 +6,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -113,13 +112,39 @@ def test_what_is_wrong_is_an_exception():
         ww.compare(link, ["cubic"], time=0)
 
 
+@pytest.fixture
+def interruptible():
+    """Lets SIGINT raise KeyboardInterrupt, whatever an imported package or the shell has set."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+# The command sends the signal: the test needs no timer.
 @real
-def test_control_c_ends_an_emulation():
-    timer = threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+@pytest.mark.parametrize("rest", ["sleep 60", "true"], ids=["while it runs", "as it ends"])
+def test_control_c_ends_an_emulation(interruptible, rest):
     with pytest.raises(KeyboardInterrupt):
-        ww.emulate(scenario(), {"client": "sleep 15"})
-    timer.join()
+        ww.emulate(scenario(), {"client": f"kill -INT {os.getpid()}; {rest}"})
+
+
+@real
+def test_control_c_ends_an_emulation_that_begins(interruptible):
+    # The first report is made while namespaces are made or the command runs.
+    def progress(share):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        ww.emulate(scenario(), {"client": "sleep 15"}, progress=progress)
+
+
+@real
+def test_control_c_takes_precedence_over_an_error(interruptible):
+    # The unknown node is noticed after the first command has started.
+    commands = [("client", f"kill -INT {os.getpid()}; sleep 60"), ("nowhere", "true")]
+    with pytest.raises(KeyboardInterrupt) as raised:
+        ww.emulate(scenario(), commands)
+    assert raised.value.__context__ is None
 
 
 @real
