@@ -23,19 +23,6 @@ const SHORT_ROUNDS: u32 = 5;
 const EMPTY_ROUNDS: u32 = 20;
 /// A window below this share of the shadow, minus some packets, has been lost to other flows.
 const CEDED: (f64, f64) = (0.7, 4.0);
-/// Round trips at the shadow before its gain in rate is measured.
-const LOOK: u64 = 3;
-/// The factor of growth from which the gain is measured, and the share of that growth that the rate
-/// must have gained.
-const MORE: f64 = 1.2;
-const BROUGHT: f64 = 0.03;
-/// Yield: the seconds or round trips before it, after a cut in the last round trip and in any case;
-/// its length in round trips; and its window as a share of the pipe, and at least of the shadow.
-const AFTER_CUT: (f64, f64) = (10.0, 50.0);
-const AFTER: (f64, f64) = (20.0, 60.0);
-const YIELD_ROUNDS: u64 = 5;
-const YIELDED: (f64, f64) = (0.9, 0.4);
-
 /// Another flow had a loss if the delay falls to this share of its peak within so many round trips,
 /// while the window does not shrink, and stays below the second share for so many round trips.
 const FALLS: (f64, u64) = (0.7, 4);
@@ -70,15 +57,10 @@ pub(super) struct Others {
     /// Round trips since the queue was nearly empty, and since it was short.
     since_empty: u32,
     since_short: u32,
-    /// The round trip in which this mode began, and the time of the last yield.
+    /// The round trip in which this mode began.
     entered: u64,
-    yielded: Time,
-    /// True once the window has reached the shadow; then the round trip in which the gain is
-    /// measured, and the window and rate that it is measured from.
+    /// True once the window has reached the shadow.
     has_risen: bool,
-    look: u64,
-    window: f64,
-    rate: f64,
     /// The time until which an overflow counts as known.
     known_until: Time,
     /// The time of the last overflow, and the round trip of the last cut.
@@ -106,14 +88,9 @@ impl Others {
         self.shadow
     }
 
-    /// Sets the shadow.
-    pub(super) fn replace_shadow(&mut self, cwnd: f64) {
-        self.shadow = cwnd;
-    }
-
-    /// Discards the evidence of a long queue, since it was this flow's own.
-    pub(super) fn forgive(&mut self) {
-        self.since_short = 0;
+    /// Bounds the shadow.
+    pub(super) fn limit_shadow(&mut self, most: f64) {
+        self.shadow = self.shadow.min(most);
     }
 
     /// Records the length of the queue.
@@ -164,7 +141,7 @@ impl Upwind {
     /// Updates the shadow and applies the present mode, after a step of the delay mode or instead.
     pub(super) fn compete(&mut self, sample: &RateSample, is_over: bool) {
         let (now, acked) = (sample.now, sample.newly_acked as f64);
-        let is_known = self.overflows(now) || self.room.is_short(now);
+        let is_known = self.overflows(now);
         let others = &mut self.others;
         if is_known || self.mode == UpwindMode::Delay {
             others.shadow += self.config.growth * acked / others.shadow;
@@ -174,15 +151,14 @@ impl Upwind {
         }
         match self.mode {
             UpwindMode::StartUp => {}
-            UpwindMode::Delay => self.watch(now, is_over),
-            UpwindMode::Competitive => self.keep_up(now, acked, is_over),
-            UpwindMode::Yield => self.hold_back(now),
+            UpwindMode::Delay => self.watch(is_over),
+            UpwindMode::Competitive => self.keep_up(acked, is_over),
             UpwindMode::Guided => self.others.shadow = self.cwnd,
         }
     }
 
     /// Delay mode: begins the competitive mode if another flow fills the queue.
-    fn watch(&mut self, now: Time, is_over: bool) {
+    fn watch(&mut self, is_over: bool) {
         let others = &mut self.others;
         others.top = others.top.max(self.cwnd);
         others.shadow = others.shadow.min(others.top);
@@ -192,21 +168,19 @@ impl Upwind {
         others.top = (others.top * (1.0 - FORGOTTEN)).max(self.cwnd);
         let is_ceded = self.cwnd < CEDED.0 * others.shadow - CEDED.1;
         if others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS || is_ceded {
-            (others.window, others.rate) = (self.cwnd, self.rounds.best_of_three);
-            self.enter(now);
+            self.enter();
         }
     }
 
     /// Begins the competitive mode.
-    pub(super) fn enter(&mut self, now: Time) {
+    pub(super) fn enter(&mut self) {
         self.mode = UpwindMode::Competitive;
         self.others.entered = self.rounds.count;
         self.others.has_risen = false;
-        self.others.yielded = now;
     }
 
     /// Competitive mode: the shadow is the lower bound of the window.
-    fn keep_up(&mut self, now: Time, acked: f64, is_over: bool) {
+    fn keep_up(&mut self, acked: f64, is_over: bool) {
         let others = &mut self.others;
         if self.cwnd < others.shadow {
             let rise = if others.has_risen { f64::INFINITY } else { 0.5 * acked };
@@ -215,83 +189,31 @@ impl Upwind {
         let count = self.rounds.count;
         if !others.has_risen && self.cwnd >= others.shadow {
             others.has_risen = true;
-            others.look = count + LOOK;
         }
         if !is_over {
             return;
         }
-        if self.room.is_short(now) {
-            return;
-        }
-        let Others { has_risen, look, window, rate, entered, yielded, .. } = self.others;
-        if has_risen && count == look && self.cwnd > MORE * window {
-            let brought = self.rounds.rate / rate - 1.0;
-            if brought < BROUGHT * (self.cwnd / window - 1.0) {
-                // No other flow gave way: the capacity is smaller, and the queue is all its own.
-                let pipe = self.rounds.rate * self.queue.floor();
-                self.cwnd = pipe.max(window).min(self.cwnd);
-                self.others.shadow = self.cwnd;
-                self.leave(now);
-                return;
-            }
-        }
+        let entered = self.others.entered;
         if self.queue.is_nearly_empty() && count > entered + 2 {
-            self.leave(now);
-            return;
-        }
-        let was_cut = self.others.cut.is_some_and(|cut| cut + 1 >= count);
-        let after = if was_cut { AFTER_CUT } else { AFTER };
-        let due = after.0.max(after.1 * self.queue.srtt());
-        if self.config.yields && has_risen && now.since(yielded).as_secs_f64() > due {
-            // Take this flow's own packets out of the queue, to see whether it empties.
-            self.mode = UpwindMode::Yield;
-            self.others.entered = count;
-            let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
-            self.cwnd = pipe.max(YIELDED.1 * self.others.shadow).min(self.cwnd);
-        }
-    }
-
-    /// Yield: leaves the competitive mode if the queue empties, and returns to it if not.
-    fn hold_back(&mut self, now: Time) {
-        let passed = self.rounds.count - self.others.entered;
-        if self.queue.is_nearly_empty() && passed > 0 {
-            self.leave(now);
-        } else if passed >= YIELD_ROUNDS {
-            self.others.window = f64::INFINITY;
-            self.enter(now);
+            self.leave();
         }
     }
 
     /// Returns to the delay mode.
-    pub(super) fn leave(&mut self, now: Time) {
-        let top = if self.mode == UpwindMode::Yield { self.others.shadow } else { self.cwnd };
+    pub(super) fn leave(&mut self) {
         self.mode = UpwindMode::Delay;
         self.steps = Steps::new(self.cwnd, false);
         let others = &mut self.others;
-        others.top = top.max(self.cwnd);
-        others.yielded = now;
+        others.top = self.cwnd;
         (others.since_empty, others.since_short) = (0, 0);
     }
 
-    /// Reacts to a loss in a queue too short to tell its cause: one cut per window with losses.
-    pub(super) fn on_loss_in_short_queue(&mut self, now: Time) {
-        if self.keep_before_cut() {
-            self.on_overflow(now);
-            self.others.cut = Some(self.rounds.count);
-            self.others.shadow = (BETA * self.others.shadow).max(LEAST);
-            self.cwnd = self.cwnd.min(self.others.shadow);
-        }
-    }
-
-    /// Stores the state before a cut, if this cut is the first in two round trips, and returns
-    /// whether it is.
-    fn keep_before_cut(&mut self) -> bool {
+    /// Stores the state before a cut, if this cut is the first in two round trips.
+    fn keep_before_cut(&mut self) {
         let count = self.rounds.count;
-        let is_first = self.others.cut.is_none_or(|cut| cut + 1 < count);
-        if is_first {
+        if self.others.cut.is_none_or(|cut| cut + 1 < count) {
             self.others.before_cut = Some((self.others.shadow, self.others.known_until));
         }
-        is_first
     }
 
     /// Undoes the last cut, if it is recent, since the losses were spurious.
@@ -317,18 +239,8 @@ impl Upwind {
             UpwindMode::Competitive => {
                 self.cwnd = (self.cwnd - (shadow - self.others.shadow)).max(self.others.shadow);
             }
-            UpwindMode::Delay if is_likely => self.on_congested_loss(),
             UpwindMode::Guided => self.on_guided_congestion(event),
             _ => {}
-        }
-    }
-
-    /// Delay mode: reacts to a flood of congestion losses; other losses change nothing.
-    pub(super) fn on_congested_loss(&mut self) {
-        if self.config.flood && self.floods() {
-            let pipe = YIELDED.0 * self.rounds.rate * self.queue.floor();
-            self.cwnd = (self.cwnd * BETA).max(pipe.min(self.cwnd)).max(LEAST);
-            self.steps = Steps::new(self.cwnd, false);
         }
     }
 
@@ -337,14 +249,9 @@ impl Upwind {
         now < self.others.known_until
     }
 
-    /// True if this round trip loses much more than the path itself.
-    fn floods(&self) -> bool {
-        self.rounds.lost > self.rounds.least_lost() + FLOOD
-    }
-
     /// True if the loss is one of a flood of congestion losses.
     pub(super) fn is_flood(&self, event: &CongestionEvent) -> bool {
-        event.probability.get() >= LIKELY && self.floods()
+        event.probability.get() >= LIKELY && self.rounds.lost > self.rounds.least_lost() + FLOOD
     }
 
     /// Records an overflow. The flow that filled the queue will have filled it again within twice

@@ -15,6 +15,7 @@
 //! in queues for ten round trips. This limits the effect of a forged header, as does the upper
 //! bound of every window, twice the packets delivered.
 
+use super::compete::BETA;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
@@ -227,14 +228,14 @@ impl Upwind {
             waits_longer && now.since(heard_at) >= PATIENCE.0
         };
         if is_over {
-            self.take_back(now);
+            self.take_back();
         }
     }
 
     /// Returns to Upwind's own window.
-    fn take_back(&mut self, now: Time) {
+    fn take_back(&mut self) {
         self.guide.controller = None;
-        self.leave(now);
+        self.leave();
     }
 
     /// Reacts to a loss or a mark while routers help.
@@ -243,8 +244,8 @@ impl Upwind {
         match &mut self.guide.controller {
             Some(HelpedController::Xcp(_) | HelpedController::Phase(_)) if is_flood => {
                 self.guide.put_aside(event.path.now);
-                self.take_back(event.path.now);
-                self.on_congested_loss();
+                self.take_back();
+                self.cwnd = (BETA * self.cwnd).max(LEAST);
             }
             // Routers report congestion by smaller grants, a shift of phase or the flag.
             Some(

@@ -2,88 +2,90 @@
 //!
 //! Alone on a path it responds to delay, as Copa does (Arun and Balakrishnan, NSDI 2018): it keeps
 //! two packets in the queue, and losses change nothing. Where other flows fill the queue, a shadow
-//! window S is the lower bound of cwnd. S is the window that a NewReno would have in its place; a
-//! loss reduces it in proportion to the probability P of congestion, as given by discrimination.
+//! window S is the lower bound of cwnd: the window that a NewReno would have in its place. A loss
+//! reduces S in proportion to the probability P of congestion, as given by discrimination. In all
+//! modes a ceiling C bounds cwnd, which no P can raise: the window of a NewReno for which the losses
+//! above those of an empty queue are congestion.
 //!
 //! ```text
 //! m    = means of RTTs over quarters of a round trip
 //! s    = standard deviation of m, from second differences, without outliers
+//! step = largest increase of the RTT between two packets, minus the time between their
+//!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 30 s
 //! dq   = max(0, smallest m of the last half round trip - base - 2 s)
-//! base = smallest mean of four m in 30 s, at most 1.1 R0 + 5 s
+//! base = smallest mean of four m in 30 s, at most 1.1 R0 + 5 s + J
 //! R    = smallest RTT of the last half round trip;  R0 = smallest RTT of 10 min
 //! b    = cwnd dq / R                                 own packets in the queue
+//! b*   = max(1/delta, cwnd/srtt (2 s + J))           own packets to keep in the queue
 //! rate = packets delivered in a round trip / its duration
 //! bandwidth = largest rate sample of 10 round trips
 //! pace = max(1.25 cwnd / srtt, bandwidth);  cwnd <= 2 bandwidth srtt + 10
 //!
 //! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until one of
-//!              - cwnd dq / R > max(2, cwnd / 10) and dq > R0 / 20, where dq is taken from single
-//!                RTTs of an eighth of a round trip;
+//!              - cwnd dq / R > max(b*, cwnd / 10) and dq > R0 / 20, where dq is taken from single
+//!                RTTs of an eighth of a round trip, and at least eight of them;
 //!              - rate < 1.25 of the best before for three round trips, or for one that loses 20
 //!                points more than the least lossy of late;
 //!              - in later start-ups: cwnd reaches half of its value before.
 //!              Then cwnd = bandwidth R0
-//! delay        b <= 1/delta:  cwnd += v / (delta cwnd) per packet acknowledged
-//!              else:          cwnd -= max(v / delta, (b - 1/delta) / 2) / cwnd
+//! delay        b <= b*:  cwnd += v / (delta cwnd) per packet acknowledged
+//!              else:     cwnd -= max(v / delta, (b - b*) / 2) / cwnd
 //!              v is 1 after a turn; it doubles every round trip from the third in one direction
 //!              on, up to delta cwnd / 2
-//! gain         b <= 1/delta, a cwnd 15 % larger brought less than 5 % more rate, and 2 % were
-//!              lost: cwnd returns to the smaller window, no growth for 8, 16, .. 64 round trips
-//! longer path  b >= 5/delta, and dq has changed by at most 20 % once cwnd has shrunk to 70 %,
+//! longer path  b >= 5 b*, and dq has changed by at most 20 % once cwnd has shrunk to 70 %,
 //!              without overflows: R0 and dq begin anew
-//! flood        a loss halves cwnd in delay mode too, if it is congestion with P >= 1/4 and 10
-//!              points more are lost than in the least lossy of 60 round trips
-//! room         if a round trip loses more than 2 %: b <= 10 for up to ten of those round trips,
-//!              without the gain test. If b reaches 8 the queue has room, for 30 s or 100 round
-//!              trips; else it counts as short
-//! short queue  for 10, 20, 40, .. 80 s: cwnd = S, a loss halves S, once per window, and S += 1/S
-//!              per packet
 //! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
 //!              in delay mode S <= largest recent cwnd
-//! competitive  cwnd >= S.  Begins if b > 1/delta for 5 round trips, or the queue was not nearly
-//!              empty for 20, or cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02
-//!              R0, or a tenth of the largest of four round trips), or if three round trips at S
-//!              brought nothing.  S grows only while the queue is known to overflow, and shrinks
-//!              by 1 % per round trip otherwise
+//! competitive  cwnd >= S.  Begins if b > b* for 5 round trips, or the queue was not nearly empty
+//!              for 20, or cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a
+//!              tenth of the largest of four round trips).  S grows only while the queue is known
+//!              to overflow, and shrinks by 1 % per round trip otherwise
 //! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten: another
 //!              flow had a loss. Known for 20 s, 2 S srtt, or twice the time since the previous
 //!              overflow, whichever is longest
-//! yield        every 10 s (after a cut) or 20 s of it: cwnd = max(0.9 rate R0, 0.4 S) for up to 5
-//!              round trips; if the queue is nearly empty then, no other flow fills it
+//! queue        M = mean of at least eight RTTs; E = smallest M of 10 min, at most R0 + sd/2 + J;
+//!              none stands if M <= E + max(1 ms, 4 sd of M, J)
+//! floor        loss rate f of round trips without a standing queue, from the second M on; counts
+//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100
+//! ceiling      credit += f' sent - lost, where f' is f plus two deviations; at most 4 + 200 f';
+//!              losses without a standing queue, and those of the round trip after a cut, are free.
+//!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0;  p = present loss rate
+//!              else:        C += 1 per round trip, and C *= 1.05 without a standing queue
+//!              cwnd <= C and S <= C, unless routers help
 //! guided       with help from routers: the controller of their feedback sets cwnd (`guide.rs`)
 //! ```
 //!
-//! - Spurious losses: S returns to its value before the last cut, and so does the time until which
-//!   overflows are known.
+//! - Spurious losses: S and C return to their values before the last cut, and so does the time until
+//!   which overflows are known.
 //! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is
 //!   reduced by P/2.
 //! - Two flows of Upwind that compete only with each other could not tell, and would stay in
 //!   competitive mode. This is why S grows only after overflows: flows that respond to delay cause
 //!   none.
 
+mod bound;
 mod compete;
 mod delay;
 mod guide;
 mod queue;
-mod room;
 mod rounds;
 mod start_up;
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{LostPacket, RateSample};
-use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::endpoint::feedback::FeedbackConfig;
 use crate::packet::Packet;
 use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::Time;
 
+use bound::Bound;
 use compete::Others;
-use delay::{Gain, Steps};
+use delay::Steps;
 use guide::Guide;
 use queue::Queue;
-use room::Room;
 use rounds::Rounds;
 use start_up::Full;
 
@@ -97,20 +99,14 @@ pub struct UpwindConfig {
     pub delta: f64,
     /// True if Upwind has a competitive mode.
     pub competitive: bool,
-    /// True if growth that brought only losses is undone.
-    pub gain_test: bool,
     /// Standard deviations of a mean that count as noise and not as a queue, 0 to 10; 2.
     pub noise: f64,
     /// True if a delay that remains while the window shrinks counts as a longer path.
     pub longer_path: bool,
-    /// True if a flood of losses reduces the window in delay mode.
-    pub flood: bool,
     /// True if a delay that falls while the window does not counts as an overflow.
     pub falls: bool,
-    /// True if it reduces its rate from time to time to detect other flows.
-    pub yields: bool,
-    /// True if it tests whether the queue has room, where packets are lost.
-    pub room: bool,
+    /// True if losses above the floor bound the window.
+    pub bound: bool,
     /// The growth of the shadow in a round trip, packets. Above 0, up to 100; 1, as NewReno does.
     pub growth: f64,
 }
@@ -120,13 +116,10 @@ impl UpwindConfig {
     pub const DEFAULT: UpwindConfig = UpwindConfig {
         delta: 0.5,
         competitive: true,
-        gain_test: true,
         noise: 2.0,
         longer_path: true,
-        flood: true,
         falls: true,
-        yields: true,
-        room: true,
+        bound: true,
         growth: 1.0,
     };
 }
@@ -136,16 +129,12 @@ crate::parameters! {
     delta: ValueKind::Positive { most: 10.0 }, "per packet",
         "1 / delta packets wait in the queue on average";
     competitive: ValueKind::Bool, "", "keep a share among flows that fill the queue";
-    gain_test: ValueKind::Bool, "", "undo growth of the window that brought only losses";
     noise: ValueKind::Number { least: 0.0, most: 10.0 }, "standard deviations",
         "part of a delay that counts as noise";
     longer_path: ValueKind::Bool, "",
         "take a delay that remains while the window shrinks for a longer path";
-    flood: ValueKind::Bool, "",
-        "halve the window in delay mode where losses exceed those of the path by ten points";
     falls: ValueKind::Bool, "", "take a delay that falls while the window does not for another flow's loss";
-    yields: ValueKind::Bool, "", "reduce the rate from time to time to detect other flows";
-    room: ValueKind::Bool, "", "test whether the queue has room, where packets are lost";
+    bound: ValueKind::Bool, "", "bound the window by the losses above those without a queue";
     growth: ValueKind::Positive { most: 100.0 }, "packets per round trip",
         "growth of the shadow window";
 }
@@ -157,9 +146,6 @@ enum UpwindMode {
     Delay,
     /// The shadow is the lower bound of the window.
     Competitive,
-    /// Competitive, at a reduced rate for some round trips to test whether this mode is still
-    /// needed.
-    Yield,
     /// Routers help: the controller of their feedback sets the window.
     Guided,
 }
@@ -174,9 +160,8 @@ pub struct Upwind {
     rounds: Rounds,
     full: Full,
     steps: Steps,
-    gain: Gain,
+    bound: Bound,
     others: Others,
-    room: Room,
     guide: Guide,
     /// The window and the delay when the delay rose far above what this window explains.
     jump: Option<(f64, f64)>,
@@ -219,27 +204,29 @@ impl Upwind {
             rounds: Rounds::default(),
             full: Full::default(),
             steps: Steps::new(cwnd, true),
-            gain: Gain::default(),
+            bound: Bound::unknown(),
             others: Others::none(cwnd),
-            room: Room::unknown(),
             guide: Guide::new(endpoint, feedback),
             jump: None,
         }
     }
 
-    /// 1 / delta.
+    /// The number of own packets to keep in the queue: 1 / delta, or as many as arrive in the noise
+    /// of the path.
     fn target(&self) -> f64 {
+        let srtt = self.queue.srtt();
+        let rate = if srtt > 0.0 { self.cwnd / srtt } else { 0.0 };
+        self.step_size().max(rate * self.queue.noise())
+    }
+
+    /// 1 / delta, the smallest step of the window in a round trip.
+    fn step_size(&self) -> f64 {
         1.0 / self.config.delta
     }
 
     /// The largest window: twice the packets delivered in a round trip, and ten.
     fn most(&self) -> f64 {
         2.0 * self.rounds.bandwidth() * self.queue.srtt() + 10.0
-    }
-
-    /// True while it behaves as NewReno because the queue is too short for delay to be a signal.
-    fn is_in_short_queue(&self, now: Time) -> bool {
-        self.mode == UpwindMode::Competitive && self.room.is_short(now)
     }
 
     /// b: own packets in the queue.
@@ -266,7 +253,6 @@ impl Controller for Upwind {
             UpwindMode::StartUp => "start_up",
             UpwindMode::Delay => "delay",
             UpwindMode::Competitive => "competitive",
-            UpwindMode::Yield => "yield",
             UpwindMode::Guided => "guided",
         })
     }
@@ -284,7 +270,11 @@ impl Controller for Upwind {
             return false;
         }
         self.queue.on_sample(sample);
+        self.bound.on_sample(sample.rtt.as_secs_f64());
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
+        if is_over {
+            self.bound_window(sample);
+        }
         if is_over && self.mode != UpwindMode::StartUp {
             if self.config.longer_path {
                 self.judge_path(sample.now);
@@ -293,24 +283,24 @@ impl Controller for Upwind {
                 self.watch_falls(sample.now);
             }
             self.judge_guide(sample.now);
-            if self.config.room {
-                self.look_for_room(sample.now);
-            }
         }
-        let is_short = self.backlog() < self.aim(sample.now);
+        let is_short = self.backlog() < self.target();
         self.others.see(is_over, self.queue.is_nearly_empty(), is_short);
         match self.mode {
             UpwindMode::StartUp => self.start_up(sample, is_over),
             UpwindMode::Delay => self.step(sample, is_over),
-            UpwindMode::Competitive if self.is_in_short_queue(sample.now) => {}
             UpwindMode::Competitive if self.is_above_shadow() => self.step(sample, is_over),
-            UpwindMode::Competitive | UpwindMode::Yield | UpwindMode::Guided => {}
+            UpwindMode::Competitive | UpwindMode::Guided => {}
         }
         if self.mode != UpwindMode::StartUp {
             if self.config.competitive {
                 self.compete(sample, is_over);
             }
             self.cwnd = self.cwnd.min(self.most());
+        }
+        if self.config.bound && self.mode != UpwindMode::Guided {
+            self.others.limit_shadow(self.bound.ceiling());
+            self.cwnd = self.cwnd.min(self.bound.ceiling());
         }
         self.cwnd = self.cwnd.max(LEAST);
         false
@@ -319,21 +309,14 @@ impl Controller for Upwind {
     fn on_congestion(&mut self, event: &CongestionEvent) {
         if event.marked {
             self.on_mark(event);
-        } else if self.is_in_short_queue(event.path.now) {
-            self.on_loss_in_short_queue(event.path.now);
         } else if self.mode != UpwindMode::StartUp {
             self.on_loss(event);
         }
     }
 
-    fn on_error_loss(&mut self, path: &Path) {
-        if self.is_in_short_queue(path.now) {
-            self.on_loss_in_short_queue(path.now);
-        }
-    }
-
     fn on_spurious_losses(&mut self) {
         self.undo();
+        self.bound.undo();
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {

@@ -13,6 +13,10 @@ const BASE_ROUNDS: u64 = 40;
 const ABOVE: f64 = 5.0;
 /// The fewest samples in a block whose mean is taken.
 const BLOCK: usize = 4;
+/// The fewest samples of the delay in start-up.
+const LATEST: usize = 8;
+/// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
+const STEPS: f64 = 64.0;
 /// The bound of a second difference as a multiple of the deviation plus a sixteenth of the smallest
 /// RTT.
 const OUTLIER: f64 = 4.0;
@@ -32,6 +36,8 @@ pub(super) struct Queue {
     /// The smallest sample of the last eighth and of the last half of a round trip.
     eighth: Least<f64>,
     half: Least<f64>,
+    /// The last samples, the latest first.
+    latest: [f64; LATEST],
     swing: Greatest<f64>,
     block: Block,
     /// The smallest recent mean of a block, and the smallest remembered mean of a round trip (four
@@ -42,6 +48,11 @@ pub(super) struct Queue {
     means: Option<[f64; 4]>,
     /// The deviation of a block's mean, from second differences, which are free of trends.
     deviation: f64,
+    /// The mean of the largest steps of blocks, and its largest remembered value.
+    step: f64,
+    jitter: Greatest<f64>,
+    /// The last RTT and its time.
+    last: (f64, Time),
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,6 +60,8 @@ struct Block {
     began: Time,
     samples: usize,
     sum: f64,
+    /// The largest step.
+    step: f64,
 }
 
 impl Queue {
@@ -63,13 +76,22 @@ impl Queue {
         let remembered = BASE_SPAN.max(srtt.saturating_mul(BASE_ROUNDS));
         self.floor.update(now, rtt, FLOOR_SPAN.max(remembered));
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
+        self.latest.rotate_right(1);
+        self.latest[0] = rtt;
         self.half.update(now, rtt, srtt.mul_f64(0.5));
         self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
+        let (before, then) = self.last;
+        if before > 0.0 {
+            // The increase of the RTT minus the time between the two transmissions.
+            let step = 2.0 * (rtt - before) - now.since(then).as_secs_f64();
+            self.block.step = self.block.step.max(step);
+        }
+        self.last = (rtt, now);
         self.block.sum += rtt;
         self.block.samples += 1;
         let is_whole =
             self.block.samples >= BLOCK && now.since(self.block.began) >= srtt.mul_f64(0.25);
-        if is_whole || self.base.get().is_none() {
+        if is_whole {
             let mean = self.block.sum / self.block.samples as f64;
             let [first, second, third, _] = self.means.unwrap_or([mean; 4]);
             // Of noise with deviation 1, second differences have the deviation sqrt(6), and a mean
@@ -78,6 +100,8 @@ impl Queue {
             // A second difference much larger than the noise so far is not noise.
             let most = OUTLIER * (self.deviation + self.floor() / 16.0);
             self.deviation += (bend.min(most) - self.deviation) / 16.0;
+            self.step += (self.block.step - self.step) / STEPS;
+            self.jitter.update(now, self.step, remembered);
             let means = [mean, first, second, third];
             self.means = Some(means);
             self.base.update(now, means.iter().sum::<f64>() / 4.0, remembered);
@@ -113,17 +137,29 @@ impl Queue {
     /// dq: the queueing delay, from means, less what may be noise.
     pub(super) fn delay(&self) -> f64 {
         let (Some(recent), Some(base)) = (self.recent.get(), self.base.get()) else { return 0.0 };
-        let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation;
+        let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation + self.jitter();
         (recent - base.min(most) - self.allowance * self.deviation).max(0.0)
+    }
+    /// The jitter of the path: twice the mean of the largest steps. A step is an increase of the RTT
+    /// beyond the time between two transmissions, which no queue explains whose arrivals are at most
+    /// twice its capacity.
+    pub(super) fn jitter(&self) -> f64 {
+        2.0 * self.jitter.get().unwrap_or(0.0)
+    }
+    /// The part of a delay that is no queue: deviations of a mean, and the jitter.
+    pub(super) fn noise(&self) -> f64 {
+        self.allowance * self.deviation + self.jitter()
     }
     /// The standard deviation of a mean.
     pub(super) fn deviation(&self) -> f64 {
         self.deviation
     }
-    /// The queueing delay and the RTT of the last eighth of a round trip, from single samples:
+    /// The queueing delay and the RTT of the last eighth of a round trip, from single samples and at
+    /// least [`LATEST`] of them:
     /// earlier known than [`Self::delay`], and noisier.
     pub(super) fn now(&self) -> (f64, f64) {
-        let standing = self.eighth.get().unwrap_or(0.0);
+        let eighth = self.eighth.get().unwrap_or(0.0);
+        let standing = self.latest.iter().copied().fold(eighth, f64::min).max(self.floor());
         (standing - self.floor(), standing)
     }
     /// True if the queueing delay is below a tenth of the largest of four round trips, or below 2 %

@@ -17,6 +17,8 @@ pub(super) struct Rounds {
     pub(super) lost: f64,
     /// The number of packets lost in the last one.
     pub(super) lost_packets: u64,
+    /// The number of packets delivered and lost in the last one.
+    pub(super) sent: f64,
     /// The round trip ends when a packet arrives that was sent after this many were delivered.
     ends: u64,
     began: (Time, u64),
@@ -48,7 +50,8 @@ impl Rounds {
         }
         self.lost_packets = self.lost_now;
         let lost = self.lost_now as f64;
-        self.lost = lost / (lost + delivered).max(1.0);
+        self.sent = lost + delivered;
+        self.lost = lost / self.sent.max(1.0);
         self.least_lost.update(now, self.lost, srtt.saturating_mul(60));
         self.rates = [self.rates[1], self.rates[2], self.rate];
         self.best_of_three = self.rates.into_iter().fold(0.0, f64::max);

@@ -60,9 +60,6 @@ impl Upwind {
             self.cwnd = self.cwnd.min(pipe);
             self.steps = Steps::settling(self.cwnd, sample.total_delivered);
             self.others = Others::none(self.cwnd);
-            if self.room.is_short(sample.now) {
-                self.be_short(self.cwnd, sample.now);
-            }
         } else if is_limit && !self.rounds.floods_now(sample, FLOOD, FEWEST) {
             self.cwnd += sample.newly_acked as f64;
         }

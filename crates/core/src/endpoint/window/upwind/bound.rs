@@ -1,0 +1,205 @@
+//! The bound: a ceiling on the window that depends on no belief about the cause of a single loss.
+//!
+//! The ceiling C is the window of a NewReno for which only the losses above the floor are
+//! congestion. The floor f is the loss rate of the path while no queue stands: then congestion does
+//! not cause losses. Without a known floor, f is 0. This error corrects itself: the cuts empty the
+//! queue, and the floor becomes known.
+
+use super::{LEAST, Upwind};
+use crate::endpoint::estimator::{Least, RateSample};
+use crate::units::Duration;
+
+/// Packets after which a count has faded to 1/e.
+const MEMORY: f64 = 3000.0;
+/// Fewer packets count as this many.
+const FEW: f64 = 100.0;
+/// Standard deviations by which the floor may exceed the observed rate, and by which two observed
+/// rates differ significantly.
+const MARGIN: f64 = 2.0;
+const SURE: f64 = 3.0;
+/// The largest credit: losses, and packets that may be lost at the rate of the floor.
+const CREDIT: (f64, f64) = (4.0, 200.0);
+/// The fewest RTTs of a mean from which the queue is judged.
+const SAMPLES: f64 = 8.0;
+/// A mean that exceeds the mean of an empty queue by more than this time, and by more than this
+/// many of its standard deviations, shows a standing queue.
+const STANDS: (f64, f64) = (0.001, 4.0);
+/// The most standard deviations of an RTT by which the mean of an empty queue exceeds R0.
+const ABOVE: f64 = 0.5;
+/// Means in a row without a standing queue from which losses belong to the floor.
+const IDLE: u32 = 2;
+/// The time for which the smallest mean is remembered.
+const SPAN: Duration = Duration::from_secs(600);
+/// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
+const GROWTH: f64 = 0.05;
+
+/// Lost packets among sent ones. Earlier packets count less.
+#[derive(Debug, Clone, Copy, Default)]
+struct Losses {
+    lost: f64,
+    sent: f64,
+}
+
+impl Losses {
+    fn add(&mut self, lost: f64, sent: f64) {
+        let kept = libm::exp(-sent / MEMORY);
+        self.lost = self.lost * kept + lost;
+        self.sent = self.sent * kept + sent;
+    }
+    /// The loss rate. That of few packets is too small rather than too large.
+    fn rate(self) -> f64 {
+        self.lost / self.sent.max(FEW)
+    }
+    /// The loss rate that these packets do not exclude.
+    fn largest_rate(self) -> f64 {
+        (self.lost + MARGIN * libm::sqrt(self.lost + 1.0)) / self.sent.max(FEW)
+    }
+    /// Standard deviations by which this loss rate exceeds the `other` one.
+    fn excess(self, other: Losses) -> f64 {
+        let (here, there) = (self.sent.max(1.0), other.sent.max(FEW));
+        let pooled = ((self.lost + other.lost) / (here + there)).max(1e-9);
+        let deviation = libm::sqrt(pooled * (1.0 / here + 1.0 / there));
+        (self.lost / here - other.lost / there) / deviation
+    }
+}
+
+/// The round trips since the last judgment of the queue.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stretch {
+    /// Number and sum of the RTTs.
+    samples: f64,
+    sum: f64,
+    /// The sum of squared second differences over 6: its mean is the variance of an RTT.
+    squares: f64,
+    lost: f64,
+    sent: f64,
+}
+
+/// The floor of losses, and the ceiling of the window that follows from it.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    ceiling: f64,
+    /// The ceiling before the last cut.
+    before_cut: f64,
+    /// Losses that the path may still cause before the next one counts as congestion.
+    credit: f64,
+    /// The last losses, those without a standing queue, and those of the present run without one.
+    recent: Losses,
+    floor: Losses,
+    run: Losses,
+    /// Stretches in a row without a standing queue.
+    idle: u32,
+    was_cut: bool,
+    /// The smallest mean RTT, and the mean of an empty queue when the floor began.
+    least: Least<f64>,
+    began: f64,
+    stretch: Stretch,
+    /// The last two RTTs, the latest first.
+    rtts: [f64; 2],
+}
+
+impl Bound {
+    pub(super) fn unknown() -> Self {
+        Bound {
+            ceiling: f64::INFINITY,
+            before_cut: 0.0,
+            credit: 0.0,
+            recent: Losses::default(),
+            floor: Losses::default(),
+            run: Losses::default(),
+            idle: 0,
+            was_cut: false,
+            least: Least::default(),
+            began: 0.0,
+            stretch: Stretch::default(),
+            rtts: [0.0; 2],
+        }
+    }
+
+    /// C: the largest window.
+    pub(super) fn ceiling(&self) -> f64 {
+        self.ceiling
+    }
+
+    /// Undoes the last cut, since the losses were spurious.
+    pub(super) fn undo(&mut self) {
+        self.ceiling = self.ceiling.max(self.before_cut);
+    }
+
+    /// Records an RTT, in seconds.
+    pub(super) fn on_sample(&mut self, rtt: f64) {
+        let [first, second] = self.rtts;
+        let bend = if second > 0.0 { rtt - 2.0 * first + second } else { 0.0 };
+        self.rtts = [rtt, first];
+        self.stretch.samples += 1.0;
+        self.stretch.sum += rtt;
+        self.stretch.squares += bend * bend / 6.0;
+    }
+
+    /// Updates the ceiling at the end of a round trip in which `lost` of `sent` packets were lost
+    /// at the window `cwnd`.
+    fn on_round(&mut self, cwnd: f64, lost: f64, sent: f64) {
+        self.stretch.lost += lost;
+        self.stretch.sent += sent;
+        self.recent.add(lost, sent);
+        // The losses of the round trip after a cut were caused by the window before it.
+        let is_spared = core::mem::take(&mut self.was_cut) || self.idle > 0;
+        let floor = self.floor.largest_rate();
+        let most = CREDIT.0 + CREDIT.1 * floor;
+        self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
+        if self.credit < 0.0 {
+            let congested = (1.0 - self.floor.rate() / self.recent.rate()).clamp(0.0, 1.0);
+            self.before_cut = self.ceiling.min(cwnd);
+            self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST);
+            self.credit = 0.0;
+            self.was_cut = true;
+        } else {
+            self.ceiling += 1.0;
+            if self.idle >= IDLE {
+                self.ceiling *= 1.0 + GROWTH;
+            }
+        }
+    }
+
+    /// Judges the queue from the mean RTT of the last stretch, where R0 is the smallest RTT and
+    /// `jitter` the noise of the path. Without a standing queue, its losses belong to the floor.
+    fn judge_queue(&mut self, sample: &RateSample, r0: f64, jitter: f64) {
+        let Stretch { samples, sum, squares, lost, sent } = core::mem::take(&mut self.stretch);
+        let mean = sum / samples;
+        self.least.update(sample.now, mean, SPAN);
+        let deviation = libm::sqrt(squares / samples);
+        // A flow that never saw an empty queue knows R0 at most by single packets.
+        let empty = self.least.get().unwrap_or(mean).min(r0 + ABOVE * deviation + jitter);
+        let noise = STANDS.0.max(STANDS.1 * deviation / libm::sqrt(samples)).max(jitter);
+        self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
+        if empty < self.began - noise {
+            // The floor was observed while a queue stood.
+            self.floor = Losses::default();
+        }
+        if self.floor.sent == 0.0 {
+            self.began = empty;
+        }
+        if self.idle >= IDLE {
+            self.floor.add(lost, sent);
+            self.run.add(lost, sent);
+            if self.run.sent >= FEW && self.run.excess(self.floor) > SURE {
+                self.floor = self.run;
+            }
+        } else {
+            self.run = Losses::default();
+        }
+        if self.recent.excess(self.floor) < -SURE {
+            self.floor = self.recent;
+        }
+    }
+}
+
+impl Upwind {
+    /// Updates the bound, at the end of a round trip.
+    pub(super) fn bound_window(&mut self, sample: &RateSample) {
+        self.bound.on_round(self.cwnd, self.rounds.lost_packets as f64, self.rounds.sent);
+        if self.bound.stretch.samples >= SAMPLES {
+            self.bound.judge_queue(sample, self.queue.floor(), self.queue.jitter());
+        }
+    }
+}
