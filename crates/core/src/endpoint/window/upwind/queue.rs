@@ -18,7 +18,7 @@ const LATEST: usize = 8;
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;
 /// The bound of a second difference as a multiple of the deviation plus a sixteenth of the smallest
-/// RTT.
+/// RTT, and that of a step as a multiple of their mean plus the same.
 const OUTLIER: f64 = 4.0;
 /// RTTs that differ by this share of the smallest one belong to queues of different length.
 const RANGE: f64 = 0.1;
@@ -100,7 +100,8 @@ impl Queue {
             // A second difference much larger than the noise so far is not noise.
             let most = OUTLIER * (self.deviation + self.floor() / 16.0);
             self.deviation += (bend.min(most) - self.deviation) / 16.0;
-            self.step += (self.block.step - self.step) / STEPS;
+            let most = OUTLIER * (self.step + self.floor() / 16.0);
+            self.step += (self.block.step.min(most) - self.step) / STEPS;
             self.jitter.update(now, self.step, remembered);
             let means = [mean, first, second, third];
             self.means = Some(means);

@@ -3,6 +3,7 @@
 
 use super::*;
 
+use crate::endpoint::event::Path;
 use crate::endpoint::tests::path::TestPath;
 use crate::part::Plain;
 use crate::protocols;
@@ -133,7 +134,9 @@ fn a_clock_that_steps_forward_costs_seconds_and_no_flood() {
 }
 
 /// A step by less than a round trip makes packets in flight seem fast, and later ones seem to wait.
-/// Since this delay is the same with a smaller window, it counts as a longer path. A step by more
+/// It counts as another flow's queue, until the window has shrunk by 1 % per round trip to 70 %, in
+/// ln(0.7) / ln(0.99) = 36 round trips, with the same delay: then it counts as a longer path. This
+/// repeats from each minimum of the window, for 13 s at most. A step by more
 /// gives no samples, because samples from the future count as zero, and the pacer waits until the
 /// clock reaches the old time again.
 #[test]
@@ -141,7 +144,7 @@ fn a_clock_that_steps_back_is_waited_for() {
     for step in [20, 40, 60, 79, 80, 1000, 10_000] {
         let mut path = busy();
         path.ahead = Duration::from_ps(path.ahead.as_ps() - ms(step).as_ps());
-        let (_, queue) = carried(&mut path, ms(step) + secs(3));
+        let (_, queue) = carried(&mut path, ms(step) + secs(15));
         assert!(queue <= PIPE, "{step} ms: a queue of {queue}");
         let (share, queue) = carried(&mut path, secs(10));
         assert!(share > 0.9 && queue < 20, "{step} ms: {share} {queue}");
@@ -266,8 +269,8 @@ fn marks_on_everything_slow_it_down_until_they_end() {
 /// is forgotten after 600 s: an open defect. Beyond 1.1 R0 = 77 ms, 13 or 33 ms count as a queue of
 /// two packets: the window is 2 x 90 / 13 = 13.8 or 2 x 110 / 33 = 6.7 packets, half or a fifth of
 /// the pipe on average, and never less than two packets in a round trip of 90 or 110 ms: 22 or 18
-/// of 300 a second. For half a minute the delay may count as another flow's queue; then no more
-/// than two pipes of 27 wait in the queue.
+/// of 300 a second. For a minute the delay may count as another flow's queue; then no more than
+/// three pipes of 27 wait in the queue.
 #[test]
 fn a_thin_path_that_becomes_longer_is_under_used_for_ten_minutes_at_most() {
     for (longer, least) in [(20, 0.07), (40, 0.06)] {
@@ -279,7 +282,7 @@ fn a_thin_path_that_becomes_longer_is_under_used_for_ten_minutes_at_most() {
             let (share, queue) = carried(&mut path, secs(10));
             let share = share * RATE as f64 / 300.0;
             assert!(share > least, "{longer} ms: {share}");
-            assert!(queue <= 54, "{longer} ms: {queue}");
+            assert!(queue <= 81, "{longer} ms: {queue}");
         }
         path.run(secs(60), |_, _| {});
         let share = carried(&mut path, secs(10)).0 * RATE as f64 / 300.0;

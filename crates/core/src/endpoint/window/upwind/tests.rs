@@ -2,6 +2,7 @@
 
 use super::*;
 
+use crate::endpoint::event::Path;
 use crate::endpoint::tests::path::TestPath;
 use crate::packet::{CongestionHeader, Flags};
 use crate::part::Plain;
@@ -187,73 +188,101 @@ fn a_delay_that_falls_without_its_doing_is_somebody_who_had_a_loss() {
     assert!(!controller.overflows(at(now)));
 }
 
-/// Round trips of 80 ms, beginning at `from`, that lose 5 %.
-fn lossy(controller: &mut Upwind, from: u64, rounds: u64) {
-    controller.rounds.lost = 0.05;
-    for round in 0..rounds {
-        controller.rounds.count += 1;
-        controller.look_for_room(at(from + 80 * round));
+/// A sender that reports round trips of 80 ms to the bound of an Upwind with 100 packets in flight.
+struct Trips {
+    controller: Upwind,
+    now: u64,
+}
+
+impl Trips {
+    fn new() -> Self {
+        let mut controller = upwind();
+        controller.cwnd = 100.0;
+        Trips { controller, now: 400 }
+    }
+
+    /// Round trips that lose `lost` of 100 packets while the RTT is `rtt` ms.
+    fn pass(&mut self, trips: u64, lost: u64, rtt: u64) -> &Bound {
+        for _ in 0..trips {
+            self.now += rtt;
+            let sample = sample(self.now, rtt);
+            (0..100).for_each(|_| self.controller.bound.on_sample(rtt as f64 / 1e3));
+            (self.controller.rounds.lost_packets, self.controller.rounds.sent) = (lost, 100.0);
+            self.controller.bound_window(&sample);
+        }
+        &self.controller.bound
     }
 }
 
 #[test]
-fn a_queue_that_takes_eight_packets_has_room() {
-    let mut controller = upwind();
-    assert_eq!(controller.aim(at(400)), 2.0);
-    lossy(&mut controller, 400, 1);
-    assert_eq!(controller.aim(at(400)), 10.0);
-    // b = 80 x 10 / 90 = 8.9: no test for 30 s.
-    for now in 400..600 {
-        controller.queue.on_sample(&sample(now, 90));
-    }
-    lossy(&mut controller, 600, 1);
-    for now in 600..800 {
-        controller.queue.on_sample(&sample(now, 80));
-    }
-    lossy(&mut controller, 800, 20);
-    assert_eq!((controller.aim(at(2400)), controller.mode), (2.0, UpwindMode::Delay));
-    lossy(&mut controller, 31_000, 1);
-    assert_eq!(controller.aim(at(31_000)), 10.0);
+fn losses_without_a_queue_are_those_of_the_path_and_bound_nothing() {
+    let mut trips = Trips::new();
+    // The first stretch has no earlier one to compare with, and may cost the credit of a few.
+    trips.pass(2, 0, 80);
+    assert_eq!(trips.pass(200, 30, 80).ceiling(), f64::INFINITY);
+    // 30 % are the floor now, so that as much in a standing queue is no congestion either.
+    assert!(trips.pass(100, 30, 120).ceiling() > 100.0);
 }
 
 #[test]
-fn a_queue_that_does_not_take_them_is_short_and_each_loss_congestion() {
-    // No result while the rate grows by a tenth per round trip.
+fn losses_in_a_standing_queue_halve_the_window_whatever_the_discriminator_says() {
+    let mut trips = Trips::new();
+    trips.pass(40, 0, 80);
+    // 4000 packets without a loss count as 3000 / (1 - e^(-4/3)) 2950 of late; f' = 2/2950: the
+    // credit is 4.1 losses.
+    trips.pass(1, 0, 120);
+    assert_eq!(trips.pass(1, 4, 120).ceiling(), f64::INFINITY);
+    assert_eq!(trips.pass(1, 1, 120).ceiling(), 50.0);
+    // The round trip after a cut is free, and its growth is one packet.
+    assert_eq!(trips.pass(1, 50, 120).ceiling(), 51.0);
+    assert_eq!(trips.pass(1, 5, 120).ceiling(), 25.5);
+    // The discriminator has reported corruption all the time: the window is bounded nevertheless.
+    let now = trips.now;
+    trips.controller.on_rate_sample(&sample(now + 1, 120));
+    let ceiling = trips.controller.bound.ceiling();
+    assert!(ceiling < 30.0 && trips.controller.cwnd() <= ceiling, "{}", trips.controller.cwnd());
+    // Spurious losses give back the window before the last cut.
+    trips.controller.on_spurious_losses();
+    assert_eq!(trips.controller.bound.ceiling(), 51.0);
+}
+
+#[test]
+fn losses_above_the_floor_count_in_proportion() {
+    let mut trips = Trips::new();
+    trips.pass(2, 0, 80);
+    trips.pass(200, 10, 80);
+    // 20 % in a queue, 10 % of them congestion: each cut is at most a quarter of the window, and
+    // before the first one the counts still say less than 20 %.
+    let mut ceilings = (0..40).map(|_| trips.pass(1, 20, 120).ceiling());
+    let first = ceilings.find(|ceiling| ceiling.is_finite()).expect("the excess is noticed");
+    assert!((75.0..100.0).contains(&first), "{first}");
+}
+
+#[test]
+fn a_flow_that_never_saw_an_empty_queue_trusts_its_shortest_rtt() {
+    // Single packets took 80 ms, and all means since are 120 ms: the queue may always have stood,
+    // and the losses count as congestion.
+    let mut trips = Trips::new();
+    assert!(trips.pass(20, 20, 120).ceiling() < 10.0, "{}", trips.controller.bound.ceiling());
+}
+
+#[test]
+fn jitter_is_room_in_the_queue_that_is_aimed_at() {
+    // No noise: two packets.
     let mut controller = upwind();
-    for _ in 0..20 {
-        controller.rounds.rate *= 1.11;
-        lossy(&mut controller, 400, 1);
+    assert_eq!(controller.target(), 2.0);
+    // Packets leave every millisecond and every tenth RTT is 20 ms longer: the step is 20 ms minus
+    // the time since the transmission of the packet before, 21 - 20 = 1 ms. In in-order delivery
+    // the packets behind it arrive with it, so their RTTs are longer by 19, 18, ... ms.
+    for now in 400..4400_u64 {
+        let behind = now % 40;
+        let late = 20_u64.saturating_sub(behind);
+        controller.queue.on_sample(&sample(now + late, 80 + late));
     }
-    assert_eq!((controller.aim(at(400)), controller.mode), (10.0, UpwindMode::Delay));
-    let mut controller = upwind();
-    lossy(&mut controller, 400, 9);
-    assert_eq!((controller.cwnd(), controller.mode), (80.0, UpwindMode::Delay));
-    lossy(&mut controller, 1120, 1);
-    assert_eq!((controller.cwnd(), controller.mode), (40.0, UpwindMode::Competitive));
-    // A cut whether corruption or not, once per window.
-    let path = Path { now: at(1200), ..Path::default() };
-    controller.on_error_loss(&path);
-    controller.on_error_loss(&path);
-    controller.on_congestion(&congestion(1200, 1.0, false));
-    assert_eq!(controller.cwnd(), 20.0);
-    // One packet more in a round trip, though there is no queue.
-    for now in 1200..1220 {
-        controller.compete(&sample(now, 80), false);
-    }
-    assert!((controller.cwnd() - 21.0).abs() < 0.05, "{}", controller.cwnd());
-    // A spurious loss: the window as before, plus the growth since.
-    controller.on_spurious_losses();
-    controller.compete(&sample(1220, 80), false);
-    assert!((controller.cwnd() - 40.0).abs() < 0.05, "{}", controller.cwnd());
-    // After 20 s the queue is empty, and the competitive mode ends.
-    controller.rounds.count += 5;
-    controller.compete(&sample(21_100, 80), true);
-    assert_eq!(controller.mode, UpwindMode::Competitive);
-    controller.compete(&sample(21_200, 80), true);
-    assert_eq!(controller.mode, UpwindMode::Delay);
-    // The next time it takes 40 s, from the tenth of these round trips on.
-    lossy(&mut controller, 21_200, 10);
-    assert!(controller.is_in_short_queue(at(61_900)) && !controller.is_in_short_queue(at(61_920)));
+    let jitter = controller.queue.jitter();
+    assert!((0.01..0.04).contains(&jitter), "{jitter}");
+    // As many packets as arrive in that time, at 80 packets in a round trip.
+    assert!(controller.target() >= 80.0 / 0.1 * jitter, "{}", controller.target());
 }
 
 /// An acknowledgment at `now`, milliseconds, of a path of 80 ms.
