@@ -23,6 +23,13 @@ const SHORT_ROUNDS: u32 = 5;
 const EMPTY_ROUNDS: u32 = 20;
 /// A window below this share of the shadow, minus some packets, has been lost to other flows.
 const CEDED: (f64, f64) = (0.7, 4.0);
+/// Round trips at the shadow before its gain in rate is measured.
+const LOOK: u64 = 3;
+/// The factor of growth from which the gain is measured, and the share of that growth that the rate
+/// must have gained.
+const MORE: f64 = 1.2;
+const BROUGHT: f64 = 0.03;
+
 /// Another flow had a loss if the delay falls to this share of its peak within so many round trips,
 /// while the window does not shrink, and stays below the second share for so many round trips.
 const FALLS: (f64, u64) = (0.7, 4);
@@ -59,8 +66,12 @@ pub(super) struct Others {
     since_short: u32,
     /// The round trip in which this mode began.
     entered: u64,
-    /// True once the window has reached the shadow.
+    /// True once the window has reached the shadow; then the round trip in which the gain is
+    /// measured, and the window and rate that it is measured from.
     has_risen: bool,
+    look: u64,
+    window: f64,
+    rate: f64,
     /// The time until which an overflow counts as known.
     known_until: Time,
     /// The time of the last overflow, and the round trip of the last cut.
@@ -168,6 +179,7 @@ impl Upwind {
         others.top = (others.top * (1.0 - FORGOTTEN)).max(self.cwnd);
         let is_ceded = self.cwnd < CEDED.0 * others.shadow - CEDED.1;
         if others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS || is_ceded {
+            (others.window, others.rate) = (self.cwnd, self.rounds.best_of_three);
             self.enter();
         }
     }
@@ -189,11 +201,23 @@ impl Upwind {
         let count = self.rounds.count;
         if !others.has_risen && self.cwnd >= others.shadow {
             others.has_risen = true;
+            others.look = count + LOOK;
         }
         if !is_over {
             return;
         }
-        let entered = self.others.entered;
+        let Others { has_risen, look, window, rate, entered, .. } = self.others;
+        if has_risen && count == look && self.cwnd > MORE * window {
+            let brought = self.rounds.rate / rate - 1.0;
+            if brought < BROUGHT * (self.cwnd / window - 1.0) {
+                // No other flow gave way: the capacity is smaller, and the queue is all its own.
+                let pipe = self.rounds.rate * self.queue.floor();
+                self.cwnd = pipe.max(window).min(self.cwnd);
+                self.others.shadow = self.cwnd;
+                self.leave();
+                return;
+            }
+        }
         if self.queue.is_nearly_empty() && count > entered + 2 {
             self.leave();
         }

@@ -38,8 +38,10 @@
 //!              in delay mode S <= largest recent cwnd
 //! competitive  cwnd >= S.  Begins if b > b* for 5 round trips, or the queue was not nearly empty
 //!              for 20, or cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a
-//!              tenth of the largest of four round trips).  S grows only while the queue is known
-//!              to overflow, and shrinks by 1 % per round trip otherwise
+//!              tenth of the largest of four round trips), or if three round trips at S, which is
+//!              1.2 of the window before, brought less than 3 % of that growth as rate.  S grows
+//!              only while the queue is known to overflow, and shrinks by 1 % per round trip
+//!              otherwise
 //! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten: another
 //!              flow had a loss. Known for 20 s, 2 S srtt, or twice the time since the previous

@@ -134,9 +134,7 @@ fn a_clock_that_steps_forward_costs_seconds_and_no_flood() {
 }
 
 /// A step by less than a round trip makes packets in flight seem fast, and later ones seem to wait.
-/// It counts as another flow's queue, until the window has shrunk by 1 % per round trip to 70 %, in
-/// ln(0.7) / ln(0.99) = 36 round trips, with the same delay: then it counts as a longer path. This
-/// repeats from each minimum of the window, for 13 s at most. A step by more
+/// Since this delay is the same with a smaller window, it counts as a longer path. A step by more
 /// gives no samples, because samples from the future count as zero, and the pacer waits until the
 /// clock reaches the old time again.
 #[test]
@@ -144,7 +142,7 @@ fn a_clock_that_steps_back_is_waited_for() {
     for step in [20, 40, 60, 79, 80, 1000, 10_000] {
         let mut path = busy();
         path.ahead = Duration::from_ps(path.ahead.as_ps() - ms(step).as_ps());
-        let (_, queue) = carried(&mut path, ms(step) + secs(15));
+        let (_, queue) = carried(&mut path, ms(step) + secs(3));
         assert!(queue <= PIPE, "{step} ms: a queue of {queue}");
         let (share, queue) = carried(&mut path, secs(10));
         assert!(share > 0.9 && queue < 20, "{step} ms: {share} {queue}");
