@@ -8,7 +8,8 @@
     cargo build --release
     pip install optuna
     docs/upwind/worst.py --runs 100          # a minute or two, to see that it works
-    docs/upwind/worst.py                     # what ../upwind-worst.md has
+    docs/upwind/worst.py                     # searches, and writes the table of ../upwind-worst.md
+    docs/upwind/worst.py --again             # measures the links of that table anew, without a search
 
 Five questions are asked of each link, and each has a search of its own, by Optuna's tree-structured
 Parzen estimator. Every scenario is run twice, with `upwind` and with `newreno` in its place, which tells what the
@@ -29,6 +30,7 @@ import argparse
 import hashlib
 import json
 import math
+import re
 import shutil
 import statistics
 import subprocess
@@ -703,6 +705,53 @@ def confirm(lab: Lab, found: Iterable[Found]) -> list[Found]:
     return sorted(wanted + spare[:short], key=lambda one: QUESTIONS.index(one.question))
 
 
+def known_links() -> list[tuple[Question, Cell]]:
+    """The links of the page's table. Its words have all that a link is."""
+    rows = PAGE.read_text("utf-8").split(MARK)[1].strip().split("\n")[2:]
+    links = []
+    for row in rows:
+        _, words, title = (column.strip() for column in row.strip("| ").split(" | ")[:3])
+        links.append((next(one for one in QUESTIONS if one.title == title), cell_of_words(words)))
+    return links
+
+
+def cell_of_words(words: str) -> Cell:
+    def us(number: str, unit: str) -> int:
+        return round(float(number) * (1e6 if unit == "s" else 1e3))
+
+    rate, unit, rtt, rtt_unit, queue = re.findall(
+        r"^([\d.]+) ([MG])bit/s, RTT ([\d.]+) (m?s); queue (\d+) packets", words
+    )[0]
+    cell = Cell(round(float(rate) * (1e3 if unit == "M" else 1e6)), us(rtt, rtt_unit), int(queue))
+    for part in words.split("; ")[2:]:
+        kind = part.removesuffix(" that marks")
+        if lost := re.fullmatch(r"([\d.]+) % lost(?: in bursts of ([\d.]+))?( of its own packets)?", part):
+            cell = replace(
+                cell,
+                loss="bursts" if lost[2] else "random",
+                loss_rate=float(f"{float(lost[1]) / 100:.2g}"),
+                burst=float(lost[2] or 0),
+                loss_at="own" if lost[3] else "link",
+            )
+        elif jitter := re.fullmatch(r"jitter ([\d.]+) (m?s)", part):
+            cell = replace(cell, jitter=us(jitter[1], jitter[2]))
+        elif beside := re.fullmatch(
+            r"beside (a|\d+) (\S+?)(?: with an RTT of ([\d.]+) (m?s))?(, 20 RTTs (?:late|before))?", part
+        ):
+            cell = replace(
+                cell,
+                rival=beside[2],
+                rivals=1 if beside[1] == "a" else int(beside[1]),
+                rivals_rtt=us(beside[3], beside[4]) if beside[3] else cell.rtt,
+                start=(beside[5] or "together").split(" ")[-1],
+            )
+        else:
+            cell = replace(cell, aqm=kind if kind == part else f"{kind}+ecn")
+    if cell.words() != words:
+        raise ValueError(f"cannot read the link {words!r}")
+    return cell
+
+
 def write(found: Sequence[Found], folder: Path, seeds: str) -> list[str]:
     """The scenario files; the rows of the table."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -751,6 +800,11 @@ def arguments() -> argparse.Namespace:
         default=1e10,
         help="bound of the packets that the search simulates, times the links they cross (default: 1e10)",
     )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="measure the links of the page's table with the present program, without a search",
+    )
     parser.add_argument("--seed", type=int, default=SEARCHED, help="of the sampler (default: 9601)")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side (default: 2)")
     parser.add_argument(
@@ -792,8 +846,13 @@ def main() -> int:
         lab = Lab(given.windward, kept, pool, sys.stderr.isatty(), known)
         lab.program_hash = program_hash
         try:
-            search(lab, given.runs, int(given.packets), given.seed, given.batch, found)
-            found = confirm(lab, found)
+            if given.again:
+                for question, cell in known_links():
+                    pairs = lab.measure([(cell, seed) for seed in CONFIRMED])
+                    found.append(Found(question, cell, tuple(pair for pair in pairs if pair)))
+            else:
+                search(lab, given.runs, int(given.packets), given.seed, given.batch, found)
+                found = confirm(lab, found)
         except KeyboardInterrupt:
             interrupted = True
             pool.shutdown(cancel_futures=True)
