@@ -4,8 +4,8 @@
 //! two packets in the queue, and losses change nothing. Where other flows fill the queue, a shadow
 //! window S is the lower bound of cwnd: the window that a NewReno would have in its place. A loss
 //! reduces S in proportion to the probability P of congestion, as given by discrimination. In all
-//! modes a ceiling C bounds cwnd, which no P can raise: the window of a NewReno for which the losses
-//! above those of an empty queue are congestion.
+//! modes a ceiling C bounds cwnd, which no P can raise: the window of a NewReno for which the
+//! losses above those of an empty queue are congestion.
 //!
 //! ```text
 //! m    = means of RTTs over quarters of a round trip
@@ -52,14 +52,14 @@
 //!              fade by 1/e in 3000 packets, and fewer than 100 count as 100
 //! ceiling      credit += f' sent - lost, where f' is f plus two deviations; at most 4 + 200 f';
 //!              losses without a standing queue, and those of the round trip after a cut, are free.
-//!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0;  p = present loss rate
+//!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate p
 //!              else:        C += 1 per round trip, and C *= 1.05 without a standing queue
 //!              cwnd <= C and S <= C, unless routers help
 //! guided       with help from routers: the controller of their feedback sets cwnd (`guide.rs`)
 //! ```
 //!
-//! - Spurious losses: S and C return to their values before the last cut, and so does the time until
-//!   which overflows are known.
+//! - Spurious losses: S and C return to their values before the last cut, and so does the time
+//!   until which overflows are known.
 //! - Persistent congestion, or a timeout, leaves the least window and begins start-up anew; S is
 //!   reduced by P/2.
 //! - Two flows of Upwind that compete only with each other could not tell, and would stay in

@@ -141,13 +141,13 @@ impl Queue {
         let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation + self.jitter();
         (recent - base.min(most) - self.allowance * self.deviation).max(0.0)
     }
-    /// The jitter of the path: twice the mean of the largest steps. A step is an increase of the RTT
-    /// beyond the time between two transmissions, which no queue explains whose arrivals are at most
-    /// twice its capacity.
+    /// The jitter of the path: twice the mean of the largest steps. A step is an increase of the
+    /// RTT beyond the time between two transmissions. No queue explains it, unless its arrivals
+    /// exceed twice its capacity.
     pub(super) fn jitter(&self) -> f64 {
         2.0 * self.jitter.get().unwrap_or(0.0)
     }
-    /// The part of a delay that is no queue: deviations of a mean, and the jitter.
+    /// The part of a delay that is noise: deviations of a mean, and the jitter.
     pub(super) fn noise(&self) -> f64 {
         self.allowance * self.deviation + self.jitter()
     }
@@ -155,9 +155,8 @@ impl Queue {
     pub(super) fn deviation(&self) -> f64 {
         self.deviation
     }
-    /// The queueing delay and the RTT of the last eighth of a round trip, from single samples and at
-    /// least [`LATEST`] of them:
-    /// earlier known than [`Self::delay`], and noisier.
+    /// The queueing delay and the RTT of the last eighth of a round trip, from at least [`LATEST`]
+    /// single samples: earlier known than [`Self::delay`], and noisier.
     pub(super) fn now(&self) -> (f64, f64) {
         let eighth = self.eighth.get().unwrap_or(0.0);
         let standing = self.latest.iter().copied().fold(eighth, f64::min).max(self.floor());
