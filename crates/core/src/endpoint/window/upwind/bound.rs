@@ -5,9 +5,9 @@
 //! not cause losses. Without a known floor, f is 0. This error corrects itself: the cuts empty the
 //! queue, and the floor becomes known.
 
+use super::queue::FLOOR_SPAN;
 use super::{LEAST, Upwind};
 use crate::endpoint::estimator::{Least, RateSample};
-use crate::units::Duration;
 
 /// Packets after which a count has faded to 1/e.
 const MEMORY: f64 = 3000.0;
@@ -28,8 +28,6 @@ const STANDS: (f64, f64) = (0.001, 4.0);
 const ABOVE: f64 = 0.5;
 /// Means in a row without a standing queue from which losses belong to the floor.
 const IDLE: u32 = 2;
-/// The time for which the smallest mean is remembered.
-const SPAN: Duration = Duration::from_secs(600);
 /// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
 const GROWTH: f64 = 0.05;
 
@@ -94,8 +92,6 @@ pub(super) struct Bound {
     least: Least<f64>,
     began: f64,
     stretch: Stretch,
-    /// The last two RTTs, the latest first.
-    rtts: [f64; 2],
 }
 
 impl Bound {
@@ -112,7 +108,6 @@ impl Bound {
             least: Least::default(),
             began: 0.0,
             stretch: Stretch::default(),
-            rtts: [0.0; 2],
         }
     }
 
@@ -126,11 +121,8 @@ impl Bound {
         self.ceiling = self.ceiling.max(self.before_cut);
     }
 
-    /// Records an RTT, in seconds.
-    pub(super) fn on_sample(&mut self, rtt: f64) {
-        let [first, second] = self.rtts;
-        let bend = if second > 0.0 { rtt - 2.0 * first + second } else { 0.0 };
-        self.rtts = [rtt, first];
+    /// Records an RTT and the second difference of the last three, in seconds.
+    pub(super) fn on_sample(&mut self, rtt: f64, bend: f64) {
         self.stretch.samples += 1.0;
         self.stretch.sum += rtt;
         self.stretch.squares += bend * bend / 6.0;
@@ -166,7 +158,7 @@ impl Bound {
     fn judge_queue(&mut self, sample: &RateSample, r0: f64, jitter: f64) {
         let Stretch { samples, sum, squares, lost, sent } = core::mem::take(&mut self.stretch);
         let mean = sum / samples;
-        self.least.update(sample.now, mean, SPAN);
+        self.least.update(sample.now, mean, FLOOR_SPAN);
         let deviation = libm::sqrt(squares / samples);
         // A flow that never saw an empty queue knows R0 at most by single packets.
         let empty = self.least.get().unwrap_or(mean).min(r0 + ABOVE * deviation + jitter);

@@ -272,7 +272,7 @@ impl Controller for Upwind {
             return false;
         }
         self.queue.on_sample(sample);
-        self.bound.on_sample(sample.rtt.as_secs_f64());
+        self.bound.on_sample(sample.rtt.as_secs_f64(), self.queue.bend());
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
         if is_over {
             self.bound_window(sample);

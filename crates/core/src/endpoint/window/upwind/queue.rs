@@ -5,7 +5,7 @@ use crate::units::{Duration, Time};
 
 /// The time for which the smallest RTT and the smallest mean are remembered, and the least number
 /// of round trips.
-const FLOOR_SPAN: Duration = Duration::from_secs(600);
+pub(super) const FLOOR_SPAN: Duration = Duration::from_secs(600);
 const BASE_SPAN: Duration = Duration::from_secs(30);
 const BASE_ROUNDS: u64 = 40;
 /// Deviations, beyond [`RANGE`], by which the smallest mean may exceed the smallest RTT; a larger
@@ -36,7 +36,7 @@ pub(super) struct Queue {
     /// The smallest sample of the last eighth and of the last half of a round trip.
     eighth: Least<f64>,
     half: Least<f64>,
-    /// The last samples, the latest first.
+    /// The last samples, the latest first; zero before the first one.
     latest: [f64; LATEST],
     swing: Greatest<f64>,
     block: Block,
@@ -51,8 +51,8 @@ pub(super) struct Queue {
     /// The mean of the largest steps of blocks, and its largest remembered value.
     step: f64,
     jitter: Greatest<f64>,
-    /// The last RTT and its time.
-    last: (f64, Time),
+    /// The time of the last sample.
+    sampled: Time,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,17 +76,16 @@ impl Queue {
         let remembered = BASE_SPAN.max(srtt.saturating_mul(BASE_ROUNDS));
         self.floor.update(now, rtt, FLOOR_SPAN.max(remembered));
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
-        self.latest.rotate_right(1);
-        self.latest[0] = rtt;
         self.half.update(now, rtt, srtt.mul_f64(0.5));
         self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
-        let (before, then) = self.last;
+        let before = self.latest[0];
         if before > 0.0 {
             // The increase of the RTT minus the time between the two transmissions.
-            let step = 2.0 * (rtt - before) - now.since(then).as_secs_f64();
+            let step = 2.0 * (rtt - before) - now.since(self.sampled).as_secs_f64();
             self.block.step = self.block.step.max(step);
         }
-        self.last = (rtt, now);
+        self.latest.rotate_right(1);
+        (self.latest[0], self.sampled) = (rtt, now);
         self.block.sum += rtt;
         self.block.samples += 1;
         let is_whole =
@@ -97,11 +96,11 @@ impl Queue {
             // Of noise with deviation 1, second differences have the deviation sqrt(6), and a mean
             // absolute value of sqrt(2 / pi) times that.
             let bend = (mean - 2.0 * first + second).abs() / 1.954;
-            // A second difference much larger than the noise so far is not noise.
-            let most = OUTLIER * (self.deviation + self.floor() / 16.0);
-            self.deviation += (bend.min(most) - self.deviation) / 16.0;
-            let most = OUTLIER * (self.step + self.floor() / 16.0);
-            self.step += (self.block.step.min(most) - self.step) / STEPS;
+            // A value much larger than the noise so far is not noise.
+            let floor = self.floor();
+            let bounded = |value: f64, mean: f64| value.min(OUTLIER * (mean + floor / 16.0));
+            self.deviation += (bounded(bend, self.deviation) - self.deviation) / 16.0;
+            self.step += (bounded(self.block.step, self.step) - self.step) / STEPS;
             self.jitter.update(now, self.step, remembered);
             let means = [mean, first, second, third];
             self.means = Some(means);
@@ -150,6 +149,11 @@ impl Queue {
     /// The part of a delay that is noise: deviations of a mean, and the jitter.
     pub(super) fn noise(&self) -> f64 {
         self.allowance * self.deviation + self.jitter()
+    }
+    /// The last second difference of single samples; zero before the third one.
+    pub(super) fn bend(&self) -> f64 {
+        let [rtt, first, second, ..] = self.latest;
+        if second > 0.0 { rtt - 2.0 * first + second } else { 0.0 }
     }
     /// The standard deviation of a mean.
     pub(super) fn deviation(&self) -> f64 {

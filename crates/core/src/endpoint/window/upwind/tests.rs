@@ -206,7 +206,7 @@ impl Trips {
         for _ in 0..trips {
             self.now += rtt;
             let sample = sample(self.now, rtt);
-            (0..100).for_each(|_| self.controller.bound.on_sample(rtt as f64 / 1e3));
+            (0..100).for_each(|_| self.controller.bound.on_sample(rtt as f64 / 1e3, 0.0));
             (self.controller.rounds.lost_packets, self.controller.rounds.sent) = (lost, 100.0);
             self.controller.bound_window(&sample);
         }
