@@ -481,8 +481,8 @@ measured! {
         /// Mean of abs(g at the flow / g at the router - 1) over flows and phases; absent if no
         /// flow learned of a phase.
         g_error: Option<f64> = ratio("phases.g_error").called("phase_g_error");
-        /// Number of phases before those, at least three, that all last within 10 % of the target
-        /// length until the end of the run; absent if there are none.
+        /// Number of phases before the run converges. From there to its end all phases, at least
+        /// three, last within 10 % of the target length. Absent if the run does not converge.
         until_converged: Option<u64> = count("phases.until_converged");
     }
 }

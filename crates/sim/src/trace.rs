@@ -129,7 +129,7 @@ measured! {
         time: Time = seconds("time_s").always();
         /// Congestion window.
         cwnd: f64 = packets("cwnd_packets").always();
-        /// Slow start threshold; infinite where there is none.
+        /// Slow start threshold; infinite while the controller has none.
         ssthresh: f64 = packets("ssthresh_packets").always();
         /// Smoothed round-trip time; zero before the first RTT sample.
         srtt: Duration = seconds("srtt_s").always();

@@ -186,7 +186,7 @@ words! {
         in_flight: u64 = whole,
         /// The congestion window, at most the receiver window, packets.
         cwnd: f64 = real,
-        /// The slow start threshold, packets; infinite where there is none.
+        /// Slow start threshold, packets; infinite while the controller has none.
         ssthresh: f64 = bound,
         /// Smoothed RTT, seconds; 0 before the first sample. Measured by the sender's clock, which
         /// may tick.

@@ -221,7 +221,7 @@ macro_rules! congestion_controllers {
                 metrics
             }
 
-            /// A controller for another path, of which there are none.
+            /// A controller for another path. The simulator's connections have only one.
             fn clone_box(&self) -> Box<dyn Controller> {
                 Arc::clone(&self.made).build(clock::instant(Time::ZERO), self.mtu)
             }
