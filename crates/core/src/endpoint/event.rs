@@ -64,6 +64,9 @@ pub struct AckEvent {
     pub una: u64,
     /// One past the highest packet ever sent.
     pub high: u64,
+    /// One past the highest packet ever found lost, where recovery numbers transmissions; else 0.
+    /// Losses are not repaired as long as [`AckEvent::una`] is below it.
+    pub lost_until: u64,
     /// The time at which the packet that triggered it was sent.
     pub sent: Time,
     /// The number of that transmission.

@@ -291,6 +291,7 @@ impl Sender {
             cwnd_limited: self.cwnd_limited,
             una: self.seqs.una,
             high: self.seqs.high,
+            lost_until: 0,
             sent: ack.timestamp,
             packet_seq: ack.packet_seq,
             flags: ack.flags,
@@ -309,6 +310,7 @@ impl Sender {
             self.on_ecn_echo(event.path, ack.timestamp);
         }
         self.tell_of_transmissions(now);
+        event.lost_until = self.report.lost_until();
         event.delivered = self.report.delivered;
         event.lost = self.report.lost;
         event.in_recovery |= self.report.in_recovery;

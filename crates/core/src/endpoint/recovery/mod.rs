@@ -207,6 +207,9 @@ pub struct Numbers {
     pub unattributed: u64,
     /// The transmissions lost, in the order in which they were sent.
     pub lost: Vec<u64>,
+    /// One past the highest data ever found lost. The first transmissions of data are found lost
+    /// in the order of data: as long as data below it is missing, the first of it was found lost.
+    pub lost_until: u64,
     /// True if everything taken for lost since the last reduction turned out to have arrived.
     pub spurious: bool,
     /// True if the losses amount to persistent congestion (RFC 9002 section 7.6), after which the
@@ -229,6 +232,12 @@ impl RecoveryReport {
         self.lost = 0;
     }
 
+    /// One past the highest data ever found lost, for schemes that number transmissions; else 0.
+    #[inline]
+    pub fn lost_until(&self) -> u64 {
+        self.numbers.as_ref().map_or(0, |numbers| numbers.lost_until)
+    }
+
     /// Empties the list of transmissions, for schemes that number them.
     #[inline]
     pub fn clear_numbers(&mut self) {
@@ -248,6 +257,13 @@ impl Numbers {
     fn count(&mut self, in_flight: u64, oldest: u64) {
         self.in_flight = in_flight;
         self.oldest = oldest;
+    }
+
+    /// Records the loss of transmission `number` of the data `seq`.
+    #[inline]
+    fn lose(&mut self, number: u64, seq: u64) {
+        self.lost.push(number);
+        self.lost_until = self.lost_until.max(seq + 1);
     }
 
     #[inline]

@@ -379,7 +379,7 @@ impl PacketNumber {
                 break;
             }
             self.resolve(number);
-            report.numbers().lost.push(number);
+            report.numbers().lose(number, transmission.seq);
             if transmission.sent > self.first_sample {
                 let since = *run.get_or_insert(transmission.sent);
                 let spread = transmission.sent.since(since);

@@ -544,7 +544,7 @@ impl Rack {
                 continue;
             }
             self.withdraw(number);
-            report.numbers().lost.push(number);
+            report.numbers().lose(number, transmission.seq);
         }
         delay
     }
@@ -613,7 +613,7 @@ impl Rack {
             if in_flight && (seq == seqs.una || sent + self.newest_rtt <= now) {
                 let number = self.base + at as u64;
                 self.withdraw(number);
-                report.numbers().lost.push(number);
+                report.numbers().lose(number, seq);
             }
         }
         self.take_lost(report);

@@ -29,13 +29,13 @@
 //! - Not implemented: the long-term rate for policers (lt_bw), and the rule that an RTT with a
 //!   delayed ACK does not replace an old RTprop.
 //! - extra_acked is the maximum over ten round trips; Linux keeps two windows of five.
-//! - Recovery lasts until everything sent before it began is acknowledged, as in Linux, although
-//!   RFC 9002 finds the losses. A timeout in Linux' sense (the search for bandwidth begins anew) is
-//!   persistent congestion.
-//! - With 5 and 10 % of random losses goodput is 3 and 8 % below that of Linux; at 0 and 1 % it is
-//!   the same. Linux remains in one recovery while it knows of other losses; here another begins,
-//!   with another round trip of conserved packets. Remaining in recovery left 2 % at both rates
-//!   (docs/validation.md).
+//! - Recovery lasts until everything sent before it began is acknowledged, and goes on from there
+//!   while other losses are known, as in Linux, although RFC 9002 finds the losses. A timeout in
+//!   Linux' sense (the search for bandwidth begins anew) is persistent congestion. If losses are
+//!   known where the recovery after it ends, Linux conserves packets for a round trip; here it goes
+//!   on.
+//! - With 5 and 10 % of random losses goodput is 2 % below that of Linux; at 0 and 1 % it is the
+//!   same (docs/validation.md).
 //! - ECN marks have no effect, as in Linux.
 
 use super::bbr::WindowedMax;
@@ -114,7 +114,7 @@ pub struct Bbr1 {
     probe_rtt_round_done: bool,
     idle_restart: bool,
 
-    /// The end of recovery: the packets sent when its first loss was found.
+    /// The end of recovery: the packets sent when its first loss was found, or when it went on.
     recovery_end: Option<u64>,
     packet_conservation: bool,
     /// One past the highest packet sent, from events.
@@ -428,11 +428,22 @@ impl Controller for Bbr1 {
     /// Ends recovery; everything else follows from the samples.
     fn on_ack(&mut self, ack: &AckEvent) {
         self.high = ack.high;
-        if self.recovery_end.is_some_and(|end| ack.una >= end) {
-            self.recovery_end = None;
-            self.packet_conservation = false;
-            self.cwnd = self.cwnd.max(self.prior_cwnd);
+        if self.recovery_end.is_none_or(|end| ack.una < end) {
+            return;
         }
+        if ack.una < ack.lost_until {
+            // Linux tcp_input.c: tcp_fastretrans_alert leaves CA_Recovery as snd_una reaches
+            // high_seq (tcp_try_undo_recovery), and enters it again in the same call, since
+            // lost_out is above zero (tcp_time_to_recover). From then on high_seq is snd_nxt, and
+            // bbr_ssthresh saves cwnd (tcp_init_cwnd_reduction). BBR runs after that and sees
+            // CA_Recovery as before: it restores no window and conserves no packets.
+            self.save_cwnd();
+            self.recovery_end = Some(ack.high);
+            return;
+        }
+        self.recovery_end = None;
+        self.packet_conservation = false;
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
@@ -585,6 +596,26 @@ mod tests {
     }
 
     #[test]
+    fn recovery_goes_on_while_other_losses_are_known() {
+        let mut controller = probing(3);
+        let ack = |una, high, lost_until| AckEvent { una, high, lost_until, ..AckEvent::default() };
+        controller.on_ack(&ack(400, 500, 0));
+        controller.on_rate_sample(&RateSample { newly_lost: 2, ..sample(1010, 90) });
+        controller.on_rate_sample(&RateSample { prior_delivered: 1000, ..sample(1110, 90) });
+        assert_eq!(controller.cwnd(), 92.0, "90 in flight, 1 arrived, 1 more after the round trip");
+        // Packets up to 500 are acknowledged, and 520 is known to be lost.
+        controller.on_ack(&ack(510, 600, 521));
+        assert_eq!((controller.cwnd(), controller.recovery_end), (92.0, Some(600)));
+        // 92 - 1 + 1; conservation would be 50 + 1.
+        controller.on_rate_sample(&RateSample { newly_lost: 1, ..sample(1120, 50) });
+        assert_eq!(controller.cwnd(), 92.0);
+        controller.on_ack(&ack(599, 700, 521));
+        assert_eq!(controller.cwnd(), 92.0);
+        controller.on_ack(&ack(600, 700, 521));
+        assert_eq!((controller.cwnd(), controller.recovery_end), (150.0, None), "as before");
+    }
+
+    #[test]
     fn an_old_round_trip_time_is_measured_anew_with_four_packets() {
         let mut controller = probing(3);
         controller.on_rate_sample(&sample(11_000, 100));
@@ -604,7 +635,7 @@ mod tests {
     /// Payload of one connection of real Linux over 10 Mbit/s, 40 ms one way, packets of 1500
     /// bytes and a queue of one bandwidth-delay product, with random losses after it: 9.35, 9.27,
     /// 8.81 and 7.93 Mbit/s at 0, 1, 5 and 10 %. The shares below are these of 1448/1500 x 10
-    /// Mbit/s. Here 0.971, 0.957, 0.884 and 0.768: up to 1 % the same, then 3 and 7 % less.
+    /// Mbit/s. Here 0.971, 0.956, 0.899 and 0.814: up to 1 % the same, then 2 and 1 % less.
     #[test]
     fn random_losses_cost_what_they_cost_linux() {
         for (loss, linux) in [(0.0, 0.969), (0.01, 0.960), (0.05, 0.913), (0.1, 0.822)] {
@@ -615,10 +646,7 @@ mod tests {
             path.run(Duration::from_secs(60), |_, _| {});
             let share = path.delivered() as f64 / (833.0 * 60.0);
             println!("loss {loss}: {share:.3}, Linux {linux}");
-            assert!(
-                (share / linux - 1.0).abs() < 0.01 + 0.7 * loss,
-                "loss {loss}: {share:.3} of {linux}"
-            );
+            assert!((share / linux - 1.0).abs() < 0.02, "loss {loss}: {share:.3} of {linux}");
         }
     }
 }
