@@ -674,10 +674,22 @@ impl Protocol {
             return None;
         }
         Some(match key {
-            "ecn" => self.reads().contains(&"ecn") && self.window.answers_ecn(),
+            "ecn" => self.can_negotiate_ecn(),
             "pacing" => !self.window.paces(),
             key => !is_selective(key) || self.reads().contains(&key),
         })
+    }
+
+    /// True if it can negotiate classic ECN: its feedback leaves the echo to the receiver, and its
+    /// controller responds to marks.
+    fn can_negotiate_ecn(&self) -> bool {
+        self.window.answers_ecn() && self.reads().contains(&"ecn")
+    }
+
+    /// True if a connection with these endpoints negotiates classic ECN (RFC 3168): if they say so,
+    /// or say nothing and the controller does by default.
+    pub fn negotiates_ecn(&self, endpoint: &EndpointConfig) -> bool {
+        endpoint.ecn.unwrap_or(self.window.negotiates_ecn()) && self.can_negotiate_ecn()
     }
 
     /// The keys of endpoints that have an effect on its parts and not on those of every protocol.

@@ -292,7 +292,7 @@ fn the_timeout_doubles_until_something_arrives() {
 #[test]
 fn a_mark_reduces_the_window_once() {
     for name in ["newreno", "sack"] {
-        let mut line = Timeline::new(name, &EndpointConfig { ecn: true, ..window(8.0) });
+        let mut line = Timeline::new(name, &EndpointConfig { ecn: Some(true), ..window(8.0) });
         line.at(0, Start, EIGHT);
         line.at(100, ArrivesMarked(0), &[]);
         assert_eq!(line.sender.ssthresh(), 4.0, "{name}");

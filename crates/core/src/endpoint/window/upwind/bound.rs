@@ -121,6 +121,16 @@ impl Bound {
         self.ceiling = self.ceiling.max(self.before_cut);
     }
 
+    /// Halves the ceiling for a mark, which is certain congestion. A cut for losses of the last
+    /// round trip counts as a part of it. Nothing undoes it.
+    pub(super) fn on_mark(&mut self, cwnd: f64) {
+        let most = self.ceiling.min(cwnd);
+        let whole = if self.was_cut { self.before_cut.max(most) } else { most };
+        self.ceiling = self.ceiling.min(0.5 * whole).max(LEAST);
+        self.before_cut = 0.0;
+        self.was_cut = true;
+    }
+
     /// Records an RTT and the second difference of the last three, in seconds.
     pub(super) fn on_sample(&mut self, rtt: f64, bend: f64) {
         self.stretch.samples += 1.0;

@@ -190,6 +190,7 @@ impl ControllerPart for Upwind {
     const PACES: bool = true;
     const SAMPLES_RATE: bool = true;
     const ANNOUNCES: bool = true;
+    const NEGOTIATES_ECN: bool = true;
     fn new(config: &UpwindConfig, setup: ControllerSetup<'_>) -> Self {
         Upwind::of(*config, setup.endpoint, setup.feedback)
     }

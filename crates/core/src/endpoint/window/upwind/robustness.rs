@@ -244,7 +244,7 @@ fn packets_of_another_size_are_another_rate() {
 /// + 2 x 1000 x 13.6) = 184, a queue of 103. Then the window responds to delay again.
 #[test]
 fn marks_on_everything_slow_it_down_until_they_end() {
-    let config = EndpointConfig { initial_window: 10.0, ecn: true, ..EndpointConfig::default() };
+    let config = EndpointConfig { initial_window: 10.0, ecn: Some(true), ..EndpointConfig::default() };
     let protocol = protocols::find("upwind").expect("a row of the table");
     let mut path = TestPath::with(protocol, config, RATE, RTT);
     path.offer_until(u64::MAX);
