@@ -15,9 +15,10 @@
 //! S', C': before a cut for losses of the same round trip
 //! ```
 //!
-//! Start-up ends, and spurious losses undo nothing of it. Since C grows by a packet in a round trip,
-//! as NewReno does, and by 5 % more without a standing queue, marks bound the window as those of a
-//! NewReno with ECN, and a window that keeps a short queue without marks stays as it is.
+//! Start-up ends, and spurious losses undo nothing of it. C then grows by a packet in a round trip,
+//! as NewReno does; its growth by 5 % without a standing queue pauses for ten. So marks bound the
+//! window as those of a NewReno with ECN. A window that keeps a short queue without marks stays as
+//! it is.
 //!
 //! A flag or a mark reports congestion now, from any router, and ends the grants of XCP or ESTCP.
 //! Grants do not help if the bottleneck is another queue. XCP and ESTCP are therefore ignored, for
@@ -31,9 +32,7 @@ use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
 use crate::endpoint::feedback::{ESTCP_UNWRITTEN, FeedbackConfig, stamp_xcp};
-use crate::endpoint::window::{
-    Controller, estcp::Estcp, prague::Prague, xcp::Xcp, xtcp::Xtcp,
-};
+use crate::endpoint::window::{Controller, estcp::Estcp, prague::Prague, xcp::Xcp, xtcp::Xtcp};
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Duration, Time};
 
