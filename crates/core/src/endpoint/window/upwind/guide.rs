@@ -7,18 +7,17 @@
 //! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses do not count as congestion | no flag for 20 s, and a queue half as long again as with the last one |
 //! | an echo of each mark, where feedback is `l4s` (RFC 9332) | Prague | the same |
 //!
-//! A mark of classic ECN (RFC 3168) selects no controller. It is certain congestion, at most once in
-//! a round trip, and reduces the window, the shadow and the ceiling to half, in any mode:
+//! A mark of classic ECN (RFC 3168) selects no controller. It is certain congestion, at most once
+//! in a round trip, and halves the window, the shadow and the ceiling in any mode:
 //!
 //! ```text
-//! cwnd = min(cwnd, C);  S = min(S, S'/2);  C = C'/2,  C' = min(C, cwnd)
-//! S', C': before a cut for losses of the same round trip
+//! C = min(C, cwnd) / 2;  cwnd = min(cwnd, C);  S = S / 2
 //! ```
 //!
-//! Start-up ends, and spurious losses undo nothing of it. C then grows by a packet in a round trip,
-//! as NewReno does; its growth by 5 % without a standing queue pauses for ten. So marks bound the
-//! window as those of a NewReno with ECN. A window that keeps a short queue without marks stays as
-//! it is.
+//! A cut for losses of the same round trip counts as a part of it. Start-up ends, and spurious
+//! losses undo nothing of it. C then grows by a packet in a round trip, as NewReno does; its growth
+//! by 5 % without a standing queue pauses for ten. So marks bound the window as those of a NewReno
+//! with ECN. A window that keeps a short queue without marks stays as it is.
 //!
 //! A flag or a mark reports congestion now, from any router, and ends the grants of XCP or ESTCP.
 //! Grants do not help if the bottleneck is another queue. XCP and ESTCP are therefore ignored, for
