@@ -346,7 +346,7 @@ fn a_first_window_without_an_answer_ends_ecn() {
             assert!(first.iter().all(|p| p.flags.contains(Flags::ECN_CAPABLE)), "{name}");
             let mut last = first[1].clone();
             if answered {
-                now = now + Duration::from_millis(100);
+                now += Duration::from_millis(100);
                 acknowledge(&mut sender, now, &first[0]);
                 last = poll(&mut sender, now).last().unwrap().clone();
             }
@@ -357,7 +357,7 @@ fn a_first_window_without_an_answer_ends_ecn() {
                     last = if packet.seq >= last.seq { packet } else { last };
                 }
             }
-            now = now + Duration::from_millis(100);
+            now += Duration::from_millis(100);
             acknowledge(&mut sender, now, &last);
             let mut new = Vec::new();
             for _ in 0..10 {
