@@ -674,10 +674,27 @@ impl Protocol {
             return None;
         }
         Some(match key {
-            "ecn" => self.reads().contains(&"ecn") && self.window.answers_ecn(),
+            "ecn" => self.can_negotiate_ecn(),
             "pacing" => !self.window.paces(),
             key => !is_selective(key) || self.reads().contains(&key),
         })
+    }
+
+    /// True if it can negotiate classic ECN: its feedback leaves the echo to the receiver, and its
+    /// controller responds to marks.
+    fn can_negotiate_ecn(&self) -> bool {
+        self.window.answers_ecn() && self.reads().contains(&"ecn")
+    }
+
+    /// True if a connection with these endpoints negotiates classic ECN (RFC 3168): if they say so,
+    /// or say nothing and the controller does by default.
+    pub fn negotiates_ecn(&self, endpoint: &EndpointConfig) -> bool {
+        endpoint.ecn.unwrap_or(self.window.negotiates_ecn()) && self.can_negotiate_ecn()
+    }
+
+    /// The default of a key of endpoints that is left to the protocol; `None` for all others.
+    pub fn own_default(&self, key: &str) -> Option<Value> {
+        (key == "ecn").then(|| Value::Bool(self.window.negotiates_ecn()))
     }
 
     /// The keys of endpoints that have an effect on its parts and not on those of every protocol.
@@ -807,6 +824,25 @@ mod tests {
         assert_eq!(applies("reno", "packet_size"), Some(true));
         assert_eq!(applies("reno", "no_such_key"), None);
         assert_eq!(applies("reno", "veno.no_such_key"), None);
+    }
+
+    #[test]
+    fn upwind_alone_negotiates_ecn_by_default() {
+        let negotiates = |ecn: Option<bool>| {
+            let config = EndpointConfig { ecn, ..EndpointConfig::default() };
+            let rows = PROTOCOLS.iter().filter(|row| row.negotiates_ecn(&config));
+            rows.map(|row| row.name).collect::<Vec<_>>()
+        };
+        assert_eq!(negotiates(None), ["upwind"]);
+        assert_eq!(negotiates(Some(false)), [""; 0]);
+        let told = negotiates(Some(true));
+        assert!(["newreno", "cubic", "upwind"].iter().all(|name| told.contains(name)));
+        // BBR answers no marks, and DCTCP has its own echo.
+        assert!(!["bbr", "dctcp"].iter().any(|name| told.contains(name)));
+        let own = |name: &str, key| find(name).unwrap().own_default(key);
+        assert_eq!(own("upwind", "ecn"), Some(Value::Bool(true)));
+        assert_eq!(own("newreno", "ecn"), Some(Value::Bool(false)));
+        assert_eq!(own("upwind", "rwnd"), None);
     }
 
     #[test]

@@ -131,7 +131,10 @@ impl Pages {
             // The value of a part's parameter in this protocol.
             let (table, name) = key.split_once('.').unwrap_or(("", key));
             let own = settings.iter().find(|s| s.table == table && s.doc.key == name);
-            let default = own.map_or_else(|| doc.default.clone(), Setting::default_text);
+            let default = match protocol.own_default(key) {
+                Some(value) => value.to_string(),
+                None => own.map_or_else(|| doc.default.clone(), Setting::default_text),
+            };
             let _ = writeln!(page, "| `{key}` | {default} | {} |", cell(&doc.meaning));
         }
         if protocol.feedback.notification().is_some() {

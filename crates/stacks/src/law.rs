@@ -128,7 +128,7 @@ impl Driven {
             initial_window: INITIAL_WINDOW,
             // RFC 9002 counts bytes.
             byte_counting: true,
-            ecn: true,
+            ecn: Some(true),
             ..EndpointConfig::default()
         };
         let feedback = FeedbackConfig::None(Plain);

@@ -64,8 +64,9 @@ pub struct EndpointConfig {
     /// `overhead_` in ns-2. Zero sends at once.
     pub overhead: Duration,
     /// True to negotiate ECN (RFC 3168), for protocols without their own feedback whose controller
-    /// responds to marks; BBR's does not.
-    pub ecn: bool,
+    /// responds to marks; BBR's does not. `None` leaves it to the controller
+    /// ([`NEGOTIATES_ECN`](window::ControllerPart::NEGOTIATES_ECN)).
+    pub ecn: Option<bool>,
     /// True to pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7), for protocols
     /// without their own pacing.
     pub pacing: bool,
@@ -92,7 +93,7 @@ impl Default for EndpointConfig {
             delayed_acks: None,
             quick_acks: 0,
             overhead: Duration::ZERO,
-            ecn: false,
+            ecn: None,
             pacing: false,
             byte_counting: false,
             receiver: Conduct::Honest,
@@ -127,7 +128,7 @@ crate::parameters! {
     quick_acks: ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
         "acknowledged one by one before delayed_acks: at the start, after duplicates and silence";
     overhead: TIME, "", "longest processing time before a packet is sent";
-    ecn: ValueKind::Bool, "", "negotiate ECN";
+    ecn: ValueKind::Bool, "", "negotiate ECN", absent = "by protocol";
     pacing: ValueKind::Bool, "",
         "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
     byte_counting: ValueKind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";

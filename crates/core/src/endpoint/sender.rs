@@ -80,6 +80,9 @@ struct EcnState {
     /// acknowledged.
     reduced_until: u64,
     announce: bool,
+    /// True if the losses that are being repaired may be corruption. A mark is certain congestion,
+    /// and counts beside them.
+    doubted: bool,
 }
 
 /// Packets of another size than the usual one. Sequence numbers count packets, so that a packet
@@ -158,10 +161,8 @@ impl Sender {
             bandwidth: law.bandwidth(),
             delivery_rate: numbered && law.samples_rate(),
         };
-        let uses_ecn =
-            config.ecn && law.answers_ecn() && protocol.feedback.reads().contains(&"ecn");
         let pacer = (law.paces() || config.pacing).then(Pacer::default);
-        let ecn = uses_ecn.then(EcnState::default);
+        let ecn = protocol.negotiates_ecn(config).then(EcnState::default);
         let has_extras = pacer.is_some() || ecn.is_some();
         let stamps = protocol.feedback.stamps() || law.announces();
         let estimators = Estimators::new(config, asked);
@@ -394,15 +395,20 @@ impl Sender {
     }
 
     fn reduce(&mut self, path: Path, probability: Probability, sent: Time, marked: bool) {
+        let is_certain = probability == Probability::ONE;
+        if let Some(extras) = &mut self.extras
+            && let Some(ecn) = &mut extras.ecn
+        {
+            *ecn = if is_certain {
+                EcnState { reduced_until: self.seqs.high, announce: true, doubted: false }
+            } else {
+                EcnState { doubted: true, ..*ecn }
+            };
+        }
         if probability > Probability::ZERO {
             let Sequences { una, high, .. } = self.seqs;
             let event = CongestionEvent { path, probability, una, high, sent, marked };
             self.window.on_congestion(&event);
-            if let Some(extras) = &mut self.extras
-                && let Some(ecn) = &mut extras.ecn
-            {
-                *ecn = EcnState { reduced_until: high, announce: true };
-            }
         } else {
             self.window.on_error_loss(&path);
         }
@@ -410,10 +416,19 @@ impl Sender {
 
     #[inline(never)]
     fn on_ecn_echo(&mut self, path: Path, sent: Time) {
-        let ecn = self.extras.as_ref().and_then(|extras| extras.ecn);
-        let due = ecn.is_some_and(|ecn| self.seqs.una > ecn.reduced_until);
-        if due && !self.report.in_recovery {
+        let Some(ecn) = self.extras.as_ref().and_then(|extras| extras.ecn) else { return };
+        let is_repairing = self.report.in_recovery && !ecn.doubted;
+        if self.seqs.una > ecn.reduced_until && !is_repairing {
             self.reduce(path, Probability::ONE, sent, true);
+        }
+    }
+
+    /// Stops marking packets as ECN-capable: nothing of the first window was answered, and some
+    /// paths drop such packets (RFC 9000 section 13.4.2).
+    #[inline(never)]
+    fn stop_ecn(&mut self) {
+        if let Some(extras) = &mut self.extras {
+            extras.ecn = None;
         }
     }
 
@@ -513,6 +528,9 @@ impl Sender {
         let expired = Expired { now, rtt: &mut self.estimators.rtt, error };
         self.recovery.on_timer(&mut self.seqs, expired, &mut self.report);
         self.counters.timeouts += u64::from(self.report.timed_out);
+        if self.report.timed_out && self.counters.rtt_samples == 0 {
+            self.stop_ecn();
+        }
         if self.report.lost > 0 {
             self.discriminator.on_lost(&path, self.report.lost);
         }

@@ -74,6 +74,15 @@ fn books_balance_and_runs_repeat() {
     }
 }
 
+/// tc-fq_codel(8): ECN is on by default. tc-codel(8), tc-pie(8), tc-red(8): off. DualPI2 always
+/// marks (RFC 9332), and a plain FIFO never does.
+#[test]
+fn the_aqms_mark_by_default_where_those_of_linux_do() {
+    let marking: Vec<_> =
+        kinds().into_iter().filter(|(_, spec)| spec.marks()).map(|(words, _)| words.name).collect();
+    assert_eq!(marking, ["fq-codel", "dualpi2"]);
+}
+
 #[test]
 fn aqms_that_aim_at_a_short_queue_keep_it_and_the_wire_busy() {
     let standing = wire(&run_with("droptail", &[])).mean_queue_packets;

@@ -242,3 +242,49 @@ fn jitter_leaves_the_link_full() {
     let (_, goodput) = behind("'upwind'", 1, 200, "queue = '1000p', jitter = '5ms'");
     assert!(goodput > 0.9, "{goodput}");
 }
+
+/// Several flows with default settings, behind a queue that marks by default: no packet is dropped,
+/// not even in start-up, and the link is used. Without ECN, the same queue drops.
+#[test]
+fn marks_take_the_place_of_drops_by_default() {
+    for (flows, rate) in [(4, 4), (16, 40)] {
+        let link = "queue = '1600p', aqm = 'fq-codel'";
+        let (drops, goodput) = behind("'upwind'", flows, rate, link);
+        assert!(drops == 0.0 && goodput > 0.95, "{flows} x {rate}: {drops} {goodput}");
+        let (drops, _) = behind("'upwind', ecn = false", flows, rate, link);
+        assert!(drops > 0.005, "{flows} x {rate}: {drops}");
+    }
+}
+
+/// PIE drops ECN-capable packets too from a probability of 0.1 on. Windows that answer each mark
+/// stay below it: hardly more drops than with as many newreno flows with ECN.
+#[test]
+fn marks_keep_the_drops_of_a_crowded_queue_low() {
+    for (flows, rate) in [(4, 4), (16, 16)] {
+        let link = "queue = '1000p', aqm = { kind = 'pie', ecn = true }";
+        let (drops, goodput) = behind("'upwind'", flows, rate, link);
+        let (standard, _) = behind("'newreno', ecn = true", flows, rate, link);
+        let place = format!("{flows} x {rate}: {drops} {standard} {goodput}");
+        assert!(drops <= standard + 0.005 && goodput > 0.95, "{place}");
+    }
+}
+
+/// A router behind the AQM erases the marks, so that none is echoed. The delay and the drops of a
+/// full queue remain: the link is used, and hardly anything is dropped.
+#[test]
+fn erased_marks_leave_the_delay_to_respond_to() {
+    let outcome = run(&build(
+        "duration = '60s'\nwarmup = '20s'\n\
+         links = [{ name = 'link', from = 'a', to = 'b', rate = '20Mbit', delay = '29ms',\n\
+         queue = '200p', aqm = 'fq-codel' },\n\
+         { name = 'eraser', from = 'b', to = 'c', rate = '1Gbit', delay = '1ms',\n\
+         router = { kind = 'forged', marks = 'none' } }]\n\
+         endpoint = { packet_size = 1500, initial_window = 10, clock_granularity = '1ms' }\n\
+         flows = [{ group = 'all', count = 4, protocol = 'upwind', from = 'a', to = 'c',\n\
+         start = ['0s', '1s'] }]",
+    ));
+    let link = &outcome.links[0];
+    assert!(link.marked > 0, "{link:?}");
+    let drops = link.dropped as f64 / link.arrived as f64;
+    assert!(outcome.groups[0].goodput_bps > 0.9 * 20e6 && drops < 0.02, "{link:?}");
+}

@@ -41,8 +41,7 @@ impl Part for Help {
     const FORMS: &'static [Form<Plain>] = &[Form {
         words: Words {
             name: "help",
-            what: "XTCP's flag, and in turn the headers of XCP, ESTCP and CETEN; ECN if a \
-                scenario asks for it",
+            what: "XTCP's flag, and in turn the headers of XCP, ESTCP and CETEN; and ECN",
             source: "lr2008 section 3.2; draft-falk-xcp-spec-03 section 2; estcp2010; eten2004 \
                 section 4.1",
         },

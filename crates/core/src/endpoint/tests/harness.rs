@@ -60,7 +60,7 @@ fn chaos() -> impl Strategy<Value = Chaos> {
             rto_floor: floor,
             rto_ceiling: RTO_CEILING,
             delayed_acks: delay.map(Duration::from_millis),
-            ecn,
+            ecn: Some(ecn),
             pacing,
             timestamps,
             byte_counting,

@@ -28,6 +28,8 @@ pub(crate) struct TestPath {
     pub(crate) ahead: Duration,
     /// Does a router mark all that can carry a mark, whatever waits?
     pub(crate) marks_all: bool,
+    /// Does the path clear the ECN field?
+    pub(crate) bleaches: bool,
     stream: Stream,
     busy_until: Time,
     /// When each of the waiting packets starts.
@@ -70,6 +72,7 @@ impl TestPath {
             lateness: Duration::ZERO,
             ahead: Duration::ZERO,
             marks_all: false,
+            bleaches: false,
             stream: Stream::new(1, "test", "path"),
             busy_until: Time::ZERO,
             waiting: VecDeque::new(),
@@ -140,6 +143,9 @@ impl TestPath {
             }
             if let Some(threshold) = self.threshold {
                 threshold.on_arrival(waiting, &mut packet);
+            }
+            if self.bleaches {
+                packet.flags.remove(Flags::ECN_CAPABLE);
             }
             if self.marks_all && packet.flags.contains(Flags::ECN_CAPABLE) {
                 packet.flags.insert(Flags::CONGESTION_EXPERIENCED);

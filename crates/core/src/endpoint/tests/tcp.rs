@@ -292,7 +292,7 @@ fn the_timeout_doubles_until_something_arrives() {
 #[test]
 fn a_mark_reduces_the_window_once() {
     for name in ["newreno", "sack"] {
-        let mut line = Timeline::new(name, &EndpointConfig { ecn: true, ..window(8.0) });
+        let mut line = Timeline::new(name, &EndpointConfig { ecn: Some(true), ..window(8.0) });
         line.at(0, Start, EIGHT);
         line.at(100, ArrivesMarked(0), &[]);
         assert_eq!(line.sender.ssthresh(), 4.0, "{name}");
@@ -305,5 +305,70 @@ fn a_mark_reduces_the_window_once() {
         // A mark of the next window: half of 8 to 12.
         line.at(200, ArrivesMarked(8), &[]);
         assert_eq!(line.sender.ssthresh(), 2.5, "{name}");
+    }
+}
+
+/// A path that drops ECN-capable packets: nothing comes back until the timer expires, and what is
+/// sent from then on is not ECN-capable (RFC 9000 section 13.4.2). After an answer, a timeout
+/// changes nothing. In the end all is acknowledged, and new data follows.
+#[test]
+fn a_first_window_without_an_answer_ends_ecn() {
+    for name in ["newreno", "upwind"] {
+        for answered in [false, true] {
+            let protocol = protocols::find(name).unwrap();
+            let config = EndpointConfig { ecn: Some(true), ..window(2.0) };
+            let mut sender = Sender::new(protocol, &config, 1, "ecn");
+            sender.offer_until(100);
+            let mut packet = Packet::default();
+            let mut now = Time::ZERO;
+            let mut sent = Vec::new();
+            let mut poll = |sender: &mut Sender, now| {
+                let before = sent.len();
+                while sender.poll_transmit(now, &mut packet) {
+                    sent.push(packet.clone());
+                }
+                sent[before..].to_vec()
+            };
+            let acknowledge = |sender: &mut Sender, now, of: &Packet| {
+                sender.on_ack(
+                    now,
+                    &Packet {
+                        kind: PacketKind::Ack,
+                        seq: of.seq + 1,
+                        trigger_seq: of.seq,
+                        packet_seq: of.packet_seq,
+                        timestamp: of.timestamp,
+                        ..Packet::default()
+                    },
+                );
+            };
+            let first = poll(&mut sender, now);
+            assert!(first.iter().all(|p| p.flags.contains(Flags::ECN_CAPABLE)), "{name}");
+            let mut last = first[1].clone();
+            if answered {
+                now += Duration::from_millis(100);
+                acknowledge(&mut sender, now, &first[0]);
+                last = poll(&mut sender, now).last().unwrap().clone();
+            }
+            for _ in 0..4 {
+                now = sender.next_timer().max(now);
+                sender.on_timer(now);
+                for packet in poll(&mut sender, now) {
+                    last = if packet.seq >= last.seq { packet } else { last };
+                }
+            }
+            now += Duration::from_millis(100);
+            acknowledge(&mut sender, now, &last);
+            let mut new = Vec::new();
+            for _ in 0..10 {
+                new.extend(poll(&mut sender, now));
+                now = sender.next_timer().max(now).min(now + Duration::from_millis(20));
+                sender.on_timer(now);
+            }
+            new.retain(|p| !p.flags.contains(Flags::RETRANSMISSION));
+            assert!(!new.is_empty(), "{name} {answered}");
+            let is_capable = |p: &Packet| p.flags.contains(Flags::ECN_CAPABLE);
+            assert!(new.iter().all(|p| is_capable(p) == answered), "{name} {answered}");
+        }
     }
 }

@@ -127,6 +127,8 @@ pub trait ControllerPart: Part + Controller + Sized {
     const SAMPLES_RATE: bool = false;
     /// True if it responds to ECN marks as to losses (RFC 3168), if ECN is negotiated.
     const ANSWERS_ECN: bool = true;
+    /// True if its connections negotiate ECN unless they are told not to.
+    const NEGOTIATES_ECN: bool = false;
     /// True if it scales its decrease by the probability that a loss was congestion. Otherwise it
     /// needs a discriminator whose verdicts are always certain congestion.
     const HEEDS_VERDICTS: bool = true;
@@ -156,6 +158,10 @@ pub trait MakeController: CustomPart {
     /// See [`ControllerPart::ANSWERS_ECN`].
     fn answers_ecn(&self) -> bool {
         true
+    }
+    /// See [`ControllerPart::NEGOTIATES_ECN`].
+    fn negotiates_ecn(&self) -> bool {
+        false
     }
 }
 
@@ -276,6 +282,14 @@ impl ControllerConfig {
             self,
             C(_) => <C as ControllerPart>::ANSWERS_ECN,
             custom(maker) => maker.answers_ecn()
+        )
+    }
+    /// True if its connections negotiate ECN unless they are told not to.
+    pub fn negotiates_ecn(&self) -> bool {
+        each_config!(
+            self,
+            C(_) => <C as ControllerPart>::NEGOTIATES_ECN,
+            custom(maker) => maker.negotiates_ecn()
         )
     }
     /// True if it scales its decrease by the probability that a loss was congestion.

@@ -109,12 +109,6 @@ impl Reno {
         Reno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, extras: None }
     }
 
-    /// The state with this window, in congestion avoidance, for a controller that responds to marks
-    /// as Reno does.
-    pub(super) fn at(cwnd: f64) -> Self {
-        Reno { cwnd, ssthresh: cwnd, extras: None }
-    }
-
     /// Continues in congestion avoidance from `cwnd` packets, at least two.
     pub(super) fn reduce_to(&mut self, cwnd: f64) {
         self.ssthresh = cwnd.max(2.0);

@@ -34,7 +34,7 @@ pub struct CodelConfig {
 }
 
 impl CodelConfig {
-    /// RFC 8289 sections 4.3 and 4.4: 5 ms of 100 ms.
+    /// RFC 8289 sections 4.3 and 4.4: 5 ms of 100 ms. No marks unless told, as in tc-codel(8).
     pub const RFC8289: CodelConfig = CodelConfig {
         target: Duration::from_millis(5),
         interval: Duration::from_millis(100),

@@ -44,7 +44,7 @@ pub struct FqCodelConfig {
 }
 
 impl FqCodelConfig {
-    /// RFC 8290 section 5.2 and, for memory and ECN, Linux.
+    /// RFC 8290 section 5.2 and, for memory and ECN, Linux: `ecn` is on in tc-fq_codel(8).
     pub const RFC8290: FqCodelConfig = FqCodelConfig {
         codel: CodelConfig { ecn: true, ..CodelConfig::RFC8289 },
         flows: 1024,

@@ -49,7 +49,7 @@ pub struct PieConfig {
 }
 
 impl PieConfig {
-    /// RFC 8033 sections 4.2, 4.4 and 5.1.
+    /// RFC 8033 sections 4.2, 4.4 and 5.1. No marks unless told, as in tc-pie(8).
     pub const RFC8033: PieConfig = PieConfig {
         target: Duration::from_millis(15),
         t_update: Duration::from_millis(15),

@@ -39,7 +39,7 @@ pub struct RedConfig {
 }
 
 impl RedConfig {
-    /// The defaults of ns-2.
+    /// The defaults of ns-2. No marks unless told, as in tc-red(8).
     pub const NS2: RedConfig = RedConfig {
         min_threshold: 5.0,
         max_threshold: 15.0,

@@ -136,7 +136,7 @@ fn ecn_without_marks(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) ->
         classes.chain([&link.kind.queue]).any(|queue| queue.aqm.marks() || queue.router.marks())
     };
     let always = protocol.router == RouterKind::EcnThreshold;
-    if !always && !config.ecn || forward.iter().any(marks) {
+    if !always && config.ecn != Some(true) || forward.iter().any(marks) {
         return None;
     }
     let what = if always { "respond to ECN marks" } else { "negotiate ECN" };
@@ -150,13 +150,15 @@ fn ecn_without_marks(group: &str, flow: &FlowConfig, forward: &[&LinkConfig]) ->
 /// Warns of BBR with ECN: its draft does not specify a response to marks.
 fn ecn_of_rate_based(group: &str, flow: &FlowConfig) -> Option<String> {
     let Traffic::Transport { config, protocol, .. } = &flow.kind.traffic else { return None };
-    (config.ecn && protocol.window.paces() && !protocol.window.answers_ecn()).then(|| {
-        format!(
-            "flows `{group}` of `{}` do not negotiate ECN even with `ecn = true`: the protocol \
+    (config.ecn == Some(true) && protocol.window.paces() && !protocol.window.answers_ecn()).then(
+        || {
+            format!(
+                "flows `{group}` of `{}` do not negotiate ECN even with `ecn = true`: the protocol \
              specifies no response to marks",
-            protocol.name
-        )
-    })
+                protocol.name
+            )
+        },
+    )
 }
 
 /// Warns of a low marking threshold: RFC 8257 section 4.1 asks for K > C RTT / 7 for full
@@ -302,7 +304,8 @@ fn fills_queues(flow: &FlowConfig, links: &[LinkConfig], marks: bool) -> bool {
     };
     let by_delay =
         matches!(protocol.window, ControllerConfig::Vegas(_) | ControllerConfig::Copa(_));
-    if protocol.router != RouterKind::Any || by_delay || (marks && config.ecn) {
+    if protocol.router != RouterKind::Any || by_delay || (marks && protocol.negotiates_ecn(config))
+    {
         return false;
     }
     let route = flow.forward.iter().chain(&flow.reverse).map(|&link| &links[link]);

@@ -30,6 +30,8 @@ const ABOVE: f64 = 0.5;
 const IDLE: u32 = 2;
 /// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
 const GROWTH: f64 = 0.05;
+/// Round trips after a mark without this growth: the queue that marks is short.
+const AFTER_MARK: u32 = 10;
 
 /// Lost packets among sent ones. Earlier packets count less.
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,6 +90,8 @@ pub(super) struct Bound {
     /// Stretches in a row without a standing queue.
     idle: u32,
     was_cut: bool,
+    /// Round trips after a mark in which the ceiling still grows by single packets.
+    slow_rounds: u32,
     /// The smallest mean RTT, and the mean of an empty queue when the floor began.
     least: Least<f64>,
     began: f64,
@@ -105,6 +109,7 @@ impl Bound {
             run: Losses::default(),
             idle: 0,
             was_cut: false,
+            slow_rounds: 0,
             least: Least::default(),
             began: 0.0,
             stretch: Stretch::default(),
@@ -121,6 +126,17 @@ impl Bound {
         self.ceiling = self.ceiling.max(self.before_cut);
     }
 
+    /// Halves the ceiling for a mark, which is certain congestion. A cut for losses of the last
+    /// round trip counts as a part of it. Nothing undoes it.
+    pub(super) fn on_mark(&mut self, cwnd: f64) {
+        let most = self.ceiling.min(cwnd);
+        let whole = if self.was_cut { self.before_cut.max(most) } else { most };
+        self.ceiling = self.ceiling.min(0.5 * whole).max(LEAST);
+        self.before_cut = 0.0;
+        self.was_cut = true;
+        self.slow_rounds = AFTER_MARK;
+    }
+
     /// Records an RTT and the second difference of the last three, in seconds.
     pub(super) fn on_sample(&mut self, rtt: f64, bend: f64) {
         self.stretch.samples += 1.0;
@@ -130,7 +146,7 @@ impl Bound {
 
     /// Updates the ceiling at the end of a round trip in which `lost` of `sent` packets were lost
     /// at the window `cwnd`.
-    fn on_round(&mut self, cwnd: f64, lost: f64, sent: f64) {
+    pub(super) fn on_round(&mut self, cwnd: f64, lost: f64, sent: f64) {
         self.stretch.lost += lost;
         self.stretch.sent += sent;
         self.recent.add(lost, sent);
@@ -147,7 +163,8 @@ impl Bound {
             self.was_cut = true;
         } else {
             self.ceiling += 1.0;
-            if self.idle >= IDLE {
+            self.slow_rounds = self.slow_rounds.saturating_sub(1);
+            if self.idle >= IDLE && self.slow_rounds == 0 {
                 self.ceiling *= 1.0 + GROWTH;
             }
         }

@@ -268,6 +268,18 @@ impl Upwind {
         }
     }
 
+    /// Halves the shadow for a mark. A cut for losses of this round trip or the last counts as a
+    /// part of it. Nothing undoes it.
+    pub(super) fn halve_shadow(&mut self, now: Time) {
+        let count = self.rounds.count;
+        let is_recent = self.others.cut.is_some_and(|cut| cut + 1 >= count);
+        let before = self.others.before_cut.take().filter(|_| is_recent);
+        let whole = before.map_or(self.others.shadow, |(shadow, _)| shadow);
+        self.on_overflow(now);
+        self.others.shadow = self.others.shadow.min(BETA * whole).max(LEAST);
+        self.others.cut = Some(count);
+    }
+
     /// True if the queue is known to overflow.
     pub(super) fn overflows(&self, now: Time) -> bool {
         now < self.others.known_until

@@ -5,8 +5,19 @@
 //! | XCP's header with less than was demanded | XCP (Katabi 2002); losses do not count as congestion | no feedback for four round trips |
 //! | a phase of ESTCP | ESTCP (estcp2010); losses do not count as congestion, because overflows are reported | the same |
 //! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses do not count as congestion | no flag for 20 s, and a queue half as long again as with the last one |
-//! | an ECN mark (RFC 3168) | Reno | the same |
 //! | an echo of each mark, where feedback is `l4s` (RFC 9332) | Prague | the same |
+//!
+//! A mark of classic ECN (RFC 3168) selects no controller. It is certain congestion, at most once
+//! in a round trip, and halves the window, the shadow and the ceiling in any mode:
+//!
+//! ```text
+//! C = min(C, cwnd) / 2;  cwnd = min(cwnd, C);  S = S / 2
+//! ```
+//!
+//! A cut for losses of the same round trip counts as a part of it. Start-up ends, and spurious
+//! losses undo nothing of it. C then grows by a packet in a round trip, as NewReno does; its growth
+//! by 5 % without a standing queue pauses for ten. So marks bound the window as those of a NewReno
+//! with ECN. A window that keeps a short queue without marks stays as it is.
 //!
 //! A flag or a mark reports congestion now, from any router, and ends the grants of XCP or ESTCP.
 //! Grants do not help if the bottleneck is another queue. XCP and ESTCP are therefore ignored, for
@@ -20,9 +31,7 @@ use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
 use crate::endpoint::feedback::{ESTCP_UNWRITTEN, FeedbackConfig, stamp_xcp};
-use crate::endpoint::window::{
-    Controller, estcp::Estcp, prague::Prague, reno::Reno, xcp::Xcp, xtcp::Xtcp,
-};
+use crate::endpoint::window::{Controller, estcp::Estcp, prague::Prague, xcp::Xcp, xtcp::Xtcp};
 use crate::packet::{CongestionHeader, Flags, Packet};
 use crate::units::{Duration, Time};
 
@@ -43,7 +52,6 @@ pub(super) enum Help {
     Xcp,
     Phase,
     Flag,
-    Mark,
     EachMark,
 }
 
@@ -53,7 +61,6 @@ enum HelpedController {
     Xcp(Xcp),
     Phase(Box<Estcp>),
     Flag(Xtcp),
-    Mark(Reno),
     EachMark(Prague),
 }
 
@@ -64,7 +71,6 @@ macro_rules! each {
             HelpedController::Xcp($controller) => $does,
             HelpedController::Phase($controller) => $does,
             HelpedController::Flag($controller) => $does,
-            HelpedController::Mark($controller) => $does,
             HelpedController::EachMark($controller) => $does,
         }
     };
@@ -76,7 +82,6 @@ impl HelpedController {
             Help::Xcp => HelpedController::Xcp(Xcp::at(cwnd, packet_size)),
             Help::Phase => HelpedController::Phase(Box::new(Estcp::at(cwnd, is_opening))),
             Help::Flag => HelpedController::Flag(Xtcp::at(cwnd)),
-            Help::Mark => HelpedController::Mark(Reno::at(cwnd)),
             Help::EachMark => HelpedController::EachMark(Prague::at(cwnd)),
         }
     }
@@ -85,7 +90,6 @@ impl HelpedController {
             HelpedController::Xcp(_) => Help::Xcp,
             HelpedController::Phase(_) => Help::Phase,
             HelpedController::Flag(_) => Help::Flag,
-            HelpedController::Mark(_) => Help::Mark,
             HelpedController::EachMark(_) => Help::EachMark,
         }
     }
@@ -238,7 +242,7 @@ impl Upwind {
         self.leave();
     }
 
-    /// Reacts to a loss or a mark while routers help.
+    /// Reacts to a loss while routers help.
     pub(super) fn on_guided_congestion(&mut self, event: &CongestionEvent) {
         let is_flood = self.is_flood(event);
         match &mut self.guide.controller {
@@ -252,17 +256,34 @@ impl Upwind {
                 HelpedController::Xcp(_) | HelpedController::Phase(_) | HelpedController::Flag(_),
             )
             | None => {}
-            Some(controller) => each!(controller, controller => {
-                controller.on_congestion(event);
-                self.cwnd = controller.cwnd.max(LEAST);
-            }),
+            Some(HelpedController::EachMark(prague)) => {
+                prague.on_congestion(event);
+                self.cwnd = prague.cwnd.max(LEAST);
+            }
         }
     }
 
-    /// Reacts to a mark of classic ECN.
+    /// Reacts to a mark of classic ECN, which the sender reports at most once in a round trip.
     pub(super) fn on_mark(&mut self, event: &CongestionEvent) {
-        self.hear(Help::Mark, event.path.now);
-        self.on_guided_congestion(event);
+        let now = event.path.now;
+        match self.guide.controller.as_ref().map(HelpedController::help) {
+            Some(help) => {
+                if help.is_steady() {
+                    self.guide.put_aside(now);
+                }
+                self.take_back();
+            }
+            None if self.mode == UpwindMode::StartUp => {
+                self.queue.settle();
+                self.leave();
+            }
+            None => {}
+        }
+        let half = BETA * self.cwnd;
+        self.bound.on_mark(self.cwnd);
+        let most = if self.config.bound { self.bound.ceiling() } else { half };
+        self.cwnd = self.cwnd.min(most).max(LEAST);
+        self.halve_shadow(now);
     }
 
     /// Writes the request of a packet to routers.

@@ -54,6 +54,8 @@
 //!              losses without a standing queue, and those of the round trip after a cut, are free.
 //!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate p
 //!              else:        C += 1 per round trip, and C *= 1.05 without a standing queue
+//! mark         of classic ECN, in any mode, at most once per round trip:  S *= 1/2,
+//!              C = min(C, cwnd) / 2;  no C *= 1.05 for ten round trips (`guide.rs`)
 //!              cwnd <= C and S <= C, unless routers help
 //! guided       with help from routers: the controller of their feedback sets cwnd (`guide.rs`)
 //! ```
@@ -190,6 +192,7 @@ impl ControllerPart for Upwind {
     const PACES: bool = true;
     const SAMPLES_RATE: bool = true;
     const ANNOUNCES: bool = true;
+    const NEGOTIATES_ECN: bool = true;
     fn new(config: &UpwindConfig, setup: ControllerSetup<'_>) -> Self {
         Upwind::of(*config, setup.endpoint, setup.feedback)
     }

@@ -238,16 +238,21 @@ fn packets_of_another_size_are_another_rate() {
     assert!(share > 0.95 && queue < 20, "{share} {queue}");
 }
 
-/// A router that marks everything leaves two packets in a round trip of 81 ms, as with NewReno.
-/// After the last mark the window grows by one per round trip: 79 round trips are 6.4 s. This
-/// continues until 20 s have passed since the last mark, dW/dt = 1 / RTT = 1000 / W: W = sqrt(81^2
-/// + 2 x 1000 x 13.6) = 184, a queue of 103. Then the window responds to delay again.
-#[test]
-fn marks_on_everything_slow_it_down_until_they_end() {
-    let config = EndpointConfig { initial_window: 10.0, ecn: true, ..EndpointConfig::default() };
+/// A path with ECN or without, as the endpoints say.
+fn path_with(ecn: Option<bool>) -> TestPath {
+    let config = EndpointConfig { initial_window: 10.0, ecn, ..EndpointConfig::default() };
     let protocol = protocols::find("upwind").expect("a row of the table");
     let mut path = TestPath::with(protocol, config, RATE, RTT);
     path.offer_until(u64::MAX);
+    path
+}
+
+/// A router that marks everything leaves two packets in a round trip of 81 ms, as with NewReno.
+/// After the last mark the window grows by one per round trip for ten, from at most 4 to 14, and
+/// then by 5 % more, W + 20 = 34 x 1.05^n: 101 after 23 round trips. 33 round trips are 2.7 s.
+#[test]
+fn marks_on_everything_slow_it_down_until_they_end() {
+    let mut path = path_with(None);
     path.run(secs(20), |_, _| {});
     path.marks_all = true;
     path.run(secs(3), |_, _| {});
@@ -255,10 +260,42 @@ fn marks_on_everything_slow_it_down_until_they_end() {
     assert!((2.0 / 81.0..4.0 / 81.0).contains(&share), "{share}");
     path.marks_all = false;
     path.run(secs(7), |_, _| {});
-    let (share, queue) = carried(&mut path, secs(23));
-    assert!(share > 0.9 && queue <= 110, "{share} {queue}");
+    let (share, queue) = carried(&mut path, secs(33));
+    assert!(share > 0.9 && queue < 20, "{share} {queue}");
+    // Without ECN, nothing can be marked.
+    let mut path = path_with(Some(false));
+    path.marks_all = true;
+    path.run(secs(20), |_, _| {});
     let (share, queue) = carried(&mut path, secs(10));
     assert!(share > 0.9 && queue < 10, "{share} {queue}");
+}
+
+/// With 5 % of its packets lost, a window of 81 packets always repairs losses that are corruption.
+/// Marks count beside them: 81 packets, halved five times in at most two round trips each, are 3.
+#[test]
+fn marks_count_while_losses_are_repaired() {
+    let mut path = path_with(None);
+    path.loss = Probability::new(0.05).unwrap();
+    path.run(secs(20), |_, _| {});
+    let before = path.sender.cwnd();
+    path.marks_all = true;
+    path.run(secs(2), |_, _| {});
+    let after = path.sender.cwnd();
+    assert!(before > 60.0 && after < 6.0, "{before} {after}");
+}
+
+/// A path that clears the ECN field delivers the same as one without ECN, packet by packet.
+#[test]
+fn a_path_that_bleaches_is_a_path_without_ecn() {
+    let delivered = |ecn| {
+        let mut path = path_with(ecn);
+        (path.bleaches, path.marks_all) = (true, true);
+        path.loss = Probability::new(0.05).unwrap();
+        path.run(secs(30), |_, _| {});
+        path.delivered()
+    };
+    assert_eq!(delivered(None), delivered(Some(false)));
+    assert!(delivered(None) as f64 > 0.9 * 0.95 * 30_000.0, "{}", delivered(None));
 }
 
 /// 300 packets a second, on a path that becomes 20 or 40 ms longer than 70 ms: 27 or 33 packets

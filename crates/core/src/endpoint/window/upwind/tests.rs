@@ -360,27 +360,93 @@ fn unlimited_grants_are_bounded_by_deliveries() {
 }
 
 #[test]
-fn a_flag_or_a_mark_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_long() {
-    for is_flag in [true, false] {
+fn a_flag_halves_and_a_window_grows_by_one_packet_a_round_trip_for_as_long() {
+    let mut controller = upwind();
+    // XCP's grants do not describe the queue that flags.
+    controller.on_ack(&ack(400, granted(0.0), Flags::NONE));
+    controller.on_ack(&ack(401, CongestionHeader::None, Flags::CONGESTION));
+    assert_eq!((controller.cwnd(), controller.phase()), (40.0, Some("guided")));
+    controller.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
+    assert_eq!(controller.cwnd(), 40.0 + 1.0 / 40.0);
+    // There was no queue at the last flag, so that any queue is longer: 20 s.
+    controller.judge_guide(at(20_300));
+    assert_eq!(controller.mode, UpwindMode::Guided);
+    controller.judge_guide(at(20_500));
+    assert_eq!(controller.mode, UpwindMode::Delay);
+}
+
+/// The window, the shadow and the ceiling.
+fn windows(controller: &Upwind) -> (f64, f64, f64) {
+    (controller.cwnd(), controller.others.shadow(), controller.bound.ceiling())
+}
+
+#[test]
+fn a_mark_halves_window_shadow_and_ceiling_in_every_mode() {
+    for mode in [UpwindMode::StartUp, UpwindMode::Delay, UpwindMode::Competitive] {
         let mut controller = upwind();
-        // XCP's grants do not describe the queue that flags.
-        controller.on_ack(&ack(400, granted(0.0), Flags::NONE));
-        if is_flag {
-            controller.on_ack(&ack(401, CongestionHeader::None, Flags::CONGESTION));
-        } else {
-            let event = congestion(401, 1.0, true);
-            let path = Path { in_flight: 80.0, ..event.path };
-            controller.on_congestion(&CongestionEvent { path, ..event });
+        controller.mode = mode;
+        controller.on_congestion(&congestion(400, 1.0, true));
+        assert_eq!(windows(&controller), (40.0, 40.0, 40.0), "{mode:?}");
+        assert!(controller.overflows(at(401)), "{mode:?}: a mark is an overflow");
+        let after = if mode == UpwindMode::StartUp { UpwindMode::Delay } else { mode };
+        assert_eq!(controller.mode, after);
+        // The ceiling grows by a packet in each of ten round trips, and bounds the window.
+        controller.bound.on_round(40.0, 0.0, 40.0);
+        assert_eq!(controller.bound.ceiling(), 41.0, "{mode:?}");
+        // A second mark, a round trip later.
+        controller.on_congestion(&congestion(500, 1.0, true));
+        assert_eq!(windows(&controller), (20.0, 20.0, 20.0), "{mode:?}");
+        for round in 0..30 {
+            controller.on_congestion(&congestion(600 + 100 * round, 1.0, true));
         }
-        assert_eq!((controller.cwnd(), controller.phase()), (40.0, Some("guided")), "{is_flag}");
-        controller.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
-        assert_eq!(controller.cwnd(), 40.0 + 1.0 / 40.0, "{is_flag}");
-        // There was no queue at the last flag, so that any queue is longer: 20 s.
-        controller.judge_guide(at(20_300));
-        assert_eq!(controller.mode, UpwindMode::Guided);
-        controller.judge_guide(at(20_500));
-        assert_eq!(controller.mode, UpwindMode::Delay);
+        assert_eq!(windows(&controller), (LEAST, LEAST, LEAST), "{mode:?}");
     }
+}
+
+#[test]
+fn a_mark_halves_the_window_without_the_bound() {
+    let mut controller = upwind();
+    controller.config.bound = false;
+    controller.on_congestion(&congestion(400, 1.0, true));
+    assert_eq!(controller.cwnd(), 40.0);
+}
+
+#[test]
+fn a_mark_ends_grants_for_a_while() {
+    let mut controller = upwind();
+    controller.on_ack(&ack(400, granted(50_000.0), Flags::NONE));
+    assert_eq!((controller.cwnd(), controller.phase()), (84.0, Some("guided")));
+    controller.on_congestion(&congestion(401, 1.0, true));
+    assert_eq!((controller.cwnd(), controller.phase()), (42.0, Some("delay")));
+    controller.on_ack(&ack(402, granted(50_000.0), Flags::NONE));
+    assert_eq!((controller.cwnd(), controller.phase()), (42.0, Some("delay")), "for 20 s");
+    controller.on_ack(&ack(20_500, granted(50_000.0), Flags::NONE));
+    assert_eq!(controller.phase(), Some("guided"));
+}
+
+/// Half of a loss is congestion: S = 80 (1 - 1/4) = 60. The mark of the same round trip makes it a
+/// half of 80 and not of 60. That losses were spurious changes nothing.
+#[test]
+fn a_mark_completes_a_cut_for_losses_and_is_not_undone() {
+    let mut controller = upwind();
+    controller.on_congestion(&congestion(400, 0.5, false));
+    assert_eq!(controller.others.shadow(), 60.0);
+    controller.on_congestion(&congestion(410, 1.0, true));
+    assert_eq!(windows(&controller), (40.0, 40.0, 40.0));
+    controller.on_spurious_losses();
+    assert_eq!(windows(&controller), (40.0, 40.0, 40.0));
+}
+
+/// Losses above the floor, which is unknown and counts as 0, halved the ceiling at the end of the
+/// last round trip; the mark belongs to the same window.
+#[test]
+fn a_mark_after_a_cut_of_the_ceiling_is_the_same_congestion() {
+    let mut controller = upwind();
+    controller.bound.on_round(80.0, 8.0, 80.0);
+    assert_eq!(controller.bound.ceiling(), 40.0);
+    controller.cwnd = 40.0;
+    controller.on_congestion(&congestion(400, 1.0, true));
+    assert_eq!(windows(&controller), (40.0, 40.0, 40.0));
 }
 
 fn composed() -> Protocol {
