@@ -2,13 +2,22 @@
 //!
 //! The ceiling C is the window of a NewReno for which only the losses above the floor are
 //! congestion. The floor f is the loss rate of the path while no queue stands: then congestion does
-//! not cause losses. Without a known floor, f is 0. This error corrects itself: the cuts empty the
-//! queue, and the floor becomes known.
+//! not cause losses. Without a known floor, f is 0. This error corrects itself if no other flow
+//! fills the queue: the cuts empty it, and the floor becomes known. If others do, `unseen.rs` gives
+//! a floor.
+//!
+//! A full queue that this flow never saw change is taken for an empty one. So a floor counts as at
+//! most [`UNCONFIRMED`] until a queue was seen to stand.
 
 use super::queue::FLOOR_SPAN;
-use super::{LEAST, Upwind};
+use super::unseen::Unseen;
+use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::{Least, RateSample};
 
+/// The largest floor before a queue was seen to stand.
+const UNCONFIRMED: f64 = 0.1;
+/// The share of R0 by which the mean RTT of such a queue exceeds that of an empty one.
+const ROOM: f64 = 0.05;
 /// Packets after which a count has faded to 1/e.
 const MEMORY: f64 = 3000.0;
 /// Fewer packets count as this many.
@@ -35,9 +44,9 @@ const AFTER_MARK: u32 = 10;
 
 /// Lost packets among sent ones. Earlier packets count less.
 #[derive(Debug, Clone, Copy, Default)]
-struct Losses {
-    lost: f64,
-    sent: f64,
+pub(super) struct Losses {
+    pub(super) lost: f64,
+    pub(super) sent: f64,
 }
 
 impl Losses {
@@ -87,9 +96,15 @@ pub(super) struct Bound {
     recent: Losses,
     floor: Losses,
     run: Losses,
+    /// True if the floor was observed while no queue was known to be empty.
+    is_assumed: bool,
+    unseen: Unseen,
+    /// True if a queue was seen to stand.
+    is_confirmed: bool,
     /// Stretches in a row without a standing queue.
     idle: u32,
     was_cut: bool,
+    was_starting: bool,
     /// Round trips after a mark in which the ceiling still grows by single packets.
     slow_rounds: u32,
     /// The smallest mean RTT, and the mean of an empty queue when the floor began.
@@ -107,8 +122,12 @@ impl Bound {
             recent: Losses::default(),
             floor: Losses::default(),
             run: Losses::default(),
+            is_assumed: false,
+            unseen: Unseen::default(),
+            is_confirmed: false,
             idle: 0,
             was_cut: false,
+            was_starting: true,
             slow_rounds: 0,
             least: Least::default(),
             began: 0.0,
@@ -144,19 +163,34 @@ impl Bound {
         self.stretch.squares += bend * bend / 6.0;
     }
 
+    /// A queue was seen to stand.
+    pub(super) fn confirm(&mut self) {
+        self.is_confirmed = true;
+    }
+
     /// Updates the ceiling at the end of a round trip in which `lost` of `sent` packets were lost
-    /// at the window `cwnd`.
-    pub(super) fn on_round(&mut self, cwnd: f64, lost: f64, sent: f64) {
+    /// at the window `cwnd`. During start-up, and for one round trip more, losses are those of a
+    /// window that is already given up.
+    pub(super) fn on_round(&mut self, cwnd: f64, lost: f64, sent: f64, is_starting: bool) {
         self.stretch.lost += lost;
         self.stretch.sent += sent;
-        self.recent.add(lost, sent);
+        let is_settling = core::mem::replace(&mut self.was_starting, is_starting) || is_starting;
         // The losses of the round trip after a cut were caused by the window before it.
-        let is_spared = core::mem::take(&mut self.was_cut) || self.idle > 0;
-        let floor = self.floor.largest_rate();
+        let was_cut = core::mem::take(&mut self.was_cut);
+        let is_sure = self.is_confirmed && !self.is_assumed;
+        let is_spared = is_settling || was_cut || self.idle > 0 && is_sure;
+        let counts = if is_sure { 1.0 } else { UNCONFIRMED };
+        let is_unsure_idle = self.idle > 0 && !self.is_assumed && !is_sure;
+        let floor = if is_unsure_idle { counts } else { self.floor.largest_rate().min(counts) };
         let most = CREDIT.0 + CREDIT.1 * floor;
         self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
+        if !is_settling {
+            self.recent.add(lost, sent);
+            self.assume(lost, sent);
+        }
         if self.credit < 0.0 {
-            let congested = (1.0 - self.floor.rate() / self.recent.rate()).clamp(0.0, 1.0);
+            let floor = self.floor.rate().min(counts);
+            let congested = (1.0 - floor / self.recent.rate()).clamp(0.0, 1.0);
             self.before_cut = self.ceiling.min(cwnd);
             self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST);
             self.credit = 0.0;
@@ -167,6 +201,19 @@ impl Bound {
             if self.idle >= IDLE && self.slow_rounds == 0 {
                 self.ceiling *= 1.0 + GROWTH;
             }
+        }
+    }
+
+    /// Takes the losses of a queue that never empties for the floor, if their evidence suffices.
+    fn assume(&mut self, lost: f64, sent: f64) {
+        // What is assumed counts as no more than that.
+        if self.is_assumed || self.floor.rate() >= UNCONFIRMED {
+            return;
+        }
+        self.unseen.on_round(lost, sent);
+        if let Some(losses) = self.unseen.floor(self.floor) {
+            self.floor = losses;
+            self.is_assumed = true;
         }
     }
 
@@ -181,7 +228,11 @@ impl Bound {
         let empty = self.least.get().unwrap_or(mean).min(r0 + ABOVE * deviation + jitter);
         let noise = STANDS.0.max(STANDS.1 * deviation / libm::sqrt(samples)).max(jitter);
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
-        if empty < self.began - noise {
+        self.is_confirmed |= mean > empty + noise.max(ROOM * r0);
+        if !self.was_starting {
+            self.unseen.on_mean(mean);
+        }
+        if empty < self.began - noise && !self.is_assumed {
             // The floor was observed while a queue stood.
             self.floor = Losses::default();
         }
@@ -189,10 +240,16 @@ impl Bound {
             self.began = empty;
         }
         if self.idle >= IDLE {
-            self.floor.add(lost, sent);
+            self.unseen.reset();
             self.run.add(lost, sent);
-            if self.run.sent >= FEW && self.run.excess(self.floor) > SURE {
-                self.floor = self.run;
+            let is_observed = self.run.sent >= FEW;
+            if self.is_assumed && is_observed {
+                (self.floor, self.is_assumed) = (self.run, false);
+            } else if !self.is_assumed {
+                self.floor.add(lost, sent);
+                if is_observed && self.run.excess(self.floor) > SURE {
+                    self.floor = self.run;
+                }
             }
         } else {
             self.run = Losses::default();
@@ -206,7 +263,10 @@ impl Bound {
 impl Upwind {
     /// Updates the bound, at the end of a round trip.
     pub(super) fn bound_window(&mut self, sample: &RateSample) {
-        self.bound.on_round(self.cwnd, self.rounds.lost_packets as f64, self.rounds.sent);
+        let is_starting =
+            self.mode == UpwindMode::StartUp || !self.steps.are_settled(sample.prior_delivered);
+        let (lost, sent) = (self.rounds.lost_packets as f64, self.rounds.sent);
+        self.bound.on_round(self.cwnd, lost, sent, is_starting);
         if self.bound.stretch.samples >= SAMPLES {
             self.bound.judge_queue(sample, self.queue.floor(), self.queue.jitter());
         }

@@ -38,6 +38,11 @@ impl Steps {
         Steps { settled: delivered, ..Steps::new(cwnd, true) }
     }
 
+    /// True if a packet sent after `delivered` packets were delivered reflects the present window.
+    pub(super) fn are_settled(&self, delivered: u64) -> bool {
+        delivered >= self.settled
+    }
+
     /// Resets the velocity.
     pub(super) fn slow_down(&mut self) {
         self.velocity = 1.0;
@@ -50,7 +55,7 @@ impl Upwind {
         if is_over {
             self.end_round();
         }
-        if sample.prior_delivered < self.steps.settled {
+        if !self.steps.are_settled(sample.prior_delivered) {
             return;
         }
         let target = self.target();

@@ -75,6 +75,7 @@ mod guide;
 mod queue;
 mod rounds;
 mod start_up;
+mod unseen;
 
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;

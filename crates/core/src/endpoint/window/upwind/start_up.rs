@@ -23,11 +23,14 @@ pub(super) struct Full {
     rounds: u32,
     /// The largest window of this start-up: unlimited the first time, later NewReno's ssthresh.
     most: f64,
+    /// Packets lost and sent in the earlier round trips.
+    lost: f64,
+    sent: f64,
 }
 
 impl Full {
     pub(super) fn upto(most: f64) -> Self {
-        Full { rate: 0.0, rounds: 0, most }
+        Full { rate: 0.0, rounds: 0, most, lost: 0.0, sent: 0.0 }
     }
 }
 
@@ -48,13 +51,20 @@ impl Upwind {
             }
         }
         let floods = self.full.rounds >= 1
-            && self.rounds.lost > self.rounds.least_lost() + FLOOD
+            && self.rounds.lost > self.full.lost / self.full.sent.max(1.0) + FLOOD
             && self.rounds.lost_packets >= FEWEST;
+        if is_over {
+            self.full.lost += self.rounds.lost_packets as f64;
+            self.full.sent += self.rounds.sent;
+        }
         let (delay, standing) = self.queue.now();
         let queues = self.cwnd * delay / standing > self.target().max(QUEUE.0 * self.cwnd)
             && delay > QUEUE.1 * self.queue.floor();
         if self.full.rounds >= FULL_ROUNDS || floods || queues || self.cwnd >= self.full.most {
             self.mode = UpwindMode::Delay;
+            if queues {
+                self.bound.confirm();
+            }
             self.queue.settle();
             let pipe = self.rounds.bandwidth() * self.queue.floor() + 1.0;
             self.cwnd = self.cwnd.min(pipe);

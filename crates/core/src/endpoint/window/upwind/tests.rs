@@ -43,6 +43,8 @@ fn upwind() -> Upwind {
         controller.queue.on_sample(&sample(now, 80));
         controller.rounds.on_sample(&sample(now, 80), 0.08);
     }
+    // The first round trip belongs to start-up.
+    controller.bound.on_round(80.0, 0.0, 80.0, false);
     controller
 }
 
@@ -217,11 +219,59 @@ impl Trips {
 #[test]
 fn losses_without_a_queue_are_those_of_the_path_and_bound_nothing() {
     let mut trips = Trips::new();
-    // The first stretch has no earlier one to compare with, and may cost the credit of a few.
     trips.pass(2, 0, 80);
+    // A queue stood once, so that one without is known to be empty.
+    trips.pass(1, 0, 120);
+    trips.pass(1, 0, 80);
     assert_eq!(trips.pass(200, 30, 80).ceiling(), f64::INFINITY);
     // 30 % are the floor now, so that as much in a standing queue is no congestion either.
     assert!(trips.pass(100, 30, 120).ceiling() > 100.0);
+}
+
+#[test]
+fn a_floor_counts_as_a_tenth_until_a_queue_was_seen_to_stand() {
+    // 64 flows that start in a full queue know no other RTT: 30 % of losses are a congestion of 20.
+    let mut trips = Trips::new();
+    trips.pass(2, 0, 80);
+    assert!(trips.pass(200, 30, 80).ceiling() < 20.0);
+    let mut trips = Trips::new();
+    trips.pass(2, 0, 80);
+    assert_eq!(trips.pass(200, 8, 80).ceiling(), f64::INFINITY);
+}
+
+#[test]
+fn losses_of_start_up_and_of_the_round_trip_after_it_are_free() {
+    let mut trips = Trips::new();
+    trips.pass(2, 0, 80);
+    trips.controller.mode = UpwindMode::StartUp;
+    trips.pass(1, 90, 120);
+    trips.controller.mode = UpwindMode::Delay;
+    assert_eq!(trips.pass(1, 90, 120).ceiling(), f64::INFINITY);
+    // They do not count in the present loss rate either: 10 of 100 halve the window.
+    assert_eq!(trips.pass(1, 10, 120).ceiling(), 50.0);
+}
+
+#[test]
+fn a_queue_that_never_empties_but_moves_has_an_assumed_floor() {
+    // Single packets took 80 ms, so the queue stands. 5 of 100 packets are lost. A queue that is
+    // held keeps the window small,
+    let mut held = Trips::new();
+    assert!(held.pass(600, 5, 130).ceiling() < 10.0);
+    // and one that moves between 110 and 190 ms does not: the floor is 5 %.
+    let mut moving = Trips::new();
+    for _ in 0..12 {
+        moving.pass(25, 5, 110);
+        moving.pass(25, 5, 190);
+    }
+    let ceiling = moving.controller.bound.ceiling();
+    assert!(ceiling > 200.0, "{ceiling}");
+    // More than a tenth is not assumed to be the path's.
+    let mut lossy = Trips::new();
+    for _ in 0..12 {
+        lossy.pass(25, 30, 110);
+        lossy.pass(25, 30, 190);
+    }
+    assert!(lossy.controller.bound.ceiling() < 10.0, "{}", lossy.controller.bound.ceiling());
 }
 
 #[test]
@@ -391,7 +441,7 @@ fn a_mark_halves_window_shadow_and_ceiling_in_every_mode() {
         let after = if mode == UpwindMode::StartUp { UpwindMode::Delay } else { mode };
         assert_eq!(controller.mode, after);
         // The ceiling grows by a packet in each of ten round trips, and bounds the window.
-        controller.bound.on_round(40.0, 0.0, 40.0);
+        controller.bound.on_round(40.0, 0.0, 40.0, false);
         assert_eq!(controller.bound.ceiling(), 41.0, "{mode:?}");
         // A second mark, a round trip later.
         controller.on_congestion(&congestion(500, 1.0, true));
@@ -442,7 +492,7 @@ fn a_mark_completes_a_cut_for_losses_and_is_not_undone() {
 #[test]
 fn a_mark_after_a_cut_of_the_ceiling_is_the_same_congestion() {
     let mut controller = upwind();
-    controller.bound.on_round(80.0, 8.0, 80.0);
+    controller.bound.on_round(80.0, 8.0, 80.0, false);
     assert_eq!(controller.bound.ceiling(), 40.0);
     controller.cwnd = 40.0;
     controller.on_congestion(&congestion(400, 1.0, true));

@@ -1,0 +1,109 @@
+//! The floor under a queue that never empties.
+//!
+//! A flow that comes to such a queue cannot observe the floor. Flows that fill a queue until it
+//! overflows, and then reduce their windows, move the mean RTT slowly and far; an AQM keeps it near
+//! its target. So the losses before a queue that moves may be taken for the floor. This is an
+//! assumption, and the bound limits what it counts for: the losses include those of congestion.
+
+use super::bound::Losses;
+
+/// Means over which the RTT is smoothed.
+const SMOOTH: f64 = 8.0;
+/// A move of the smoothed RTT is at least this time, and this share of the RTT before.
+const MOVE: (f64, f64) = (0.03, 0.3);
+/// The evidence that suffices: moves and losses within so many round trips, and packets as a
+/// multiple of those from which a floor is known.
+const MOVES: u32 = 4;
+const LOST: f64 = 30.0;
+const ROUNDS: u32 = 1000;
+const TIMES: f64 = 10.0;
+
+/// The losses of the last round trips, and the moves of the smoothed RTT.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unseen {
+    losses: Losses,
+    rounds: u32,
+    /// The smoothed RTT; zero before the first mean. Its smallest and its largest value since the
+    /// last move.
+    smooth: f64,
+    range: Option<(f64, f64)>,
+    moves: u32,
+}
+
+impl Unseen {
+    /// Records a round trip in which `lost` of `sent` packets were lost.
+    pub(super) fn on_round(&mut self, lost: f64, sent: f64) {
+        self.rounds += 1;
+        if self.rounds > ROUNDS {
+            self.reset();
+        }
+        self.losses.lost += lost;
+        self.losses.sent += sent;
+    }
+
+    /// Begins anew, since the queue is empty.
+    pub(super) fn reset(&mut self) {
+        *self = Unseen { smooth: self.smooth, ..Unseen::default() };
+    }
+
+    /// Records a mean RTT, in seconds.
+    pub(super) fn on_mean(&mut self, mean: f64) {
+        self.smooth += if self.smooth > 0.0 { (mean - self.smooth) / SMOOTH } else { mean };
+        let (least, most) = self.range.unwrap_or((self.smooth, self.smooth));
+        let (least, most) = (least.min(self.smooth), most.max(self.smooth));
+        let has_moved = most - least >= MOVE.0.max(MOVE.1 * least);
+        self.moves += u32::from(has_moved);
+        self.range = Some(if has_moved { (self.smooth, self.smooth) } else { (least, most) });
+    }
+
+    /// The losses to take for the floor, if there is enough evidence and little for the `known`
+    /// floor.
+    pub(super) fn floor(&self, known: Losses) -> Option<Losses> {
+        let is_enough = self.moves >= MOVES && self.losses.lost >= LOST;
+        (is_enough && self.losses.sent >= TIMES * known.sent).then_some(self.losses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue whose mean RTT, in milliseconds, is given for each round trip, with 1 of 20 packets
+    /// lost. Returns the round trip from which there is a floor.
+    fn first_floor(rtt: impl Fn(u32) -> f64) -> Option<u32> {
+        let mut unseen = Unseen::default();
+        (0..5000).find(|round| {
+            unseen.on_mean(1e-3 * rtt(*round));
+            unseen.on_round(1.0, 20.0);
+            unseen.floor(Losses::default()).is_some()
+        })
+    }
+
+    #[test]
+    fn a_queue_that_overflows_again_and_again_has_a_floor_and_one_that_is_held_has_none() {
+        // A sawtooth from 60 to 120 ms in 100 round trips, as of one NewReno.
+        let sawtooth = |round: u32| 60.0 + 0.6 * f64::from(round % 100);
+        assert!(first_floor(sawtooth).is_some_and(|round| (100..400).contains(&round)));
+        // A queue that is held within 20 ms.
+        assert_eq!(first_floor(|round| 70.0 + f64::from(round % 20)), None);
+        // The smoothed RTT moves by less than 30 ms, or by less than 30 % of 200 ms.
+        assert_eq!(first_floor(|round| 60.0 + 29.0 * f64::from(round / 50 % 2)), None);
+        assert_eq!(first_floor(|round| 200.0 + 59.0 * f64::from(round / 50 % 2)), None);
+        // One move, and then none: another flow came.
+        assert_eq!(first_floor(|round| if round < 500 { 60.0 } else { 110.0 }), None);
+        // 60 ms more, but three moves in a thousand round trips are too few.
+        assert_eq!(first_floor(|round| 60.0 + 60.0 * f64::from(round / 500 % 2)), None);
+    }
+
+    #[test]
+    fn a_floor_that_is_known_well_stays() {
+        let mut unseen = Unseen::default();
+        for round in 0..400 {
+            unseen.on_mean(if round / 50 % 2 == 0 { 0.06 } else { 0.12 });
+            unseen.on_round(1.0, 20.0);
+        }
+        // 8000 packets are ten times 800.
+        let known = |sent: f64| unseen.floor(Losses { lost: 0.0, sent }).map(|losses| losses.sent);
+        assert_eq!((known(800.0), known(801.0)), (Some(8000.0), None));
+    }
+}
