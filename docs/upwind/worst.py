@@ -63,7 +63,7 @@ QUEUES = [
 ]
 PACKET = 1500
 #: Seeds of the search, of the choice among what it found, and of the figures that are told.
-SEARCHED, CHOSEN, CONFIRMED = 9601, range(9602, 9607), range(9701, 9706)
+SEARCHED, CHOSEN, CONFIRMED = 9801, range(9802, 9807), range(9901, 9906)
 #: Student's t for 95 % of five.
 T = 2.776
 
@@ -187,8 +187,9 @@ class Cell:
             yield replace(self, aqm="droptail")
         if self.aqm.endswith("+ecn"):
             yield replace(self, aqm=self.aqm.removesuffix("+ecn"))
-        if self.rivals > 1:
-            yield replace(self, rivals=1)
+        for rivals in (1, 4):
+            if self.rivals > rivals:
+                yield replace(self, rivals=rivals)
         if self.rivals and self.rivals_rtt != self.rtt:
             yield replace(self, rivals_rtt=self.rtt)
         if self.start != "together":
@@ -277,7 +278,7 @@ BESIDE: dict[str, BaseDistribution] = {
     **ALONE,
     "loss_at": CategoricalDistribution(["link", "own"]),
     "rival": CategoricalDistribution(RIVALS),
-    "rivals": CategoricalDistribution([1, 4]),
+    "rivals": CategoricalDistribution([1, 4, 16]),
     "rivals_rtt": CategoricalDistribution(["equal", "longer", "shorter"]),
     "start": CategoricalDistribution(["together", "late", "before"]),
 }
@@ -805,7 +806,7 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="measure the links of the page's table with the present program, without a search",
     )
-    parser.add_argument("--seed", type=int, default=SEARCHED, help="of the sampler (default: 9601)")
+    parser.add_argument("--seed", type=int, default=SEARCHED, help="of the sampler (default: 9801)")
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side (default: 2)")
     parser.add_argument(
         "--batch", type=int, default=8, help="scenarios drawn before one is known (default: 8)"

@@ -16,8 +16,10 @@ use crate::endpoint::estimator::{Least, RateSample};
 
 /// The largest floor before a queue was seen to stand.
 const UNCONFIRMED: f64 = 0.1;
-/// The share of R0 by which the mean RTT of such a queue exceeds that of an empty one.
+/// The share of R0 by which the mean RTT of such a queue exceeds that of an empty one, and the
+/// fewest RTTs of such a mean, all of one round trip: many small windows see much noise.
 const ROOM: f64 = 0.05;
+const CLEAR: f64 = 32.0;
 /// Packets after which a count has faded to 1/e.
 const MEMORY: f64 = 3000.0;
 /// Fewer packets count as this many.
@@ -82,6 +84,7 @@ struct Stretch {
     squares: f64,
     lost: f64,
     sent: f64,
+    trips: u32,
 }
 
 /// The floor of losses, and the ceiling of the window that follows from it.
@@ -174,6 +177,7 @@ impl Bound {
     pub(super) fn on_round(&mut self, cwnd: f64, lost: f64, sent: f64, is_starting: bool) {
         self.stretch.lost += lost;
         self.stretch.sent += sent;
+        self.stretch.trips += 1;
         let is_settling = core::mem::replace(&mut self.was_starting, is_starting) || is_starting;
         // The losses of the round trip after a cut were caused by the window before it.
         let was_cut = core::mem::take(&mut self.was_cut);
@@ -220,7 +224,8 @@ impl Bound {
     /// Judges the queue from the mean RTT of the last stretch, where R0 is the smallest RTT and
     /// `jitter` the noise of the path. Without a standing queue, its losses belong to the floor.
     fn judge_queue(&mut self, sample: &RateSample, r0: f64, jitter: f64) {
-        let Stretch { samples, sum, squares, lost, sent } = core::mem::take(&mut self.stretch);
+        let Stretch { samples, sum, squares, lost, sent, trips } =
+            core::mem::take(&mut self.stretch);
         let mean = sum / samples;
         self.least.update(sample.now, mean, FLOOR_SPAN);
         let deviation = libm::sqrt(squares / samples);
@@ -228,7 +233,8 @@ impl Bound {
         let empty = self.least.get().unwrap_or(mean).min(r0 + ABOVE * deviation + jitter);
         let noise = STANDS.0.max(STANDS.1 * deviation / libm::sqrt(samples)).max(jitter);
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
-        self.is_confirmed |= mean > empty + noise.max(ROOM * r0);
+        let is_clear = trips == 1 && samples >= CLEAR;
+        self.is_confirmed |= is_clear && mean > empty + noise.max(ROOM * r0);
         if !self.was_starting {
             self.unseen.on_mean(mean);
         }
