@@ -47,6 +47,7 @@ class Flows:
     protocol: str | None = None
     #: Settings of the last hop: losses and jitter of these flows alone.
     path: str = ""
+    start: str = '["0s", "1s"]'
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ class Cell:
             hop = ", ".join([flows.path] * bool(flows.path) + losses)
             text += (
                 f'\n[[flows]]\ngroup = "{group}"\ncount = {flows.count}\n'
-                f'protocol = "{flows.protocol or protocol}"\nstart = ["0s", "1s"]\n'
+                f'protocol = "{flows.protocol or protocol}"\nstart = {flows.start}\n'
                 + (f"last_hop = {{ {hop} }}\n" if hop else "")
             )
         return text
@@ -265,6 +266,19 @@ def alone() -> list[Cell]:
                 times=4 if (rate, jitter) == (200, "20ms") else 1,
             )
         )
+    cells += [
+        Cell(
+            f"alone, 20 Mbit/s, 600 ms, {100 * loss:g} % lost, the first minute",
+            20,
+            600,
+            (Flows(),),
+            (Goal("goodput over available rate", goodput, least=0.8),),
+            loss=loss,
+            duration=60,
+            warmup=0,
+        )
+        for loss in (0.01, 0.05, 0.2)
+    ]
     short = (
         Goal("goodput over available rate", goodput, least=0.8),
         Goal("dropped by the queue", dropped, most=0.05, percent=True),
@@ -311,6 +325,21 @@ def beside() -> list[Cell]:
         _pair("newreno", queue, loss, fair) for queue in (0.5, 1) for loss in (0.0, 0.01, 0.05, 0.1, 0.2)
     ]
     cells += [_pair("newreno", queue, loss, half) for queue in (2, 4) for loss in (0.01, 0.05)]
+    cells += [
+        Cell(
+            f"beside one newreno that starts 20 s before, 20 Mbit/s, 60 ms, queue of {queue} BDP, 5 % lost",
+            20,
+            60,
+            (Flows(start='"20s"'), Flows(protocol="newreno", start='"0s"')),
+            (half,),
+            queue=queue,
+            loss=0.05,
+            duration=200,
+            warmup=60,
+            times=4,
+        )
+        for queue in (1, 2)
+    ]
     as_standard = Goal(what, share, least_of=lambda standard: standard / 2)
     cells += [_pair("bbr1", queue, 0.0, as_standard) for queue in (2, 4)]
     cells += [_pair("cubic", queue, 0.0, Goal(what, share)) for queue in (0.5, 1, 2)]
@@ -343,20 +372,29 @@ def beside() -> list[Cell]:
 
 
 def few_packets() -> list[Cell]:
-    """Several flows before a queue that holds a few packets."""
-    sizes = ((4, 10, 0.05, 0), (4, 10, 0.1, 0), (8, 5, 1.0, 3))
+    """Several flows before a queue that holds few packets, or fewer than their least windows."""
+    sizes = (
+        (4, 10, 60, 0.05, 0),
+        (4, 10, 60, 0.1, 0),
+        (8, 5, 60, 1.0, 3),
+        (4, 10, 60, 1.0, 1),
+        (4, 10, 60, 1.0, 2),
+        (32, 20, 40, 1.0, 67),
+        (64, 20, 40, 1.0, 67),
+    )
+    holds = {0: "{} BDP", 1: "one packet"}
     return [
         Cell(
-            f"{count} flows, {rate} Mbit/s, 60 ms, queue of " + (f"{packets} packets" if packets else f"{queue} BDP"),
+            f"{count} flows, {rate} Mbit/s, {rtt} ms, queue of " + holds.get(packets, f"{packets} packets").format(queue),
             rate,
-            60,
+            rtt,
             (Flows(count),),
             (DROPS,),
             queue=queue,
             packets=packets,
             warmup=30,
         )
-        for count, rate, queue, packets in sizes
+        for count, rate, rtt, queue, packets in sizes
     ]
 
 

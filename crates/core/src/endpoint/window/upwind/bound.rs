@@ -9,6 +9,7 @@
 //! A full queue that this flow never saw change is taken for an empty one. So a floor counts as at
 //! most [`UNCONFIRMED`] until a queue was seen to stand.
 
+use super::losses::{FEW, Losses};
 use super::queue::FLOOR_SPAN;
 use super::unseen::Unseen;
 use super::{LEAST, Upwind, UpwindMode};
@@ -20,13 +21,7 @@ const UNCONFIRMED: f64 = 0.1;
 /// fewest RTTs of such a mean, all of one round trip: many small windows see much noise.
 const ROOM: f64 = 0.05;
 const CLEAR: f64 = 32.0;
-/// Packets after which a count has faded to 1/e.
-const MEMORY: f64 = 3000.0;
-/// Fewer packets count as this many.
-const FEW: f64 = 100.0;
-/// Standard deviations by which the floor may exceed the observed rate, and by which two observed
-/// rates differ significantly.
-const MARGIN: f64 = 2.0;
+/// Standard deviations by which two observed loss rates differ significantly.
 const SURE: f64 = 3.0;
 /// The largest credit: losses, and packets that may be lost at the rate of the floor.
 const CREDIT: (f64, f64) = (4.0, 200.0);
@@ -43,36 +38,6 @@ const IDLE: u32 = 2;
 const GROWTH: f64 = 0.05;
 /// Round trips after a mark without this growth: the queue that marks is short.
 const AFTER_MARK: u32 = 10;
-
-/// Lost packets among sent ones. Earlier packets count less.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Losses {
-    pub(super) lost: f64,
-    pub(super) sent: f64,
-}
-
-impl Losses {
-    fn add(&mut self, lost: f64, sent: f64) {
-        let kept = libm::exp(-sent / MEMORY);
-        self.lost = self.lost * kept + lost;
-        self.sent = self.sent * kept + sent;
-    }
-    /// The loss rate. That of few packets is too small rather than too large.
-    fn rate(self) -> f64 {
-        self.lost / self.sent.max(FEW)
-    }
-    /// The loss rate that these packets do not exclude.
-    fn largest_rate(self) -> f64 {
-        (self.lost + MARGIN * libm::sqrt(self.lost + 1.0)) / self.sent.max(FEW)
-    }
-    /// Standard deviations by which this loss rate exceeds the `other` one.
-    fn excess(self, other: Losses) -> f64 {
-        let (here, there) = (self.sent.max(1.0), other.sent.max(FEW));
-        let pooled = ((self.lost + other.lost) / (here + there)).max(1e-9);
-        let deviation = libm::sqrt(pooled * (1.0 / here + 1.0 / there));
-        (self.lost / here - other.lost / there) / deviation
-    }
-}
 
 /// The round trips since the last judgment of the queue.
 #[derive(Debug, Clone, Copy, Default)]
@@ -210,7 +175,7 @@ impl Bound {
 
     /// Takes the losses of a queue that never empties for the floor, if their evidence suffices.
     fn assume(&mut self, lost: f64, sent: f64) {
-        // What is assumed counts as no more than that.
+        // An assumed floor counts as no more than that.
         if self.is_assumed || self.floor.rate() >= UNCONFIRMED {
             return;
         }

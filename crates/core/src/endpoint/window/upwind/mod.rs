@@ -25,7 +25,7 @@
 //!              - cwnd dq / R > max(b*, cwnd / 10) and dq > R0 / 20, where dq is taken from single
 //!                RTTs of an eighth of a round trip, and at least eight of them;
 //!              - rate < 1.25 of the best before for three round trips, or for one that loses 20
-//!                points more than the least lossy of late;
+//!                points more than those before;
 //!              - in later start-ups: cwnd reaches half of its value before.
 //!              Then cwnd = bandwidth R0
 //! delay        b <= b*:  cwnd += v / (delta cwnd) per packet acknowledged
@@ -49,14 +49,20 @@
 //! queue        M = mean of at least eight RTTs; E = smallest M of 10 min, at most R0 + sd/2 + J;
 //!              none stands if M <= E + max(1 ms, 4 sd of M, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
-//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100
+//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.1 until a
+//!              queue was seen to stand: at the end of start-up, or by an M of 32 RTTs of one round
+//!              trip above E by R0 / 20
+//! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
+//!              0.1, after 30 losses, ten times the packets of the known f, and five moves of the
+//!              mean of eight M by 30 ms and 30 %; until f is known from 100 packets
 //! ceiling      credit += f' sent - lost, where f' is f plus two deviations; at most 4 + 200 f';
-//!              losses without a standing queue, and those of the round trip after a cut, are free.
+//!              free are losses without a standing queue, of the round trip after a cut, and of
+//!              start-up and the round trip after it.
 //!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate p
 //!              else:        C += 1 per round trip, and C *= 1.05 without a standing queue
+//!              cwnd <= C and S <= C, unless routers help
 //! mark         of classic ECN, in any mode, at most once per round trip:  S *= 1/2,
 //!              C = min(C, cwnd) / 2;  no C *= 1.05 for ten round trips (`guide.rs`)
-//!              cwnd <= C and S <= C, unless routers help
 //! guided       with help from routers: the controller of their feedback sets cwnd (`guide.rs`)
 //! ```
 //!
@@ -72,6 +78,7 @@ mod bound;
 mod compete;
 mod delay;
 mod guide;
+mod losses;
 mod queue;
 mod rounds;
 mod start_up;

@@ -5,7 +5,7 @@
 //! its target. So the losses before a queue that moves may be taken for the floor. This is an
 //! assumption, and the bound limits what it counts for: the losses include those of congestion.
 
-use super::bound::Losses;
+use super::losses::Losses;
 
 /// Means over which the RTT is smoothed.
 const SMOOTH: f64 = 8.0;
@@ -13,9 +13,9 @@ const SMOOTH: f64 = 8.0;
 const MOVE: (f64, f64) = (0.03, 0.3);
 /// The evidence that suffices: moves and losses within so many round trips, and packets as a
 /// multiple of those from which a floor is known.
-const MOVES: u32 = 4;
+const MOVES: u32 = 5;
 const LOST: f64 = 30.0;
-const ROUNDS: u32 = 1000;
+const ROUNDS: u32 = 600;
 const TIMES: f64 = 10.0;
 
 /// The losses of the last round trips, and the moves of the smoothed RTT.
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(first_floor(|round| 200.0 + 59.0 * f64::from(round / 50 % 2)), None);
         // One move, and then none: another flow came.
         assert_eq!(first_floor(|round| if round < 500 { 60.0 } else { 110.0 }), None);
-        // 60 ms more, but three moves in a thousand round trips are too few.
+        // 60 ms more, but two moves in 600 round trips are too few.
         assert_eq!(first_floor(|round| 60.0 + 60.0 * f64::from(round / 500 % 2)), None);
     }
 
