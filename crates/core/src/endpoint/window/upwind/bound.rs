@@ -206,7 +206,7 @@ impl Bound {
 
     /// Takes the losses of a queue that never empties for the floor, if their evidence suffices.
     fn assume(&mut self, lost: f64, sent: f64) {
-        // What is assumed counts as no more than that.
+        // An assumed floor counts as no more than that.
         if self.is_assumed || self.floor.rate() >= UNCONFIRMED {
             return;
         }
