@@ -15,8 +15,9 @@ use super::unseen::Unseen;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::{Least, RateSample};
 
-/// The largest floor before a queue was seen to stand.
-const UNCONFIRMED: f64 = 0.1;
+/// The largest floor before a queue was seen to stand, and the largest that is assumed.
+const UNCONFIRMED: f64 = 0.05;
+const ASSUMED: f64 = 0.1;
 /// The share of R0 by which the mean RTT of such a queue exceeds that of an empty one, and the
 /// fewest RTTs of such a mean, all of one round trip: many small windows see much noise.
 const ROOM: f64 = 0.05;
@@ -148,7 +149,11 @@ impl Bound {
         let was_cut = core::mem::take(&mut self.was_cut);
         let is_sure = self.is_confirmed && !self.is_assumed;
         let is_spared = is_settling || was_cut || self.idle > 0 && is_sure;
-        let counts = if is_sure { 1.0 } else { UNCONFIRMED };
+        let counts = match (self.is_assumed, self.is_confirmed) {
+            (true, _) => ASSUMED,
+            (false, true) => 1.0,
+            (false, false) => UNCONFIRMED,
+        };
         let is_unsure_idle = self.idle > 0 && !self.is_assumed && !is_sure;
         let floor = if is_unsure_idle { counts } else { self.floor.largest_rate().min(counts) };
         let most = CREDIT.0 + CREDIT.1 * floor;
@@ -176,7 +181,7 @@ impl Bound {
     /// Takes the losses of a queue that never empties for the floor, if their evidence suffices.
     fn assume(&mut self, lost: f64, sent: f64) {
         // An assumed floor counts as no more than that.
-        if self.is_assumed || self.floor.rate() >= UNCONFIRMED {
+        if self.is_assumed || self.floor.rate() >= ASSUMED {
             return;
         }
         self.unseen.on_round(lost, sent);

@@ -49,7 +49,7 @@
 //! queue        M = mean of at least eight RTTs; E = smallest M of 10 min, at most R0 + sd/2 + J;
 //!              none stands if M <= E + max(1 ms, 4 sd of M, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
-//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.1 until a
+//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.05 until a
 //!              queue was seen to stand: at the end of start-up, or by an M of 32 RTTs of one round
 //!              trip above E by R0 / 20
 //! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most

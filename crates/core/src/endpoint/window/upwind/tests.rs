@@ -229,14 +229,14 @@ fn losses_without_a_queue_are_those_of_the_path_and_bound_nothing() {
 }
 
 #[test]
-fn a_floor_counts_as_a_tenth_until_a_queue_was_seen_to_stand() {
-    // 64 flows that start in a full queue know no other RTT: 30 % of losses are a congestion of 20.
+fn a_floor_counts_as_a_twentieth_until_a_queue_was_seen_to_stand() {
+    // 64 flows that start in a full queue know no other RTT: 30 % of losses are a congestion of 25.
     let mut trips = Trips::new();
     trips.pass(2, 0, 80);
     assert!(trips.pass(200, 30, 80).ceiling() < 20.0);
     let mut trips = Trips::new();
     trips.pass(2, 0, 80);
-    assert_eq!(trips.pass(200, 8, 80).ceiling(), f64::INFINITY);
+    assert_eq!(trips.pass(200, 4, 80).ceiling(), f64::INFINITY);
 }
 
 #[test]
@@ -300,6 +300,8 @@ fn losses_in_a_standing_queue_halve_the_window_whatever_the_discriminator_says()
 fn losses_above_the_floor_count_in_proportion() {
     let mut trips = Trips::new();
     trips.pass(2, 0, 80);
+    trips.pass(1, 0, 120);
+    trips.pass(1, 0, 80);
     trips.pass(200, 10, 80);
     // 20 % in a queue, 10 % of them congestion: each cut is at most a quarter of the window, and
     // before the first one the counts still say less than 20 %.
