@@ -24,8 +24,8 @@
 //! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until one of
 //!              - cwnd dq / R > max(b*, cwnd / 10) and dq > R0 / 20, where dq is taken from single
 //!                RTTs of an eighth of a round trip, and at least eight of them;
-//!              - rate < 1.25 of the best before for three round trips, or for one that loses 20
-//!                points more than those before;
+//!              - rate < 1.25 of the best before for three round trips, or for two of which the
+//!                last one loses 20 points more than those before;
 //!              - in later start-ups: cwnd reaches half of its value before.
 //!              Then cwnd = bandwidth R0
 //! delay        b <= b*:  cwnd += v / (delta cwnd) per packet acknowledged
@@ -53,8 +53,8 @@
 //!              queue was seen to stand: at the end of start-up, or by an M of 32 RTTs of one round
 //!              trip above E by R0 / 20
 //! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
-//!              0.1, after 30 losses, ten times the packets of the known f, and five moves of the
-//!              mean of eight M by 30 ms and 30 %; until f is known from 100 packets
+//!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
+//!              mean of eight M by 33 ms and 30 %; until f is known from 100 packets
 //! ceiling      credit += f' sent - lost, where f' is f plus two deviations; at most 4 + 200 f';
 //!              free are losses without a standing queue, of the round trip after a cut, and of
 //!              start-up and the round trip after it.

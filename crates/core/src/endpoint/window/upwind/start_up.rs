@@ -9,8 +9,9 @@ use crate::endpoint::estimator::RateSample;
 /// round trips below it after which the pipe is full.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// One such round trip is enough if its share of losses exceeds the path's own by more than this.
-const FLOOD: f64 = 0.2;
+/// So many are enough if the share of losses in the last one exceeds the path's own by more than
+/// this. A burst of losses is over sooner.
+const FLOOD: (u32, f64) = (2, 0.2);
 /// The fewest losses that count for this.
 const FEWEST: u64 = 10;
 /// The shares of the window and of the round trip from which a queue counts.
@@ -50,8 +51,8 @@ impl Upwind {
                 self.full.rounds += 1;
             }
         }
-        let floods = self.full.rounds >= 1
-            && self.rounds.lost > self.full.lost / self.full.sent.max(1.0) + FLOOD
+        let floods = self.full.rounds >= FLOOD.0
+            && self.rounds.lost > self.full.lost / self.full.sent.max(1.0) + FLOOD.1
             && self.rounds.lost_packets >= FEWEST;
         if is_over {
             self.full.lost += self.rounds.lost_packets as f64;
@@ -70,7 +71,7 @@ impl Upwind {
             self.cwnd = self.cwnd.min(pipe);
             self.steps = Steps::settling(self.cwnd, sample.total_delivered);
             self.others = Others::none(self.cwnd);
-        } else if is_limit && !self.rounds.floods_now(sample, FLOOD, FEWEST) {
+        } else if is_limit && !self.rounds.floods_now(sample, FLOOD.1, FEWEST) {
             self.cwnd += sample.newly_acked as f64;
         }
     }
