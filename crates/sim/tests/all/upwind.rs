@@ -270,8 +270,8 @@ fn marks_keep_the_drops_of_a_crowded_queue_low() {
 }
 
 /// A router behind the AQM erases the marks, so that none is echoed. The delay and the drops of a
-/// full queue remain: the link is used, and at most twice as much is dropped as with as many newreno
-/// flows, and one point.
+/// full queue remain: the link is used, and at most twice as much is dropped as with as many
+/// newreno flows, and one point.
 #[test]
 fn erased_marks_leave_the_delay_to_respond_to() {
     let behind = |protocol: &str| {
