@@ -147,15 +147,15 @@ impl Bound {
         let is_settling = core::mem::replace(&mut self.was_starting, is_starting) || is_starting;
         // The losses of the round trip after a cut were caused by the window before it.
         let was_cut = core::mem::take(&mut self.was_cut);
-        let is_sure = self.is_confirmed && !self.is_assumed;
-        let is_spared = is_settling || was_cut || self.idle > 0 && is_sure;
-        let counts = match (self.is_assumed, self.is_confirmed) {
-            (true, _) => ASSUMED,
-            (false, true) => 1.0,
-            (false, false) => UNCONFIRMED,
+        let (is_idle, floor) = (self.idle > 0, self.floor.largest_rate());
+        // The largest floor that counts, the one that counts now, and whether losses are free.
+        let (counts, floor, is_free) = match (self.is_assumed, self.is_confirmed) {
+            (true, _) => (ASSUMED, floor.min(ASSUMED), false),
+            (false, true) => (1.0, floor.min(1.0), is_idle),
+            (false, false) if is_idle => (UNCONFIRMED, UNCONFIRMED, false),
+            (false, false) => (UNCONFIRMED, floor.min(UNCONFIRMED), false),
         };
-        let is_unsure_idle = self.idle > 0 && !self.is_assumed && !is_sure;
-        let floor = if is_unsure_idle { counts } else { self.floor.largest_rate().min(counts) };
+        let is_spared = is_settling || was_cut || is_free;
         let most = CREDIT.0 + CREDIT.1 * floor;
         self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
         if !is_settling {
