@@ -10,7 +10,7 @@
 //! most [`UNCONFIRMED`] until a queue was seen to stand.
 
 use super::losses::{FEW, Losses};
-use super::queue::FLOOR_SPAN;
+use super::queue::{FLOOR_SPAN, Queue};
 use super::unseen::Unseen;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::{Least, RateSample};
@@ -26,8 +26,10 @@ const CLEAR: f64 = 32.0;
 const SURE: f64 = 3.0;
 /// The largest credit: losses, and packets that may be lost at the rate of the floor.
 const CREDIT: (f64, f64) = (4.0, 200.0);
-/// The fewest RTTs of a mean from which the queue is judged.
+/// The queue is judged from a mean of at least so many RTTs, whose uncertainty is at most this share
+/// of R0: a mean of few RTTs hides a queue that stands.
 const SAMPLES: f64 = 8.0;
+const RESOLVED: f64 = 1.0 / 30.0;
 /// A mean that exceeds the mean of an empty queue by more than this time, and by more than this
 /// many of its standard deviations, shows a standing queue.
 const STANDS: (f64, f64) = (0.001, 4.0);
@@ -37,6 +39,10 @@ const ABOVE: f64 = 0.5;
 const IDLE: u32 = 2;
 /// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
 const GROWTH: f64 = 0.05;
+/// A smaller ceiling than this grows by a quarter: a packet would be too much.
+const SMALL: f64 = 4.0;
+/// The least ceiling, packets. Below the least window, the pace follows it.
+const LEAST_CEILING: f64 = 0.1;
 /// Round trips after a mark without this growth: the queue that marks is short.
 const AFTER_MARK: u32 = 10;
 
@@ -51,6 +57,16 @@ struct Stretch {
     lost: f64,
     sent: f64,
     trips: u32,
+}
+
+impl Stretch {
+    /// The uncertainty of the mean RTT, from single RTTs and from means of quarters of a round trip
+    /// with the standard deviation `quarter`. Jitter that lasts is seen by the latter only.
+    fn uncertainty(&self, quarter: f64) -> f64 {
+        let single = libm::sqrt(self.squares) / self.samples;
+        // Two standard deviations of the mean of four quarters per round trip.
+        (STANDS.1 * single).max(quarter / libm::sqrt(f64::from(self.trips)))
+    }
 }
 
 /// The floor of losses, and the ceiling of the window that follows from it.
@@ -138,9 +154,16 @@ impl Bound {
     }
 
     /// Updates the ceiling at the end of a round trip in which `lost` of `sent` packets were lost
-    /// at the window `cwnd`. During start-up, and for one round trip more, losses are those of a
-    /// window that is already given up.
-    pub(super) fn on_round(&mut self, cwnd: f64, lost: f64, sent: f64, is_starting: bool) {
+    /// at the window `cwnd` and the smoothed RTT `srtt`. During start-up, and for one round trip
+    /// more, losses are those of a window that is already given up.
+    pub(super) fn on_round(
+        &mut self,
+        cwnd: f64,
+        lost: f64,
+        sent: f64,
+        srtt: f64,
+        is_starting: bool,
+    ) {
         self.stretch.lost += lost;
         self.stretch.sent += sent;
         self.stretch.trips += 1;
@@ -155,22 +178,23 @@ impl Bound {
             (false, false) if is_idle => (UNCONFIRMED, UNCONFIRMED, false),
             (false, false) => (UNCONFIRMED, floor.min(UNCONFIRMED), false),
         };
-        let is_spared = is_settling || was_cut || is_free;
+        // Below the least window, such a round trip is one packet, sent after the cut.
+        let is_spared = is_settling || (was_cut && self.ceiling >= LEAST) || is_free;
         let most = CREDIT.0 + CREDIT.1 * floor;
         self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
         if !is_settling {
             self.recent.add(lost, sent);
-            self.assume(lost, sent);
+            self.assume(lost, sent, srtt);
         }
         if self.credit < 0.0 {
             let floor = self.floor.rate().min(counts);
             let congested = (1.0 - floor / self.recent.rate()).clamp(0.0, 1.0);
             self.before_cut = self.ceiling.min(cwnd);
-            self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST);
+            self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST_CEILING);
             self.credit = 0.0;
             self.was_cut = true;
         } else {
-            self.ceiling += 1.0;
+            self.ceiling += (self.ceiling / SMALL).min(1.0);
             self.slow_rounds = self.slow_rounds.saturating_sub(1);
             if self.idle >= IDLE && self.slow_rounds == 0 {
                 self.ceiling *= 1.0 + GROWTH;
@@ -179,21 +203,26 @@ impl Bound {
     }
 
     /// Takes the losses of a queue that never empties for the floor, if their evidence suffices.
-    fn assume(&mut self, lost: f64, sent: f64) {
+    fn assume(&mut self, lost: f64, sent: f64, srtt: f64) {
         // An assumed floor counts as no more than that.
         if self.is_assumed || self.floor.rate() >= ASSUMED {
             return;
         }
-        self.unseen.on_round(lost, sent);
+        self.unseen.on_round(lost, sent, srtt);
         if let Some(losses) = self.unseen.floor(self.floor) {
             self.floor = losses;
             self.is_assumed = true;
         }
     }
 
-    /// Judges the queue from the mean RTT of the last stretch, where R0 is the smallest RTT and
-    /// `jitter` the noise of the path. Without a standing queue, its losses belong to the floor.
-    fn judge_queue(&mut self, sample: &RateSample, r0: f64, jitter: f64) {
+    /// Judges the queue from the mean RTT of the last stretch, once it is certain enough, where R0
+    /// is the smallest RTT. Without a standing queue, its losses belong to the floor.
+    fn judge_queue(&mut self, sample: &RateSample, queue: &Queue) {
+        let (r0, jitter) = (queue.floor(), queue.jitter());
+        let uncertainty = self.stretch.uncertainty(queue.deviation());
+        if self.stretch.samples < SAMPLES || uncertainty > STANDS.0.max(RESOLVED * r0) {
+            return;
+        }
         let Stretch { samples, sum, squares, lost, sent, trips } =
             core::mem::take(&mut self.stretch);
         let mean = sum / samples;
@@ -201,13 +230,10 @@ impl Bound {
         let deviation = libm::sqrt(squares / samples);
         // A flow that never saw an empty queue knows R0 at most by single packets.
         let empty = self.least.get().unwrap_or(mean).min(r0 + ABOVE * deviation + jitter);
-        let noise = STANDS.0.max(STANDS.1 * deviation / libm::sqrt(samples)).max(jitter);
+        let noise = STANDS.0.max(uncertainty).max(jitter);
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
         let is_clear = trips == 1 && samples >= CLEAR;
         self.is_confirmed |= is_clear && mean > empty + noise.max(ROOM * r0);
-        if !self.was_starting {
-            self.unseen.on_mean(mean);
-        }
         if empty < self.began - noise && !self.is_assumed {
             // The floor was observed while a queue stood.
             self.floor = Losses::default();
@@ -242,9 +268,7 @@ impl Upwind {
         let is_starting =
             self.mode == UpwindMode::StartUp || !self.steps.are_settled(sample.prior_delivered);
         let (lost, sent) = (self.rounds.lost_packets as f64, self.rounds.sent);
-        self.bound.on_round(self.cwnd, lost, sent, is_starting);
-        if self.bound.stretch.samples >= SAMPLES {
-            self.bound.judge_queue(sample, self.queue.floor(), self.queue.jitter());
-        }
+        self.bound.on_round(self.cwnd, lost, sent, self.queue.srtt(), is_starting);
+        self.bound.judge_queue(sample, &self.queue);
     }
 }

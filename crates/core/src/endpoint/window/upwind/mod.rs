@@ -11,7 +11,8 @@
 //! m    = means of RTTs over quarters of a round trip
 //! s    = standard deviation of m, from second differences, without outliers
 //! step = largest increase of the RTT between two packets, minus the time between their
-//!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 30 s
+//!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 30 s.
+//!        Four pairs of packets at least, each sent within R/8: during more, other flows fill queues
 //! dq   = max(0, smallest m of the last half round trip - base - 2 s)
 //! base = smallest mean of four m in 30 s, at most 1.1 R0 + 5 s + J
 //! R    = smallest RTT of the last half round trip;  R0 = smallest RTT of 10 min
@@ -19,7 +20,7 @@
 //! b*   = max(1/delta, cwnd/srtt (2 s + J))           own packets to keep in the queue
 //! rate = packets delivered in a round trip / its duration
 //! bandwidth = largest rate sample of 10 round trips
-//! pace = max(1.25 cwnd / srtt, bandwidth);  cwnd <= 2 bandwidth srtt + 10
+//! pace = max(1.25 cwnd / srtt, bandwidth), and C / srtt if C < 2;  cwnd <= 2 bandwidth srtt + 10
 //!
 //! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until one of
 //!              - cwnd dq / R > max(b*, cwnd / 10) and dq > R0 / 20, where dq is taken from single
@@ -46,20 +47,24 @@
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten: another
 //!              flow had a loss. Known for 20 s, 2 S srtt, or twice the time since the previous
 //!              overflow, whichever is longest
-//! queue        M = mean of at least eight RTTs; E = smallest M of 10 min, at most R0 + sd/2 + J;
-//!              none stands if M <= E + max(1 ms, 4 sd of M, J)
+//! queue        M = mean of so many RTTs, at least eight, that u <= max(1 ms, R0 / 30);
+//!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
+//!              E = smallest M of 10 min, at most R0 + sd/2 + J
+//!              none stands if M <= E + max(1 ms, u, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
 //!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.05 until a
 //!              queue was seen to stand: at the end of start-up, or by an M of 32 RTTs of one round
 //!              trip above E by R0 / 20
 //! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
 //!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
-//!              mean of eight M by 33 ms and 30 %; until f is known from 100 packets
+//!              smoothed srtt by 33 ms and 30 %; until f is known from 100 packets
 //! ceiling      credit += f' sent - lost, where f' is f plus two deviations; at most 4 + 200 f';
-//!              free are losses without a standing queue, of the round trip after a cut, and of
-//!              start-up and the round trip after it.
-//!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate p
-//!              else:        C += 1 per round trip, and C *= 1.05 without a standing queue
+//!              free are losses without a standing queue, of the round trip after a cut of
+//!              C >= 2, and of start-up and the round trip after it.
+//!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate p;
+//!                           at least a tenth of a packet
+//!              else:        C += min(1, C/4) per round trip, and C *= 1.05 without a standing
+//!                           queue
 //!              cwnd <= C and S <= C, unless routers help
 //! mark         of classic ECN, in any mode, at most once per round trip:  S *= 1/2,
 //!              C = min(C, cwnd) / 2;  no C *= 1.05 for ten round trips (`guide.rs`)
@@ -257,6 +262,11 @@ impl Controller for Upwind {
     fn pacing_rate(&self) -> Option<f64> {
         let srtt = self.queue.srtt();
         let gain = if self.mode == UpwindMode::StartUp { 1.5 } else { 1.25 };
+        let ceiling = self.bound.ceiling();
+        if self.config.bound && ceiling < LEAST && srtt > 0.0 {
+            // Fewer packets per round trip than the least window.
+            return Some(ceiling / srtt);
+        }
         // The bandwidth bounds the pace from below: an RTT that a dead link or a step of the clock
         // made long must not slow the sender down.
         (srtt > 0.0).then(|| (gain * self.cwnd / srtt).max(self.rounds.bandwidth()))

@@ -15,6 +15,9 @@ const ABOVE: f64 = 5.0;
 const BLOCK: usize = 4;
 /// The fewest samples of the delay in start-up.
 const LATEST: usize = 8;
+/// Packets whose transmissions are further apart than this share of a round trip show no step: other
+/// flows fill a queue in that time. The fewest pairs of closer ones in a block.
+const CLOSE: (f64, usize) = (0.125, 4);
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;
 /// The bound of a second difference as a multiple of the deviation plus a sixteenth of the smallest
@@ -60,7 +63,8 @@ struct Block {
     began: Time,
     samples: usize,
     sum: f64,
-    /// The largest step.
+    /// Pairs of packets sent closely one after the other, and their largest step.
+    pairs: usize,
     step: f64,
 }
 
@@ -80,9 +84,11 @@ impl Queue {
         self.swing.update(now, rtt, srtt.saturating_mul(SWING_ROUNDS));
         let before = self.latest[0];
         if before > 0.0 {
-            // The increase of the RTT minus the time between the two transmissions.
-            let step = 2.0 * (rtt - before) - now.since(self.sampled).as_secs_f64();
-            self.block.step = self.block.step.max(step);
+            let apart = now.since(self.sampled).as_secs_f64() - (rtt - before);
+            if apart <= CLOSE.0 * self.srtt {
+                self.block.pairs += 1;
+                self.block.step = self.block.step.max(rtt - before - apart);
+            }
         }
         self.latest.rotate_right(1);
         (self.latest[0], self.sampled) = (rtt, now);
@@ -100,7 +106,9 @@ impl Queue {
             let floor = self.floor();
             let bounded = |value: f64, mean: f64| value.min(OUTLIER * (mean + floor / 16.0));
             self.deviation += (bounded(bend, self.deviation) - self.deviation) / 16.0;
-            self.step += (bounded(self.block.step, self.step) - self.step) / STEPS;
+            if self.block.pairs >= CLOSE.1 {
+                self.step += (bounded(self.block.step, self.step) - self.step) / STEPS;
+            }
             self.jitter.update(now, self.step, remembered);
             let means = [mean, first, second, third];
             self.means = Some(means);
@@ -142,7 +150,7 @@ impl Queue {
     }
     /// The jitter of the path: twice the mean of the largest steps. A step is an increase of the
     /// RTT beyond the time between two transmissions. No queue explains it, unless its arrivals
-    /// exceed twice its capacity.
+    /// exceed twice its capacity, which bursts of other flows do for a short time.
     pub(super) fn jitter(&self) -> f64 {
         2.0 * self.jitter.get().unwrap_or(0.0)
     }

@@ -44,7 +44,7 @@ fn upwind() -> Upwind {
         controller.rounds.on_sample(&sample(now, 80), 0.08);
     }
     // The first round trip belongs to start-up.
-    controller.bound.on_round(80.0, 0.0, 80.0, false);
+    controller.bound.on_round(80.0, 0.0, 80.0, 0.08, false);
     controller
 }
 
@@ -208,6 +208,7 @@ impl Trips {
         for _ in 0..trips {
             self.now += rtt;
             let sample = sample(self.now, rtt);
+            self.controller.queue.on_sample(&sample);
             (0..100).for_each(|_| self.controller.bound.on_sample(rtt as f64 / 1e3, 0.0));
             (self.controller.rounds.lost_packets, self.controller.rounds.sent) = (lost, 100.0);
             self.controller.bound_window(&sample);
@@ -443,7 +444,7 @@ fn a_mark_halves_window_shadow_and_ceiling_in_every_mode() {
         let after = if mode == UpwindMode::StartUp { UpwindMode::Delay } else { mode };
         assert_eq!(controller.mode, after);
         // The ceiling grows by a packet in each of ten round trips, and bounds the window.
-        controller.bound.on_round(40.0, 0.0, 40.0, false);
+        controller.bound.on_round(40.0, 0.0, 40.0, 0.08, false);
         assert_eq!(controller.bound.ceiling(), 41.0, "{mode:?}");
         // A second mark, a round trip later.
         controller.on_congestion(&congestion(500, 1.0, true));
@@ -494,7 +495,7 @@ fn a_mark_completes_a_cut_for_losses_and_is_not_undone() {
 #[test]
 fn a_mark_after_a_cut_of_the_ceiling_is_the_same_congestion() {
     let mut controller = upwind();
-    controller.bound.on_round(80.0, 8.0, 80.0, false);
+    controller.bound.on_round(80.0, 8.0, 80.0, 0.08, false);
     assert_eq!(controller.bound.ceiling(), 40.0);
     controller.cwnd = 40.0;
     controller.on_congestion(&congestion(400, 1.0, true));

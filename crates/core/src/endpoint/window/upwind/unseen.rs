@@ -7,7 +7,7 @@
 
 use super::losses::Losses;
 
-/// Means over which the RTT is smoothed.
+/// Round trips over which the RTT is smoothed.
 const SMOOTH: f64 = 8.0;
 /// A move of the smoothed RTT is at least this time, and this share of the RTT before.
 const MOVE: (f64, f64) = (0.033, 0.3);
@@ -23,7 +23,7 @@ const TIMES: f64 = 10.0;
 pub(super) struct Unseen {
     losses: Losses,
     rounds: u32,
-    /// The smoothed RTT; zero before the first mean. Its smallest and its largest value since the
+    /// The smoothed RTT; zero before the first round trip. Its smallest and its largest value since the
     /// last move.
     smooth: f64,
     range: Option<(f64, f64)>,
@@ -31,29 +31,25 @@ pub(super) struct Unseen {
 }
 
 impl Unseen {
-    /// Records a round trip in which `lost` of `sent` packets were lost.
-    pub(super) fn on_round(&mut self, lost: f64, sent: f64) {
+    /// Records a round trip that took `rtt` seconds, in which `lost` of `sent` packets were lost.
+    pub(super) fn on_round(&mut self, lost: f64, sent: f64, rtt: f64) {
         self.rounds += 1;
         if self.rounds > ROUNDS {
             self.reset();
         }
         self.losses.lost += lost;
         self.losses.sent += sent;
-    }
-
-    /// Begins anew, since the queue is empty.
-    pub(super) fn reset(&mut self) {
-        *self = Unseen { smooth: self.smooth, ..Unseen::default() };
-    }
-
-    /// Records a mean RTT, in seconds.
-    pub(super) fn on_mean(&mut self, mean: f64) {
-        self.smooth += if self.smooth > 0.0 { (mean - self.smooth) / SMOOTH } else { mean };
+        self.smooth += if self.smooth > 0.0 { (rtt - self.smooth) / SMOOTH } else { rtt };
         let (least, most) = self.range.unwrap_or((self.smooth, self.smooth));
         let (least, most) = (least.min(self.smooth), most.max(self.smooth));
         let has_moved = most - least >= MOVE.0.max(MOVE.1 * least);
         self.moves += u32::from(has_moved);
         self.range = Some(if has_moved { (self.smooth, self.smooth) } else { (least, most) });
+    }
+
+    /// Begins anew, since the queue is empty.
+    pub(super) fn reset(&mut self) {
+        *self = Unseen { smooth: self.smooth, ..Unseen::default() };
     }
 
     /// The losses to take for the floor, if there is enough evidence and little for the `known`
@@ -73,8 +69,7 @@ mod tests {
     fn first_floor(rtt: impl Fn(u32) -> f64) -> Option<u32> {
         let mut unseen = Unseen::default();
         (0..5000).find(|round| {
-            unseen.on_mean(1e-3 * rtt(*round));
-            unseen.on_round(1.0, 20.0);
+            unseen.on_round(1.0, 20.0, 1e-3 * rtt(*round));
             unseen.floor(Losses::default()).is_some()
         })
     }
@@ -99,8 +94,7 @@ mod tests {
     fn a_floor_that_is_known_well_stays() {
         let mut unseen = Unseen::default();
         for round in 0..400 {
-            unseen.on_mean(if round / 50 % 2 == 0 { 0.06 } else { 0.12 });
-            unseen.on_round(1.0, 20.0);
+            unseen.on_round(1.0, 20.0, if round / 50 % 2 == 0 { 0.06 } else { 0.12 });
         }
         // 8000 packets are ten times 800.
         let known = |sent: f64| unseen.floor(Losses { lost: 0.0, sent }).map(|losses| losses.sent);
