@@ -24,6 +24,7 @@ mod schema;
 pub use cast::{Cast, Subject};
 pub use cast::{is_taken, same_name};
 pub use reader::fnv1a;
+pub(crate) use reading::scaled;
 pub use reading::{Basis, Deviation, Reading, ReadingValue};
 
 /// An experiment file, read and checked.
@@ -165,20 +166,24 @@ impl Point {
     /// The number at the beginning of its label, and the unit after it: `5%` is 5 with the unit
     /// `%`, `20 ms` is 20 with `ms`, `1e-8` has no unit. `None` for labels that are words.
     pub fn quantity(&self) -> Option<(f64, &str)> {
-        let label = self.label.trim();
-        let end = label
-            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
-            .unwrap_or(label.len());
-        // An exponent has digits: `5 each` and `2e` have none.
-        let exponent = label[end..].strip_prefix(['e', 'E']).map_or(0, |rest| {
-            let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
-            let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-            if count == 0 { 0 } else { label.len() - end - (digits.len() - count) }
-        });
-        let end = end + exponent;
-        let number = label[..end].parse().ok()?;
-        Some((number, label[end..].trim()))
+        quantity(&self.label)
     }
+}
+
+/// The number at the beginning of a text, and the unit after it.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-'))).unwrap_or(text.len());
+    // An exponent has digits: `5 each` and `2e` have none.
+    let exponent = text[end..].strip_prefix(['e', 'E']).map_or(0, |rest| {
+        let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+        let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+        if count == 0 { 0 } else { text.len() - end - (digits.len() - count) }
+    });
+    let end = end + exponent;
+    let number = text[..end].parse().ok()?;
+    Some((number, text[end..].trim()))
 }
 
 /// A number computed from each run.
@@ -567,7 +572,10 @@ impl Experiment {
             a.points.iter().map(move |p| ("axis", a.name.as_str(), p.label.as_str(), &p.set))
         });
         let values = self.readings.iter().flat_map(|r| {
-            r.values.iter().map(move |v| ("reading", r.name.as_str(), v.label.as_str(), &v.set))
+            r.values.iter().flat_map(move |v| {
+                let sets = [&v.set].into_iter().chain(v.at.iter().map(|(_, set)| set));
+                sets.map(move |set| ("reading", r.name.as_str(), v.label.as_str(), set))
+            })
         });
         for (what, name, label, set) in points.chain(values) {
             let (mut before, mut after) = (self.scenario.clone(), changed.clone());

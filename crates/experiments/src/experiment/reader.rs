@@ -302,6 +302,8 @@ fn read(
     let claims = keys.claims.iter().map(|table| claims_of(table, &axes, cast));
     let claims = claims.collect::<Result<Vec<_>>>()?;
     let reported = keys.reported.iter().map(reported).collect::<Result<Vec<_>>>()?;
+    let readings = readings::read(section.file(), &keys.readings, beside)?;
+    readings::check_axes(section.file(), &readings, &axes)?;
     let experiment = Experiment {
         file: section.file().to_owned(),
         id: id.to_owned(),
@@ -315,7 +317,7 @@ fn read(
         },
         quick: run_length(keys.quick.as_ref(), 5, QUICK_FACTOR)?,
         full: run_length(keys.full.as_ref(), 30, FULL_FACTOR)?,
-        readings: readings::read(section.file(), &keys.readings, beside)?,
+        readings,
         reported: reported.iter().map(|(reported, _)| reported.clone()).collect(),
         claims: claims.iter().flatten().map(|(claim, _)| claim.clone()).collect(),
         axes,

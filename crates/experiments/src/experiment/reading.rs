@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A choice that the paper leaves open or contradicts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Name, which identifies the same choice in other experiments: `rwnd`.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Reading {
 }
 
 /// One value of a choice.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ReadingValue {
     /// Its name for readers.
     pub label: String,
@@ -38,6 +38,11 @@ pub struct ReadingValue {
     pub source: String,
     /// Changes of the scenario: key and value, in order.
     pub set: Vec<(String, String)>,
+    /// Further changes in the cells with one label: label, and key and value, in order.
+    pub at: Vec<(String, Vec<(String, String)>)>,
+    /// Factors for what an axis sets: key and factor. For a paper whose axis may have another unit
+    /// than it says.
+    pub scale: Vec<(String, f64)>,
     pub(crate) line: usize,
 }
 
@@ -96,6 +101,12 @@ impl Reading {
         let plain = self.plain();
         self.values.iter().enumerate().filter(move |(i, _)| *i != plain).map(|(_, value)| value)
     }
+}
+
+/// A setting that begins with a number, as `1e-8` or `5%`, times a factor.
+pub(crate) fn scaled(setting: &str, factor: f64) -> Option<String> {
+    let (number, unit) = super::quantity(setting)?;
+    Some(format!("{}{unit}", number * factor))
 }
 
 /// Choices with another value than the plain one, by name, each with the label of its value. Empty
@@ -189,6 +200,8 @@ mod tests {
             basis: *basis,
             source: String::new(),
             set: Vec::new(),
+            at: Vec::new(),
+            scale: Vec::new(),
             line: 0,
         };
         Reading {
@@ -212,6 +225,18 @@ mod tests {
         assert!(!reading(&[Fit, Practice]).is_calibrated());
         let others: Vec<&str> = fitted.others().map(|v| v.label.as_str()).collect();
         assert_eq!(others, ["1"]);
+    }
+
+    #[test]
+    fn a_scaled_setting_keeps_its_unit() {
+        // Binary fractions, whose products are exact.
+        assert_eq!(scaled("0.25", 10.0).as_deref(), Some("2.5"));
+        assert_eq!(scaled("5%", 0.5).as_deref(), Some("2.5%"));
+        assert_eq!(scaled("20ms", 2.0).as_deref(), Some("40ms"));
+        let rate: f64 = scaled("1e-11", 10.0).unwrap().parse().unwrap();
+        assert!((rate / 1e-10 - 1.0).abs() < 1e-12);
+        assert_eq!(scaled("0", 10.0).as_deref(), Some("0"));
+        assert_eq!(scaled("sack", 10.0), None);
     }
 
     #[test]

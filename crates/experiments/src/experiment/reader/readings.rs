@@ -9,7 +9,8 @@ use windward_sim::strict_toml::{
 
 use super::settings::{any_kind, settings};
 use crate::LabError;
-use crate::experiment::{Basis, Reading, ReadingValue};
+use crate::error::nearest;
+use crate::experiment::{Axis, Basis, Reading, ReadingValue, scaled};
 
 /// Function that returns the text of a file by its name in the experiment.
 pub(in crate::experiment) type Beside<'a> =
@@ -83,8 +84,19 @@ keys! {
             "the reason: section, program and version, standard";
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
             "the keys that it sets in the scenario";
+        at: Option<Section<'a>> = readers::free(any_kind()), absent,
+            "keys that it sets in the cells with one label: label and table";
+        scale: Option<Section<'a>> = readers::free(number_kind()), absent,
+            "factors for what an axis sets, by key";
     }
 }
+
+fn number_kind() -> TomlType {
+    (readers::above_zero(LARGEST_FACTOR).kind)()
+}
+
+/// Largest factor of a scale.
+const LARGEST_FACTOR: f64 = 1e12;
 
 fn basis_kind() -> TomlType {
     TomlType::Words(Basis::ALL.map(|(_, word)| word).to_vec())
@@ -191,7 +203,9 @@ fn own(table: &Section<'_>) -> Result<Reading> {
             return Err(table.error(format!("the reading has two values `{}`", value.label)));
         }
         // Two labels for the same settings would count twice.
-        if let Some(same) = values.iter().find(|other| other.set == value.set) {
+        if let Some(same) = values.iter().find(|other| {
+            (&other.set, &other.at, &other.scale) == (&value.set, &value.at, &value.scale)
+        }) {
             let message = format!("`{}` sets the same as `{}`", value.label, same.label);
             return Err(table.error(message));
         }
@@ -242,6 +256,61 @@ fn value(table: &Section<'_>) -> Result<ReadingValue> {
         basis: keys.basis,
         source: text(&keys.source, "`source` is empty: say where the value comes from")?,
         set: settings(&keys.set)?,
+        at: keys.at.as_ref().map_or(Ok(Vec::new()), at)?,
+        scale: keys.scale.as_ref().map_or(Ok(Vec::new()), scale)?,
         line: table.line(),
     })
+}
+
+/// `{ tcp = { "flows.*.protocol.recovery" = "reno" } }`
+fn at(table: &Section<'_>) -> Result<Vec<(String, Vec<(String, String)>)>> {
+    let of_label =
+        |(label, field): (&str, Field<'_>)| Ok((label.to_owned(), settings(&field.section()?)?));
+    table.entries().map(of_label).collect()
+}
+
+/// `{ "links.wire.ber" = 10 }`
+fn scale(table: &Section<'_>) -> Result<Vec<(String, f64)>> {
+    let factor = |(key, field): (&str, Field<'_>)| match field.is_block() {
+        false => Ok((key.to_owned(), (readers::above_zero(LARGEST_FACTOR).read)(&field)?)),
+        true => Err(field.error(format!("put the dotted key `{key}` in quotes"))),
+    };
+    table.entries().map(factor).collect()
+}
+
+/// Verifies that the axes have the labels that readings name, and set what they scale to numbers.
+pub(super) fn check_axes(
+    file: &str,
+    readings: &[Reading],
+    axes: &[Axis],
+) -> std::result::Result<(), LabError> {
+    let values = readings.iter().flat_map(|r| r.values.iter().map(move |value| (r, value)));
+    for (reading, value) in values {
+        let error = |message: String| LabError::Experiment {
+            file: file.to_owned(),
+            line: value.line,
+            message: format!("the reading `{}` at `{}`: {message}", reading.name, value.label),
+        };
+        for (label, _) in &value.at {
+            let labels = || axes.iter().flat_map(|axis| &axis.points).map(|point| &*point.label);
+            if !labels().any(|known| known == label) {
+                let hint = nearest(label, labels());
+                return Err(error(format!("no axis has the label `{label}` of `at`{hint}")));
+            }
+        }
+        for (key, factor) in &value.scale {
+            let settings = axes.iter().flat_map(|axis| &axis.points).flat_map(|point| &point.set);
+            let mut found = false;
+            for (_, setting) in settings.filter(|(set, _)| set == key) {
+                found = true;
+                if scaled(setting, *factor).is_none() {
+                    return Err(error(format!("`{setting}` of `{key}` is no number to scale")));
+                }
+            }
+            if !found {
+                return Err(error(format!("no axis sets `{key}`, so that `scale` has no effect")));
+            }
+        }
+    }
+    Ok(())
 }

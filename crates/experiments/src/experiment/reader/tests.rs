@@ -1,4 +1,4 @@
-use windward_core::network::AqmConfig;
+use windward_core::network::{AqmConfig, QueueLimit};
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
@@ -400,6 +400,72 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
     let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
     assert!(unnamed.contains("`names` is missing"), "{unnamed}");
+}
+
+#[test]
+fn a_reading_may_scale_what_an_axis_sets() {
+    let with = |key: &str, scale: &str| {
+        let values = format!(
+            "{{ label = \"as printed\", basis = \"paper\", source = \"x\", set = {{}} }}, \
+             {{ label = \"tenfold\", basis = \"fit\", source = \"y\", set = {{}}, \
+             scale = {{ {scale} }} }}"
+        );
+        let reading = format!(
+            "[[experiment.readings]]\nname = \"scale\"\nchoice = \"Unit\"\nvalues = [{values}]\n"
+        );
+        let text = crate::testing::TEXT.replace("key = \"dumbbell.bottleneck.rate\"", key);
+        Experiment::parse("r.toml", &format!("{text}{reading}"))
+    };
+    let (key, scale) = ("key = \"dumbbell.bottleneck.rate\"", "\"dumbbell.bottleneck.rate\" = 10");
+    let experiment = with(key, scale).unwrap();
+    let rate = |deviation: &Deviation| {
+        // The second rate of the first protocol.
+        let scenario = experiment.scenario(1, &experiment.quick, deviation).unwrap();
+        scenario.links[scenario.flows[0].bottleneck].kind.rate.mean().as_bps()
+    };
+    assert_eq!(rate(&Deviation::PLAIN), 2_000_000);
+    // The label is still that of the paper.
+    assert_eq!(experiment.cell_name(1), "newreno, 2 Mbit");
+    assert_eq!(rate(&Deviation::one("scale", "tenfold")), 20_000_000);
+    for (scale, said) in [
+        ("\"dumbbell.bottleneck.rat\" = 10", "no axis sets `dumbbell.bottleneck.rat`"),
+        ("\"flows.*.protocol\" = 10", "`newreno` of `flows.*.protocol` is no number to scale"),
+        ("\"dumbbell.bottleneck.rate\" = 0", "must be above 0"),
+        ("\"dumbbell.bottleneck.rate\" = \"ten\"", "expected a number"),
+        ("dumbbell.bottleneck.rate = 10", "put the dotted key `dumbbell` in quotes"),
+        ("", "`tenfold` sets the same as `as printed`"),
+    ] {
+        let error = with(key, scale).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{scale}: {error}");
+    }
+}
+
+#[test]
+fn a_reading_may_set_more_at_one_label() {
+    let with = |at: &str| {
+        let more =
+            format!("set = {{ \"dumbbell.bottleneck.queue\" = \"20p\" }}, at = {{ {at} }} }}");
+        reading(|text| text.replace("set = { \"dumbbell.bottleneck.queue\" = \"20p\" } }", &more))
+    };
+    let queue = "\"dumbbell.bottleneck.queue\"";
+    let experiment = with(&format!("sack = {{ {queue} = \"30p\" }}")).unwrap();
+    let limit = |cell| {
+        let scenario = experiment.scenario(cell, &experiment.quick, &Deviation::PLAIN).unwrap();
+        scenario.links[scenario.flows[0].bottleneck].kind.queue.limit
+    };
+    // newreno at its first rate, and sack at its first.
+    assert_eq!(limit(0), QueueLimit::Packets(20));
+    assert_eq!(limit(3), QueueLimit::Packets(30));
+    for (at, said) in [
+        (
+            format!("sock = {{ {queue} = \"30p\" }}"),
+            "no axis has the label `sock` of `at`; did you mean `sack`?",
+        ),
+        ("sack = 3".to_owned(), "expected a table"),
+    ] {
+        let error = with(&at).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{error}");
+    }
 }
 
 #[test]
