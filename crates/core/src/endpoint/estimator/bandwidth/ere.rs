@@ -22,8 +22,8 @@
 //! samples include the silence before them. Acknowledgments of one instant give one sample.
 //!
 //! No figure of 2002 was compared either. At congestion T is RTT - RTTmin, about half an RTT behind
-//! a queue of one pipe. Where acknowledgments arrive in clumps, such an interval often has none: the
-//! estimate is then about half of the rate that the connection achieves, while tcpwbr2003 section
+//! a queue of one pipe. Where acknowledgments arrive in clumps, such an interval often has none:
+//! the estimate is then about half of the achieved rate of the connection, while tcpwbr2003 section
 //! II describes it as "the rate that the TCP connection is currently achieving". One sample per RTT
 //! (`per-rtt`) has that rate; it is a reading of the paper's experiments.
 
