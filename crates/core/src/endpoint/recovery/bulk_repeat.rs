@@ -40,7 +40,7 @@
 //! Deviations: after a timeout by an error the RTO keeps the factor that earlier timeouts by
 //! congestion left, until an acknowledgment of new data resets it; algorithm B has the fixed value
 //! at once. Goodput at 5 to 30 % errors differs by at most 3 %. Each bulk restarts the timer. In
-//! NewReno only the first partial acknowledgment does, to end a long repair; here no repair is long.
+//! NewReno only the first partial acknowledgment does, to end a long repair; here none is long.
 //! Limited transmit and the rule for duplicates of an old window are as in `fast_recovery`. The
 //! sliding window that section III A mentions is not described there and not implemented.
 
