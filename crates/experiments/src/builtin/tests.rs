@@ -89,9 +89,12 @@ fn every_experiment_stands_in_one_collection_and_has_a_name_of_its_own() {
     assert_eq!(ids.len(), count);
 }
 
+type Ids = &'static [&'static str];
+type PaperClaims = (&'static str, char, u32, Ids, Ids);
+
 /// Number of claims of each paper, their first letter, those that the second edition added, and
 /// those whose checks the third changed.
-const CLAIMS: [(&str, char, u32, &[&str], &[&str]); 5] = [
+const CLAIMS: [PaperClaims; 5] = [
     ("lr2008", 'L', 14, &["L4b"], &["L6"]),
     ("xcpr2005", 'R', 6, &["R3b", "R6b"], &["R1", "R4", "R6"]),
     ("estcp2010", 'S', 5, &[], &["S2", "S3"]),

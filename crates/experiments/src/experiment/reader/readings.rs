@@ -262,8 +262,11 @@ fn value(table: &Section<'_>) -> Result<ReadingValue> {
     })
 }
 
+/// Keys and values for each of some labels.
+type SettingsByLabel = Vec<(String, Vec<(String, String)>)>;
+
 /// `{ tcp = { "flows.*.protocol.recovery" = "reno" } }`
-fn at(table: &Section<'_>) -> Result<Vec<(String, Vec<(String, String)>)>> {
+fn at(table: &Section<'_>) -> Result<SettingsByLabel> {
     let of_label =
         |(label, field): (&str, Field<'_>)| Ok((label.to_owned(), settings(&field.section()?)?));
     table.entries().map(of_label).collect()
