@@ -14,7 +14,8 @@ use crate::endpoint::feedback::{
     Direction, EstcpConfig, FeedbackConfig, Granularity, Notification, XcpRConfig,
 };
 use crate::endpoint::recovery::{
-    BulkRepeatConfig, LossMonitorConfig, NewRenoConfig, RecoveryConfig, SendOutWindowConfig,
+    BulkRepeatConfig, LossMonitorConfig, NewRenoConfig, RecoveryConfig, SackConfig,
+    SendOutWindowConfig,
 };
 use crate::endpoint::window::{
     AbbaConfig, ControllerConfig, CopaConfig, CubicConfig, HighspeedConfig, HyblaConfig,
@@ -69,7 +70,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "RFC 6675",
         summary: "TCP with selective acknowledgments and a scoreboard at the sender.",
         window: ControllerConfig::Reno(RenoConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -77,7 +78,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "RFC 9438",
         summary: "CUBIC window growth with selective acknowledgments: today's default TCP.",
         window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -93,7 +94,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "RFC 8257",
         summary: "DCTCP: a decrease in proportion to the share of marked packets.",
         window: ControllerConfig::Dctcp(Plain),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         feedback: FeedbackConfig::ExactEcn(Plain),
         router: RouterKind::EcnThreshold,
         ..TCP
@@ -301,7 +302,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "Caini and Firrincieli 2004",
         summary: "TCP that grows on a long path as fast as on one of 25 ms, for satellites.",
         window: ControllerConfig::Hybla(HyblaConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -309,7 +310,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "Brakmo and Peterson 1995",
         summary: "TCP that keeps two to four packets in the queue, by the round-trip time.",
         window: ControllerConfig::Vegas(VegasConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -325,7 +326,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "draft-briscoe-iccrg-prague-congestion-control-04",
         summary: "Prague: DCTCP for L4S on the Internet, for queues such as dualpi2.",
         window: ControllerConfig::Prague(PragueConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         feedback: FeedbackConfig::L4s(Plain),
         ..TCP
     },
@@ -342,7 +343,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "RFC 3649",
         summary: "HighSpeed TCP: the larger the window, the more it adds and the less it gives up.",
         window: ControllerConfig::Highspeed(HighspeedConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -350,7 +351,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "draft-kazuho-ccwg-cuback-00",
         summary: "CUBIC driven by acknowledgments: a flow that gains share grows faster.",
         window: ControllerConfig::Cuback(CubicConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -359,7 +360,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "CUBIC that grows faster while the path carries its window with less queue than \
             before.",
         window: ControllerConfig::Abba(AbbaConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -368,7 +369,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "CUBIC with HyStart++: slow start ends when the RTT rises, before the queue \
             overflows.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::HYSTART)),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -377,7 +378,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "CUBIC that opens by three times a round trip and then lands on what the path \
             holds.",
         window: ControllerConfig::Cubic(CubicConfig::starting(StartUpConfig::RAPID_START)),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         ..TCP
     },
     Protocol {
@@ -386,7 +387,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         summary: "CUBIC that takes a single loss for random if the RTT is below that of a full \
             queue.",
         window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         discrimination: DiscriminatorConfig::FullQueue(FullQueueConfig::DEFAULT),
         ..TCP
     },
@@ -395,7 +396,7 @@ pub static PROTOCOLS: &[Protocol] = &[
         source: "h2o/quicly#445",
         summary: "CUBIC that reduces for the second loss of a round trip and not for the first.",
         window: ControllerConfig::Cubic(CubicConfig::DEFAULT),
-        recovery: RecoveryConfig::Sack(Plain),
+        recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
         discrimination: DiscriminatorConfig::IsolatedLoss(IsolatedLossConfig::DEFAULT),
         ..TCP
     },
@@ -446,7 +447,7 @@ const XTCP: Protocol = Protocol {
 /// repair the many losses of an overflow, and of a lossy link, in one round trip.
 const ESTCP: Protocol = Protocol {
     window: ControllerConfig::Estcp(Plain),
-    recovery: RecoveryConfig::Sack(Plain),
+    recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
     feedback: FeedbackConfig::Estcp(Plain),
     router: RouterKind::Estcp,
     ..TCP
@@ -454,7 +455,7 @@ const ESTCP: Protocol = Protocol {
 
 /// The common values of the variants of explicit transport error notification.
 const ETEN: Protocol = Protocol {
-    recovery: RecoveryConfig::Sack(Plain),
+    recovery: RecoveryConfig::Sack(SackConfig::DEFAULT),
     feedback: FeedbackConfig::Corruption(Notification {
         granularity: Granularity::Cumulative,
         direction: Direction::Forward,
@@ -477,7 +478,7 @@ pub fn find(name: &str) -> Option<&'static Protocol> {
 
 /// The base of a composition that names no row: plain TCP with selective acknowledgments.
 pub fn plain() -> &'static Protocol {
-    const PLAIN: Protocol = Protocol { recovery: RecoveryConfig::Sack(Plain), ..TCP };
+    const PLAIN: Protocol = Protocol { recovery: RecoveryConfig::Sack(SackConfig::DEFAULT), ..TCP };
     &PLAIN
 }
 

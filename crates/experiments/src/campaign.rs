@@ -3,8 +3,10 @@
 //! The runs of charts and tables come first, experiment by experiment. A claim is judged as soon as
 //! its cells are complete. While one of its checks is open and none has failed, the cells are
 //! repeated up to the next look ([`Looks`]). The other readings follow, and with full effort pairs
-//! of those that matter. The next step depends only on the numbers, never on the order in which
-//! runs end. The result is therefore the same with any number of threads and after an interruption.
+//! of those that matter. The checks of earlier editions are judged with the same runs, and each
+//! edition also with the former plain values. The next step depends only on the numbers, never on
+//! the order in which runs end. The result is therefore the same with any number of threads and
+//! after an interruption.
 //!
 //! The caller's thread decides; the others simulate. They share a queue of jobs.
 
@@ -153,11 +155,36 @@ pub fn run(
     })
 }
 
-/// A claim under one reading.
-struct Question {
+/// The checks of a claim in one edition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Condition {
     experiment: usize,
     claim: usize,
-    reading: Deviation,
+    /// Index of the earlier edition, or none for the present one.
+    earlier: Option<usize>,
+}
+
+/// The world in which a condition is judged.
+#[derive(Debug, Clone)]
+enum World {
+    /// A reading, the plain one or another.
+    Reading(Deviation),
+    /// Choices whose plain value has changed have the former one.
+    Former(Deviation),
+}
+
+impl World {
+    fn deviation(&self) -> &Deviation {
+        match self {
+            World::Reading(deviation) | World::Former(deviation) => deviation,
+        }
+    }
+}
+
+/// A condition in one world.
+struct Question {
+    condition: Condition,
+    world: World,
     looks: Looks,
     look: u32,
     /// The current checks, each with its result so far.
@@ -189,6 +216,8 @@ struct Case {
     singles: Vec<Changing>,
     /// Runs and work of their first looks, until these are requested.
     expected: (usize, f64),
+    /// The former plain values that matter, by condition.
+    former: Vec<(Condition, Deviation)>,
     /// Open questions.
     open: usize,
     paired: bool,
@@ -318,8 +347,11 @@ impl<'a> Campaign<'a> {
         }
         for (e, plan) in plans.iter().enumerate() {
             for c in 0..plan.experiment.claims.len() {
-                let all = (0..plan.experiment.claims[c].checks.len()).collect();
-                self.open_question(e, c, Deviation::PLAIN, &[all])?;
+                for condition in self.conditions(e, c) {
+                    let all = (0..self.checks(condition).len()).collect();
+                    let plain = World::Reading(Deviation::PLAIN);
+                    self.open_question(condition, plain, &[all])?;
+                }
             }
         }
         loop {
@@ -443,10 +475,23 @@ impl<'a> Campaign<'a> {
 
     // --- claims ---------------------------------------------------------------------------
 
+    /// The conditions of a claim: the present one, and those of earlier editions.
+    fn conditions(&self, experiment: usize, claim: usize) -> Vec<Condition> {
+        let earlier = 0..self.plans[experiment].experiment.claims[claim].earlier.len();
+        let all = [None].into_iter().chain(earlier.map(Some));
+        all.map(|earlier| Condition { experiment, claim, earlier }).collect()
+    }
+
+    fn checks(&self, condition: Condition) -> &'a [Check] {
+        let plans = self.plans;
+        let claim = &plans[condition.experiment].experiment.claims[condition.claim];
+        claim.checks_of(condition.earlier)
+    }
+
     /// Experiments that a claim refers to, its own first.
     fn involved(&self, experiment: usize, claim: usize) -> Vec<usize> {
         let own = &self.plans[experiment].experiment;
-        let cells = own.claims[claim].checks.iter().flat_map(Check::cells);
+        let cells = own.claims[claim].all_checks().flat_map(Check::cells);
         let mut involved = vec![experiment];
         for id in cells.filter_map(|cell| cell.experiment.as_deref()) {
             let found = self.plans.iter().position(|p| p.experiment.id == id);
@@ -471,10 +516,10 @@ impl<'a> Campaign<'a> {
     }
 
     /// All cells of some checks, each once.
-    fn cells_of(&self, own: usize, claim: usize, checks: &[usize]) -> BTreeSet<(usize, usize)> {
-        let checks = checks.iter().map(|i| &self.plans[own].experiment.claims[claim].checks[*i]);
-        let cells = checks.flat_map(Check::cells);
-        let located = cells.filter_map(|cell| self.locate(own, cell).ok());
+    fn cells_of(&self, condition: Condition, checks: &[usize]) -> BTreeSet<(usize, usize)> {
+        let all = self.checks(condition);
+        let cells = checks.iter().flat_map(|i| all[*i].cells());
+        let located = cells.filter_map(|cell| self.locate(condition.experiment, cell).ok());
         located.map(|(experiment, cell, _)| (experiment, cell)).collect()
     }
 
@@ -486,11 +531,17 @@ impl<'a> Campaign<'a> {
                 let mut result = ClaimResult::open(claim, &plan.experiment.id);
                 let mut singles = Vec::new();
                 let mut expected = (0, 0.0);
-                let all: Vec<usize> = (0..claim.checks.len()).collect();
+                let conditions = self.conditions(e, c);
                 let readings = self.readings_of(e, c);
                 // All readings are compared with the same plain cells.
-                let cells =
-                    if readings.is_empty() { Vec::new() } else { self.plainly(e, c, &all)? };
+                let mut by_condition = Vec::new();
+                if !readings.is_empty() {
+                    for condition in &conditions {
+                        by_condition.push((*condition, self.plainly(*condition)?));
+                    }
+                }
+                let former = Deviation::former(readings.iter().copied());
+                let mut formers: Vec<(Condition, Deviation)> = Vec::new();
                 for reading in readings {
                     let mut matters = false;
                     for value in reading.others() {
@@ -498,14 +549,27 @@ impl<'a> Campaign<'a> {
                             return Err(LabError::Cancelled);
                         }
                         let deviation = Deviation::one(&reading.name, &value.label);
-                        let changed = self.changed(&cells, &deviation)?;
+                        let mut present = Vec::new();
+                        for (condition, cells) in &by_condition {
+                            let changed = self.changed(cells, &deviation)?;
+                            if changed.is_empty() {
+                                continue;
+                            }
+                            // Errors in a reading appear before minutes are spent on runs.
+                            for (experiment, cell) in &changed {
+                                self.scenario(*experiment, *cell, &deviation)?;
+                            }
+                            if former.contains(&deviation) {
+                                formers.push((*condition, deviation.clone()));
+                            }
+                            if condition.earlier.is_none() {
+                                present = changed;
+                            }
+                        }
+                        let changed = present;
                         matters |= !changed.is_empty();
                         if changed.is_empty() {
                             continue;
-                        }
-                        // Errors in a reading appear before minutes are spent on runs.
-                        for (experiment, cell) in &changed {
-                            self.scenario(*experiment, *cell, &deviation)?;
                         }
                         expected.0 += changed.len() * self.looks(e, false).first() as usize;
                         expected.1 += self.work_of(e, &changed);
@@ -519,12 +583,39 @@ impl<'a> Campaign<'a> {
                 expected.1 = self.readings_budget(e).unwrap_or(f64::MAX).min(expected.1);
                 self.work.expected.0 += expected.0;
                 self.work.expected.1 += expected.1;
-                // Every claim is judged under the plain reading.
-                let case = Case { result, singles, expected, open: 1, paired: false };
+                let former = self.formers(&conditions, &formers)?;
+                // The earlier editions, and each condition in its former world.
+                result.to_come = conditions.len() - 1 + former.len();
+                // Every condition is judged under the plain reading.
+                let open = conditions.len();
+                let case = Case { result, singles, expected, former, open, paired: false };
                 self.cases.insert((e, c), case);
             }
         }
         Ok(())
+    }
+
+    /// The former world of each condition, of the single choices that change something there.
+    fn formers(
+        &self,
+        conditions: &[Condition],
+        singles: &[(Condition, Deviation)],
+    ) -> Result<Vec<(Condition, Deviation)>, LabError> {
+        let mut formers = Vec::new();
+        for condition in conditions {
+            let own = singles.iter().filter(|(of, _)| of == condition);
+            let world =
+                own.fold(Deviation::PLAIN, |world, (_, single)| world.and(single).unwrap_or(world));
+            if world.is_plain() {
+                continue;
+            }
+            let all: Vec<usize> = (0..self.checks(*condition).len()).collect();
+            for (experiment, cell) in self.cells_of(*condition, &all) {
+                self.scenario(experiment, cell, &world)?;
+            }
+            formers.push((*condition, world));
+        }
+        Ok(formers)
     }
 
     /// The choices that the experiments of a claim declare, each once.
@@ -541,19 +632,15 @@ impl<'a> Campaign<'a> {
         readings
     }
 
-    /// The cells of some checks under the plain reading.
-    fn plainly(
-        &self,
-        own: usize,
-        claim: usize,
-        checks: &[usize],
-    ) -> Result<Vec<Plainly>, LabError> {
+    /// The cells of a condition under the plain reading.
+    fn plainly(&self, condition: Condition) -> Result<Vec<Plainly>, LabError> {
+        let all: Vec<usize> = (0..self.checks(condition).len()).collect();
         let plain = |(experiment, cell): (usize, usize)| {
             let plan = &self.plans[experiment];
             let file = plan.experiment.file_of(cell, &plan.length, &Deviation::PLAIN)?;
             Ok(Plainly { experiment, cell, file })
         };
-        self.cells_of(own, claim, checks).into_iter().map(plain).collect()
+        self.cells_of(condition, &all).into_iter().map(plain).collect()
     }
 
     /// The cells that another value of one choice changes. Records the others, since an axis may
@@ -614,11 +701,12 @@ impl<'a> Campaign<'a> {
     /// Order in which the checks of a claim are judged under its other readings. If a check that
     /// failed plainly fails again, the others do not matter, and the cheapest of those may be
     /// enough.
-    fn order(&self, e: usize, c: usize, plain: &[CheckResult]) -> Vec<Vec<usize>> {
+    fn order(&self, condition: Condition, plain: &[CheckResult]) -> Vec<Vec<usize>> {
         let (mut failed, passed): (Vec<usize>, Vec<usize>) =
             (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
         failed.sort_by(|a, b| {
-            let work = |i: usize| self.work_of(e, &self.cells_of(e, c, &[i]));
+            let work =
+                |i: usize| self.work_of(condition.experiment, &self.cells_of(condition, &[i]));
             work(*a).total_cmp(&work(*b))
         });
         let others = failed.split_off(failed.len().min(1));
@@ -627,20 +715,18 @@ impl<'a> Campaign<'a> {
 
     fn open_question(
         &mut self,
-        experiment: usize,
-        claim: usize,
-        reading: Deviation,
+        condition: Condition,
+        world: World,
         groups: &[Vec<usize>],
     ) -> Result<(), LabError> {
-        let looks = self.looks(experiment, reading.is_plain());
+        let looks = self.looks(condition.experiment, world.deviation().is_plain());
         let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
         let checks = later.pop_front().unwrap_or_default();
         let checks = checks.into_iter().map(|i| (i, None)).collect();
         let question = self.questions.len();
         self.questions.push(Question {
-            experiment,
-            claim,
-            reading,
+            condition,
+            world,
             looks,
             look: 0,
             checks,
@@ -653,15 +739,16 @@ impl<'a> Campaign<'a> {
     /// Requests the runs of the next look, and looks if all of them are complete.
     fn gather(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let Question { experiment: own, claim, look, .. } = *question;
+        let Question { condition, look, .. } = *question;
+        let own = condition.experiment;
         let runs = question.looks.look(look).runs;
-        let reading = question.reading.clone();
+        let reading = question.world.deviation().clone();
         let open = question.checks.iter();
         let open = open.filter(|(_, r)| !r.as_ref().is_some_and(is_decided)).map(|(i, _)| *i);
         let open: Vec<usize> = open.collect();
         let plans = self.plans;
         let mut waiting = 0;
-        for (e, cell) in self.cells_of(own, claim, &open) {
+        for (e, cell) in self.cells_of(condition, &open) {
             let Plan { experiment, length, .. } = &plans[e];
             let reading = self.reading_in(e, cell, &reading);
             let scenario = || experiment.scenario(cell, length, &reading);
@@ -682,11 +769,11 @@ impl<'a> Campaign<'a> {
     fn look(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
         let look = question.looks.look(question.look);
-        let checks = &self.plans[question.experiment].experiment.claims[question.claim].checks;
+        let checks = self.checks(question.condition);
         let column = |cell: &Cell| {
-            let (e, index, metric) = self.locate(question.experiment, cell)?;
+            let (e, index, metric) = self.locate(question.condition.experiment, cell)?;
             let experiment = &self.plans[e].experiment;
-            let reading = self.reading_in(e, index, &question.reading);
+            let reading = self.reading_in(e, index, question.world.deviation());
             let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
             let rows = cell.rows.iter().take(look.runs as usize);
             Ok(claims::CellSamples {
@@ -721,46 +808,84 @@ impl<'a> Campaign<'a> {
 
     fn close_question(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let (e, c) = (question.experiment, question.claim);
-        let (reading, checks) = (question.reading.clone(), question.results());
+        let (condition, world, checks) =
+            (question.condition, question.world.clone(), question.results());
+        let Condition { experiment: e, claim: c, earlier } = condition;
         let verdict = combine(checks.iter().map(|check| check.verdict));
-        let words = self.words(e, c, &reading);
+        let words = self.words(e, c, world.deviation());
         let full = self.plans[e].effort.is_full();
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         case.open -= 1;
         let mut next: Vec<Deviation> = Vec::new();
-        if reading.is_plain() {
-            case.result.verdict = verdict;
-            case.result.checks = checks;
-            self.work.expected.0 -= case.expected.0;
-            self.work.expected.1 -= case.expected.1;
-            let singles = case.singles.clone();
-            next = self.affordable(e, c, singles);
-        } else {
-            case.result.to_come -= 1;
-            case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
-            // In the order of the file, not in order of completion.
-            let place = |r: &ReadingResult| {
-                let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
-                (r.deviation.choices().len(), single, r.deviation.clone())
-            };
-            case.result.readings.sort_by_key(place);
+        let mut former = None;
+        // The former world follows, in the order that the plain results suggest.
+        let former_of = |case: &Case| {
+            let found = case.former.iter().find(|(of, _)| *of == condition);
+            found.map(|(_, world)| World::Former(world.clone()))
+        };
+        match (world, earlier) {
+            (World::Reading(reading), None) if reading.is_plain() => {
+                case.result.verdict = verdict;
+                case.result.checks = checks;
+                self.work.expected.0 -= case.expected.0;
+                self.work.expected.1 -= case.expected.1;
+                former = former_of(case);
+                let singles = case.singles.clone();
+                next = self.affordable(e, c, singles);
+            }
+            (World::Reading(reading), None) => {
+                case.result.to_come -= 1;
+                let found = ReadingResult { deviation: reading, words, verdict, checks };
+                case.result.readings.push(found);
+                // In the order of the file, not in order of completion.
+                let place = |r: &ReadingResult| {
+                    let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
+                    (r.deviation.choices().len(), single, r.deviation.clone())
+                };
+                case.result.readings.sort_by_key(place);
+            }
+            // An earlier edition is judged under no other reading.
+            (World::Reading(_), Some(index)) => {
+                case.result.to_come -= 1;
+                former = former_of(case);
+                let result = &mut case.result.earlier[index];
+                (result.verdict, result.checks) = (verdict, checks);
+            }
+            (World::Former(deviation), earlier) => {
+                case.result.to_come -= 1;
+                let found = Some(ReadingResult { deviation, words, verdict, checks });
+                match earlier {
+                    None => case.result.formerly = found,
+                    Some(index) => case.result.earlier[index].formerly = found,
+                }
+            }
         }
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
-        if full && case.open == 0 && next.is_empty() && !case.paired {
+        if full && case.open == 0 && next.is_empty() && former.is_none() && !case.paired {
             case.paired = true;
             let pairs = self.pairs(e, c);
             next = self.affordable(e, c, pairs);
         }
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         // All of them are open before the first is asked, since its runs may be complete already.
-        case.open += next.len();
+        case.open += next.len() + usize::from(former.is_some());
         case.result.to_come += next.len();
         let result = case.result.clone();
-        let order = self.order(e, c, &result.checks);
-        self.observer.event(Event::Judged(e, c, Box::new(result)))?;
+        let present = self.order(Condition { earlier: None, ..condition }, &result.checks);
+        let own = match earlier {
+            None => present.clone(),
+            Some(index) => self.order(condition, &result.earlier[index].checks),
+        };
+        // An earlier edition may have its verdict before the present one.
+        if result.is_judged() {
+            self.observer.event(Event::Judged(e, c, Box::new(result)))?;
+        }
+        if let Some(world) = former {
+            self.open_question(condition, world, &own)?;
+        }
         for deviation in next {
-            self.open_question(e, c, deviation, &order)?;
+            let condition = Condition { earlier: None, ..condition };
+            self.open_question(condition, World::Reading(deviation), &present)?;
         }
         Ok(())
     }
@@ -769,8 +894,10 @@ impl<'a> Campaign<'a> {
     /// The claim records how many are left out.
     fn affordable(&mut self, e: usize, c: usize, readings: Vec<Changing>) -> Vec<Deviation> {
         let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
-        let order = self.order(e, c, &case.result.checks);
-        let first = order.first().map_or_else(BTreeSet::new, |group| self.cells_of(e, c, group));
+        let condition = Condition { experiment: e, claim: c, earlier: None };
+        let order = self.order(condition, &case.result.checks);
+        let first =
+            order.first().map_or_else(BTreeSet::new, |group| self.cells_of(condition, group));
         let work = readings.iter().map(|(_, changed)| {
             self.work_of(e, changed.iter().filter(|cell| first.contains(cell)))
         });

@@ -24,6 +24,7 @@ mod schema;
 pub use cast::{Cast, Subject};
 pub use cast::{is_taken, same_name};
 pub use reader::fnv1a;
+pub(crate) use reading::scaled;
 pub use reading::{Basis, Deviation, Reading, ReadingValue};
 
 /// An experiment file, read and checked.
@@ -165,20 +166,24 @@ impl Point {
     /// The number at the beginning of its label, and the unit after it: `5%` is 5 with the unit
     /// `%`, `20 ms` is 20 with `ms`, `1e-8` has no unit. `None` for labels that are words.
     pub fn quantity(&self) -> Option<(f64, &str)> {
-        let label = self.label.trim();
-        let end = label
-            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
-            .unwrap_or(label.len());
-        // An exponent has digits: `5 each` and `2e` have none.
-        let exponent = label[end..].strip_prefix(['e', 'E']).map_or(0, |rest| {
-            let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
-            let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-            if count == 0 { 0 } else { label.len() - end - (digits.len() - count) }
-        });
-        let end = end + exponent;
-        let number = label[..end].parse().ok()?;
-        Some((number, label[end..].trim()))
+        quantity(&self.label)
     }
+}
+
+/// The number at the beginning of a text, and the unit after it.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-'))).unwrap_or(text.len());
+    // An exponent has digits: `5 each` and `2e` have none.
+    let exponent = text[end..].strip_prefix(['e', 'E']).map_or(0, |rest| {
+        let digits = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+        let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+        if count == 0 { 0 } else { text.len() - end - (digits.len() - count) }
+    });
+    let end = end + exponent;
+    let number = text[..end].parse().ok()?;
+    Some((number, text[end..].trim()))
 }
 
 /// A number computed from each run.
@@ -396,8 +401,37 @@ pub struct Claim {
     pub explanation: Option<String>,
     /// Edition of the list of claims in which its bound was fixed: 1 was before any measurement.
     pub edition: u32,
+    /// The sentence of the paper.
+    pub quote: Option<String>,
+    /// The place of that sentence in the paper.
+    pub place: Option<String>,
+    /// The change since the earlier editions, and its reason.
+    pub changed: Option<String>,
+    /// The checks of earlier editions, the first one first.
+    pub earlier: Vec<EarlierChecks>,
     /// Subject and criterion, for a claim about each subject of a suite.
     pub asked: Option<Asked>,
+}
+
+/// The checks that a claim had in an earlier edition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlierChecks {
+    /// The edition.
+    pub edition: u32,
+    /// The condition as comparisons; all must hold.
+    pub checks: Vec<Check>,
+}
+
+impl Claim {
+    /// The checks of an earlier edition by its index, or the present ones.
+    pub fn checks_of(&self, earlier: Option<usize>) -> &[Check] {
+        earlier.map_or(&self.checks, |index| &self.earlier[index].checks)
+    }
+
+    /// The present checks and those of all earlier editions.
+    pub fn all_checks(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().chain(self.earlier.iter().flat_map(|earlier| &earlier.checks))
+    }
 }
 
 /// Subject and criterion of a claim.
@@ -538,7 +572,10 @@ impl Experiment {
             a.points.iter().map(move |p| ("axis", a.name.as_str(), p.label.as_str(), &p.set))
         });
         let values = self.readings.iter().flat_map(|r| {
-            r.values.iter().map(move |v| ("reading", r.name.as_str(), v.label.as_str(), &v.set))
+            r.values.iter().flat_map(move |v| {
+                let sets = [&v.set].into_iter().chain(v.at.iter().map(|(_, set)| set));
+                sets.map(move |set| ("reading", r.name.as_str(), v.label.as_str(), set))
+            })
         });
         for (what, name, label, set) in points.chain(values) {
             let (mut before, mut after) = (self.scenario.clone(), changed.clone());
@@ -667,7 +704,7 @@ impl Experiment {
 
     /// The ids of other experiments that its checks and reported numbers refer to.
     pub fn references(&self) -> Vec<&str> {
-        let checks = self.claims.iter().flat_map(|c| &c.checks);
+        let checks = self.claims.iter().flat_map(Claim::all_checks);
         let reported = self.reported.iter().flat_map(|r| r.value.leaves());
         let cells = checks.flat_map(Check::cells).chain(reported);
         let ids = cells.filter_map(|c| c.experiment.as_deref());

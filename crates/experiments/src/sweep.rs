@@ -13,7 +13,9 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::LabError;
-use crate::experiment::{Deviation, Effort, Experiment, PlotKind, RunLength, Skipped};
+use crate::experiment::{
+    Deviation, Effort, Experiment, PlotKind, ReadingValue, RunLength, Skipped, scaled,
+};
 
 /// Maximum number of runs.
 const MAX_RUNS: usize = 10_000_000;
@@ -174,14 +176,28 @@ impl Experiment {
         let lengths = [("duration", &length.duration), ("warmup", &length.warmup)];
         let lengths = lengths.into_iter();
         let lengths = lengths.filter_map(|(key, value)| Some((key, value.as_deref()?)));
-        let of_readings = self.readings.iter().flat_map(|r| {
+        let chosen = self.readings.iter().map(|r| {
             let label = reading.of(&r.name);
             let chosen = label.and_then(|label| r.values.iter().find(|v| v.label == label));
-            let value = chosen.unwrap_or_else(|| r.plain_value());
-            value.set.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+            chosen.unwrap_or_else(|| r.plain_value())
         });
-        let of_axes = self.points(cell).into_iter().flat_map(|p| &p.set);
-        let of_axes = of_axes.map(|(key, value)| (key.as_str(), value.as_str()));
+        let chosen: Vec<&ReadingValue> = chosen.collect();
+        let points = self.points(cell);
+        let of_readings = chosen.iter().flat_map(|value| {
+            let here = value.at.iter().filter(|(at, _)| points.iter().any(|p| p.label == *at));
+            value.set.iter().chain(here.flat_map(|(_, set)| set))
+        });
+        let of_readings = of_readings.map(|(key, value)| (key.as_str(), value.as_str()));
+        let scale = |(key, setting): &(String, String)| {
+            let scales = chosen.iter().flat_map(|value| &value.scale).filter(|(of, _)| of == key);
+            let factor: f64 = scales.map(|(_, factor)| factor).product();
+            // The reader has checked that it is a number. A factor of one leaves the text alone.
+            let scaled = (factor != 1.0).then(|| scaled(setting, factor)).flatten();
+            (key.clone(), scaled.unwrap_or_else(|| setting.clone()))
+        };
+        let of_axes = points.iter().flat_map(|p| &p.set).map(scale);
+        let of_axes: Vec<(String, String)> = of_axes.collect();
+        let of_axes = of_axes.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let changed =
             self.revision.overrides.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         for (key, value) in lengths.chain(of_readings).chain(of_axes).chain(changed) {

@@ -1,7 +1,7 @@
 use windward_core::units::Duration;
 
 use super::*;
-use crate::experiment::Effort;
+use crate::experiment::{Claim, Effort};
 
 #[test]
 fn every_experiment_reads_and_plans() {
@@ -89,28 +89,35 @@ fn every_experiment_stands_in_one_collection_and_has_a_name_of_its_own() {
     assert_eq!(ids.len(), count);
 }
 
-/// Number of claims of each paper, their first letter, and those of the second edition.
-const CLAIMS: [(&str, char, u32, &[&str]); 5] = [
-    ("lr2008", 'L', 14, &["L4b"]),
-    ("xcpr2005", 'R', 6, &["R3b", "R6b"]),
-    ("estcp2010", 'S', 5, &[]),
-    ("eten2004", 'E', 7, &["E2b", "E8"]),
-    ("tcpwbr2003", 'W', 6, &["W7"]),
+type Ids = &'static [&'static str];
+type PaperClaims = (&'static str, char, u32, Ids, Ids);
+
+/// Number of claims of each paper, their first letter, those that the second edition added, and
+/// those whose checks the third changed.
+const CLAIMS: [PaperClaims; 5] = [
+    ("lr2008", 'L', 14, &["L4b"], &["L6"]),
+    ("xcpr2005", 'R', 6, &["R3b", "R6b"], &["R1", "R4", "R6"]),
+    ("estcp2010", 'S', 5, &[], &["S2", "S3"]),
+    ("eten2004", 'E', 7, &["E2b", "E8"], &["E4", "E6", "E8"]),
+    ("tcpwbr2003", 'W', 6, &["W7"], &["W6", "W7"]),
 ];
 
 #[test]
 fn a_paper_with_experiments_has_checks_for_each_of_its_claims() {
     let mut seen = 0;
-    for (paper, (key, letter, count, later)) in PAPERS.into_iter().zip(CLAIMS) {
+    for (paper, (key, letter, count, later, changed)) in PAPERS.into_iter().zip(CLAIMS) {
         assert_eq!(paper.key, key);
         let experiments = paper.experiments().unwrap();
         if experiments.is_empty() {
             continue;
         }
         seen += 1;
+        // A claim keeps the checks of the edition that it came with.
+        let claims = || experiments.iter().flat_map(|e| &e.claims);
+        let first =
+            |claim: &Claim| claim.earlier.first().map_or(claim.edition, |first| first.edition);
         let of_edition = |edition: u32| {
-            let claims = experiments.iter().flat_map(|e| &e.claims);
-            let ids = claims.filter(|c| c.edition == edition).map(|c| c.id.as_str());
+            let ids = claims().filter(|c| first(c) == edition).map(|c| c.id.as_str());
             ids.collect::<Vec<&str>>()
         };
         let mut ids = of_edition(1);
@@ -120,8 +127,45 @@ fn a_paper_with_experiments_has_checks_for_each_of_its_claims() {
         let mut ids = of_edition(2);
         ids.sort_unstable();
         assert_eq!(ids, later, "{key}");
+        let ids = claims().filter(|c| !c.earlier.is_empty()).map(|c| c.id.as_str());
+        let mut ids: Vec<&str> = ids.collect();
+        ids.sort_unstable();
+        assert_eq!(ids, changed, "{key}");
     }
     assert!(seen > 0);
+}
+
+#[test]
+fn each_choice_is_fixed_for_a_reason_or_a_reading() {
+    for paper in PAPERS {
+        for experiment in paper.experiments().unwrap() {
+            for choice in &experiment.caption.choices {
+                let reading =
+                    choice.strip_prefix("Reading ").and_then(|text| text.split_once(": "));
+                let sorted = match reading {
+                    Some((name, _)) => experiment.readings.iter().any(|r| r.name == name),
+                    None => choice.starts_with("Fixed: "),
+                };
+                assert!(
+                    sorted,
+                    "{}: begin with `Fixed: ` or `Reading NAME: `: {choice}",
+                    experiment.id
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_changed_check_quotes_its_paper() {
+    let all = all().unwrap();
+    let changed = all.iter().flat_map(|e| &e.claims).filter(|c| !c.earlier.is_empty());
+    for claim in changed {
+        // The reader demands both; here they are sentences.
+        assert!(claim.quote.as_ref().is_some_and(|quote| quote.ends_with('.')), "{}", claim.id);
+        assert!(claim.changed.as_ref().is_some_and(|text| text.contains("known")), "{}", claim.id);
+        assert!(claim.earlier.iter().all(|earlier| earlier.checks != claim.checks), "{}", claim.id);
+    }
 }
 
 fn ids(wanted: &[&str]) -> Vec<String> {

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// A choice that the paper leaves open or contradicts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// Name, which identifies the same choice in other experiments: `rwnd`.
     pub name: String,
@@ -19,11 +19,16 @@ pub struct Reading {
     pub silent: Option<String>,
     /// The reasonable values, at least two.
     pub values: Vec<ReadingValue>,
+    /// Edition of the list of claims in which it was added, or got its plain value: 1 was before
+    /// any measurement.
+    pub edition: u32,
+    /// Label of the value that was plain in the edition before, if the plain value has changed.
+    pub formerly: Option<String>,
     pub(crate) line: usize,
 }
 
 /// One value of a choice.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ReadingValue {
     /// Its name for readers.
     pub label: String,
@@ -33,6 +38,11 @@ pub struct ReadingValue {
     pub source: String,
     /// Changes of the scenario: key and value, in order.
     pub set: Vec<(String, String)>,
+    /// Further changes in the cells with one label: label, and key and value, in order.
+    pub at: Vec<(String, Vec<(String, String)>)>,
+    /// Factors for what an axis sets: key and factor. For a paper whose axis may have another unit
+    /// than it says.
+    pub scale: Vec<(String, f64)>,
     pub(crate) line: usize,
 }
 
@@ -93,6 +103,12 @@ impl Reading {
     }
 }
 
+/// A setting that begins with a number, as `1e-8` or `5%`, times a factor.
+pub(crate) fn scaled(setting: &str, factor: f64) -> Option<String> {
+    let (number, unit) = super::quantity(setting)?;
+    Some(format!("{}{unit}", number * factor))
+}
+
 /// Choices with another value than the plain one, by name, each with the label of its value. Empty
 /// for the plain reading.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -105,6 +121,15 @@ impl Deviation {
     /// A deviation in one choice.
     pub fn one(name: &str, label: &str) -> Self {
         Deviation(vec![(name.to_owned(), label.to_owned())])
+    }
+
+    /// The former world: every choice whose plain value has changed has the one before.
+    pub fn former<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Self {
+        let former = |r: &Reading| Some((r.name.clone(), r.formerly.clone()?));
+        let mut choices: Vec<_> = readings.into_iter().filter_map(former).collect();
+        choices.sort();
+        choices.dedup();
+        Deviation(choices)
     }
 
     /// Both at once; `None` if they give one choice two values.
@@ -175,6 +200,8 @@ mod tests {
             basis: *basis,
             source: String::new(),
             set: Vec::new(),
+            at: Vec::new(),
+            scale: Vec::new(),
             line: 0,
         };
         Reading {
@@ -182,6 +209,8 @@ mod tests {
             choice: "a choice".into(),
             silent: None,
             values: bases.iter().enumerate().map(value).collect(),
+            edition: 1,
+            formerly: None,
             line: 0,
         }
     }
@@ -196,6 +225,18 @@ mod tests {
         assert!(!reading(&[Fit, Practice]).is_calibrated());
         let others: Vec<&str> = fitted.others().map(|v| v.label.as_str()).collect();
         assert_eq!(others, ["1"]);
+    }
+
+    #[test]
+    fn a_scaled_setting_keeps_its_unit() {
+        // Binary fractions, whose products are exact.
+        assert_eq!(scaled("0.25", 10.0).as_deref(), Some("2.5"));
+        assert_eq!(scaled("5%", 0.5).as_deref(), Some("2.5%"));
+        assert_eq!(scaled("20ms", 2.0).as_deref(), Some("40ms"));
+        let rate: f64 = scaled("1e-11", 10.0).unwrap().parse().unwrap();
+        assert!((rate / 1e-10 - 1.0).abs() < 1e-12);
+        assert_eq!(scaled("0", 10.0).as_deref(), Some("0"));
+        assert_eq!(scaled("sack", 10.0), None);
     }
 
     #[test]

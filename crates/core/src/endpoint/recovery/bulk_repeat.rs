@@ -37,10 +37,12 @@
 //!   (`fixed_timeout`). With a floor of 200 ms this fits the figures, with one of 1 s it does not
 //!   (0.91, 0.08).
 //!
-//! Deviations: each bulk restarts the timer. In NewReno only the first partial acknowledgment does,
-//! to end a long repair; here no repair is long. Limited transmit and the rule for duplicates of an
-//! old window are as in `fast_recovery`. The sliding window that section III A mentions is not
-//! described there and not implemented.
+//! Deviations: after a timeout by an error the RTO keeps the factor that earlier timeouts by
+//! congestion left, until an acknowledgment of new data resets it; algorithm B has the fixed value
+//! at once. Goodput at 5 to 30 % errors differs by at most 3 %. Each bulk restarts the timer. In
+//! NewReno only the first partial acknowledgment does, to end a long repair; here none is long.
+//! Limited transmit and the rule for duplicates of an old window are as in `fast_recovery`. The
+//! sliding window that section III A mentions is not described there and not implemented.
 
 use super::fast_recovery::{FastRecovery, NewRenoConfig, PARTIAL_DEFLATION};
 use super::timed::Scheme;

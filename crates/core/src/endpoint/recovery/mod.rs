@@ -23,6 +23,7 @@ pub use fast_recovery::NewRenoConfig;
 pub use loss_monitor::LossMonitorConfig;
 pub use packet_number::PacketNumber;
 pub use rack::Rack;
+pub use sack::SackConfig;
 pub use send_out_window::{OldDuplicates, SendOutWindowConfig};
 pub use timed::Timed;
 

@@ -10,18 +10,39 @@
 //! ```
 //!
 //! After a timeout everything outstanding that has not arrived counts as lost and is retransmitted
-//! in order as the window opens (RFC 6675 section 5.1 allows the sender to keep the scoreboard).
+//! in order as the window opens. RFC 2018 section 5 demands that the sender forget the scoreboard
+//! then, since the receiver may have discarded what it reported; RFC 6675 section 5.1 calls this too
+//! strong and lets the sender keep it if it detects such a receiver. `keep_scoreboard` chooses.
+//! Blocks of later acknowledgments fill a forgotten scoreboard again.
 
 use super::timed::Scheme;
 use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::range_set::RareRanges;
-use crate::part::{Form, Part, Plain, Words};
+use crate::part::{Form, Part, ValueKind, Words};
+
+/// Parameters of recovery from selective acknowledgments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SackConfig {
+    /// True if the scoreboard outlasts a timeout (RFC 6675 section 5.1), false if it is forgotten
+    /// (RFC 2018 section 5).
+    pub keep_scoreboard: bool,
+}
+
+impl SackConfig {
+    /// The scoreboard is kept.
+    pub const DEFAULT: SackConfig = SackConfig { keep_scoreboard: true };
+}
+crate::parameters! {
+    SackConfig in "", "";
+    keep_scoreboard: ValueKind::Bool, "", "keep what SACK blocks reported at a timeout";
+}
 
 /// The state of recovery from selective acknowledgments.
 #[derive(Debug)]
 pub struct Sack {
     threshold: u32,
+    keep_scoreboard: bool,
     arrived: RareRanges,
     lost_below: u64,
     resent_below: u64,
@@ -50,9 +71,10 @@ enum SackPhase {
 }
 
 impl Sack {
-    fn of(threshold: u32) -> Self {
+    fn of(threshold: u32, config: SackConfig) -> Self {
         Sack {
             threshold,
+            keep_scoreboard: config.keep_scoreboard,
             arrived: RareRanges::default(),
             lost_below: 0,
             resent_below: 0,
@@ -143,21 +165,21 @@ impl Sack {
 }
 
 impl Part for Sack {
-    type Config = Plain;
-    const FORMS: &'static [Form<Plain>] = &[Form {
+    type Config = SackConfig;
+    const FORMS: &'static [Form<SackConfig>] = &[Form {
         words: Words {
             name: "sack",
             what: "a scoreboard of selective ACKs finds lost packets",
             source: "RFC 2018, RFC 6675",
         },
-        config: Plain,
+        config: SackConfig::DEFAULT,
     }];
     const READS: &'static [&'static str] = &["rto_floor"];
 }
 
 impl Scheme for Sack {
-    fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
-        Sack::of(endpoint.dupack_threshold)
+    fn new(config: &SackConfig, endpoint: &EndpointConfig) -> Self {
+        Sack::of(endpoint.dupack_threshold, *config)
     }
 
     #[inline]
@@ -219,6 +241,9 @@ impl Scheme for Sack {
     }
 
     fn on_reset(&mut self, seqs: &mut Sequences, _: bool) -> bool {
+        if !self.keep_scoreboard {
+            self.arrived = RareRanges::default();
+        }
         self.dupacks = 0;
         self.phase = SackPhase::AfterTimeout { until: seqs.next };
         self.lost_below = seqs.next;

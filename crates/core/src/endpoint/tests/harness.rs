@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::endpoint::discrimination::DiscriminatorConfig;
 use crate::endpoint::feedback::{Direction, FeedbackConfig, Granularity, News, Notice};
-use crate::endpoint::recovery::RecoveryConfig;
+use crate::endpoint::recovery::{RecoveryConfig, SackConfig};
 use crate::endpoint::window::ControllerConfig;
 use crate::part::{Ability, AnyPart, Setting, Value, ValueKind, Words};
 use crate::protocols::PROTOCOLS;
@@ -282,8 +282,16 @@ impl<'a> Run<'a> {
             prop_assert!(self.receiver.on_timer(next, &mut ack));
             self.enter(&ack, self.chaos.ack_loss);
         } else {
+            let timeouts = self.sender.stats(next).timeouts;
             self.sender.on_timer(next);
             prop_assert!(self.sender.next_timer() > next, "a timer that stays due");
+            let forgets = matches!(
+                self.protocol.recovery,
+                RecoveryConfig::Sack(SackConfig { keep_scoreboard: false })
+            );
+            if forgets && self.sender.stats(next).timeouts > timeouts {
+                self.mirror.reported.clear();
+            }
         }
         self.transmit()
     }

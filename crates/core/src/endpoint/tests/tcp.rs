@@ -1,7 +1,7 @@
 //! Reno, NewReno and SACK against RFC 5681, 6582, 6675 and 6298.
 
 use super::*;
-use crate::endpoint::recovery::RecoveryConfig;
+use crate::endpoint::recovery::{RecoveryConfig, SackConfig};
 use crate::network::RouterKind;
 use crate::protocols::Protocol;
 
@@ -185,6 +185,25 @@ fn sack_waits_for_the_timer_when_a_retransmission_is_lost_but_forgets_nothing() 
     // 0 to 6 are there. 7 counts as lost after a timeout (RFC 6675 section 5.1).
     line.at(1200, Arrives(0), &[7, 8]);
     assert_eq!((line.timeouts(), line.received()), (1, (7, 0)));
+}
+
+#[test]
+fn a_forgotten_scoreboard_is_filled_again_by_the_blocks_of_acknowledgments() {
+    // RFC 2018 section 5 against RFC 6675 section 5.1.
+    for keep_scoreboard in [true, false] {
+        let sack = *protocols::find("sack").unwrap();
+        let recovery = RecoveryConfig::Sack(SackConfig { keep_scoreboard });
+        let mut line = Timeline::of(&Protocol { recovery, ..sack }, &window(10.0));
+        line.at(0, Start, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        // 0, 2, 4, 6 and 8 are lost, 0 twice, and so are 10 and 11. cwnd = 5; the pipe is
+        // 0', 6 to 11 without 7, and in the end 0', 6, 8, 10, 11: no room.
+        line.all_at(100, &[(1, &[10]), (3, &[11]), (5, &[0]), (7, &[]), (9, &[])]);
+        line.at(1100, TimerExpires, &[0]);
+        // An acknowledgment has room for three blocks, the latest first: 9, 7 and 5. So 3 is sent
+        // again by a sender that has forgotten it. 5 is not, although it had forgotten that too.
+        line.at(1200, Arrives(0), if keep_scoreboard { &[2, 4] } else { &[2, 3] });
+        line.at(1300, Arrives(2), if keep_scoreboard { &[6, 8] } else { &[4, 6, 8] });
+    }
 }
 
 #[test]

@@ -76,6 +76,8 @@ pub fn g_of_probability(p: f64) -> f64 {
 pub enum Gamma {
     /// 1/(2B) with B packets of buffer.
     OneFlow,
+    /// 10/B: ten flows reach the target in one phase, more of them later.
+    TenFlows,
     /// A given value.
     Fixed(f64),
     /// The inverse of the measured dI/dg.
@@ -106,6 +108,7 @@ impl ParameterValue for Gamma {
     fn into_value(self) -> Value {
         match self {
             Gamma::OneFlow => Value::Word("one-flow"),
+            Gamma::TenFlows => Value::Word("ten-flows"),
             Gamma::Adaptive => Value::Word("adaptive"),
             Gamma::Fixed(gamma) => Value::Number(gamma),
         }
@@ -113,6 +116,7 @@ impl ParameterValue for Gamma {
     fn from_value(value: Value) -> Option<Self> {
         match value {
             Value::Word("one-flow") => Some(Gamma::OneFlow),
+            Value::Word("ten-flows") => Some(Gamma::TenFlows),
             Value::Word("adaptive") => Some(Gamma::Adaptive),
             Value::Number(gamma) => Some(Gamma::Fixed(gamma)),
             _ => None,
@@ -124,8 +128,8 @@ parameters! {
     EstcpRouterConfig in "", "parameters of estcp";
     target: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
         "D, the length of a phase";
-    gamma: ValueKind::PositiveOrWord { most: 1e6, words: &["one-flow", "adaptive"] }, "",
-        "gain per packet; one-flow is 1/(2B)";
+    gamma: ValueKind::PositiveOrWord { most: 1e6, words: &["one-flow", "ten-flows", "adaptive"] },
+        "", "gain per packet; one-flow is 1/(2B), ten-flows 10/B";
     initial_g: ValueKind::Number { least: 1e-9, most: 1e6 }, "seconds", "g of the first phase";
     mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "size of a packet, for a queue limited in bytes";
@@ -196,6 +200,7 @@ impl EstcpRouterConfig {
     pub fn fixed_gamma(&self, limit: QueueLimit) -> Option<f64> {
         match self.gamma {
             Gamma::OneFlow => Some(0.5 / self.buffer(limit).max(1.0)),
+            Gamma::TenFlows => Some(10.0 / self.buffer(limit).max(1.0)),
             Gamma::Fixed(gamma) => Some(gamma),
             Gamma::Adaptive => None,
         }
@@ -471,10 +476,12 @@ mod tests {
     }
 
     #[test]
-    fn the_gain_for_one_flow_is_half_of_the_buffer_inverted() {
+    fn the_gain_for_one_flow_or_ten_follows_the_buffer() {
         let spec = EstcpRouterConfig::default();
         assert_eq!(spec.fixed_gamma(QueueLimit::Packets(250)), Some(0.002));
         assert_eq!(spec.fixed_gamma(QueueLimit::Bytes(250_000)), Some(0.002));
+        let ten = EstcpRouterConfig { gamma: Gamma::TenFlows, ..spec };
+        assert_eq!(ten.fixed_gamma(QueueLimit::Packets(250)), Some(0.04));
         assert_eq!(controller(Gamma::Adaptive).gamma, None);
     }
 

@@ -9,7 +9,8 @@ use windward_sim::strict_toml::{
 
 use super::settings::{any_kind, settings};
 use crate::LabError;
-use crate::experiment::{Basis, Reading, ReadingValue};
+use crate::error::nearest;
+use crate::experiment::{Axis, Basis, Reading, ReadingValue, scaled};
 
 /// Function that returns the text of a file by its name in the experiment.
 pub(in crate::experiment) type Beside<'a> =
@@ -17,6 +18,8 @@ pub(in crate::experiment) type Beside<'a> =
 
 /// Maximum number of values of a choice.
 const MAX_VALUES: usize = 50;
+/// Largest number of an edition.
+const MOST_EDITIONS: u32 = 1_000_000;
 
 keys! {
     /// Keys of a reading of an experiment, which may come from a file beside it.
@@ -32,6 +35,10 @@ keys! {
             "what the paper leaves open about it";
         values: Option<Field<'a>> = readers::any(values_kind), absent,
             "the reasonable values, at least two";
+        edition: Option<u32> = readers::small(1..=MOST_EDITIONS), absent,
+            "2 or more: it was added or changed after the first results";
+        formerly: Option<String> = readers::string(), absent,
+            "the label of the value that was plain in the edition before";
     }
 }
 
@@ -61,6 +68,10 @@ keys! {
             "what the paper leaves open about it";
         values: Vec<Section<'a>> = readers::tables(&[ReadingValueKeys::KEYS], unnamed), empty,
             "the reasonable values, at least two";
+        edition: u32 = readers::small(1..=MOST_EDITIONS), or 1,
+            "2 or more: it was added or changed after the first results";
+        formerly: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "the label of the value that was plain in the edition before";
     }
 
     /// Keys of a value of a reading.
@@ -73,8 +84,19 @@ keys! {
             "the reason: section, program and version, standard";
         set: Section<'a> = readers::free(any_kind()), needed "set = { seed = 1 }",
             "the keys that it sets in the scenario";
+        at: Option<Section<'a>> = readers::free(any_kind()), absent,
+            "keys that it sets in the cells with one label: label and table";
+        scale: Option<Section<'a>> = readers::free(number_kind()), absent,
+            "factors for what an axis sets, by key";
     }
 }
+
+fn number_kind() -> TomlType {
+    (readers::above_zero(LARGEST_FACTOR).kind)()
+}
+
+/// Largest factor of a scale.
+const LARGEST_FACTOR: f64 = 1e12;
 
 fn basis_kind() -> TomlType {
     TomlType::Words(Basis::ALL.map(|(_, word)| word).to_vec())
@@ -98,7 +120,8 @@ pub(super) fn read(
         let keys = SharedReadingKeys::read(table)?;
         let found = match keys.from {
             None => {
-                table.only(&["name", "choice", "silent", "values"], "a reading without `from`")?;
+                let own_keys = ["name", "choice", "silent", "values", "edition", "formerly"];
+                table.only(&own_keys, "a reading without `from`")?;
                 vec![own(table)?]
             }
             Some(from) => {
@@ -180,14 +203,46 @@ fn own(table: &Section<'_>) -> Result<Reading> {
             return Err(table.error(format!("the reading has two values `{}`", value.label)));
         }
         // Two labels for the same settings would count twice.
-        if let Some(same) = values.iter().find(|other| other.set == value.set) {
+        if let Some(same) = values.iter().find(|other| {
+            (&other.set, &other.at, &other.scale) == (&value.set, &value.at, &value.scale)
+        }) {
             let message = format!("`{}` sets the same as `{}`", value.label, same.label);
             return Err(table.error(message));
         }
         values.push(value);
     }
-    let ReadingKeys { choice, silent, .. } = keys;
-    Ok(Reading { name: name.to_owned(), choice, silent, values, line: table.line() })
+    let ReadingKeys { choice, silent, edition, formerly, .. } = keys;
+    let mut reading = Reading {
+        name: name.to_owned(),
+        choice,
+        silent,
+        values,
+        edition,
+        formerly: None,
+        line: table.line(),
+    };
+    if let Some(field) = formerly {
+        reading.formerly = Some(former(&field, &reading)?);
+    }
+    Ok(reading)
+}
+
+/// The label of the value that was plain in the edition before.
+fn former(field: &Field<'_>, reading: &Reading) -> Result<String> {
+    let label = field.text()?;
+    if !reading.values.iter().any(|value| value.label == label) {
+        let labels = reading.values.iter().map(|value| &*value.label);
+        return Err(field.unknown("value of the reading", label, labels));
+    }
+    if reading.plain_value().label == label {
+        let message = format!("`{label}` is the plain value: nothing has changed");
+        return Err(field.error(message));
+    }
+    if reading.edition < 2 {
+        let help = "add `edition = 2`, the edition in which the plain value changed";
+        return Err(field.error("a plain value changes in a later edition").with_help(help));
+    }
+    Ok(label.to_owned())
 }
 
 fn value(table: &Section<'_>) -> Result<ReadingValue> {
@@ -201,6 +256,64 @@ fn value(table: &Section<'_>) -> Result<ReadingValue> {
         basis: keys.basis,
         source: text(&keys.source, "`source` is empty: say where the value comes from")?,
         set: settings(&keys.set)?,
+        at: keys.at.as_ref().map_or(Ok(Vec::new()), at)?,
+        scale: keys.scale.as_ref().map_or(Ok(Vec::new()), scale)?,
         line: table.line(),
     })
+}
+
+/// Keys and values for each of some labels.
+type SettingsByLabel = Vec<(String, Vec<(String, String)>)>;
+
+/// `{ tcp = { "flows.*.protocol.recovery" = "reno" } }`
+fn at(table: &Section<'_>) -> Result<SettingsByLabel> {
+    let of_label =
+        |(label, field): (&str, Field<'_>)| Ok((label.to_owned(), settings(&field.section()?)?));
+    table.entries().map(of_label).collect()
+}
+
+/// `{ "links.wire.ber" = 10 }`
+fn scale(table: &Section<'_>) -> Result<Vec<(String, f64)>> {
+    let factor = |(key, field): (&str, Field<'_>)| match field.is_block() {
+        false => Ok((key.to_owned(), (readers::above_zero(LARGEST_FACTOR).read)(&field)?)),
+        true => Err(field.error(format!("put the dotted key `{key}` in quotes"))),
+    };
+    table.entries().map(factor).collect()
+}
+
+/// Verifies that the axes have the labels that readings name, and set what they scale to numbers.
+pub(super) fn check_axes(
+    file: &str,
+    readings: &[Reading],
+    axes: &[Axis],
+) -> std::result::Result<(), LabError> {
+    let values = readings.iter().flat_map(|r| r.values.iter().map(move |value| (r, value)));
+    for (reading, value) in values {
+        let error = |message: String| LabError::Experiment {
+            file: file.to_owned(),
+            line: value.line,
+            message: format!("the reading `{}` at `{}`: {message}", reading.name, value.label),
+        };
+        for (label, _) in &value.at {
+            let labels = || axes.iter().flat_map(|axis| &axis.points).map(|point| &*point.label);
+            if !labels().any(|known| known == label) {
+                let hint = nearest(label, labels());
+                return Err(error(format!("no axis has the label `{label}` of `at`{hint}")));
+            }
+        }
+        for (key, factor) in &value.scale {
+            let settings = axes.iter().flat_map(|axis| &axis.points).flat_map(|point| &point.set);
+            let mut found = false;
+            for (_, setting) in settings.filter(|(set, _)| set == key) {
+                found = true;
+                if scaled(setting, *factor).is_none() {
+                    return Err(error(format!("`{setting}` of `{key}` is no number to scale")));
+                }
+            }
+            if !found {
+                return Err(error(format!("no axis sets `{key}`, so that `scale` has no effect")));
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,8 @@
-use windward_core::network::AqmConfig;
+use windward_core::network::{AqmConfig, QueueLimit};
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
-use crate::experiment::{Experiment, Margin, PlotKind, Point};
+use crate::experiment::{Deviation, Experiment, Margin, PlotKind, Point};
 use crate::expression::Cell;
 
 const SCENARIO: &str = r#"duration = "10s"
@@ -400,6 +400,138 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
     let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
     assert!(unnamed.contains("`names` is missing"), "{unnamed}");
+}
+
+#[test]
+fn a_reading_may_scale_what_an_axis_sets() {
+    let with = |key: &str, scale: &str| {
+        let values = format!(
+            "{{ label = \"as printed\", basis = \"paper\", source = \"x\", set = {{}} }}, \
+             {{ label = \"tenfold\", basis = \"fit\", source = \"y\", set = {{}}, \
+             scale = {{ {scale} }} }}"
+        );
+        let reading = format!(
+            "[[experiment.readings]]\nname = \"scale\"\nchoice = \"Unit\"\nvalues = [{values}]\n"
+        );
+        let text = crate::testing::TEXT.replace("key = \"dumbbell.bottleneck.rate\"", key);
+        Experiment::parse("r.toml", &format!("{text}{reading}"))
+    };
+    let (key, scale) = ("key = \"dumbbell.bottleneck.rate\"", "\"dumbbell.bottleneck.rate\" = 10");
+    let experiment = with(key, scale).unwrap();
+    let rate = |deviation: &Deviation| {
+        // The second rate of the first protocol.
+        let scenario = experiment.scenario(1, &experiment.quick, deviation).unwrap();
+        scenario.links[scenario.flows[0].bottleneck].kind.rate.mean().as_bps()
+    };
+    assert_eq!(rate(&Deviation::PLAIN), 2_000_000);
+    // The label is still that of the paper.
+    assert_eq!(experiment.cell_name(1), "newreno, 2 Mbit");
+    assert_eq!(rate(&Deviation::one("scale", "tenfold")), 20_000_000);
+    for (scale, said) in [
+        ("\"dumbbell.bottleneck.rat\" = 10", "no axis sets `dumbbell.bottleneck.rat`"),
+        ("\"flows.*.protocol\" = 10", "`newreno` of `flows.*.protocol` is no number to scale"),
+        ("\"dumbbell.bottleneck.rate\" = 0", "must be more than 0"),
+        ("\"dumbbell.bottleneck.rate\" = \"ten\"", "expected a number"),
+        ("dumbbell.bottleneck.rate = 10", "put the dotted key `dumbbell` in quotes"),
+        ("", "`tenfold` sets the same as `as printed`"),
+    ] {
+        let error = with(key, scale).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{scale}: {error}");
+    }
+}
+
+#[test]
+fn a_reading_may_set_more_at_one_label() {
+    let with = |at: &str| {
+        let more =
+            format!("set = {{ \"dumbbell.bottleneck.queue\" = \"20p\" }}, at = {{ {at} }} }}");
+        reading(|text| text.replace("set = { \"dumbbell.bottleneck.queue\" = \"20p\" } }", &more))
+    };
+    let queue = "\"dumbbell.bottleneck.queue\"";
+    let experiment = with(&format!("sack = {{ {queue} = \"30p\" }}")).unwrap();
+    let limit = |cell| {
+        let scenario = experiment.scenario(cell, &experiment.quick, &Deviation::PLAIN).unwrap();
+        scenario.links[scenario.flows[0].bottleneck].kind.queue.limit
+    };
+    // newreno at its first rate, and sack at its first.
+    assert_eq!(limit(0), QueueLimit::Packets(20));
+    assert_eq!(limit(3), QueueLimit::Packets(30));
+    for (at, said) in [
+        (
+            format!("sock = {{ {queue} = \"30p\" }}"),
+            "no axis has the label `sock` of `at`; did you mean `sack`?",
+        ),
+        ("sack = 3".to_owned(), "expected a table"),
+    ] {
+        let error = with(&at).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn a_changed_plain_value_names_the_former_one() {
+    let with =
+        |keys: &str| reading(|text| text.replace("choice = ", &format!("{keys}\nchoice = ")));
+    let experiment = with("edition = 3\nformerly = \"50\"").unwrap();
+    let changed = &experiment.readings[0];
+    assert_eq!((changed.edition, changed.formerly.as_deref()), (3, Some("50")));
+    assert_eq!(Deviation::former(&experiment.readings), Deviation::one("queue", "50"));
+    // One that was added later had no value before.
+    let added = with("edition = 3").unwrap();
+    assert!(Deviation::former(&added.readings).is_plain());
+    for (keys, said) in [
+        ("edition = 3\nformerly = \"5O\"", "unknown value of the reading\n  help: valid: 50, 20"),
+        ("edition = 3\nformerly = \"20\"", "`20` is the plain value: nothing has changed"),
+        ("formerly = \"50\"", "a plain value changes in a later edition"),
+        ("edition = 0", "must lie between 1 and"),
+    ] {
+        let error = with(keys).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{keys}: {error}");
+    }
+}
+
+#[test]
+fn a_changed_check_keeps_the_earlier_one_and_quotes_the_paper() {
+    let with = |keys: &str| {
+        let text = crate::testing::TEXT.replace("id = \"C1\"", &format!("id = \"C1\"\n{keys}"));
+        Experiment::parse("r.toml", &text)
+    };
+    let quote = "quote = \"faster\"\nplace = \"section 1\"\n";
+    let changed = "changed = \"It asked for more than the sentence.\"\n";
+    let first = "{ edition = 1, checks = [\"clean[sack, 2 Mbit] > 0\"] }";
+    let earlier = |list: &str| format!("edition = 3\n{quote}{changed}earlier = [{list}]");
+    let second = "{ edition = 2, checks = [\"clean[*, 2 Mbit] > 0\"] }";
+    let good = with(&earlier(&format!("{first}, {second}"))).unwrap();
+    let claim = &good.claims[0];
+    assert_eq!(
+        (claim.quote.as_deref(), claim.place.as_deref()),
+        (Some("faster"), Some("section 1"))
+    );
+    let editions: Vec<_> = claim.earlier.iter().map(|e| (e.edition, e.checks.len())).collect();
+    assert_eq!(editions, [(1, 1), (2, 2)]);
+    assert_eq!(claim.all_checks().count(), 4);
+    assert_eq!(claim.checks_of(None), claim.checks);
+    assert_eq!(claim.checks_of(Some(1)), claim.earlier[1].checks);
+    let unknown = first.replace("sack", "sock");
+    for (keys, said) in [
+        (earlier(first).replace("edition = 3", "edition = 1"), "edition 1 is not earlier than"),
+        (
+            earlier("{ edition = 3, checks = [\"clean[sack, 2 Mbit] > 0\"] }"),
+            "edition 3 is not earlier",
+        ),
+        (earlier(&format!("{second}, {first}")), "earlier editions stand in their order"),
+        (earlier(&format!("{first}, {first}")), "earlier editions stand in their order, each once"),
+        (earlier(&unknown), "`sock` in `clean[sock, 2 Mbit]` is not a label"),
+        (earlier("{ edition = 1 }"), "`checks` is missing"),
+        (earlier(first).replace(changed, ""), "`changed` is missing"),
+        (earlier(first).replace(quote, ""), "`quote` is missing"),
+        (changed.to_owned(), "only a claim with `earlier` checks has changed"),
+        ("quote = \"faster\"".to_owned(), "`place` is missing"),
+        ("place = \"section 1\"".to_owned(), "`quote` is missing"),
+    ] {
+        let error = with(&keys).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{keys}: {error}");
+    }
 }
 
 #[test]

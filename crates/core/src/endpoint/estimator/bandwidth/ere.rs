@@ -15,10 +15,17 @@
 //! ERE     =  low-pass of s with tau(k): see `low_pass`
 //! ```
 //!
-//! Choices: tcpwbr2003 repeats neither equations nor constants. Th is the rate of the last RTT.
-//! Intervals begin at an arrival, since no rate would be exact between two arrivals. There are no
-//! virtual samples: unlike BE's, these samples include the silence before them. Acknowledgments of
-//! one instant give one sample.
+//! Choices: tcpwbr2003 repeats neither equations nor constants, and the paper of 2002 was not at
+//! hand: they are those that later papers quote. One of these smooths Th with a weight of 0.6 on
+//! the previous value; here Th is the rate of the last RTT. Intervals begin at an arrival, since no
+//! rate would be exact between two arrivals. There are no virtual samples: unlike BE's, these
+//! samples include the silence before them. Acknowledgments of one instant give one sample.
+//!
+//! No figure of 2002 was compared either. At congestion T is RTT - RTTmin, about half an RTT behind
+//! a queue of one pipe. Where acknowledgments arrive in clumps, such an interval often has none:
+//! the estimate is then about half of the achieved rate of the connection, while tcpwbr2003 section
+//! II describes it as "the rate that the TCP connection is currently achieving". One sample per RTT
+//! (`per-rtt`) has that rate; it is a reading of the paper's experiments.
 
 use std::collections::VecDeque;
 
