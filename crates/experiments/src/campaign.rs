@@ -2,8 +2,9 @@
 //!
 //! The runs of charts and tables come first, experiment by experiment. A claim is judged as soon as
 //! its cells are complete. While one of its checks is open and none has failed, the cells are
-//! repeated up to the next look ([`Looks`]). The other readings follow, and with full effort pairs
-//! of those that matter. The next step depends only on the numbers, never on the order in which
+//! repeated up to the next look ([`Looks`]). The other readings follow: first with half of the
+//! permitted runs, then those that are not decided with all of them, as far as the budget of the
+//! claim permits. With full effort pairs of those that matter come next. The next step depends only on the numbers, never on the order in which
 //! runs end. The result is therefore the same with any number of threads and after an interruption.
 //!
 //! The caller's thread decides; the others simulate. They share a queue of jobs.
@@ -17,7 +18,7 @@ use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
 use crate::claims::{
-    self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, combine,
+    self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, verdict_of,
 };
 use crate::experiment::{Check, Deviation, Reading};
 use crate::expression::Cell;
@@ -160,6 +161,8 @@ struct Question {
     reading: Deviation,
     looks: Looks,
     look: u32,
+    /// Number of runs up to which it may look for now.
+    until: u32,
     /// The current checks, each with its result so far.
     checks: Vec<(usize, Option<CheckResult>)>,
     /// Groups of checks that follow if none of the current ones fails.
@@ -169,6 +172,12 @@ struct Question {
 }
 
 impl Question {
+    /// True if no look is left that could decide it.
+    fn is_exhausted(&self) -> bool {
+        self.looks.look(self.look).last
+            || self.checks.iter().all(|(_, r)| r.as_ref().is_some_and(is_decided))
+    }
+
     fn results(&self) -> Vec<CheckResult> {
         self.checks.iter().filter_map(|(_, result)| result.clone()).collect()
     }
@@ -191,6 +200,10 @@ struct Case {
     expected: (usize, f64),
     /// Open questions.
     open: usize,
+    /// Questions that were closed undecided before the last permitted look.
+    undecided: Vec<usize>,
+    /// Predicted work of the readings that were asked for.
+    spent: f64,
     paired: bool,
 }
 
@@ -520,7 +533,15 @@ impl<'a> Campaign<'a> {
                 self.work.expected.0 += expected.0;
                 self.work.expected.1 += expected.1;
                 // Every claim is judged under the plain reading.
-                let case = Case { result, singles, expected, open: 1, paired: false };
+                let case = Case {
+                    result,
+                    singles,
+                    expected,
+                    open: 1,
+                    undecided: Vec::new(),
+                    spent: 0.0,
+                    paired: false,
+                };
                 self.cases.insert((e, c), case);
             }
         }
@@ -604,11 +625,8 @@ impl<'a> Campaign<'a> {
         if length.at_most == length.repetitions {
             return Looks::new(length.repetitions, length.repetitions);
         }
-        match plainly {
-            true => Looks::new(length.repetitions.max(FIRST_LOOK), length.at_most),
-            // Other readings get half as much.
-            false => Looks::new(FIRST_LOOK, length.at_most / 2),
-        }
+        let first = if plainly { length.repetitions.max(FIRST_LOOK) } else { FIRST_LOOK };
+        Looks::new(first, length.at_most)
     }
 
     /// Order in which the checks of a claim are judged under its other readings. If a check that
@@ -633,6 +651,9 @@ impl<'a> Campaign<'a> {
         groups: &[Vec<usize>],
     ) -> Result<(), LabError> {
         let looks = self.looks(experiment, reading.is_plain());
+        let at_most = self.plans[experiment].length.at_most;
+        // Other readings get half as much at first.
+        let until = if reading.is_plain() { at_most } else { (at_most / 2).max(looks.first()) };
         let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
         let checks = later.pop_front().unwrap_or_default();
         let checks = checks.into_iter().map(|i| (i, None)).collect();
@@ -643,6 +664,7 @@ impl<'a> Campaign<'a> {
             reading,
             looks,
             look: 0,
+            until,
             checks,
             later,
             waiting: 0,
@@ -701,7 +723,8 @@ impl<'a> Campaign<'a> {
         let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
         let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());
         let failed = results().any(|r| r.verdict == Verdict::NotHeld);
-        let ends = failed || look.last || results().all(is_decided);
+        let no_more = look.last || question.looks.look(question.look + 1).runs > question.until;
+        let ends = failed || no_more || results().all(is_decided);
         let question = &mut self.questions[number];
         question.checks = evaluated;
         if !ends {
@@ -723,7 +746,7 @@ impl<'a> Campaign<'a> {
         let question = &self.questions[number];
         let (e, c) = (question.experiment, question.claim);
         let (reading, checks) = (question.reading.clone(), question.results());
-        let verdict = combine(checks.iter().map(|check| check.verdict));
+        let verdict = verdict_of(&checks);
         let words = self.words(e, c, &reading);
         let full = self.plans[e].effort.is_full();
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
@@ -738,6 +761,9 @@ impl<'a> Campaign<'a> {
             next = self.affordable(e, c, singles);
         } else {
             case.result.to_come -= 1;
+            if verdict == Verdict::Inconclusive && !question.is_exhausted() {
+                case.undecided.push(number);
+            }
             case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
             // In the order of the file, not in order of completion.
             let place = |r: &ReadingResult| {
@@ -746,23 +772,67 @@ impl<'a> Campaign<'a> {
             };
             case.result.readings.sort_by_key(place);
         }
+        let Some(case) = self.cases.get(&(e, c)) else { return Ok(()) };
+        let all_closed = case.open == 0 && next.is_empty();
+        let again = if all_closed { self.undecided(e, c) } else { Vec::new() };
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
-        if full && case.open == 0 && next.is_empty() && !case.paired {
+        if full && all_closed && again.is_empty() && !case.paired {
             case.paired = true;
+            case.spent = 0.0;
             let pairs = self.pairs(e, c);
             next = self.affordable(e, c, pairs);
         }
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         // All of them are open before the first is asked, since its runs may be complete already.
-        case.open += next.len();
-        case.result.to_come += next.len();
+        case.open += next.len() + again.len();
+        case.result.to_come += next.len() + again.len();
+        for question in again.iter().map(|number| &self.questions[*number]) {
+            case.result.readings.retain(|reading| reading.deviation != question.reading);
+        }
         let result = case.result.clone();
         let order = self.order(e, c, &result.checks);
         self.observer.event(Event::Judged(e, c, Box::new(result)))?;
         for deviation in next {
             self.open_question(e, c, deviation, &order)?;
         }
+        for number in again {
+            let at_most = self.plans[e].length.at_most;
+            let question = &mut self.questions[number];
+            let looks = question.looks;
+            question.look = (0..).find(|k| looks.look(*k).runs > question.until).unwrap_or(0);
+            question.until = at_most;
+            self.gather(number)?;
+        }
         Ok(())
+    }
+
+    /// The undecided readings of a claim that more runs may decide within its budget, the cheapest
+    /// first.
+    fn undecided(&mut self, e: usize, c: usize) -> Vec<usize> {
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Vec::new() };
+        let (numbers, mut spent) = (std::mem::take(&mut case.undecided), case.spent);
+        let budget = self.readings_budget(e);
+        let work = |number: &usize| {
+            let question = &self.questions[*number];
+            let open = question.checks.iter().filter(|(_, r)| !r.as_ref().is_some_and(is_decided));
+            let open: Vec<usize> = open.map(|(i, _)| *i).collect();
+            let cells = self.cells_of(e, c, &open);
+            let more = f64::from(self.plans[e].length.at_most - question.until);
+            let first = f64::from(question.looks.first());
+            (*number, self.work_of(e, &cells) / first * more)
+        };
+        let mut open: Vec<(usize, f64)> = numbers.iter().map(work).collect();
+        // Readings close in any order; what is asked again depends only on the numbers.
+        let reading = |number: usize| &self.questions[number].reading;
+        open.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| reading(a.0).cmp(reading(b.0))));
+        open.retain(|(_, work)| {
+            spent += work;
+            budget.is_none_or(|budget| spent <= budget)
+        });
+        if let Some(case) = self.cases.get_mut(&(e, c)) {
+            case.spent = spent;
+        }
+        open.into_iter().map(|(number, _)| number).collect()
     }
 
     /// The other readings of a claim that fit into the budget, each with the cells that it changes.
@@ -774,12 +844,15 @@ impl<'a> Campaign<'a> {
         let work = readings.iter().map(|(_, changed)| {
             self.work_of(e, changed.iter().filter(|cell| first.contains(cell)))
         });
-        let kept = within_budget(&work.collect::<Vec<f64>>(), self.readings_budget(e));
+        let work = work.collect::<Vec<f64>>();
+        let kept = within_budget(&work, self.readings_budget(e));
+        let spent: f64 = work.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(w, _)| w).sum();
         let all = readings.len();
         let affordable = readings.into_iter().zip(kept).filter(|(_, kept)| *kept);
         let affordable: Vec<Deviation> = affordable.map(|((reading, _), _)| reading).collect();
         if let Some(case) = self.cases.get_mut(&(e, c)) {
             case.result.left_out += all - affordable.len();
+            case.spent += spent;
         }
         affordable
     }

@@ -96,7 +96,7 @@ fn a_choice_that_turns_the_verdict_is_named_with_both_numbers() {
     let summary = run(&experiment(0.0), &Effort::Quick, 2);
     let claim = &summary.claims[0];
     assert_eq!(claim.verdict, Verdict::Held);
-    assert_eq!(claim.in_readings(), "holds in 2 of 3 readings");
+    assert_eq!(claim.in_readings(), "holds in 2 of 3 readings (1 not held)");
     // Of the two fitted values of the delay the first is plain; nothing else speaks for it.
     assert_eq!(claim.calibrated, ["Delay"]);
     let deciding = claim.deciding();
@@ -124,6 +124,32 @@ fn clear_checks_take_the_first_look_and_close_ones_all_runs() {
     assert!((check.confidence - (1.0 - 0.05 / 4.0)).abs() < 1e-12);
     // The other check of the claim was decided at the first look and was left alone.
     assert_eq!(close.claims[1].checks[1].repetitions, 5);
+}
+
+#[test]
+fn an_undecided_reading_gets_as_many_runs_as_the_plain_one_if_the_budget_permits() {
+    // Half of the bound in the middle of the noise, with either queue: looks at 4 and 8 runs of at
+    // most 10, then at 16 and 20.
+    let close = experiment(1e6);
+    let of = |budget: Option<f64>| {
+        let dir = tempfile::tempdir().unwrap();
+        let cancel = AtomicBool::new(false);
+        let options = RunOptions { readings_budget: budget, ..options(2, &cancel) };
+        let list = std::slice::from_ref(&close);
+        let report = ReportOptions::default();
+        let summary =
+            reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+        let claim = summary.claims[1].clone();
+        assert_eq!((claim.to_come, claim.of()), (0, 3));
+        let queue = claim.readings.iter().find(|r| r.deviation.of("queue").is_some()).unwrap();
+        assert_eq!(queue.verdict, Verdict::Inconclusive);
+        queue.checks[0].repetitions
+    };
+    assert_eq!(of(None), 20);
+    // A first look at one cell under two readings, and nothing more.
+    let plan = close.plan(&Effort::Quick).unwrap();
+    let first: f64 = plan.scenarios.iter().map(Scenario::predicted_packet_hops).sum::<f64>() * 4.0;
+    assert_eq!(of(Some(first * 2.0)), 8);
 }
 
 #[test]
@@ -161,14 +187,14 @@ fn pairs_of_readings_that_matter_come_with_full_effort() {
     // The second claim asks for more than 1.1 Mbit/s: the shorter delay gives it.
     let quick = run(&experiment, &Effort::Quick, 2);
     assert_eq!(quick.claims[1].verdict, Verdict::NotHeld);
-    assert_eq!(quick.claims[1].in_readings(), "holds in 1 of 3 readings");
+    assert_eq!(quick.claims[1].in_readings(), "holds in 1 of 3 readings (2 not held)");
     let full = run(&experiment, &Effort::Full, 2);
     // Only the delay changes that claim, and only the queue the first: no pair. Either changes the
     // third, which holds plainly alone.
-    assert_eq!(full.claims[1].in_readings(), "holds in 1 of 3 readings");
+    assert_eq!(full.claims[1].in_readings(), "holds in 1 of 3 readings (2 not held)");
     assert_eq!(full.claims[0].of(), 3);
-    assert_eq!(quick.claims[2].in_readings(), "holds in 1 of 3 readings");
-    assert_eq!(full.claims[2].in_readings(), "holds in 1 of 4 readings");
+    assert_eq!(quick.claims[2].in_readings(), "holds in 1 of 3 readings (2 not held)");
+    assert_eq!(full.claims[2].in_readings(), "holds in 1 of 4 readings (3 not held)");
     let pair = &full.claims[2].readings[2];
     assert_eq!(pair.deviation.to_string(), "delay = 9 ms, queue = 10");
     // The single choice decides, not the pair.
@@ -204,7 +230,7 @@ fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
         reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
     // One in any case; two choices have one other value each.
     assert_eq!(summary.claims[0].readings.len(), 1);
-    assert!(summary.claims[0].in_readings().ends_with(" of 2 readings, 1 not judged"));
+    assert!(summary.claims[0].in_readings().ends_with(", 1 not judged"));
 }
 
 /// The journals of interrupted campaigns.
