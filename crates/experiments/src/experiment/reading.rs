@@ -107,6 +107,14 @@ impl Deviation {
         Deviation(vec![(name.to_owned(), label.to_owned())])
     }
 
+    /// A deviation in these choices, each with the label of its value; of a choice that is there
+    /// twice, the first counts.
+    pub fn of_choices(mut choices: Vec<(String, String)>) -> Self {
+        choices.sort_by(|a, b| a.0.cmp(&b.0));
+        choices.dedup_by(|a, b| a.0 == b.0);
+        Deviation(choices)
+    }
+
     /// Both at once; `None` if they give one choice two values.
     pub fn and(&self, other: &Deviation) -> Option<Self> {
         let mut both = self.0.clone();
