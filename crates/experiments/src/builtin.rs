@@ -106,7 +106,8 @@ impl Collection {
             let text = found.map(|(_, text)| (*text).to_owned());
             text.ok_or_else(|| no_such(from, format!("no such file comes with `{}`", self.key)))
         };
-        Experiment::parse_beside(name, text, &beside)
+        let experiment = Experiment::parse_beside(name, text, &beside)?;
+        Ok(Experiment { worlds: self.worlds()?, ..experiment })
     }
 
     /// The nearest worlds of its claims, as far as a search found them.

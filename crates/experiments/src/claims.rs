@@ -22,6 +22,12 @@ use crate::experiment::{Asked, Check, Claim, Deviation, Experiment, Margin, Read
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
+mod world;
+
+pub use world::{
+    Belief, ClaimWorlds, EffectResult, JointResult, SearchEnd, SearchResult, WorldResult,
+};
+
 /// Verdict on a claim or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
@@ -77,6 +83,8 @@ pub struct ClaimResult {
     pub calibrated: Vec<String>,
     /// Results under each other reading.
     pub readings: Vec<ReadingResult>,
+    /// The worlds that a search found, judged again.
+    pub worlds: ClaimWorlds,
     /// Other readings that were not judged, since a quick look has no time for them.
     pub left_out: usize,
     /// Other readings that are still to be judged.
@@ -524,6 +532,7 @@ impl ClaimResult {
             checks: Vec::new(),
             calibrated: Vec::new(),
             readings: Vec::new(),
+            worlds: ClaimWorlds::default(),
             left_out: 0,
             to_come: 0,
         }
@@ -535,9 +544,9 @@ impl ClaimResult {
         self.explanation.as_deref().filter(|_| needed)
     }
 
-    /// True if it has a verdict under each reading that is to be judged.
+    /// True if it has a verdict under each reading and in each world that is to be judged.
     pub fn is_finished(&self) -> bool {
-        self.is_judged() && self.to_come == 0
+        self.is_judged() && self.to_come == 0 && self.worlds.to_come() == 0
     }
 
     /// True if it has a verdict under the plain reading.
@@ -635,6 +644,7 @@ impl ClaimResult {
             "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
             "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),
         });
+        self.add_worlds(&mut json);
         if let Some(explanation) = self.explanation() {
             json["explanation"] = explanation.into();
         }
@@ -822,7 +832,7 @@ mod tests {
         })
     }
 
-    fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
+    pub(super) fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
         check_with(text, None, sides)
     }
 
@@ -856,7 +866,7 @@ mod tests {
         assert_eq!(check("x[a] < x[b]", &apart).verdict, Verdict::NotHeld);
     }
 
-    fn claim() -> Claim {
+    pub(super) fn claim() -> Claim {
         Claim {
             id: "C".into(),
             claim: "c".into(),
@@ -868,7 +878,7 @@ mod tests {
         }
     }
 
-    fn reading(name: &str, verdict: Verdict) -> ReadingResult {
+    pub(super) fn reading(name: &str, verdict: Verdict) -> ReadingResult {
         ReadingResult {
             deviation: Deviation::one(name, "other"),
             words: Vec::new(),

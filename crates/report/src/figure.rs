@@ -8,7 +8,8 @@ use crate::group::Group;
 use crate::matrix;
 use crate::page::{badge, badge_of, class, prose};
 use crate::plot::escape;
-use crate::section::{Choice, ExperimentSection, ReportedRow};
+use crate::section::{Choice, ExperimentSection};
+use crate::worlds;
 
 /// Writes a collection with all its sections.
 pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], front: &str) {
@@ -24,6 +25,9 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
         let _ = writeln!(html, "<p class=\"byline\">{}</p>", escape(&byline));
     }
     html.push_str("</header>\n");
+    worlds::believe(html, group);
+    worlds::matrix(html, group);
+    worlds::numbers(html, group);
     summary(html, group);
     matrix::show(html, group.sections.iter().flat_map(|s| &s.found.properties));
     html.push_str("<nav id=\"contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
@@ -142,7 +146,11 @@ fn figure(html: &mut String, section: &ExperimentSection) {
     for warning in &section.method.warnings {
         let _ = writeln!(html, "<p class=\"why\">Warning: {}</p>", escape(warning));
     }
-    reported(html, &section.found.reported);
+    if !section.found.reported.is_empty() {
+        html.push_str(
+            "<p class=\"again\"><a href=\"#numbers\">The paper\u{2019}s numbers beside ours</a></p>\n",
+        );
+    }
     for claim in &section.found.claims {
         claim_block(html, claim);
     }
@@ -157,30 +165,6 @@ fn figure(html: &mut String, section: &ExperimentSection) {
         html.push_str("</ul>\n</details>\n");
     }
     html.push_str("<p class=\"again\"><a href=\"#contents\">Up</a></p>\n</section>\n");
-}
-
-/// Writes the numbers of the paper's text and the measured ones.
-fn reported(html: &mut String, rows: &[ReportedRow]) {
-    if rows.is_empty() {
-        return;
-    }
-    html.push_str(
-        "<h4>Numbers of the paper\u{2019}s text</h4>\n<div class=\"scroll\"><table>\n<thead><tr>\
-         <th>Quantity</th><th>Paper</th><th>Measured [95 % interval]</th><th>Words of the paper</th>\
-         </tr></thead>\n<tbody>\n",
-    );
-    for row in rows {
-        let _ = writeln!(
-            html,
-            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{} <small>({})</small></td></tr>",
-            escape(&row.what),
-            escape(&row.paper),
-            escape(&row.ours),
-            escape(&row.words),
-            escape(&row.source)
-        );
-    }
-    html.push_str("</tbody></table></div>\n");
 }
 
 /// Writes the choices under which claims are judged.
@@ -250,6 +234,7 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
             escape(&claim.calibrated.join("; "))
         );
     }
+    worlds::of_claim(html, claim);
     for reading in claim.deciding() {
         decides(html, claim, reading);
     }
