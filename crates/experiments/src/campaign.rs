@@ -4,8 +4,12 @@
 //! its cells are complete. While one of its checks is open and none has failed, the cells are
 //! repeated up to the next look ([`Looks`]). The other readings follow: first with half of the
 //! permitted runs, then those that are not decided with all of them, as far as the budget of the
-//! claim permits. With full effort pairs of those that matter come next. The next step depends only on the numbers, never on the order in which
-//! runs end. The result is therefore the same with any number of threads and after an interruption.
+//! claim permits. The worlds that a search found are judged again beside them. With full effort
+//! pairs of readings that matter come next. The checks of earlier editions are judged with the same
+//! runs, and each edition also with the former plain values. At the end each comparison of protocols
+//! has its control ([`Control`]). The next step depends only on the numbers, never on the order in
+//! which runs end. The result is therefore the same with any number of threads and after an
+//! interruption.
 //!
 //! The caller's thread decides; the others simulate. They share a queue of jobs.
 
@@ -18,11 +22,12 @@ use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
 use crate::claims::{
-    self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, verdict_of,
+    self, CellSamples, ChangedChoice, CheckResult, ClaimResult, JointResult, ReadingResult,
+    SampledCells, SearchResult, Verdict, WorldResult, verdict_of,
 };
-use crate::experiment::{Check, Deviation, Reading};
+use crate::experiment::{Check, Deviation, Reading, Reported};
 use crate::expression::Cell;
-use crate::statistics::Looks;
+use crate::statistics::{Estimate, Looks, estimate};
 use crate::sweep::{Plan, Progress, Results, Run, RunOptions, simulate};
 
 mod cells;
@@ -154,11 +159,43 @@ pub fn run(
     })
 }
 
-/// A claim under one reading.
-struct Question {
+/// The checks of a claim in one edition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Condition {
     experiment: usize,
     claim: usize,
-    reading: Deviation,
+    /// Index of the earlier edition, or none for the present one.
+    earlier: Option<usize>,
+}
+
+/// The world in which a condition is judged.
+#[derive(Debug, Clone)]
+enum World {
+    /// A reading, the plain one or another.
+    Reading(Deviation),
+    /// Choices whose plain value has changed have the former one.
+    Former(Deviation),
+    /// The nearest world that a search found.
+    Nearest(Deviation),
+    /// A world in which many claims hold together, by its index.
+    Joint(usize, Deviation),
+}
+
+impl World {
+    fn deviation(&self) -> &Deviation {
+        match self {
+            World::Reading(deviation)
+            | World::Former(deviation)
+            | World::Nearest(deviation)
+            | World::Joint(_, deviation) => deviation,
+        }
+    }
+}
+
+/// A condition in one world.
+struct Question {
+    condition: Condition,
+    world: World,
     looks: Looks,
     look: u32,
     /// Number of runs up to which it may look for now.
@@ -198,6 +235,10 @@ struct Case {
     singles: Vec<Changing>,
     /// Runs and work of their first looks, until these are requested.
     expected: (usize, f64),
+    /// The former plain values that matter, by condition.
+    former: Vec<(Condition, Deviation)>,
+    /// The worlds that a search found, until they are asked for.
+    found: Vec<World>,
     /// Open questions.
     open: usize,
     /// Questions that were closed undecided before the last permitted look.
@@ -331,8 +372,11 @@ impl<'a> Campaign<'a> {
         }
         for (e, plan) in plans.iter().enumerate() {
             for c in 0..plan.experiment.claims.len() {
-                let all = (0..plan.experiment.claims[c].checks.len()).collect();
-                self.open_question(e, c, Deviation::PLAIN, &[all])?;
+                for condition in self.conditions(e, c) {
+                    let all = (0..self.checks(condition).len()).collect();
+                    let plain = World::Reading(Deviation::PLAIN);
+                    self.open_question(condition, plain, &[all])?;
+                }
             }
         }
         loop {
@@ -456,10 +500,23 @@ impl<'a> Campaign<'a> {
 
     // --- claims ---------------------------------------------------------------------------
 
+    /// The conditions of a claim: the present one, and those of earlier editions.
+    fn conditions(&self, experiment: usize, claim: usize) -> Vec<Condition> {
+        let earlier = 0..self.plans[experiment].experiment.claims[claim].earlier.len();
+        let all = [None].into_iter().chain(earlier.map(Some));
+        all.map(|earlier| Condition { experiment, claim, earlier }).collect()
+    }
+
+    fn checks(&self, condition: Condition) -> &'a [Check] {
+        let plans = self.plans;
+        let claim = &plans[condition.experiment].experiment.claims[condition.claim];
+        claim.checks_of(condition.earlier)
+    }
+
     /// Experiments that a claim refers to, its own first.
     fn involved(&self, experiment: usize, claim: usize) -> Vec<usize> {
         let own = &self.plans[experiment].experiment;
-        let cells = own.claims[claim].checks.iter().flat_map(Check::cells);
+        let cells = own.claims[claim].all_checks().flat_map(Check::cells);
         let mut involved = vec![experiment];
         for id in cells.filter_map(|cell| cell.experiment.as_deref()) {
             let found = self.plans.iter().position(|p| p.experiment.id == id);
@@ -484,10 +541,10 @@ impl<'a> Campaign<'a> {
     }
 
     /// All cells of some checks, each once.
-    fn cells_of(&self, own: usize, claim: usize, checks: &[usize]) -> BTreeSet<(usize, usize)> {
-        let checks = checks.iter().map(|i| &self.plans[own].experiment.claims[claim].checks[*i]);
-        let cells = checks.flat_map(Check::cells);
-        let located = cells.filter_map(|cell| self.locate(own, cell).ok());
+    fn cells_of(&self, condition: Condition, checks: &[usize]) -> BTreeSet<(usize, usize)> {
+        let all = self.checks(condition);
+        let cells = checks.iter().flat_map(|i| all[*i].cells());
+        let located = cells.filter_map(|cell| self.locate(condition.experiment, cell).ok());
         located.map(|(experiment, cell, _)| (experiment, cell)).collect()
     }
 
@@ -499,11 +556,17 @@ impl<'a> Campaign<'a> {
                 let mut result = ClaimResult::open(claim, &plan.experiment.id);
                 let mut singles = Vec::new();
                 let mut expected = (0, 0.0);
-                let all: Vec<usize> = (0..claim.checks.len()).collect();
+                let conditions = self.conditions(e, c);
                 let readings = self.readings_of(e, c);
                 // All readings are compared with the same plain cells.
-                let cells =
-                    if readings.is_empty() { Vec::new() } else { self.plainly(e, c, &all)? };
+                let mut by_condition = Vec::new();
+                if !readings.is_empty() {
+                    for condition in &conditions {
+                        by_condition.push((*condition, self.plainly(*condition)?));
+                    }
+                }
+                let former = Deviation::former(readings.iter().copied());
+                let mut formers: Vec<(Condition, Deviation)> = Vec::new();
                 for reading in readings {
                     let mut matters = false;
                     for value in reading.others() {
@@ -511,14 +574,27 @@ impl<'a> Campaign<'a> {
                             return Err(LabError::Cancelled);
                         }
                         let deviation = Deviation::one(&reading.name, &value.label);
-                        let changed = self.changed(&cells, &deviation)?;
+                        let mut present = Vec::new();
+                        for (condition, cells) in &by_condition {
+                            let changed = self.changed(cells, &deviation)?;
+                            if changed.is_empty() {
+                                continue;
+                            }
+                            // Errors in a reading appear before minutes are spent on runs.
+                            for (experiment, cell) in &changed {
+                                self.scenario(*experiment, *cell, &deviation)?;
+                            }
+                            if former.contains(&deviation) {
+                                formers.push((*condition, deviation.clone()));
+                            }
+                            if condition.earlier.is_none() {
+                                present = changed;
+                            }
+                        }
+                        let changed = present;
                         matters |= !changed.is_empty();
                         if changed.is_empty() {
                             continue;
-                        }
-                        // Errors in a reading appear before minutes are spent on runs.
-                        for (experiment, cell) in &changed {
-                            self.scenario(*experiment, *cell, &deviation)?;
                         }
                         expected.0 += changed.len() * self.looks(e, false).first() as usize;
                         expected.1 += self.work_of(e, &changed);
@@ -532,12 +608,18 @@ impl<'a> Campaign<'a> {
                 expected.1 = self.readings_budget(e).unwrap_or(f64::MAX).min(expected.1);
                 self.work.expected.0 += expected.0;
                 self.work.expected.1 += expected.1;
-                // Every claim is judged under the plain reading.
+                let former = self.formers(&conditions, &formers)?;
+                // The earlier editions, and each condition in its former world.
+                result.to_come = conditions.len() - 1 + former.len();
+                let found = self.found_worlds(e, c, &singles, &mut result)?;
                 let case = Case {
                     result,
                     singles,
                     expected,
-                    open: 1,
+                    former,
+                    found,
+                    // Every condition is judged under the plain reading.
+                    open: conditions.len(),
                     undecided: Vec::new(),
                     spent: 0.0,
                     paired: false,
@@ -546,6 +628,115 @@ impl<'a> Campaign<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The former world of each condition, of the single choices that change something there.
+    fn formers(
+        &self,
+        conditions: &[Condition],
+        singles: &[(Condition, Deviation)],
+    ) -> Result<Vec<(Condition, Deviation)>, LabError> {
+        let mut formers = Vec::new();
+        for condition in conditions {
+            let own = singles.iter().filter(|(of, _)| of == condition);
+            let world =
+                own.fold(Deviation::PLAIN, |world, (_, single)| world.and(single).unwrap_or(world));
+            if world.is_plain() {
+                continue;
+            }
+            let all: Vec<usize> = (0..self.checks(*condition).len()).collect();
+            for (experiment, cell) in self.cells_of(*condition, &all) {
+                self.scenario(experiment, cell, &world)?;
+            }
+            formers.push((*condition, world));
+        }
+        Ok(formers)
+    }
+
+    /// The worlds that a search found for a claim, to be judged again. Notes them in its result.
+    fn found_worlds(
+        &self,
+        e: usize,
+        c: usize,
+        singles: &[Changing],
+        result: &mut ClaimResult,
+    ) -> Result<Vec<World>, LabError> {
+        let experiment = &self.plans[e].experiment;
+        let claim = &experiment.claims[c];
+        let readings = self.readings_of(e, c);
+        let condition = Condition { experiment: e, claim: c, earlier: None };
+        let all: Vec<usize> = (0..claim.checks.len()).collect();
+        let mut worlds = Vec::new();
+        // The part of a world that changes something in the claim, before its verdict.
+        let open = |world: &Deviation| -> Result<Option<ReadingResult>, LabError> {
+            let own = world.clone().keep(|one| singles.iter().any(|(single, _)| single == one));
+            if own.is_plain() {
+                return Ok(None);
+            }
+            for (experiment, cell) in self.cells_of(condition, &all) {
+                self.scenario(experiment, cell, &own)?;
+            }
+            let (words, checks) = (self.words(e, c, &own), Vec::new());
+            let verdict = Verdict::Inconclusive;
+            Ok(Some(ReadingResult { deviation: own, words, verdict, checks }))
+        };
+        if let Some(found) = experiment.worlds.of(&claim.id) {
+            let mut search = SearchResult::of(found, &readings);
+            if let Some(world) = &found.readings {
+                match open(world)?.filter(|nearest| nearest.deviation == *world) {
+                    Some(nearest) => {
+                        worlds.push(World::Nearest(nearest.deviation.clone()));
+                        let world = WorldResult { reading: nearest, reported: Vec::new() };
+                        result.worlds.nearest = Some(world);
+                    }
+                    // A value that is gone or changes nothing any more, or an experiment that is
+                    // not run.
+                    None => search.stale = true,
+                }
+            }
+            result.worlds.search = Some(search);
+        }
+        for (index, joint) in experiment.worlds.joint.iter().enumerate() {
+            let own = open(&joint.readings)?;
+            worlds.extend(own.iter().map(|own| World::Joint(index, own.deviation.clone())));
+            result.worlds.joint.push(JointResult::open(joint, own));
+        }
+        Ok(worlds)
+    }
+
+    /// The reported numbers of an experiment in a world, by their index, as far as their cells were
+    /// run there.
+    fn reported(&self, e: usize, world: &Deviation) -> Vec<(usize, Estimate)> {
+        let mean = |reported: &Reported| {
+            let cells = reported.value.leaves().into_iter().map(|cell| {
+                let samples = self.samples(e, cell, world, usize::MAX).ok()?;
+                (!samples.samples.is_empty()).then_some((cell, samples))
+            });
+            let cells = SampledCells(cells.collect::<Option<Vec<_>>>()?);
+            let values = (0..cells.rows()).map(|row| cells.evaluate(&reported.value, row));
+            estimate(&values.collect::<Vec<f64>>())
+        };
+        let all = self.plans[e].experiment.reported.iter().enumerate();
+        all.filter_map(|(i, reported)| Some((i, mean(reported)?))).collect()
+    }
+
+    /// The first values of a cell that a check of an experiment names, in a world.
+    fn samples(
+        &self,
+        own: usize,
+        cell: &Cell,
+        world: &Deviation,
+        runs: usize,
+    ) -> Result<CellSamples, String> {
+        let (e, index, metric) = self.locate(own, cell)?;
+        let experiment = &self.plans[e].experiment;
+        let reading = self.reading_in(e, index, world);
+        let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
+        let rows = cell.rows.iter().take(runs);
+        Ok(CellSamples {
+            samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
+            has_unit: experiment.metrics[metric].has_unit(),
+        })
     }
 
     /// The choices that the experiments of a claim declare, each once.
@@ -562,19 +753,15 @@ impl<'a> Campaign<'a> {
         readings
     }
 
-    /// The cells of some checks under the plain reading.
-    fn plainly(
-        &self,
-        own: usize,
-        claim: usize,
-        checks: &[usize],
-    ) -> Result<Vec<Plainly>, LabError> {
+    /// The cells of a condition under the plain reading.
+    fn plainly(&self, condition: Condition) -> Result<Vec<Plainly>, LabError> {
+        let all: Vec<usize> = (0..self.checks(condition).len()).collect();
         let plain = |(experiment, cell): (usize, usize)| {
             let plan = &self.plans[experiment];
             let file = plan.experiment.file_of(cell, &plan.length, &Deviation::PLAIN)?;
             Ok(Plainly { experiment, cell, file })
         };
-        self.cells_of(own, claim, checks).into_iter().map(plain).collect()
+        self.cells_of(condition, &all).into_iter().map(plain).collect()
     }
 
     /// The cells that another value of one choice changes. Records the others, since an axis may
@@ -632,11 +819,12 @@ impl<'a> Campaign<'a> {
     /// Order in which the checks of a claim are judged under its other readings. If a check that
     /// failed plainly fails again, the others do not matter, and the cheapest of those may be
     /// enough.
-    fn order(&self, e: usize, c: usize, plain: &[CheckResult]) -> Vec<Vec<usize>> {
+    fn order(&self, condition: Condition, plain: &[CheckResult]) -> Vec<Vec<usize>> {
         let (mut failed, passed): (Vec<usize>, Vec<usize>) =
             (0..plain.len()).partition(|i| plain[*i].verdict == Verdict::NotHeld);
         failed.sort_by(|a, b| {
-            let work = |i: usize| self.work_of(e, &self.cells_of(e, c, &[i]));
+            let work =
+                |i: usize| self.work_of(condition.experiment, &self.cells_of(condition, &[i]));
             work(*a).total_cmp(&work(*b))
         });
         let others = failed.split_off(failed.len().min(1));
@@ -645,23 +833,24 @@ impl<'a> Campaign<'a> {
 
     fn open_question(
         &mut self,
-        experiment: usize,
-        claim: usize,
-        reading: Deviation,
+        condition: Condition,
+        world: World,
         groups: &[Vec<usize>],
     ) -> Result<(), LabError> {
-        let looks = self.looks(experiment, reading.is_plain());
-        let at_most = self.plans[experiment].length.at_most;
-        // Other readings get half as much at first.
-        let until = if reading.is_plain() { at_most } else { (at_most / 2).max(looks.first()) };
+        let looks = self.looks(condition.experiment, world.deviation().is_plain());
+        let at_most = self.plans[condition.experiment].length.at_most;
+        let until = match &world {
+            // Other readings get half as much at first.
+            World::Reading(reading) if !reading.is_plain() => (at_most / 2).max(looks.first()),
+            _ => at_most,
+        };
         let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
         let checks = later.pop_front().unwrap_or_default();
         let checks = checks.into_iter().map(|i| (i, None)).collect();
         let question = self.questions.len();
         self.questions.push(Question {
-            experiment,
-            claim,
-            reading,
+            condition,
+            world,
             looks,
             look: 0,
             until,
@@ -675,15 +864,16 @@ impl<'a> Campaign<'a> {
     /// Requests the runs of the next look, and looks if all of them are complete.
     fn gather(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let Question { experiment: own, claim, look, .. } = *question;
+        let Question { condition, look, .. } = *question;
+        let own = condition.experiment;
         let runs = question.looks.look(look).runs;
-        let reading = question.reading.clone();
+        let reading = question.world.deviation().clone();
         let open = question.checks.iter();
         let open = open.filter(|(_, r)| !r.as_ref().is_some_and(is_decided)).map(|(i, _)| *i);
         let open: Vec<usize> = open.collect();
         let plans = self.plans;
         let mut waiting = 0;
-        for (e, cell) in self.cells_of(own, claim, &open) {
+        for (e, cell) in self.cells_of(condition, &open) {
             let Plan { experiment, length, .. } = &plans[e];
             let reading = self.reading_in(e, cell, &reading);
             let scenario = || experiment.scenario(cell, length, &reading);
@@ -704,17 +894,10 @@ impl<'a> Campaign<'a> {
     fn look(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
         let look = question.looks.look(question.look);
-        let checks = &self.plans[question.experiment].experiment.claims[question.claim].checks;
+        let checks = self.checks(question.condition);
         let column = |cell: &Cell| {
-            let (e, index, metric) = self.locate(question.experiment, cell)?;
-            let experiment = &self.plans[e].experiment;
-            let reading = self.reading_in(e, index, &question.reading);
-            let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
-            let rows = cell.rows.iter().take(look.runs as usize);
-            Ok(claims::CellSamples {
-                samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
-                has_unit: experiment.metrics[metric].expression.has_unit(&|m| m.has_unit()),
-            })
+            let (own, world) = (question.condition.experiment, question.world.deviation());
+            self.samples(own, cell, world, look.runs as usize)
         };
         let evaluated = question.checks.iter().map(|(i, known)| match known {
             Some(result) if is_decided(result) => (*i, known.clone()),
@@ -744,36 +927,81 @@ impl<'a> Campaign<'a> {
 
     fn close_question(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let (e, c) = (question.experiment, question.claim);
-        let (reading, checks) = (question.reading.clone(), question.results());
+        let (condition, world, checks) =
+            (question.condition, question.world.clone(), question.results());
+        let Condition { experiment: e, claim: c, earlier } = condition;
+        let open = !question.is_exhausted();
         let verdict = verdict_of(&checks);
-        let words = self.words(e, c, &reading);
+        let words = self.words(e, c, world.deviation());
+        let reported = match &world {
+            World::Nearest(deviation) => self.reported(e, deviation),
+            _ => Vec::new(),
+        };
         let full = self.plans[e].effort.is_full();
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         case.open -= 1;
         let mut next: Vec<Deviation> = Vec::new();
-        if reading.is_plain() {
-            case.result.verdict = verdict;
-            case.result.checks = checks;
-            self.work.expected.0 -= case.expected.0;
-            self.work.expected.1 -= case.expected.1;
-            let singles = case.singles.clone();
-            next = self.affordable(e, c, singles);
-        } else {
-            case.result.to_come -= 1;
-            if verdict == Verdict::Inconclusive && !question.is_exhausted() {
-                case.undecided.push(number);
+        let (mut former, mut found) = (None, Vec::new());
+        // The former world follows, in the order that the plain results suggest.
+        let former_of = |case: &Case| {
+            let found = case.former.iter().find(|(of, _)| *of == condition);
+            found.map(|(_, world)| World::Former(world.clone()))
+        };
+        match (world, earlier) {
+            (World::Reading(reading), None) if reading.is_plain() => {
+                case.result.verdict = verdict;
+                case.result.checks = checks;
+                self.work.expected.0 -= case.expected.0;
+                self.work.expected.1 -= case.expected.1;
+                former = former_of(case);
+                found = std::mem::take(&mut case.found);
+                let singles = case.singles.clone();
+                next = self.affordable(e, c, singles);
             }
-            case.result.readings.push(ReadingResult { deviation: reading, words, verdict, checks });
-            // In the order of the file, not in order of completion.
-            let place = |r: &ReadingResult| {
-                let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
-                (r.deviation.choices().len(), single, r.deviation.clone())
-            };
-            case.result.readings.sort_by_key(place);
+            (World::Reading(reading), None) => {
+                case.result.to_come -= 1;
+                if verdict == Verdict::Inconclusive && open {
+                    case.undecided.push(number);
+                }
+                let other = ReadingResult { deviation: reading, words, verdict, checks };
+                case.result.readings.push(other);
+                // In the order of the file, not in order of completion.
+                let place = |r: &ReadingResult| {
+                    let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
+                    (r.deviation.choices().len(), single, r.deviation.clone())
+                };
+                case.result.readings.sort_by_key(place);
+            }
+            // An earlier edition is judged under no other reading.
+            (World::Reading(_), Some(index)) => {
+                case.result.to_come -= 1;
+                former = former_of(case);
+                let result = &mut case.result.earlier[index];
+                (result.verdict, result.checks) = (verdict, checks);
+            }
+            (World::Nearest(_), _) => {
+                if let Some(world) = &mut case.result.worlds.nearest {
+                    (world.reading.verdict, world.reading.checks) = (verdict, checks);
+                    world.reported = reported;
+                }
+            }
+            (World::Joint(index, _), _) => {
+                let joint = case.result.worlds.joint.get_mut(index);
+                if let Some(world) = joint.and_then(|joint| joint.own.as_mut()) {
+                    (world.reading.verdict, world.reading.checks) = (verdict, checks);
+                }
+            }
+            (World::Former(deviation), earlier) => {
+                case.result.to_come -= 1;
+                let other = Some(ReadingResult { deviation, words, verdict, checks });
+                match earlier {
+                    None => case.result.formerly = other,
+                    Some(index) => case.result.earlier[index].formerly = other,
+                }
+            }
         }
         let Some(case) = self.cases.get(&(e, c)) else { return Ok(()) };
-        let all_closed = case.open == 0 && next.is_empty();
+        let all_closed = case.open == 0 && next.is_empty() && found.is_empty() && former.is_none();
         let again = if all_closed { self.undecided(e, c) } else { Vec::new() };
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         if full && all_closed && again.is_empty() && !case.paired {
@@ -784,16 +1012,32 @@ impl<'a> Campaign<'a> {
         }
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         // All of them are open before the first is asked, since its runs may be complete already.
-        case.open += next.len() + again.len();
+        case.open += next.len() + again.len() + found.len() + usize::from(former.is_some());
         case.result.to_come += next.len() + again.len();
         for question in again.iter().map(|number| &self.questions[*number]) {
-            case.result.readings.retain(|reading| reading.deviation != question.reading);
+            let reading = question.world.deviation();
+            case.result.readings.retain(|other| other.deviation != *reading);
         }
         let result = case.result.clone();
-        let order = self.order(e, c, &result.checks);
-        self.observer.event(Event::Judged(e, c, Box::new(result)))?;
+        let present = self.order(Condition { earlier: None, ..condition }, &result.checks);
+        let own = match earlier {
+            None => present.clone(),
+            Some(index) => self.order(condition, &result.earlier[index].checks),
+        };
+        // An earlier edition may have its verdict before the present one.
+        if result.is_judged() {
+            self.observer.event(Event::Judged(e, c, Box::new(result)))?;
+        }
+        if let Some(world) = former {
+            self.open_question(condition, world, &own)?;
+        }
+        for world in found {
+            let all = (0..self.checks(condition).len()).collect();
+            self.open_question(condition, world, &[all])?;
+        }
         for deviation in next {
-            self.open_question(e, c, deviation, &order)?;
+            let condition = Condition { earlier: None, ..condition };
+            self.open_question(condition, World::Reading(deviation), &present)?;
         }
         for number in again {
             let at_most = self.plans[e].length.at_most;
@@ -816,14 +1060,14 @@ impl<'a> Campaign<'a> {
             let question = &self.questions[*number];
             let open = question.checks.iter().filter(|(_, r)| !r.as_ref().is_some_and(is_decided));
             let open: Vec<usize> = open.map(|(i, _)| *i).collect();
-            let cells = self.cells_of(e, c, &open);
+            let cells = self.cells_of(question.condition, &open);
             let more = f64::from(self.plans[e].length.at_most - question.until);
             let first = f64::from(question.looks.first());
             (*number, self.work_of(e, &cells) / first * more)
         };
         let mut open: Vec<(usize, f64)> = numbers.iter().map(work).collect();
         // Readings close in any order; what is asked again depends only on the numbers.
-        let reading = |number: usize| &self.questions[number].reading;
+        let reading = |number: usize| self.questions[number].world.deviation();
         open.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| reading(a.0).cmp(reading(b.0))));
         open.retain(|(_, work)| {
             spent += work;
@@ -839,8 +1083,10 @@ impl<'a> Campaign<'a> {
     /// The claim records how many are left out.
     fn affordable(&mut self, e: usize, c: usize, readings: Vec<Changing>) -> Vec<Deviation> {
         let Some(case) = self.cases.get(&(e, c)) else { return Vec::new() };
-        let order = self.order(e, c, &case.result.checks);
-        let first = order.first().map_or_else(BTreeSet::new, |group| self.cells_of(e, c, group));
+        let condition = Condition { experiment: e, claim: c, earlier: None };
+        let order = self.order(condition, &case.result.checks);
+        let first =
+            order.first().map_or_else(BTreeSet::new, |group| self.cells_of(condition, group));
         let work = readings.iter().map(|(_, changed)| {
             self.work_of(e, changed.iter().filter(|cell| first.contains(cell)))
         });

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::LabError;
-use crate::experiment::{Asked, Check, Claim, Deviation, Experiment, Margin, Reading};
+use crate::experiment::{
+    Asked, Check, Claim, Deviation, EarlierChecks, Experiment, Margin, Reading,
+};
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
@@ -69,6 +71,12 @@ pub struct ClaimResult {
     pub expected: String,
     /// Edition of the list of claims in which the condition was fixed.
     pub edition: u32,
+    /// The sentence of the paper.
+    pub quote: Option<String>,
+    /// The place of that sentence in the paper.
+    pub place: Option<String>,
+    /// The change since the earlier editions, and its reason.
+    pub changed: Option<String>,
     /// Subject and criterion, for claims of a suite.
     pub asked: Option<Asked>,
     /// Reason why it does not hold, or not everywhere, if the file gives one.
@@ -85,10 +93,28 @@ pub struct ClaimResult {
     pub readings: Vec<ReadingResult>,
     /// The worlds that a search found, judged again.
     pub worlds: ClaimWorlds,
+    /// The checks of earlier editions, judged with the same runs, the first edition first.
+    pub earlier: Vec<EarlierResult>,
+    /// The present checks in the world in which every choice whose plain value has changed has its
+    /// former one; none if that changes nothing here.
+    pub formerly: Option<ReadingResult>,
     /// Other readings that were not judged, since a quick look has no time for them.
     pub left_out: usize,
-    /// Other readings that are still to be judged.
+    /// Other readings and editions that are still to be judged.
     pub to_come: usize,
+}
+
+/// The checks of an earlier edition with their verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EarlierResult {
+    /// The edition.
+    pub edition: u32,
+    /// The verdict of its checks under the present plain reading.
+    pub verdict: Verdict,
+    /// One per check of that edition.
+    pub checks: Vec<CheckResult>,
+    /// The same checks with the former plain values, if there are any.
+    pub formerly: Option<ReadingResult>,
 }
 
 /// A claim under a reading other than the plain one.
@@ -397,7 +423,7 @@ fn summarize(
 pub fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
     for own in experiments {
         for claim in &own.claims {
-            let cells = claim.checks.iter();
+            let cells = claim.all_checks();
             let cells = cells.flat_map(|c| c.cells().into_iter().map(|cell| (cell, c.line)));
             check_involved(own, cells, experiments)?;
         }
@@ -441,7 +467,8 @@ fn same_readings(a: &Experiment, b: &Experiment) -> Result<(), String> {
     let labels = |r: &Reading| r.values.iter().map(|v| v.label.clone()).collect::<Vec<_>>();
     for here in &a.readings {
         let Some(there) = b.readings.iter().find(|r| r.name == here.name) else { continue };
-        if (labels(here), here.plain()) != (labels(there), there.plain()) {
+        let facts = |r: &Reading| (labels(r), r.plain(), r.formerly.clone());
+        if facts(here) != facts(there) {
             return Err(format!(
                 "the reading `{}` has other values in `{}` than in `{}`, whose cells are compared \
                  here: {} against {}",
@@ -525,6 +552,9 @@ impl ClaimResult {
             claim: claim.claim.clone(),
             expected: claim.expected.clone(),
             edition: claim.edition,
+            quote: claim.quote.clone(),
+            place: claim.place.clone(),
+            changed: claim.changed.clone(),
             asked: claim.asked.clone(),
             explanation: claim.explanation.clone(),
             figure: figure.to_owned(),
@@ -533,6 +563,8 @@ impl ClaimResult {
             calibrated: Vec::new(),
             readings: Vec::new(),
             worlds: ClaimWorlds::default(),
+            earlier: claim.earlier.iter().map(EarlierResult::open).collect(),
+            formerly: None,
             left_out: 0,
             to_come: 0,
         }
@@ -643,10 +675,20 @@ impl ClaimResult {
             "calibrated": self.calibrated,
             "deciding": self.deciding().iter().map(|r| self.decision(r)).collect::<Vec<_>>(),
             "readings": self.readings.iter().map(ReadingResult::to_json).collect::<Vec<_>>(),
+            "earlier": self.earlier.iter().map(EarlierResult::to_json).collect::<Vec<_>>(),
+            "formerly": self.formerly.as_ref().map(ReadingResult::to_json),
         });
         self.add_worlds(&mut json);
-        if let Some(explanation) = self.explanation() {
-            json["explanation"] = explanation.into();
+        let texts = [
+            ("explanation", self.explanation()),
+            ("quote", self.quote.as_deref()),
+            ("place", self.place.as_deref()),
+            ("changed", self.changed.as_deref()),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                json[key] = text.into();
+            }
         }
         json
     }
@@ -706,6 +748,31 @@ impl ReadingResult {
             "choices": self.words_json(),
             "verdict": self.verdict.to_string(),
             "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl EarlierResult {
+    fn open(earlier: &EarlierChecks) -> Self {
+        EarlierResult {
+            edition: earlier.edition,
+            verdict: Verdict::Inconclusive,
+            checks: Vec::new(),
+            formerly: None,
+        }
+    }
+
+    /// True if it has a verdict under the plain reading.
+    pub fn is_judged(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "edition": self.edition,
+            "verdict": self.is_judged().then(|| self.verdict.to_string()),
+            "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
+            "formerly": self.formerly.as_ref().map(ReadingResult::to_json),
         })
     }
 }
@@ -874,6 +941,10 @@ mod tests {
             checks: Vec::new(),
             explanation: Some("why".into()),
             edition: 1,
+            quote: None,
+            place: None,
+            changed: None,
+            earlier: Vec::new(),
             asked: None,
         }
     }

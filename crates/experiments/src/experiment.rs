@@ -399,8 +399,37 @@ pub struct Claim {
     pub explanation: Option<String>,
     /// Edition of the list of claims in which its bound was fixed: 1 was before any measurement.
     pub edition: u32,
+    /// The sentence of the paper.
+    pub quote: Option<String>,
+    /// The place of that sentence in the paper.
+    pub place: Option<String>,
+    /// The change since the earlier editions, and its reason.
+    pub changed: Option<String>,
+    /// The checks of earlier editions, the first one first.
+    pub earlier: Vec<EarlierChecks>,
     /// Subject and criterion, for a claim about each subject of a suite.
     pub asked: Option<Asked>,
+}
+
+/// The checks that a claim had in an earlier edition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlierChecks {
+    /// The edition.
+    pub edition: u32,
+    /// The condition as comparisons; all must hold.
+    pub checks: Vec<Check>,
+}
+
+impl Claim {
+    /// The checks of an earlier edition by its index, or the present ones.
+    pub fn checks_of(&self, earlier: Option<usize>) -> &[Check] {
+        earlier.map_or(&self.checks, |index| &self.earlier[index].checks)
+    }
+
+    /// The present checks and those of all earlier editions.
+    pub fn all_checks(&self) -> impl Iterator<Item = &Check> {
+        self.checks.iter().chain(self.earlier.iter().flat_map(|earlier| &earlier.checks))
+    }
 }
 
 /// Subject and criterion of a claim.
@@ -677,7 +706,7 @@ impl Experiment {
 
     /// The ids of other experiments that its checks and reported numbers refer to.
     pub fn references(&self) -> Vec<&str> {
-        let checks = self.claims.iter().flat_map(|c| &c.checks);
+        let checks = self.claims.iter().flat_map(Claim::all_checks);
         let reported = self.reported.iter().flat_map(|r| r.value.leaves());
         let cells = checks.flat_map(Check::cells).chain(reported);
         let ids = cells.filter_map(|c| c.experiment.as_deref());

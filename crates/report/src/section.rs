@@ -197,7 +197,8 @@ pub(crate) fn reported(
     claims: &[ClaimResult],
 ) -> Vec<ReportedRow> {
     let rows = experiment.reported.iter().enumerate();
-    rows.map(|(i, r)| ReportedRow { world: in_world(i, claims), ..row(r, experiment, all) }).collect()
+    rows.map(|(i, r)| ReportedRow { world: in_world(i, claims), ..row(r, experiment, all) })
+        .collect()
 }
 
 /// A reported number in the nearest world of the first claim whose runs there have it, and in which

@@ -175,7 +175,9 @@ pub(crate) fn believe(html: &mut String, group: &Group<'_>) {
             Belief::Assumptions(reading) => {
                 reading.words.iter().map(assumption).collect::<Vec<_>>().join("<br>")
             }
-            Belief::NoneOf(1) => "it does not hold, and no choice could be read otherwise".to_owned(),
+            Belief::NoneOf(1) => {
+                "it does not hold, and no choice could be read otherwise".to_owned()
+            }
             Belief::NoneOf(worlds) => format!("it holds in none of {worlds} worlds"),
             Belief::Undecided => undecided(claim),
         };
@@ -201,6 +203,7 @@ fn undecided(claim: &ClaimResult) -> String {
             escape(&world.reading.title()),
             world.reading.verdict
         ),
+        (_, Some(search)) if search.stale => STALE.to_owned(),
         (_, Some(search)) => match search.end {
             SearchEnd::Budget => "undecided: the budget of the search was spent".to_owned(),
             SearchEnd::Found | SearchEnd::Exhausted => {
@@ -210,6 +213,9 @@ fn undecided(claim: &ClaimResult) -> String {
         (None | Some(_), None) => format!("undecided: {}", escape(&claim.in_readings())),
     }
 }
+
+const STALE: &str = "undecided: the found world does not fit the readings of this run; search again with \
+                     <code>--worlds</code>";
 
 /// `12 of 64 worlds, 3 passed`.
 fn searched(claim: &ClaimResult) -> String {
@@ -351,7 +357,8 @@ fn joint(html: &mut String, claims: &[&ClaimResult]) {
             }
         }
         let words: Vec<String> = words.into_iter().map(assumption).collect();
-        let number = if most.worlds.joint.len() == 1 { String::new() } else { format!(" {}", i + 1) };
+        let number =
+            if most.worlds.joint.len() == 1 { String::new() } else { format!(" {}", i + 1) };
         let _ = writeln!(
             html,
             "<p><b>Joint world{number}.</b> The search found that {} hold together under: {}.</p>",
@@ -363,9 +370,8 @@ fn joint(html: &mut String, claims: &[&ClaimResult]) {
 
 /// Writes the paper's numbers beside those measured, one table for all figures.
 pub(crate) fn numbers(html: &mut String, group: &Group<'_>) {
-    let rows = || {
-        group.sections.iter().flat_map(|s| s.found.reported.iter().map(move |row| (&s.id, row)))
-    };
+    let rows =
+        || group.sections.iter().flat_map(|s| s.found.reported.iter().map(move |row| (&s.id, row)));
     if rows().next().is_none() {
         return;
     }
@@ -430,6 +436,7 @@ pub(crate) fn of_claim(html: &mut String, claim: &ClaimResult) {
             };
             let _ = write!(html, "{}: {verdict} with the runs of this report", words.join("; "));
         }
+        None if search.stale => html.push_str(STALE),
         None => html.push_str(match search.end {
             SearchEnd::Exhausted if search.undecided == 0 => "None, and every world was tried",
             SearchEnd::Exhausted => "None was found, and some worlds stayed open",

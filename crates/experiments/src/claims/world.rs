@@ -23,6 +23,8 @@ pub struct SearchResult {
     pub undecided: u64,
     /// Reason why the search ended.
     pub end: SearchEnd,
+    /// True if the found world does not fit the readings of the claim as they are now.
+    pub stale: bool,
     /// How often worlds with one value, or with two, passed.
     pub effects: Vec<EffectResult>,
 }
@@ -136,6 +138,7 @@ impl SearchResult {
             of: found.of,
             undecided: found.undecided,
             end: found.end.into(),
+            stale: false,
             effects: effects.collect(),
         }
     }
@@ -146,9 +149,7 @@ impl SearchResult {
             SearchEnd::Exhausted => "exhausted",
             SearchEnd::Budget => "budget",
         };
-        let effect = |e: &EffectResult| {
-            json!({ "choice": e.choice, "value": e.value, "passed": e.passed, "of": e.of })
-        };
+        let effect = |e: &EffectResult| json!({ "choice": e.choice, "value": e.value, "passed": e.passed, "of": e.of });
         json!({
             "sought": self.sought.to_string(),
             "tried": self.tried,
@@ -156,6 +157,7 @@ impl SearchResult {
             "of": self.of,
             "undecided": self.undecided,
             "end": end,
+            "stale": self.stale,
             "effects": self.effects.iter().map(effect).collect::<Vec<_>>(),
         })
     }
@@ -263,6 +265,7 @@ mod tests {
             of: 12,
             undecided: 0,
             end,
+            stale: false,
             effects: Vec::new(),
         }
     }

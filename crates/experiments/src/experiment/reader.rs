@@ -12,8 +12,9 @@ use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
 use super::{
-    Asked, Axis, Caption, Cast, Check, Claim, Experiment, Margin, Metric, PlotConfig, PlotKind,
-    Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject, Traced, Unit,
+    Asked, Axis, Caption, Cast, Check, Claim, EarlierChecks, Experiment, Margin, Metric,
+    PlotConfig, PlotKind, Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject,
+    Traced, Unit,
 };
 use crate::LabError;
 use crate::expression::{Cell, Comparison, Expression};
@@ -204,7 +205,21 @@ keys! {
         explanation: Option<String> = readers::string(), absent,
             "the reason why it does not hold, or not everywhere";
         edition: u32 = readers::small(1..=MOST), or 1,
-            "2: its bound was written after the first results";
+            "2 or more: its bound was written after the first results";
+        quote: Option<String> = readers::string(), absent, "the sentence of the paper";
+        place: Option<String> = readers::string(), absent, "the place of that sentence";
+        changed: Option<String> = readers::string(), absent,
+            "with `earlier`: what changed and why";
+        earlier: Vec<Section<'a>> = readers::tables(&[EarlierKeys::KEYS], unnamed), empty,
+            "the checks of earlier editions, which are judged too";
+    }
+
+    /// Keys of the checks of an earlier edition.
+    struct EarlierKeys<'a> in "earlier" {
+        edition: u32 = readers::small(1..=MOST), needed "edition = 1",
+            "the edition that had these checks";
+        checks: Vec<Field<'a>> = readers::one_or_more(check_kind()), empty,
+            "the condition as it was";
     }
 }
 
@@ -724,7 +739,7 @@ fn only(table: &Section<'_>, axes: &[Axis]) -> Result<Vec<(usize, Vec<String>)>>
     table.entries().map(of_axis).collect()
 }
 
-/// A claim, with the place of each of its checks.
+/// A claim, with the place of each of its checks in the order of [`Claim::all_checks`].
 type ReadClaim = (Claim, Vec<Spot>);
 
 /// The claims of a table: one, or one per subject if it names a criterion.
@@ -739,17 +754,9 @@ type About<'a> = Option<(&'a Cast, &'a Subject)>;
 
 fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadClaim> {
     let keys = ClaimKeys::read(table)?;
-    let mut checks: Vec<Check> = Vec::new();
-    let mut spots = Vec::new();
-    for field in &keys.checks {
-        let of_field = checks_of(field, axes, about)?;
-        spots.extend(of_field.iter().map(|_| field.spot()));
-        checks.extend(of_field);
-    }
-    if checks.is_empty() {
-        return Err(table.missing("checks", "checks = [\"rate[sack] > rate[reno]\"]"));
-    }
-    contradictions(&checks, &spots)?;
+    let (checks, mut spots) = all_checks(table, &keys.checks, axes, about)?;
+    let earlier = earlier(table, &keys, axes, about)?;
+    spots.extend(earlier.iter().flat_map(|(_, spots)| spots.iter().cloned()));
     let asked = match about {
         None => {
             table.forbid(&["criterion"], "only claims of a suite have a criterion")?;
@@ -773,9 +780,75 @@ fn claim(table: &Section<'_>, axes: &[Axis], about: About<'_>) -> Result<ReadCla
         checks,
         explanation: keys.explanation,
         edition: keys.edition,
+        quote: keys.quote,
+        place: keys.place,
+        changed: keys.changed,
+        earlier: earlier.into_iter().map(|(earlier, _)| earlier).collect(),
         asked,
     };
     Ok((claim, spots))
+}
+
+/// The checks of `checks` in a table, at least one, each with its place.
+fn all_checks(
+    table: &Section<'_>,
+    fields: &[Field<'_>],
+    axes: &[Axis],
+    about: About<'_>,
+) -> Result<(Vec<Check>, Vec<Spot>)> {
+    let mut checks: Vec<Check> = Vec::new();
+    let mut spots = Vec::new();
+    for field in fields {
+        let of_field = checks_of(field, axes, about)?;
+        spots.extend(of_field.iter().map(|_| field.spot()));
+        checks.extend(of_field);
+    }
+    if checks.is_empty() {
+        return Err(table.missing("checks", "checks = [\"rate[sack] > rate[reno]\"]"));
+    }
+    contradictions(&checks, &spots)?;
+    Ok((checks, spots))
+}
+
+/// The checks of the earlier editions of a claim, each with its places. A changed check is only
+/// credible beside the sentence that asks for it.
+fn earlier(
+    table: &Section<'_>,
+    keys: &ClaimKeys<'_>,
+    axes: &[Axis],
+    about: About<'_>,
+) -> Result<Vec<(EarlierChecks, Vec<Spot>)>> {
+    match (&keys.quote, &keys.place) {
+        (Some(_), None) => return Err(table.missing("place", "place = \"section 4.4\"")),
+        (None, Some(_)) => return Err(table.missing("quote", "quote = \"the sentence\"")),
+        _ => {}
+    }
+    if keys.earlier.is_empty() {
+        table.forbid(&["changed"], "only a claim with `earlier` checks has changed")?;
+        return Ok(Vec::new());
+    }
+    if keys.changed.is_none() {
+        return Err(table.missing("changed", "changed = \"what changed and why\""));
+    }
+    if keys.quote.is_none() {
+        return Err(table.missing("quote", "quote = \"the sentence\""));
+    }
+    let mut all: Vec<(EarlierChecks, Vec<Spot>)> = Vec::new();
+    for table in &keys.earlier {
+        let EarlierKeys { edition, checks } = EarlierKeys::read(table)?;
+        if edition >= keys.edition {
+            let message =
+                format!("edition {edition} is not earlier than the claim's own, {}", keys.edition);
+            return Err(table.error_at("edition", message));
+        }
+        if all.last().is_some_and(|(last, _)| last.edition >= edition) {
+            let message = "earlier editions stand in their order, each once";
+            return Err(table.error_at("edition", message));
+        }
+        let (checks, spots) = all_checks(table, &checks, axes, about)?;
+        all.push((EarlierChecks { edition, checks }, spots));
+    }
+    Ok(all)
 }
 
 /// The checks of an element of `checks`.
@@ -969,7 +1042,7 @@ fn check_cells(
         false => Ok(()),
     };
     for (claim, spots) in claims {
-        for (check, spot) in claim.checks.iter().zip(spots) {
+        for (check, spot) in claim.all_checks().zip(spots) {
             check.cells().into_iter().try_for_each(|cell| exists(cell, spot))?;
         }
     }

@@ -19,6 +19,11 @@ pub struct Reading {
     pub silent: Option<String>,
     /// The reasonable values, at least two.
     pub values: Vec<ReadingValue>,
+    /// Edition of the list of claims in which it was added, or got its plain value: 1 was before
+    /// any measurement.
+    pub edition: u32,
+    /// Label of the value that was plain in the edition before, if the plain value has changed.
+    pub formerly: Option<String>,
     pub(crate) line: usize,
 }
 
@@ -115,6 +120,15 @@ impl Deviation {
         Deviation(choices)
     }
 
+    /// The former world: every choice whose plain value has changed has the one before.
+    pub fn former<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Self {
+        let former = |r: &Reading| Some((r.name.clone(), r.formerly.clone()?));
+        let mut choices: Vec<_> = readings.into_iter().filter_map(former).collect();
+        choices.sort();
+        choices.dedup();
+        Deviation(choices)
+    }
+
     /// Both at once; `None` if they give one choice two values.
     pub fn and(&self, other: &Deviation) -> Option<Self> {
         let mut both = self.0.clone();
@@ -190,6 +204,8 @@ mod tests {
             choice: "a choice".into(),
             silent: None,
             values: bases.iter().enumerate().map(value).collect(),
+            edition: 1,
+            formerly: None,
             line: 0,
         }
     }

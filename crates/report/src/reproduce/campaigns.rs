@@ -110,6 +110,83 @@ fn a_choice_that_turns_the_verdict_is_named_with_both_numbers() {
     assert_eq!(there.verdict, Verdict::NotHeld);
 }
 
+/// The experiment with a third edition: the first claim has an earlier check, and the queue was
+/// once plainly short.
+fn third_edition(earlier: &str) -> Experiment {
+    let changed = "[[experiment.readings]]\nname = \"queue\"";
+    let text = TEXT
+        .replace("CENTRE", "0")
+        .replace(changed, &format!("{changed}\nedition = 3\nformerly = \"10\""));
+    let claim = "checks = [\"clean[2 Mbit] - clean[1 Mbit] >= 900000\"]";
+    let edition = format!(
+        "{claim}\nedition = 3\nquote = \"twice the rate\"\nplace = \"section 2\"\nchanged = \"Why.\"\n\
+         [[experiment.claims.earlier]]\nedition = 1\nchecks = [\"{earlier}\"]"
+    );
+    Experiment::parse("mine.toml", &text.replace(claim, &edition)).unwrap()
+}
+
+#[test]
+fn earlier_checks_and_former_plain_values_are_judged_beside_the_present_ones() {
+    // With the short queue both cells have 1 Mbit/s: only then is the earlier check met.
+    let experiment = third_edition("clean[2 Mbit] <= 1500000");
+    for threads in [1, 2] {
+        let summary = run(&experiment, &Effort::Quick, threads);
+        let claim = &summary.claims[0];
+        assert_eq!((claim.edition, claim.verdict), (3, Verdict::Held));
+        let [earlier] = &claim.earlier[..] else { panic!("{:?}", claim.earlier) };
+        assert_eq!((earlier.edition, earlier.verdict), (1, Verdict::NotHeld));
+        let world = earlier.formerly.as_ref().unwrap();
+        assert_eq!(
+            (world.deviation.to_string().as_str(), world.verdict),
+            ("queue = 10", Verdict::Held)
+        );
+        let world = claim.formerly.as_ref().unwrap();
+        assert_eq!(world.verdict, Verdict::NotHeld);
+        assert_eq!(world.words[0].instead, "10");
+        assert!(claim.is_finished());
+        // The same runs serve them, so that nothing is run for them alone.
+        assert_eq!(summary.runs, run(&self::experiment(0.0), &Effort::Quick, 1).runs);
+        let json = claim.to_json();
+        assert_eq!(json["earlier"][0]["verdict"], "not held");
+        assert_eq!(json["earlier"][0]["edition"], 1);
+        assert_eq!(json["earlier"][0]["checks"][0]["check"], "clean[2 Mbit] <= 1500000");
+        assert_eq!(json["earlier"][0]["formerly"]["verdict"], "held");
+        assert_eq!(json["formerly"]["verdict"], "not held");
+        assert_eq!(json["formerly"]["choices"][0]["instead"], "10");
+        assert_eq!(json["quote"], "twice the rate");
+        assert_eq!(json["place"], "section 2");
+        assert_eq!(json["changed"], "Why.");
+        // The other claims have the former world too, and no earlier checks.
+        let third = &summary.claims[2];
+        assert!(third.earlier.is_empty());
+        assert_eq!(third.formerly.as_ref().unwrap().verdict, Verdict::NotHeld);
+    }
+}
+
+#[test]
+fn a_former_value_that_changes_nothing_in_a_claim_has_no_world() {
+    // The axis sets the queue in every cell.
+    let mut experiment = third_edition("clean[1 Mbit] >= 0");
+    for point in &mut experiment.axes[0].points {
+        point.set.push(("dumbbell.bottleneck.queue".to_owned(), "50p".to_owned()));
+    }
+    let summary = run(&experiment, &Effort::Quick, 1);
+    assert!(summary.claims.iter().all(|claim| claim.formerly.is_none() && claim.is_finished()));
+    assert_eq!(summary.claims[0].earlier[0].verdict, Verdict::Held);
+    assert!(summary.claims[0].earlier[0].formerly.is_none());
+}
+
+#[test]
+fn pairs_come_after_earlier_editions_too() {
+    let mut experiment = third_edition("clean[2 Mbit] <= 1500000");
+    experiment.full = experiment.quick.clone();
+    for threads in [1, 2] {
+        let full = run(&experiment, &Effort::Full, threads);
+        assert_eq!(full.claims[2].of(), 4);
+        assert!(full.claims.iter().all(|claim| claim.to_come == 0));
+    }
+}
+
 #[test]
 fn clear_checks_take_the_first_look_and_close_ones_all_runs() {
     let clear = run(&experiment(0.0), &Effort::Quick, 2);

@@ -17,6 +17,8 @@ pub(in crate::experiment) type Beside<'a> =
 
 /// Maximum number of values of a choice.
 const MAX_VALUES: usize = 50;
+/// Largest number of an edition.
+const MOST_EDITIONS: u32 = 1_000_000;
 
 keys! {
     /// Keys of a reading of an experiment, which may come from a file beside it.
@@ -32,6 +34,10 @@ keys! {
             "what the paper leaves open about it";
         values: Option<Field<'a>> = readers::any(values_kind), absent,
             "the reasonable values, at least two";
+        edition: Option<u32> = readers::small(1..=MOST_EDITIONS), absent,
+            "2 or more: it was added or changed after the first results";
+        formerly: Option<String> = readers::string(), absent,
+            "the label of the value that was plain in the edition before";
     }
 }
 
@@ -61,6 +67,10 @@ keys! {
             "what the paper leaves open about it";
         values: Vec<Section<'a>> = readers::tables(&[ReadingValueKeys::KEYS], unnamed), empty,
             "the reasonable values, at least two";
+        edition: u32 = readers::small(1..=MOST_EDITIONS), or 1,
+            "2 or more: it was added or changed after the first results";
+        formerly: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "the label of the value that was plain in the edition before";
     }
 
     /// Keys of a value of a reading.
@@ -98,7 +108,8 @@ pub(super) fn read(
         let keys = SharedReadingKeys::read(table)?;
         let found = match keys.from {
             None => {
-                table.only(&["name", "choice", "silent", "values"], "a reading without `from`")?;
+                let own_keys = ["name", "choice", "silent", "values", "edition", "formerly"];
+                table.only(&own_keys, "a reading without `from`")?;
                 vec![own(table)?]
             }
             Some(from) => {
@@ -186,8 +197,38 @@ fn own(table: &Section<'_>) -> Result<Reading> {
         }
         values.push(value);
     }
-    let ReadingKeys { choice, silent, .. } = keys;
-    Ok(Reading { name: name.to_owned(), choice, silent, values, line: table.line() })
+    let ReadingKeys { choice, silent, edition, formerly, .. } = keys;
+    let mut reading = Reading {
+        name: name.to_owned(),
+        choice,
+        silent,
+        values,
+        edition,
+        formerly: None,
+        line: table.line(),
+    };
+    if let Some(field) = formerly {
+        reading.formerly = Some(former(&field, &reading)?);
+    }
+    Ok(reading)
+}
+
+/// The label of the value that was plain in the edition before.
+fn former(field: &Field<'_>, reading: &Reading) -> Result<String> {
+    let label = field.text()?;
+    if !reading.values.iter().any(|value| value.label == label) {
+        let labels = reading.values.iter().map(|value| &*value.label);
+        return Err(field.unknown("value of the reading", label, labels));
+    }
+    if reading.plain_value().label == label {
+        let message = format!("`{label}` is the plain value: nothing has changed");
+        return Err(field.error(message));
+    }
+    if reading.edition < 2 {
+        let help = "add `edition = 2`, the edition in which the plain value changed";
+        return Err(field.error("a plain value changes in a later edition").with_help(help));
+    }
+    Ok(label.to_owned())
 }
 
 fn value(table: &Section<'_>) -> Result<ReadingValue> {

@@ -2,7 +2,7 @@ use windward_core::network::AqmConfig;
 use windward_core::protocols::PROTOCOLS;
 
 use crate::LabError;
-use crate::experiment::{Experiment, Margin, PlotKind, Point};
+use crate::experiment::{Deviation, Experiment, Margin, PlotKind, Point};
 use crate::expression::Cell;
 
 const SCENARIO: &str = r#"duration = "10s"
@@ -400,6 +400,72 @@ fn readings_that_make_no_sense_are_refused_with_the_line() {
     assert!(from("nowhere.toml", "tick").contains("nowhere.toml: cannot read"));
     let unnamed = add("[[experiment.readings]]\nfrom = \"shared.toml\"\n");
     assert!(unnamed.contains("`names` is missing"), "{unnamed}");
+}
+
+#[test]
+fn a_changed_plain_value_names_the_former_one() {
+    let with =
+        |keys: &str| reading(|text| text.replace("choice = ", &format!("{keys}\nchoice = ")));
+    let experiment = with("edition = 3\nformerly = \"50\"").unwrap();
+    let changed = &experiment.readings[0];
+    assert_eq!((changed.edition, changed.formerly.as_deref()), (3, Some("50")));
+    assert_eq!(Deviation::former(&experiment.readings), Deviation::one("queue", "50"));
+    // One that was added later had no value before.
+    let added = with("edition = 3").unwrap();
+    assert!(Deviation::former(&added.readings).is_plain());
+    for (keys, said) in [
+        ("edition = 3\nformerly = \"5O\"", "unknown value of the reading\n  help: valid: 50, 20"),
+        ("edition = 3\nformerly = \"20\"", "`20` is the plain value: nothing has changed"),
+        ("formerly = \"50\"", "a plain value changes in a later edition"),
+        ("edition = 0", "must lie between 1 and"),
+    ] {
+        let error = with(keys).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{keys}: {error}");
+    }
+}
+
+#[test]
+fn a_changed_check_keeps_the_earlier_one_and_quotes_the_paper() {
+    let with = |keys: &str| {
+        let text = crate::testing::TEXT.replace("id = \"C1\"", &format!("id = \"C1\"\n{keys}"));
+        Experiment::parse("r.toml", &text)
+    };
+    let quote = "quote = \"faster\"\nplace = \"section 1\"\n";
+    let changed = "changed = \"It asked for more than the sentence.\"\n";
+    let first = "{ edition = 1, checks = [\"clean[sack, 2 Mbit] > 0\"] }";
+    let earlier = |list: &str| format!("edition = 3\n{quote}{changed}earlier = [{list}]");
+    let second = "{ edition = 2, checks = [\"clean[*, 2 Mbit] > 0\"] }";
+    let good = with(&earlier(&format!("{first}, {second}"))).unwrap();
+    let claim = &good.claims[0];
+    assert_eq!(
+        (claim.quote.as_deref(), claim.place.as_deref()),
+        (Some("faster"), Some("section 1"))
+    );
+    let editions: Vec<_> = claim.earlier.iter().map(|e| (e.edition, e.checks.len())).collect();
+    assert_eq!(editions, [(1, 1), (2, 2)]);
+    assert_eq!(claim.all_checks().count(), 4);
+    assert_eq!(claim.checks_of(None), claim.checks);
+    assert_eq!(claim.checks_of(Some(1)), claim.earlier[1].checks);
+    let unknown = first.replace("sack", "sock");
+    for (keys, said) in [
+        (earlier(first).replace("edition = 3", "edition = 1"), "edition 1 is not earlier than"),
+        (
+            earlier("{ edition = 3, checks = [\"clean[sack, 2 Mbit] > 0\"] }"),
+            "edition 3 is not earlier",
+        ),
+        (earlier(&format!("{second}, {first}")), "earlier editions stand in their order"),
+        (earlier(&format!("{first}, {first}")), "earlier editions stand in their order, each once"),
+        (earlier(&unknown), "`sock` in `clean[sock, 2 Mbit]` is not a label"),
+        (earlier("{ edition = 1 }"), "`checks` is missing"),
+        (earlier(first).replace(changed, ""), "`changed` is missing"),
+        (earlier(first).replace(quote, ""), "`quote` is missing"),
+        (changed.to_owned(), "only a claim with `earlier` checks has changed"),
+        ("quote = \"faster\"".to_owned(), "`place` is missing"),
+        ("place = \"section 1\"".to_owned(), "`quote` is missing"),
+    ] {
+        let error = with(&keys).unwrap_err().to_string();
+        assert!(error.starts_with("r.toml:") && error.contains(said), "{keys}: {error}");
+    }
 }
 
 #[test]
