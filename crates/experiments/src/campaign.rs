@@ -412,7 +412,37 @@ impl<'a> Campaign<'a> {
             self.runs.running -= 1;
             self.note(run, false)?;
         }
+        self.add_controls()?;
         Ok(self.work.done.0)
+    }
+
+    /// Adds the controls of all checks, which take the plain runs that are there.
+    fn add_controls(&mut self) -> Result<(), LabError> {
+        let plans = self.plans;
+        for (e, plan) in plans.iter().enumerate() {
+            let find = |id: &str| {
+                plans.iter().map(|p| &p.experiment).find(|experiment| experiment.id == id)
+            };
+            for (c, claim) in plan.experiment.claims.iter().enumerate() {
+                let control = |check: &'a Check| {
+                    let column = |cell: &Cell| {
+                        let samples = self.samples(e, cell, &Deviation::PLAIN, usize::MAX);
+                        samples.ok().map(|samples| samples.samples)
+                    };
+                    claims::control(check, &plan.experiment, &find, &column)
+                };
+                let controls: Vec<_> = claim.checks.iter().map(control).collect();
+                let Some(case) = self.cases.get_mut(&(e, c)) else { continue };
+                for result in &mut case.result.checks {
+                    result.control.clone_from(&controls[result.check]);
+                }
+                if controls.iter().any(Option::is_some) && case.result.is_judged() {
+                    let result = Box::new(case.result.clone());
+                    self.observer.event(Event::Judged(e, c, result))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reports a run that completed or was known, and queues it for handling.

@@ -24,8 +24,11 @@ use crate::experiment::{
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
 
+mod control;
 mod world;
 
+pub(crate) use control::control;
+pub use control::{Control, ControlVerdict};
 pub use world::{
     Belief, ClaimWorlds, EffectResult, JointResult, SearchEnd, SearchResult, WorldResult,
 };
@@ -170,6 +173,9 @@ pub struct CheckResult {
     pub confidence: f64,
     /// Reason why there are no numbers.
     pub trouble: Option<String>,
+    /// Would it hold of equal things, and can it fail? None if it compares nothing, or as long as
+    /// the runs go on.
+    pub control: Option<Control>,
 }
 
 /// The verdict of an interval of `left - right`; `margin` is the largest difference of equal
@@ -348,6 +354,7 @@ fn evaluate_comparison(
         repetitions: 0,
         confidence: look.confidence,
         trouble: None,
+        control: None,
     };
     let mut columns = SampledCells::default();
     for cell in comparison.cells() {
@@ -794,6 +801,7 @@ impl CheckResult {
             "repetitions": self.repetitions,
             "verdict": self.verdict.to_string(),
             "trouble": self.trouble,
+            "control": self.control.as_ref().map(Control::to_json),
         })
     }
 }

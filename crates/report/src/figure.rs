@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use windward_experiments::claims::{CheckResult, ClaimResult, ReadingResult, Verdict};
+use windward_experiments::claims::{
+    CheckResult, ClaimResult, Control, ControlVerdict, ReadingResult, Verdict,
+};
 
 use crate::group::Group;
 use crate::matrix;
@@ -324,10 +326,24 @@ fn other(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
     html.push_str("</li>\n");
 }
 
+/// The control of a check: `sound`, or what is wrong with its bound.
+fn control(control: &Control) -> String {
+    let (words, reason) = (control.verdict.words(), escape(&control.reason));
+    match control.verdict {
+        ControlVerdict::Sound | ControlVerdict::Untested => {
+            format!("<small title=\"{reason}\">{words}</small>")
+        }
+        ControlVerdict::TooStrict | ControlVerdict::TooLax => {
+            format!("<b>{words}</b><br><small>{reason}</small>")
+        }
+    }
+}
+
 fn table(html: &mut String, checks: &[CheckResult]) {
     html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>Check</th>");
     html.push_str(
-        "<th>Measured [interval]</th><th>Runs</th><th>Verdict</th></tr></thead>\n<tbody>\n",
+        "<th>Measured [interval]</th><th>Runs</th><th>Verdict</th><th>Control</th></tr></thead>\n\
+         <tbody>\n",
     );
     for check in checks {
         let mut measured = check.measured();
@@ -336,11 +352,12 @@ fn table(html: &mut String, checks: &[CheckResult]) {
         }
         let _ = writeln!(
             html,
-            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(&check.text),
             escape(&measured),
             check.repetitions,
-            badge(check.verdict)
+            badge(check.verdict),
+            check.control.as_ref().map_or_else(String::new, control)
         );
     }
     html.push_str("</tbody></table></div>\n");
