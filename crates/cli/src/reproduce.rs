@@ -16,10 +16,10 @@ use crate::output::{self, TextTable};
 /// Writes a report, DIR/index.html, a table and a chart for each figure, and claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), experiment files of your own (their names
-    /// end with .toml), `matrix` (every protocol and every
-    /// queue on one link), `field` (links that users complain about), `upwind` (ablations of its
-    /// mechanisms) or `all`; if none is named, everything except `field` and `upwind`
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), experiment files of your own (FILE.toml),
+    /// `matrix` (every protocol and every queue on one link), `field` (links that users complain
+    /// about), `upwind` (ablations of its mechanisms) or `all`; if none is named, everything except
+    /// `field` and `upwind`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 

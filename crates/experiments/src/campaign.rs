@@ -6,8 +6,8 @@
 //! permitted runs, then those that are not decided with all of them, as far as the budget of the
 //! claim permits. The worlds that a search found are judged again beside them. With full effort
 //! pairs of readings that matter come next. The checks of earlier editions are judged with the same
-//! runs, and each edition also with the former plain values. At the end each comparison of protocols
-//! has its control ([`Control`]). The next step depends only on the numbers, never on the order in
+//! runs, and each edition also with the former plain values. At the end each comparison has its
+//! control ([`claims::Control`]). The next step depends only on the numbers, never on the order in
 //! which runs end. The result is therefore the same with any number of threads and after an
 //! interruption.
 //!

@@ -52,7 +52,7 @@ pub struct Experiment {
     pub readings: Vec<Reading>,
     /// Numbers in the paper's text.
     pub reported: Vec<Reported>,
-    /// What a search found for its claims, and the worlds in which most claims of its paper hold.
+    /// Found worlds of its claims, and those in which most claims of its paper hold.
     pub worlds: Worlds,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,

@@ -30,6 +30,7 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
     worlds::believe(html, group);
     worlds::matrix(html, group);
     worlds::numbers(html, group);
+    worlds::editions(html, group);
     summary(html, group);
     matrix::show(html, group.sections.iter().flat_map(|s| &s.found.properties));
     html.push_str("<nav id=\"contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
@@ -222,12 +223,7 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
         escape(&claim.claim),
         escape(&claim.expected)
     );
-    if claim.edition > 1 {
-        html.push_str(
-            "<p><small>Second edition: this bound was written after the first \
-             results.</small></p>\n",
-        );
-    }
+    worlds::editions_of_claim(html, claim);
     if !claim.calibrated.is_empty() {
         let _ = writeln!(
             html,

@@ -28,7 +28,6 @@ impl Lead for Reproduction {
     fn front(&self, html: &mut String, found: &Found<'_>) -> Vec<(&'static str, String)> {
         let Found { groups, about, standing, .. } = found;
         header(html, groups, about, *standing);
-        worlds::squares(html, groups);
         claims(html, groups);
         contents(html, groups);
         Vec::new()
@@ -63,6 +62,7 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
             counter(html, open, "still to come", "open");
         }
         html.push_str("</ul>\n");
+        worlds::squares(html, groups);
         let counts = judged().map(|c| c.counts());
         let some = counts.clone().filter(|c| c.held > 0).count();
         let none = counts.clone().filter(|c| c.is_none()).count();

@@ -1,16 +1,16 @@
-//! What one has to believe: each claim as a square, the assumptions under which it holds, the
-//! matrix of claims and worlds, and the paper's numbers beside those of Windward.
+//! The worlds of claims: each claim as a square, the assumptions under which it holds, the matrix
+//! of claims and worlds, the numbers of the paper beside those of Windward, and editions.
 
 use std::fmt::Write;
 
 use windward_experiments::claims::{
-    Belief, ChangedChoice, ClaimResult, SearchEnd, Verdict, interval, number,
+    Belief, ChangedChoice, ClaimResult, ReadingResult, SearchEnd, Verdict, interval, number,
 };
 use windward_experiments::experiment::Deviation;
 use windward_experiments::statistics::Estimate;
 
 use crate::group::Group;
-use crate::page::{badge, class};
+use crate::page::{badge, class, prose};
 use crate::plot::escape;
 use crate::section::ReportedRow;
 
@@ -100,7 +100,7 @@ pub(crate) fn squares(html: &mut String, groups: &[Group<'_>]) {
         return;
     }
     html.push_str(
-        "<section class=\"part\" id=\"believe\">\n<h2>What one has to believe</h2>\n<p>A paper leaves \
+        "<section id=\"believe\">\n<h2>What one has to believe</h2>\n<p>A paper leaves \
          choices open. A square is a claim, with the number of choices that one has to read otherwise \
          than plainly for it to hold.</p>\n<div class=\"squares\">\n",
     );
@@ -220,6 +220,7 @@ const STALE: &str = "undecided: the found world does not fit the readings of thi
 /// `12 of 64 worlds, 3 passed`.
 fn searched(claim: &ClaimResult) -> String {
     match &claim.worlds.search {
+        None if !claim.is_judged() => String::new(),
         None => escape(&claim.in_readings()),
         Some(search) => {
             let what = if search.sought == Verdict::Held { "passed" } else { "failed" };
@@ -417,6 +418,115 @@ fn ratio(row: &ReportedRow, ours: Estimate) -> String {
     }
     let nearer = if ours.mean < low { low } else { high };
     if nearer == 0.0 { "\u{2013}".to_owned() } else { number(ours.mean / nearer) }
+}
+
+/// True if its checks, or the plain values of its choices, are not those of the first edition.
+fn has_editions(claim: &ClaimResult) -> bool {
+    claim.edition > 1 || !claim.earlier.is_empty() || claim.formerly.is_some()
+}
+
+/// Verdicts of a claim by edition, with the present plain values and with the former ones.
+fn editions_of(claim: &ClaimResult) -> Vec<(String, Option<Verdict>, Option<Verdict>)> {
+    let formerly = |found: &Option<ReadingResult>| found.as_ref().map(|found| found.verdict);
+    let earlier = claim.earlier.iter().map(|earlier| {
+        let verdict = earlier.is_judged().then_some(earlier.verdict);
+        (format!("edition {}", earlier.edition), verdict, formerly(&earlier.formerly))
+    });
+    let present = claim.is_judged().then_some(claim.verdict);
+    let own = (format!("edition {}", claim.edition), present, formerly(&claim.formerly));
+    earlier.chain([own]).collect()
+}
+
+/// Writes the claims whose checks or plain values have changed, with the verdicts of each edition.
+pub(crate) fn editions(html: &mut String, group: &Group<'_>) {
+    let changed: Vec<&&ClaimResult> = group.claims.iter().filter(|c| has_editions(c)).collect();
+    if changed.is_empty() || group.claims.iter().all(|claim| claim.asked.is_some()) {
+        return;
+    }
+    html.push_str(
+        "<section id=\"editions\">\n<h2>Editions</h2>\n<p>The first edition of the checks and of the \
+         plain values was fixed before anything was measured. Later ones were written when results were \
+         known; the earlier ones stay and are judged with the same runs.</p>\n<div class=\"scroll\">\
+         <table class=\"editions\">\n<thead><tr><th>Claim</th><th>Checks</th><th>Plain values of \
+         now</th><th>Former plain values</th><th>What changed</th></tr></thead>\n<tbody>\n",
+    );
+    for claim in changed {
+        let rows = editions_of(claim);
+        for (i, (edition, now, formerly)) in rows.iter().enumerate() {
+            let id = escape(&claim.id);
+            let (head, tail) = match i {
+                0 => (
+                    format!("<td rowspan=\"{}\"><a href=\"#{id}\">{id}</a></td>", rows.len()),
+                    format!("<td rowspan=\"{}\">{}</td>", rows.len(), change(claim)),
+                ),
+                _ => (String::new(), String::new()),
+            };
+            let shown = |verdict: &Option<Verdict>, none: &str| {
+                verdict.map_or_else(|| none.to_owned(), badge)
+            };
+            let _ = writeln!(
+                html,
+                "<tr>{head}<td>{edition}</td><td>{}</td><td>{}</td>{tail}</tr>",
+                shown(now, "still to come"),
+                shown(formerly, "the same")
+            );
+        }
+    }
+    html.push_str("</tbody></table></div>\n</section>\n");
+}
+
+/// The change since the edition before, with the sentence of the paper.
+fn change(claim: &ClaimResult) -> String {
+    let changed = claim.changed.as_deref().unwrap_or(match claim.formerly {
+        Some(_) if claim.edition == 1 => "the plain value of a choice",
+        _ => "this bound was written after the first results",
+    });
+    let mut text = prose(changed);
+    if let Some(quote) = &claim.quote {
+        let place = claim.place.as_ref().map(|place| format!(" ({})", escape(place)));
+        let _ = write!(
+            text,
+            "<br><small><q>{}</q>{}</small>",
+            escape(quote),
+            place.unwrap_or_default()
+        );
+    }
+    text
+}
+
+/// Writes the editions of one claim: what changed, and the checks of earlier ones.
+pub(crate) fn editions_of_claim(html: &mut String, claim: &ClaimResult) {
+    if !has_editions(claim) {
+        return;
+    }
+    let _ =
+        writeln!(html, "<p><small><b>Edition {}.</b> {}</small></p>", claim.edition, change(claim));
+    if let Some(formerly) = &claim.formerly {
+        let _ = writeln!(
+            html,
+            "<p><small>With the former plain values ({}): {}.</small></p>",
+            escape(&formerly.title()),
+            badge(formerly.verdict)
+        );
+    }
+    for earlier in &claim.earlier {
+        let _ = write!(
+            html,
+            "<details><summary>Checks of edition {}: {}</summary>\n<ul class=\"readings\">",
+            earlier.edition,
+            if earlier.is_judged() { badge(earlier.verdict) } else { "still to come".to_owned() }
+        );
+        for check in &earlier.checks {
+            let _ = writeln!(
+                html,
+                "<li>{} <code>{}</code>: {}</li>",
+                badge(check.verdict),
+                escape(&check.text),
+                escape(&check.measured())
+            );
+        }
+        html.push_str("</ul></details>\n");
+    }
 }
 
 /// Writes the search and the nearest world of a claim.

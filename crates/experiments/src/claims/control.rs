@@ -17,7 +17,7 @@ use crate::experiment::{Check, Experiment};
 use crate::expression::{Cell, Comparison, Relation};
 use crate::statistics::{Estimate, estimate_with};
 
-/// What a control says of a check.
+/// The verdict of a control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ControlVerdict {
     /// It holds of equal things if it permits equality, and something fails it.
@@ -258,9 +258,7 @@ impl<'a> Setting<'a> {
         match (open, others) {
             (false, 1..) => found(
                 ControlVerdict::TooLax,
-                format!(
-                    "{others} other combinations of what was measured hold too, and none fails"
-                ),
+                format!("{others} other combinations hold too, and none fails"),
             ),
             _ => found(
                 ControlVerdict::Untested,
@@ -300,8 +298,8 @@ mod tests {
     use super::*;
     use crate::claims::ControlVerdict::{Sound, TooLax, TooStrict, Untested};
 
-    /// Samples of `clean` of the testing experiment, whose protocols are newreno and sack, at a rate
-    /// of 1, 2 or 4 Mbit.
+    /// The control of a check of the testing experiment, whose protocols are newreno and sack, at a
+    /// rate of 1, 2 or 4 Mbit. `column` has the samples of `clean` by protocol and rate.
     fn of(text: &str, column: &dyn Fn(&str, &str) -> Vec<f64>) -> Option<ControlVerdict> {
         let own = crate::testing::experiment();
         let comparison = Comparison::parse(text).unwrap();

@@ -1,4 +1,4 @@
-//! The worlds of a claim: what a search for the smallest change of its verdict found, judged again.
+//! The worlds of a claim: the smallest change of its verdict that a search found, judged again.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::experiment::{Deviation, Reading};
 use crate::statistics::Estimate;
 use crate::worlds::{End, FoundWorld, JointWorld};
 
-/// What a search for the nearest world of a claim found.
+/// Result of a search for the nearest world of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// The verdict that was sought: held, or not held of a claim that holds plainly.
@@ -102,7 +102,7 @@ pub struct ClaimWorlds {
     pub joint: Vec<JointResult>,
 }
 
-/// What one has to believe for a claim to hold.
+/// The assumptions that a claim needs to hold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Belief<'a> {
     /// It has no verdict yet.
