@@ -231,7 +231,7 @@ fn the_claims_of_a_paper_that_is_not_among_ours_are_judged_from_a_file() {
     assert_eq!(claim["deciding"][0]["choices"][0]["instead"], "delayed");
     assert_eq!(claim["deciding"][0]["verdict"], "not held");
     let page = fs::read_to_string(sandbox.path("report/own-mathis1997.html")).unwrap();
-    assert!(page.contains("What one has to believe") && page.contains("C = 1.31"));
+    assert!(page.contains("id=\"numbers\"") && page.contains("C = 1.31"));
     // With names of other experiments, and twice.
     let twice = windward(["reproduce", file, file, "--out", &out]);
     assert_eq!(twice.status.code(), Some(2));
