@@ -26,9 +26,13 @@ use crate::sweep::{Plan, Progress, Results, Run, RunOptions, simulate};
 
 mod cells;
 mod queue;
+mod search;
 
 use cells::Cells;
+pub(crate) use cells::FRESH;
 use queue::{Closing, Finished, Job, Queue, Stage};
+use search::{Answer, Asker, Inquiry};
+pub use search::{Found, Request, Searched, search};
 
 /// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
 /// smaller.
@@ -117,6 +121,18 @@ pub fn run(
     observer: &mut dyn Observer,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
+    conduct(plans, options, simulate, |queue, done| {
+        Campaign::new(plans, options, queue, known, observer).conduct(done)
+    })
+}
+
+/// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
+fn conduct<T>(
+    plans: &[Plan],
+    options: &RunOptions<'_>,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+    decide: impl FnOnce(&Queue, &mpsc::Receiver<Result<Finished, LabError>>) -> Result<T, LabError>,
+) -> Result<T, LabError> {
     let queue = Queue::default();
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -144,7 +160,7 @@ pub fn run(
             spawned.map_err(|e| LabError::Threads(e.to_string()))?;
         }
         drop(sender);
-        let ended = Campaign::new(plans, options, &queue, known, observer).conduct(&done);
+        let ended = decide(&queue, &done);
         if ended.is_err() {
             // The runs in progress are no longer needed and might take minutes.
             options.cancel.store(true, Memory::Relaxed);
@@ -158,14 +174,39 @@ struct Question {
     experiment: usize,
     claim: usize,
     reading: Deviation,
+    asker: Asker,
+    rule: Rule,
     looks: Looks,
     look: u32,
+    /// Number of earlier groups of checks.
+    group: usize,
     /// The current checks, each with its result so far.
     checks: Vec<(usize, Option<CheckResult>)>,
     /// Groups of checks that follow if none of the current ones fails.
     later: VecDeque<Vec<usize>>,
     /// Number of runs that it waits for.
     waiting: usize,
+}
+
+/// How the checks of a question are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rule {
+    /// A verdict on the runs that `reproduce` uses too.
+    Verdict,
+    /// A coarse judgement of few of these runs: whether the claim might have this verdict.
+    Sieve(Verdict),
+    /// A verdict on fresh runs, which is wrong in at most that share of all cases.
+    Confirm(Verdict, f64),
+}
+
+impl Rule {
+    /// The first repetition of its runs.
+    fn from(self) -> u32 {
+        match self {
+            Rule::Confirm(..) => FRESH,
+            _ => 0,
+        }
+    }
 }
 
 impl Question {
@@ -269,6 +310,8 @@ struct Campaign<'a> {
     /// By experiment.
     shown: Vec<Shown>,
     work: Work,
+    /// The search for worlds, if that is what the runs are for.
+    inquiry: Option<Inquiry>,
 }
 
 impl<'a> Campaign<'a> {
@@ -299,6 +342,7 @@ impl<'a> Campaign<'a> {
             cases: HashMap::new(),
             shown: plans.iter().map(Shown::of).collect(),
             work: Work::default(),
+            inquiry: None,
         }
     }
 
@@ -313,21 +357,33 @@ impl<'a> Campaign<'a> {
             for cell in 0..plan.scenarios.len() {
                 let scenario = || Ok(plan.scenarios[cell].clone());
                 let id = self.cells.number(e, &Deviation::PLAIN, cell, scenario)?;
-                self.ask(id, plan.length.repetitions, (false, e))?;
+                self.ask(id, 0, plan.length.repetitions, (false, e))?;
             }
         }
         for (e, plan) in plans.iter().enumerate() {
             for c in 0..plan.experiment.claims.len() {
                 let all = (0..plan.experiment.claims[c].checks.len()).collect();
-                self.open_question(e, c, Deviation::PLAIN, &[all])?;
+                self.open_question(e, c, Deviation::PLAIN, &[all], Asker::Campaign, Rule::Verdict)?;
             }
         }
+        self.handle(done)?;
+        Ok(self.work.done.0)
+    }
+
+    /// Handles runs and answers until nothing is left to do.
+    fn handle(
+        &mut self,
+        done: &mpsc::Receiver<Result<Finished, LabError>>,
+    ) -> Result<(), LabError> {
         loop {
             while let Some(run) = self.runs.finished.pop_front() {
                 self.take(run)?;
             }
+            if self.next_of_inquiry()? {
+                continue;
+            }
             if self.runs.running == 0 {
-                break;
+                return Ok(());
             }
             // All at once, so that a fast worker does not begin with the cheapest.
             self.queue.put(std::mem::take(&mut self.runs.asked));
@@ -355,7 +411,6 @@ impl<'a> Campaign<'a> {
             self.runs.running -= 1;
             self.note(run, false)?;
         }
-        Ok(self.work.done.0)
     }
 
     /// Reports a run that completed or was known, and queues it for handling.
@@ -375,16 +430,12 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Requests the first `runs` repetitions of a cell.
-    fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
-        let cell = &mut self.cells.all[id];
-        cell.rows.resize(cell.rows.len().max(runs as usize), None);
-        let asked = cell.asked;
-        cell.asked = asked.max(runs);
-        for repetition in asked..runs {
+    /// Requests `runs` repetitions of a cell, beginning with the repetition `from`.
+    fn ask(&mut self, id: usize, from: u32, runs: u32, stage: Stage) -> Result<(), LabError> {
+        for repetition in self.cells.all[id].request(from, runs) {
             let cell = &self.cells.all[id];
             let plan = &self.plans[cell.experiment];
-            let shown = plan.shows(&cell.reading, repetition);
+            let shown = self.inquiry.is_none() && plan.shows(&cell.reading, repetition);
             self.work.asked.0 += 1;
             self.work.asked.1 += cell.weight;
             let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
@@ -417,17 +468,20 @@ impl<'a> Campaign<'a> {
         let cell = &mut self.cells.all[id];
         let (experiment, index) = (cell.experiment, cell.cell);
         let plan = &self.plans[experiment];
-        if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
+        let shows = self.inquiry.is_none() && plan.shows(&cell.reading, repetition);
+        if let Some(outcome) = outcome.filter(|_| shows) {
             let slot = index * plan.length.repetitions as usize + repetition as usize;
             let metrics = metrics.clone();
             let shown = &mut self.shown[experiment];
             shown.runs[slot] = Some(Run { cell: index, repetition, metrics, outcome });
             shown.to_come -= 1;
         }
-        cell.rows[repetition as usize] = Some(metrics);
+        cell.put(repetition, metrics);
         self.work.done.0 += 1;
         self.work.done.1 += weight;
-        (self.options.progress)(self.work.progress());
+        let progress = self.work.progress();
+        let work = self.inquiry.as_ref().map_or(progress.work, Inquiry::share);
+        (self.options.progress)(Progress { work, ..progress });
         if let Some(runs) = self.shown[experiment].complete() {
             let results = Results { plan: plan.clone(), runs };
             self.observer.event(Event::Measured(experiment, Box::new(results)))?;
@@ -631,8 +685,14 @@ impl<'a> Campaign<'a> {
         claim: usize,
         reading: Deviation,
         groups: &[Vec<usize>],
+        asker: Asker,
+        rule: Rule,
     ) -> Result<(), LabError> {
-        let looks = self.looks(experiment, reading.is_plain());
+        let looks = match rule {
+            Rule::Verdict => self.looks(experiment, reading.is_plain()),
+            Rule::Sieve(_) => search::SIEVE,
+            Rule::Confirm(..) => search::CONFIRMATION,
+        };
         let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
         let checks = later.pop_front().unwrap_or_default();
         let checks = checks.into_iter().map(|i| (i, None)).collect();
@@ -641,8 +701,11 @@ impl<'a> Campaign<'a> {
             experiment,
             claim,
             reading,
+            asker,
+            rule,
             looks,
             look: 0,
+            group: 0,
             checks,
             later,
             waiting: 0,
@@ -653,7 +716,8 @@ impl<'a> Campaign<'a> {
     /// Requests the runs of the next look, and looks if all of them are complete.
     fn gather(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let Question { experiment: own, claim, look, .. } = *question;
+        let Question { experiment: own, claim, look, rule, asker, .. } = *question;
+        let from = rule.from();
         let runs = question.looks.look(look).runs;
         let reading = question.reading.clone();
         let open = question.checks.iter();
@@ -666,9 +730,10 @@ impl<'a> Campaign<'a> {
             let reading = self.reading_in(e, cell, &reading);
             let scenario = || experiment.scenario(cell, length, &reading);
             let id = self.cells.number(e, &reading, cell, scenario)?;
-            self.ask(id, runs, (true, own))?;
-            for repetition in 0..runs {
-                if self.cells.all[id].rows[repetition as usize].is_none() {
+            self.charge(asker, id, from, runs);
+            self.ask(id, from, runs, self.stage(asker, own))?;
+            for repetition in from..from + runs {
+                if self.cells.all[id].row(repetition).is_none() {
                     self.waiters.entry((id, repetition)).or_default().push(number);
                     waiting += 1;
                 }
@@ -681,16 +746,17 @@ impl<'a> Campaign<'a> {
     /// Evaluates the completed runs: a verdict, or more runs.
     fn look(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let look = question.looks.look(question.look);
+        let (look, weak) = self.levels(question);
+        let first = question.rule.from();
         let checks = &self.plans[question.experiment].experiment.claims[question.claim].checks;
         let column = |cell: &Cell| {
             let (e, index, metric) = self.locate(question.experiment, cell)?;
             let experiment = &self.plans[e].experiment;
             let reading = self.reading_in(e, index, &question.reading);
             let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
-            let rows = cell.rows.iter().take(look.runs as usize);
+            let rows = (first..first + look.runs).map_while(|repetition| cell.row(repetition));
             Ok(claims::CellSamples {
-                samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
+                samples: rows.map(|row| row[metric]).collect(),
                 has_unit: experiment.metrics[metric].expression.has_unit(&|m| m.has_unit()),
             })
         };
@@ -701,7 +767,16 @@ impl<'a> Campaign<'a> {
         let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
         let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());
         let failed = results().any(|r| r.verdict == Verdict::NotHeld);
-        let ends = failed || look.last || results().all(is_decided);
+        // More runs would not help.
+        let futile = weak.is_some_and(|weak| {
+            let open = evaluated.iter().map(|(i, result)| match result {
+                Some(result) if result.verdict != Verdict::Inconclusive => result.verdict,
+                _ => claims::evaluate(*i, &checks[*i], weak, &column).verdict,
+            });
+            question.rule.is_futile(open)
+        });
+        let ends = failed || futile || look.last || results().all(is_decided);
+        let settled = question.rule.goes_on(results().map(|r| r.verdict));
         let question = &mut self.questions[number];
         question.checks = evaluated;
         if !ends {
@@ -709,18 +784,25 @@ impl<'a> Campaign<'a> {
             return self.gather(number);
         }
         match question.later.pop_front() {
-            Some(next) if !failed => {
+            Some(next) if !failed && !futile && settled => {
+                question.group += 1;
                 question.checks.extend(next.into_iter().map(|i| (i, None)));
                 question.checks.sort_by_key(|(i, _)| *i);
                 question.look = 0;
                 self.gather(number)
             }
-            _ => self.close_question(number),
+            _ => self.close_question(number, futile),
         }
     }
 
-    fn close_question(&mut self, number: usize) -> Result<(), LabError> {
+    fn close_question(&mut self, number: usize, futile: bool) -> Result<(), LabError> {
         let question = &self.questions[number];
+        if let (Some(inquiry), asker) = (&mut self.inquiry, question.asker) {
+            let checks = question.results();
+            let verdict = combine(checks.iter().map(|check| check.verdict));
+            inquiry.answers.push_back((asker, Answer { verdict, futile, checks }));
+            return Ok(());
+        }
         let (e, c) = (question.experiment, question.claim);
         let (reading, checks) = (question.reading.clone(), question.results());
         let verdict = combine(checks.iter().map(|check| check.verdict));
@@ -760,7 +842,7 @@ impl<'a> Campaign<'a> {
         let order = self.order(e, c, &result.checks);
         self.observer.event(Event::Judged(e, c, Box::new(result)))?;
         for deviation in next {
-            self.open_question(e, c, deviation, &order)?;
+            self.open_question(e, c, deviation, &order, Asker::Campaign, Rule::Verdict)?;
         }
         Ok(())
     }
