@@ -199,17 +199,17 @@ enum Rule {
     Confirm(Verdict, f64),
 }
 
-impl Rule {
-    /// The first repetition of its runs.
-    fn from(self) -> u32 {
-        match self {
-            Rule::Confirm(..) => FRESH,
+impl Question {
+    /// The first repetition of its runs. A joint world may stem from runs that confirmed its parts,
+    /// so that it has new ones.
+    fn from(&self) -> u32 {
+        match (self.rule, self.asker) {
+            (Rule::Confirm(..), Asker::Joint(..)) => 2 * FRESH,
+            (Rule::Confirm(..), _) => FRESH,
             _ => 0,
         }
     }
-}
 
-impl Question {
     fn results(&self) -> Vec<CheckResult> {
         self.checks.iter().filter_map(|(_, result)| result.clone()).collect()
     }
@@ -716,8 +716,8 @@ impl<'a> Campaign<'a> {
     /// Requests the runs of the next look, and looks if all of them are complete.
     fn gather(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let Question { experiment: own, claim, look, rule, asker, .. } = *question;
-        let from = rule.from();
+        let Question { experiment: own, claim, look, asker, .. } = *question;
+        let from = question.from();
         let runs = question.looks.look(look).runs;
         let reading = question.reading.clone();
         let open = question.checks.iter();
@@ -747,7 +747,7 @@ impl<'a> Campaign<'a> {
     fn look(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
         let (look, weak) = self.levels(question);
-        let first = question.rule.from();
+        let first = question.from();
         let checks = &self.plans[question.experiment].experiment.claims[question.claim].checks;
         let column = |cell: &Cell| {
             let (e, index, metric) = self.locate(question.experiment, cell)?;

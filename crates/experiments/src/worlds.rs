@@ -1,9 +1,9 @@
 //! The nearest world of a claim: the smallest set of changed choices that changes its verdict.
 //!
-//! A *world* is a value for each choice that the experiments of a claim leave open
-//! ([`Reading`]); its *size* is the number of choices with another value than the plain one. For a
-//! claim that does not hold plainly, the search seeks the nearest world in which it holds; for one
-//! that holds, the nearest world in which it does not.
+//! A *world* is a value for each choice that the experiments of a claim leave open ([`Reading`]);
+//! its *size* is the number of choices with another value than the plain one. For a claim that
+//! does not hold plainly, the search seeks the nearest world in which it holds; for one that
+//! holds, the nearest world in which it does not.
 //!
 //! 1. **Order.** Worlds come by size, then by predicted packet-hops, then by the weakest basis of
 //!    their values, a fit last. A world whose cells are all the same as those of an earlier one is
@@ -11,11 +11,11 @@
 //!    factor of each changed choice alone.
 //! 2. **Sieve.** A world is judged by few runs with the seeds that `reproduce` uses too: 3, then
 //!    6. The check that failed plainly comes first; the world is dropped if its mean is on the
-//!    wrong side in the end. A world is also dropped as soon as a check fails by an interval of
-//!    80 %, or of `1 - 20 % / m` where m checks are judged together: a look drops a world in which
+//!    wrong side in the end. A world is also dropped as soon as a check fails by an interval of 80
+//!    %, or of `1 - 20 % / m` where m checks are judged together: a look drops a world in which
 //!    all checks hold in at most one case of ten. Where a failure is sought, a world passes if a
-//!    check fails by such an interval, the last time by one of 80 %. Runs have the plain duration, since a
-//!    shorter run measures something else: its start weighs more.
+//!    check fails by such an interval, the last time by one of 80 %. Runs have the plain duration,
+//!    since a shorter run measures something else: its start weighs more.
 //! 3. **Confirmation.** A world that passes is judged again by fresh runs, from repetition
 //!    1,000,000 on, which neither the sieve nor `reproduce` uses: 8, 16, 32, then 64. Which worlds
 //!    are confirmed, and in which order, depends on the sieve's runs alone. The k-th confirmation
@@ -26,24 +26,26 @@
 //!    would have to err. It is not held if one check fails, any of which might err, so that they
 //!    share the level. A confirmation ends early if a check fails by the sieve's intervals, which
 //!    can only make discoveries rarer.
-//! 4. **End.** The search ends with the first confirmed world. All smaller worlds were tried before
-//!    any of its size was confirmed. Without one it ends with the last world, or once the predicted
-//!    packet-hops of its runs reach the budget. After a discovery the sieve goes on until half of
-//!    the budget is spent, which tells what share of the worlds passes, and which choices matter.
+//! 4. **End.** The search ends with the first confirmed world. All smaller worlds were tried
+//!    before any of its size was confirmed. Without one it ends with the last world, or once the
+//!    predicted packet-hops of its runs reach the budget. After a discovery the sieve goes on
+//!    until half of the budget is spent, which tells what share of the worlds passes, and which
+//!    choices matter.
 //! 5. **Effects.** For each value, and for pairs of values that pass more often than each of both:
 //!    how many of the tried worlds with it passed.
 //! 6. **Joint world.** Candidates are the plain world, the nearest world of each claim, and unions
-//!    of these that do not contradict: the best candidate is joined with each other nearest world as
-//!    long as this adds claims. The sieve judges every claim in each candidate. The set of claims
-//!    that pass in the best candidate is confirmed on fresh runs; the claims share the level, and up
-//!    to three candidates are confirmed with the levels of a search.
+//!    of these that do not contradict: the best candidate is joined with each other nearest world
+//!    as long as this adds claims. The sieve judges every claim in each candidate. The set of
+//!    claims that pass in the best candidate is confirmed by new runs, from repetition 2,000,000
+//!    on, since those of the third step selected the nearest worlds. The claims share the level,
+//!    and up to three candidates are confirmed, with the levels of a search.
 //!
 //! "In none of N worlds" is a statement about the sieve and the confirmations: a world was dropped
-//! since the claim failed there, by few runs. It has no level of its own. Worlds whose confirmation
-//! stayed open are counted apart.
+//! since the claim failed there, by few runs. It has no level of its own. Worlds whose
+//! confirmation stayed open are counted apart.
 //!
-//! The next step of a search depends on the numbers and on predicted work, never on time. The result
-//! is the same with any number of threads and after an interruption.
+//! The next step of a search depends on the numbers and on predicted work, never on time. The
+//! result is the same with any number of threads and after an interruption.
 
 use std::collections::HashSet;
 use std::f64::consts::PI;

@@ -15,8 +15,8 @@ pub(super) struct Measured {
     pub(super) cell: usize,
     pub(super) scenario: Arc<Scenario>,
     pub(super) weight: f64,
-    /// Runs from repetition 0 on, and from [`FRESH`] on.
-    series: [Series; 2],
+    /// Runs from repetition 0 on, from [`FRESH`] on, and from twice that on.
+    series: [Series; 3],
 }
 
 /// Runs of consecutive repetitions.
@@ -34,10 +34,7 @@ pub(crate) const FRESH: u32 = 1_000_000;
 
 /// Index of the series of a repetition, and its place there.
 fn place(repetition: u32) -> (usize, usize) {
-    match repetition.checked_sub(FRESH) {
-        Some(place) => (1, place as usize),
-        None => (0, repetition as usize),
-    }
+    ((repetition / FRESH) as usize, (repetition % FRESH) as usize)
 }
 
 impl Measured {

@@ -28,7 +28,7 @@ const BATCH: usize = 4;
 /// Largest number of joint worlds that are confirmed.
 const JOINT_ATTEMPTS: u64 = 3;
 
-/// What to search for.
+/// Claims to search for, with a budget.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The claims by experiment and index.
@@ -78,7 +78,7 @@ pub fn search(
     })
 }
 
-/// Who asked a question.
+/// Origin of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asker {
     /// The campaign itself, for a report.

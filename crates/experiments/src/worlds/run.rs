@@ -17,7 +17,7 @@ use crate::experiment::{Effort, Experiment};
 use crate::folder::Folder;
 use crate::sweep::{self, Plan, RunOptions};
 
-/// What to search for, and where to write it.
+/// Claims to search for, the budget, and the place of the result.
 #[derive(Debug, Clone, Default)]
 pub struct SearchOptions {
     /// Claims, experiments or papers by name; all claims of the experiments if there are none.
