@@ -11,6 +11,8 @@ use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 
+mod worlds;
+
 /// Reproduce the figures of the papers, with a verdict on each claim
 ///
 /// Writes a report, DIR/index.html, a table and a chart for each figure, and claims.json.
@@ -35,11 +37,26 @@ pub(crate) struct Args {
     #[arg(long, requires = "list")]
     json: bool,
 
+    /// Search for the nearest world of each claim instead: the smallest set of changed choices
+    /// under which it holds, or under which it fails if it holds plainly
+    ///
+    /// An ID may also be a folder of experiment files. Writes worlds.toml for each paper, into that
+    /// folder or into DIR.
+    #[arg(long, conflicts_with_all = ["list", "dry_run", "all_readings", "strict"])]
+    worlds: bool,
+
+    /// Work after which the search for a claim ends, as time of one core: 90s, 30m, 2h, or none
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = worlds::budget)]
+    worlds_budget: worlds::Budget,
+
     #[command(flatten)]
     effort: EffortArgs,
 }
 
 pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
+    if args.worlds {
+        return worlds::search(args, quiet);
+    }
     let stacks = crate::stacks();
     let selected = select(&args.ids)?.into_iter();
     let mut experiments: Vec<_> = selected.map(|e| e.with_stacks(&stacks)).collect();

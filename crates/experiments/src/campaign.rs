@@ -14,6 +14,7 @@
 //! The caller's thread decides; the others simulate. They share a queue of jobs.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::sync::mpsc;
 
@@ -32,13 +33,20 @@ use crate::sweep::{Plan, Progress, Results, Run, RunOptions, simulate};
 
 mod cells;
 mod queue;
+mod search;
 
 use cells::Cells;
+pub(crate) use cells::FRESH;
 use queue::{Closing, Finished, Job, Queue, Stage};
+use search::{Answer, Asker, Inquiry};
+pub use search::{Found, Request, Searched, search};
 
 /// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
 /// smaller.
 const FIRST_LOOK: u32 = 4;
+
+/// Repetitions that a report shows; a search for worlds has its own beyond them.
+const REPORTED: Range<u32> = 0..FRESH;
 
 /// A completed run, as journals store it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -123,6 +131,18 @@ pub fn run(
     observer: &mut dyn Observer,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
+    conduct(plans, options, simulate, |queue, done| {
+        Campaign::new(plans, options, queue, known, observer).conduct(done)
+    })
+}
+
+/// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
+fn conduct<T>(
+    plans: &[Plan],
+    options: &RunOptions<'_>,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+    decide: impl FnOnce(&Queue, &mpsc::Receiver<Result<Finished, LabError>>) -> Result<T, LabError>,
+) -> Result<T, LabError> {
     let queue = Queue::default();
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -150,7 +170,7 @@ pub fn run(
             spawned.map_err(|e| LabError::Threads(e.to_string()))?;
         }
         drop(sender);
-        let ended = Campaign::new(plans, options, &queue, known, observer).conduct(&done);
+        let ended = decide(&queue, &done);
         if ended.is_err() {
             // The runs in progress are no longer needed and might take minutes.
             options.cancel.store(true, Memory::Relaxed);
@@ -196,10 +216,14 @@ impl World {
 struct Question {
     condition: Condition,
     world: World,
+    asker: Asker,
+    rule: Rule,
     looks: Looks,
     look: u32,
     /// Number of runs up to which it may look for now.
     until: u32,
+    /// Number of earlier groups of checks.
+    group: usize,
     /// The current checks, each with its result so far.
     checks: Vec<(usize, Option<CheckResult>)>,
     /// Groups of checks that follow if none of the current ones fails.
@@ -208,11 +232,32 @@ struct Question {
     waiting: usize,
 }
 
+/// How the checks of a question are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rule {
+    /// A verdict on the runs that `reproduce` uses too.
+    Verdict,
+    /// A coarse judgement of few of these runs: whether the claim might have this verdict.
+    Sieve(Verdict),
+    /// A verdict on fresh runs, which is wrong in at most that share of all cases.
+    Confirm(Verdict, f64),
+}
+
 impl Question {
     /// True if no look is left that could decide it.
     fn is_exhausted(&self) -> bool {
         self.looks.look(self.look).last
             || self.checks.iter().all(|(_, r)| r.as_ref().is_some_and(is_decided))
+    }
+
+    /// The first repetition of its runs. A joint world may stem from runs that confirmed its parts,
+    /// so that it has new ones.
+    fn from(&self) -> u32 {
+        match (self.rule, self.asker) {
+            (Rule::Confirm(..), Asker::Joint(..)) => 2 * FRESH,
+            (Rule::Confirm(..), _) => FRESH,
+            _ => 0,
+        }
     }
 
     fn results(&self) -> Vec<CheckResult> {
@@ -323,6 +368,8 @@ struct Campaign<'a> {
     /// By experiment.
     shown: Vec<Shown>,
     work: Work,
+    /// The search for worlds, if that is what the runs are for.
+    inquiry: Option<Inquiry>,
 }
 
 impl<'a> Campaign<'a> {
@@ -353,6 +400,7 @@ impl<'a> Campaign<'a> {
             cases: HashMap::new(),
             shown: plans.iter().map(Shown::of).collect(),
             work: Work::default(),
+            inquiry: None,
         }
     }
 
@@ -367,7 +415,7 @@ impl<'a> Campaign<'a> {
             for cell in 0..plan.scenarios.len() {
                 let scenario = || Ok(plan.scenarios[cell].clone());
                 let id = self.cells.number(e, &Deviation::PLAIN, cell, scenario)?;
-                self.ask(id, plan.length.repetitions, (false, e))?;
+                self.ask(id, 0, plan.length.repetitions, (false, e))?;
             }
         }
         for (e, plan) in plans.iter().enumerate() {
@@ -375,16 +423,29 @@ impl<'a> Campaign<'a> {
                 for condition in self.conditions(e, c) {
                     let all = (0..self.checks(condition).len()).collect();
                     let plain = World::Reading(Deviation::PLAIN);
-                    self.open_question(condition, plain, &[all])?;
+                    self.ask_for_report(condition, plain, &[all])?;
                 }
             }
         }
+        self.handle(done)?;
+        self.add_controls()?;
+        Ok(self.work.done.0)
+    }
+
+    /// Handles runs and answers until nothing is left to do.
+    fn handle(
+        &mut self,
+        done: &mpsc::Receiver<Result<Finished, LabError>>,
+    ) -> Result<(), LabError> {
         loop {
             while let Some(run) = self.runs.finished.pop_front() {
                 self.take(run)?;
             }
+            if self.next_of_inquiry()? {
+                continue;
+            }
             if self.runs.running == 0 {
-                break;
+                return Ok(());
             }
             // All at once, so that a fast worker does not begin with the cheapest.
             self.queue.put(std::mem::take(&mut self.runs.asked));
@@ -412,8 +473,6 @@ impl<'a> Campaign<'a> {
             self.runs.running -= 1;
             self.note(run, false)?;
         }
-        self.add_controls()?;
-        Ok(self.work.done.0)
     }
 
     /// Adds the controls of all checks, which take the plain runs that are there.
@@ -426,7 +485,7 @@ impl<'a> Campaign<'a> {
             for (c, claim) in plan.experiment.claims.iter().enumerate() {
                 let control = |check: &'a Check| {
                     let column = |cell: &Cell| {
-                        let samples = self.samples(e, cell, &Deviation::PLAIN, usize::MAX);
+                        let samples = self.samples(e, cell, &Deviation::PLAIN, REPORTED);
                         samples.ok().map(|samples| samples.samples)
                     };
                     claims::control(check, &plan.experiment, &find, &column)
@@ -462,16 +521,12 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Requests the first `runs` repetitions of a cell.
-    fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
-        let cell = &mut self.cells.all[id];
-        cell.rows.resize(cell.rows.len().max(runs as usize), None);
-        let asked = cell.asked;
-        cell.asked = asked.max(runs);
-        for repetition in asked..runs {
+    /// Requests `runs` repetitions of a cell, beginning with the repetition `from`.
+    fn ask(&mut self, id: usize, from: u32, runs: u32, stage: Stage) -> Result<(), LabError> {
+        for repetition in self.cells.all[id].request(from, runs) {
             let cell = &self.cells.all[id];
             let plan = &self.plans[cell.experiment];
-            let shown = plan.shows(&cell.reading, repetition);
+            let shown = self.inquiry.is_none() && plan.shows(&cell.reading, repetition);
             self.work.asked.0 += 1;
             self.work.asked.1 += cell.weight;
             let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
@@ -504,17 +559,20 @@ impl<'a> Campaign<'a> {
         let cell = &mut self.cells.all[id];
         let (experiment, index) = (cell.experiment, cell.cell);
         let plan = &self.plans[experiment];
-        if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
+        let shows = self.inquiry.is_none() && plan.shows(&cell.reading, repetition);
+        if let Some(outcome) = outcome.filter(|_| shows) {
             let slot = index * plan.length.repetitions as usize + repetition as usize;
             let metrics = metrics.clone();
             let shown = &mut self.shown[experiment];
             shown.runs[slot] = Some(Run { cell: index, repetition, metrics, outcome });
             shown.to_come -= 1;
         }
-        cell.rows[repetition as usize] = Some(metrics);
+        cell.put(repetition, metrics);
         self.work.done.0 += 1;
         self.work.done.1 += weight;
-        (self.options.progress)(self.work.progress());
+        let progress = self.work.progress();
+        let work = self.inquiry.as_ref().map_or(progress.work, Inquiry::share);
+        (self.options.progress)(Progress { work, ..progress });
         if let Some(runs) = self.shown[experiment].complete() {
             let results = Results { plan: plan.clone(), runs };
             self.observer.event(Event::Measured(experiment, Box::new(results)))?;
@@ -641,7 +699,7 @@ impl<'a> Campaign<'a> {
                 let former = self.formers(&conditions, &formers)?;
                 // The earlier editions, and each condition in its former world.
                 result.to_come = conditions.len() - 1 + former.len();
-                let found = self.found_worlds(e, c, &singles, &mut result)?;
+                let found = self.found_worlds(e, c, &mut result)?;
                 let case = Case {
                     result,
                     singles,
@@ -685,53 +743,63 @@ impl<'a> Campaign<'a> {
 
     /// The worlds that a search found for a claim, to be judged again. Notes them in its result.
     fn found_worlds(
-        &self,
+        &mut self,
         e: usize,
         c: usize,
-        singles: &[Changing],
         result: &mut ClaimResult,
     ) -> Result<Vec<World>, LabError> {
-        let experiment = &self.plans[e].experiment;
+        let plans = self.plans;
+        let experiment = &plans[e].experiment;
         let claim = &experiment.claims[c];
         let readings = self.readings_of(e, c);
-        let condition = Condition { experiment: e, claim: c, earlier: None };
-        let all: Vec<usize> = (0..claim.checks.len()).collect();
-        let mut worlds = Vec::new();
-        // The part of a world that changes something in the claim, before its verdict.
-        let open = |world: &Deviation| -> Result<Option<ReadingResult>, LabError> {
-            let own = world.clone().keep(|one| singles.iter().any(|(single, _)| single == one));
-            if own.is_plain() {
-                return Ok(None);
-            }
-            for (experiment, cell) in self.cells_of(condition, &all) {
-                self.scenario(experiment, cell, &own)?;
-            }
-            let (words, checks) = (self.words(e, c, &own), Vec::new());
-            let verdict = Verdict::Inconclusive;
-            Ok(Some(ReadingResult { deviation: own, words, verdict, checks }))
+        let is_there = |(name, label): &(String, String)| {
+            let reading = readings.iter().find(|r| r.name == *name);
+            reading.is_some_and(|r| r.others().any(|value| value.label == *label))
         };
+        let mut worlds = Vec::new();
         if let Some(found) = experiment.worlds.of(&claim.id) {
             let mut search = SearchResult::of(found, &readings);
             if let Some(world) = &found.readings {
-                match open(world)?.filter(|nearest| nearest.deviation == *world) {
-                    Some(nearest) => {
-                        worlds.push(World::Nearest(nearest.deviation.clone()));
-                        let world = WorldResult { reading: nearest, reported: Vec::new() };
-                        result.worlds.nearest = Some(world);
-                    }
-                    // A value that is gone or changes nothing any more, or an experiment that is
-                    // not run.
-                    None => search.stale = true,
+                let fits = world.choices().iter().all(is_there);
+                // A value that is gone or changes nothing any more, or an experiment that is not
+                // run.
+                let fits = fits && self.is_possible(e, c, world) && self.changes(e, c, world);
+                search.stale = !fits;
+                if fits {
+                    worlds.push(World::Nearest(world.clone()));
+                    let reading = self.open_reading(e, c, world);
+                    result.worlds.nearest = Some(WorldResult { reading, reported: Vec::new() });
                 }
             }
             result.worlds.search = Some(search);
         }
         for (index, joint) in experiment.worlds.joint.iter().enumerate() {
-            let own = open(&joint.readings)?;
+            let own = joint.readings.choices().iter().filter(|choice| is_there(choice));
+            let own = Deviation::of_choices(own.cloned().collect());
+            let matters = self.is_possible(e, c, &own) && self.changes(e, c, &own);
+            let own = matters.then(|| self.open_reading(e, c, &own));
             worlds.extend(own.iter().map(|own| World::Joint(index, own.deviation.clone())));
             result.worlds.joint.push(JointResult::open(joint, own));
         }
         Ok(worlds)
+    }
+
+    /// True if a world changes a cell of a claim.
+    fn changes(&self, e: usize, c: usize, world: &Deviation) -> bool {
+        let condition = Condition { experiment: e, claim: c, earlier: None };
+        let all: Vec<usize> = (0..self.checks(condition).len()).collect();
+        let cells = self.cells_of(condition, &all);
+        cells.iter().any(|(e, cell)| !self.reading_in(*e, *cell, world).is_plain())
+    }
+
+    /// A claim in a world, before its verdict.
+    fn open_reading(&self, e: usize, c: usize, world: &Deviation) -> ReadingResult {
+        ReadingResult {
+            deviation: world.clone(),
+            words: self.words(e, c, world),
+            verdict: Verdict::Inconclusive,
+            checks: Vec::new(),
+        }
     }
 
     /// The reported numbers of an experiment in a world, by their index, as far as their cells were
@@ -739,7 +807,7 @@ impl<'a> Campaign<'a> {
     fn reported(&self, e: usize, world: &Deviation) -> Vec<(usize, Estimate)> {
         let mean = |reported: &Reported| {
             let cells = reported.value.leaves().into_iter().map(|cell| {
-                let samples = self.samples(e, cell, world, usize::MAX).ok()?;
+                let samples = self.samples(e, cell, world, REPORTED).ok()?;
                 (!samples.samples.is_empty()).then_some((cell, samples))
             });
             let cells = SampledCells(cells.collect::<Option<Vec<_>>>()?);
@@ -750,21 +818,22 @@ impl<'a> Campaign<'a> {
         all.filter_map(|(i, reported)| Some((i, mean(reported)?))).collect()
     }
 
-    /// The first values of a cell that a check of an experiment names, in a world.
+    /// The values of a cell that a check of an experiment names, in a world, of the completed runs
+    /// among these repetitions.
     fn samples(
         &self,
         own: usize,
         cell: &Cell,
         world: &Deviation,
-        runs: usize,
+        mut runs: Range<u32>,
     ) -> Result<CellSamples, String> {
         let (e, index, metric) = self.locate(own, cell)?;
         let experiment = &self.plans[e].experiment;
         let reading = self.reading_in(e, index, world);
         let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
-        let rows = cell.rows.iter().take(runs);
+        let rows = std::iter::from_fn(|| cell.row(runs.next()?));
         Ok(CellSamples {
-            samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
+            samples: rows.map(|row| row[metric]).collect(),
             has_unit: experiment.metrics[metric].has_unit(),
         })
     }
@@ -861,18 +930,38 @@ impl<'a> Campaign<'a> {
         [failed, others, passed].into_iter().filter(|group| !group.is_empty()).collect()
     }
 
-    fn open_question(
+    /// Asks for a verdict that a report shows.
+    fn ask_for_report(
         &mut self,
         condition: Condition,
         world: World,
         groups: &[Vec<usize>],
     ) -> Result<(), LabError> {
-        let looks = self.looks(condition.experiment, world.deviation().is_plain());
-        let at_most = self.plans[condition.experiment].length.at_most;
-        let until = match &world {
+        self.open_question(condition, world, groups, Asker::Campaign, Rule::Verdict)
+    }
+
+    fn open_question(
+        &mut self,
+        condition: Condition,
+        world: World,
+        groups: &[Vec<usize>],
+        asker: Asker,
+        rule: Rule,
+    ) -> Result<(), LabError> {
+        let own = condition.experiment;
+        let looks = match rule {
+            Rule::Verdict => self.looks(own, world.deviation().is_plain()),
+            Rule::Sieve(_) => search::SIEVE,
+            Rule::Confirm(..) => search::CONFIRMATION,
+        };
+        let at_most = self.plans[own].length.at_most;
+        let until = match (&world, rule) {
             // Other readings get half as much at first.
-            World::Reading(reading) if !reading.is_plain() => (at_most / 2).max(looks.first()),
-            _ => at_most,
+            (World::Reading(reading), Rule::Verdict) if !reading.is_plain() => {
+                (at_most / 2).max(looks.first())
+            }
+            (_, Rule::Verdict) => at_most,
+            _ => u32::MAX,
         };
         let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
         let checks = later.pop_front().unwrap_or_default();
@@ -881,9 +970,12 @@ impl<'a> Campaign<'a> {
         self.questions.push(Question {
             condition,
             world,
+            asker,
+            rule,
             looks,
             look: 0,
             until,
+            group: 0,
             checks,
             later,
             waiting: 0,
@@ -894,8 +986,9 @@ impl<'a> Campaign<'a> {
     /// Requests the runs of the next look, and looks if all of them are complete.
     fn gather(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let Question { condition, look, .. } = *question;
+        let Question { condition, look, asker, .. } = *question;
         let own = condition.experiment;
+        let from = question.from();
         let runs = question.looks.look(look).runs;
         let reading = question.world.deviation().clone();
         let open = question.checks.iter();
@@ -908,9 +1001,10 @@ impl<'a> Campaign<'a> {
             let reading = self.reading_in(e, cell, &reading);
             let scenario = || experiment.scenario(cell, length, &reading);
             let id = self.cells.number(e, &reading, cell, scenario)?;
-            self.ask(id, runs, (true, own))?;
-            for repetition in 0..runs {
-                if self.cells.all[id].rows[repetition as usize].is_none() {
+            self.charge(asker, id, from, runs);
+            self.ask(id, from, runs, self.stage(asker, own))?;
+            for repetition in from..from + runs {
+                if self.cells.all[id].row(repetition).is_none() {
                     self.waiters.entry((id, repetition)).or_default().push(number);
                     waiting += 1;
                 }
@@ -923,11 +1017,12 @@ impl<'a> Campaign<'a> {
     /// Evaluates the completed runs: a verdict, or more runs.
     fn look(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let look = question.looks.look(question.look);
+        let (look, weak) = self.levels(question);
+        let first = question.from();
         let checks = self.checks(question.condition);
         let column = |cell: &Cell| {
             let (own, world) = (question.condition.experiment, question.world.deviation());
-            self.samples(own, cell, world, look.runs as usize)
+            self.samples(own, cell, world, first..first + look.runs)
         };
         let evaluated = question.checks.iter().map(|(i, known)| match known {
             Some(result) if is_decided(result) => (*i, known.clone()),
@@ -936,8 +1031,17 @@ impl<'a> Campaign<'a> {
         let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
         let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());
         let failed = results().any(|r| r.verdict == Verdict::NotHeld);
+        // More runs would not help.
+        let futile = weak.is_some_and(|weak| {
+            let open = evaluated.iter().map(|(i, result)| match result {
+                Some(result) if result.verdict != Verdict::Inconclusive => result.verdict,
+                _ => claims::evaluate(*i, &checks[*i], weak, &column).verdict,
+            });
+            question.rule.is_futile(open)
+        });
         let no_more = look.last || question.looks.look(question.look + 1).runs > question.until;
-        let ends = failed || no_more || results().all(is_decided);
+        let ends = failed || futile || no_more || results().all(is_decided);
+        let settled = question.rule.goes_on(results().map(|r| r.verdict));
         let question = &mut self.questions[number];
         question.checks = evaluated;
         if !ends {
@@ -945,18 +1049,25 @@ impl<'a> Campaign<'a> {
             return self.gather(number);
         }
         match question.later.pop_front() {
-            Some(next) if !failed => {
+            Some(next) if !failed && !futile && settled => {
+                question.group += 1;
                 question.checks.extend(next.into_iter().map(|i| (i, None)));
                 question.checks.sort_by_key(|(i, _)| *i);
                 question.look = 0;
                 self.gather(number)
             }
-            _ => self.close_question(number),
+            _ => self.close_question(number, futile),
         }
     }
 
-    fn close_question(&mut self, number: usize) -> Result<(), LabError> {
+    fn close_question(&mut self, number: usize, futile: bool) -> Result<(), LabError> {
         let question = &self.questions[number];
+        if let (Some(inquiry), asker) = (&mut self.inquiry, question.asker) {
+            let checks = question.results();
+            let verdict = verdict_of(&checks);
+            inquiry.answers.push_back((asker, Answer { verdict, futile, checks }));
+            return Ok(());
+        }
         let (condition, world, checks) =
             (question.condition, question.world.clone(), question.results());
         let Condition { experiment: e, claim: c, earlier } = condition;
@@ -1059,15 +1170,15 @@ impl<'a> Campaign<'a> {
             self.observer.event(Event::Judged(e, c, Box::new(result)))?;
         }
         if let Some(world) = former {
-            self.open_question(condition, world, &own)?;
+            self.ask_for_report(condition, world, &own)?;
         }
         for world in found {
             let all = (0..self.checks(condition).len()).collect();
-            self.open_question(condition, world, &[all])?;
+            self.ask_for_report(condition, world, &[all])?;
         }
         for deviation in next {
             let condition = Condition { earlier: None, ..condition };
-            self.open_question(condition, World::Reading(deviation), &present)?;
+            self.ask_for_report(condition, World::Reading(deviation), &present)?;
         }
         for number in again {
             let at_most = self.plans[e].length.at_most;

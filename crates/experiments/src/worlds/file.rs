@@ -16,7 +16,7 @@ use crate::experiment::Deviation;
 /// Name of the file in a paper's folder.
 pub const FILE: &str = "worlds.toml";
 
-/// What a search found for the claims of a paper.
+/// Result of a search for the claims of a paper.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Worlds {
     /// How the search was done, so that it can be repeated.
