@@ -37,7 +37,7 @@ pub(crate) struct EffortArgs {
 
     /// Seed of the first repetition, in place of the file's; the following ones count up
     #[arg(long, value_name = "N", value_parser = parse_seed, allow_hyphen_values = true)]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 
     /// Continue an interrupted attempt in the same folder
     #[arg(long)]
@@ -224,7 +224,7 @@ fn time(hops: f64, threads: usize, cores: usize) -> String {
 }
 
 /// Packet-hops per second and core, about: see docs/performance.md.
-const HOPS_PER_SECOND: f64 = 8e6;
+pub(crate) const HOPS_PER_SECOND: f64 = 8e6;
 
 /// Date, machine, commit and command of a report.
 pub(crate) fn about() -> Provenance {

@@ -1,9 +1,9 @@
 //! `windward reproduce`: the figures of the papers, with a verdict on each claim.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use windward_experiments::claims::Verdict;
-use windward_experiments::{Experiment, builtin};
+use windward_experiments::{Experiment, LabError, builtin};
 use windward_report::Tally;
 use windward_report::{ReportOptions, catalogue};
 
@@ -11,14 +11,17 @@ use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 
+mod worlds;
+
 /// Reproduce the figures of the papers, with a verdict on each claim
 ///
 /// Writes a report, DIR/index.html, a table and a chart for each figure, and claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), `matrix` (every protocol and every
-    /// queue on one link), `field` (links that users complain about), `upwind` (ablations of its
-    /// mechanisms) or `all`; if none is named, everything except `field` and `upwind`
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), experiment files of your own (FILE.toml),
+    /// `matrix` (every protocol and every queue on one link), `field` (links that users complain
+    /// about), `upwind` (ablations of its mechanisms) or `all`; if none is named, everything except
+    /// `field` and `upwind`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 
@@ -34,13 +37,28 @@ pub(crate) struct Args {
     #[arg(long, requires = "list")]
     json: bool,
 
+    /// Search for the nearest world of each claim instead: the smallest set of changed choices
+    /// under which it holds, or under which it fails if it holds plainly
+    ///
+    /// An ID may also be a folder of experiment files. Writes worlds.toml for each paper, into that
+    /// folder or into DIR.
+    #[arg(long, conflicts_with_all = ["list", "dry_run", "all_readings", "strict"])]
+    worlds: bool,
+
+    /// Work after which the search for a claim ends, as time of one core: 90s, 30m, 2h, or none
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = worlds::budget)]
+    worlds_budget: worlds::Budget,
+
     #[command(flatten)]
     effort: EffortArgs,
 }
 
 pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
+    if args.worlds {
+        return worlds::search(args, quiet);
+    }
     let stacks = crate::stacks();
-    let selected = builtin::select(&args.ids)?.into_iter();
+    let selected = select(&args.ids)?.into_iter();
     let mut experiments: Vec<_> = selected.map(|e| e.with_stacks(&stacks)).collect();
     if args.list && args.json {
         return output::print_json(&catalogue::collections(&experiments));
@@ -72,6 +90,26 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
     effort::strictly(args.effort.strict, &summary.claims)
 }
 
+/// The experiments that come with the program by their names, and files by their paths.
+fn select(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
+    let is_file = |id: &&String| Path::new(id).extension().is_some_and(|end| end == "toml");
+    let (files, names): (Vec<&String>, Vec<&String>) = ids.iter().partition(is_file);
+    let names: Vec<String> = names.into_iter().cloned().collect();
+    let mut experiments = match files.is_empty() || !names.is_empty() {
+        true => builtin::select(&names)?,
+        false => Vec::new(),
+    };
+    for file in files {
+        let own = Experiment::read(Path::new(file))?;
+        if let Some(other) = experiments.iter().find(|other| other.id == own.id) {
+            let message = format!("its id `{}` is also that of {}", own.id, other.file);
+            return Err(LabError::Experiment { file: own.file, line: 0, message });
+        }
+        experiments.push(own);
+    }
+    Ok(experiments)
+}
+
 /// A row per experiment.
 fn list(experiments: &[Experiment]) -> TextTable {
     let mut table = TextTable::new(["name", "figure", "claims", "title"]);
@@ -88,17 +126,18 @@ fn list(experiments: &[Experiment]) -> TextTable {
 }
 
 /// A row per paper, and one for all if they are several: plain verdicts, and how many claims hold
-/// under some reading and under none.
+/// under some reading, under none, and how many of the rest are undecided.
 fn tallies(tallies: &[Tally]) -> TextTable {
     let verdicts = Verdict::ALL.map(|verdict| format!(">{verdict}"));
     let columns = ["paper".to_owned(), ">claims".to_owned()].into_iter().chain(verdicts);
-    let columns = columns.chain([">under some reading".to_owned(), ">under none".to_owned()]);
+    let columns =
+        columns.chain([">under some reading", ">under none", ">undecided"].map(str::to_owned));
     let mut table = TextTable::new(columns);
     let mut row = |key: &str, of: &[Tally]| {
         let sum = |read: &dyn Fn(&Tally) -> usize| of.iter().map(read).sum::<usize>();
         let mut numbers = vec![sum(&Tally::claims)];
         numbers.extend((0..Verdict::ALL.len()).map(|i| sum(&|t| t.plain[i])));
-        numbers.extend([sum(&|t| t.under_some), sum(&|t| t.under_none)]);
+        numbers.extend([sum(&|t| t.under_some), sum(&|t| t.under_none), sum(&|t| t.undecided)]);
         table.row([key.to_owned()].into_iter().chain(numbers.iter().map(ToString::to_string)));
     };
     for tally in tallies {
@@ -120,15 +159,20 @@ mod tests {
             key: key.to_owned(),
             plain,
             under_some,
-            under_none: plain.iter().sum::<usize>() - under_some,
+            under_none: plain.iter().sum::<usize>() - under_some - plain[3],
+            undecided: plain[3],
         };
-        let (one, two) = (tally("lr2008", [10, 1, 3, 0], 12), tally("xcpr2005", [5, 0, 0, 1], 6));
+        let (one, two) = (tally("lr2008", [10, 1, 3, 0], 12), tally("xcpr2005", [5, 0, 0, 1], 5));
         assert_eq!(
             tallies(&[one.clone(), two]).text(),
-            "paper     claims  held  tie  not held  inconclusive  under some reading  under none\n\
-             lr2008        14    10    1         3             0                  12           2\n\
-             xcpr2005       6     5    0         0             1                   6           0\n\
-             all           20    15    1         3             1                  18           2\n"
+            "paper     claims  held  tie  not held  inconclusive  under some reading  under none  \
+             undecided\n\
+             lr2008        14    10    1         3             0                  12           2  \
+             \u{20}       0\n\
+             xcpr2005       6     5    0         0             1                   5           0  \
+             \u{20}       1\n\
+             all           20    15    1         3             1                  17           2  \
+             \u{20}       1\n"
         );
         assert_eq!(tallies(&[one]).text().lines().count(), 2);
     }

@@ -9,6 +9,7 @@ use windward_sim::text::shell_word;
 use crate::LabError;
 use crate::error::nearest;
 use crate::experiment::{Effort, Experiment};
+use crate::worlds::Worlds;
 
 mod estcp2010;
 mod eten2004;
@@ -37,6 +38,8 @@ pub struct Collection {
     pub files: &'static [File],
     /// Files with readings that they share.
     pub(crate) beside: &'static [File],
+    /// Name and text of the found worlds of its claims (`worlds.toml`), if it has any.
+    pub(crate) worlds: Option<File>,
     /// Abbreviations in its claims, and their meanings.
     pub terms: &'static [(&'static str, &'static str)],
 }
@@ -103,7 +106,16 @@ impl Collection {
             let text = found.map(|(_, text)| (*text).to_owned());
             text.ok_or_else(|| no_such(from, format!("no such file comes with `{}`", self.key)))
         };
-        Experiment::parse_beside(name, text, &beside)
+        let experiment = Experiment::parse_beside(name, text, &beside)?;
+        Ok(Experiment { worlds: self.worlds()?, ..experiment })
+    }
+
+    /// The nearest worlds of its claims, as far as a search found them.
+    ///
+    /// # Errors
+    /// None, as long as the tests pass.
+    pub fn worlds(&self) -> Result<Worlds, LabError> {
+        self.worlds.map_or(Ok(Worlds::default()), |(name, text)| Worlds::parse(name, text))
     }
 
     /// True for a paper.

@@ -2,15 +2,19 @@
 //!
 //! The runs of charts and tables come first, experiment by experiment. A claim is judged as soon as
 //! its cells are complete. While one of its checks is open and none has failed, the cells are
-//! repeated up to the next look ([`Looks`]). The other readings follow, and with full effort pairs
-//! of those that matter. The checks of earlier editions are judged with the same runs, and each
-//! edition also with the former plain values. The next step depends only on the numbers, never on
-//! the order in which runs end. The result is therefore the same with any number of threads and
-//! after an interruption.
+//! repeated up to the next look ([`Looks`]). The other readings follow: first with half of the
+//! permitted runs, then those that are not decided with all of them, as far as the budget of the
+//! claim permits. The worlds that a search found are judged again beside them. With full effort
+//! pairs of readings that matter come next. The checks of earlier editions are judged with the same
+//! runs, and each edition also with the former plain values. At the end each comparison has its
+//! control ([`claims::Control`]). The next step depends only on the numbers, never on the order in
+//! which runs end. The result is therefore the same with any number of threads and after an
+//! interruption.
 //!
 //! The caller's thread decides; the others simulate. They share a queue of jobs.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::sync::mpsc;
 
@@ -19,22 +23,30 @@ use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
 use crate::claims::{
-    self, ChangedChoice, CheckResult, ClaimResult, ReadingResult, Verdict, combine,
+    self, CellSamples, ChangedChoice, CheckResult, ClaimResult, JointResult, ReadingResult,
+    SampledCells, SearchResult, Verdict, WorldResult, verdict_of,
 };
-use crate::experiment::{Check, Deviation, Reading};
+use crate::experiment::{Check, Deviation, Reading, Reported};
 use crate::expression::Cell;
-use crate::statistics::Looks;
+use crate::statistics::{Estimate, Looks, estimate};
 use crate::sweep::{Plan, Progress, Results, Run, RunOptions, simulate};
 
 mod cells;
 mod queue;
+mod search;
 
 use cells::Cells;
+pub(crate) use cells::FRESH;
 use queue::{Closing, Finished, Job, Queue, Stage};
+use search::{Answer, Asker, Inquiry};
+pub use search::{Found, Request, Searched, search};
 
 /// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
 /// smaller.
 const FIRST_LOOK: u32 = 4;
+
+/// Repetitions that a report shows; a search for worlds has its own beyond them.
+const REPORTED: Range<u32> = 0..FRESH;
 
 /// A completed run, as journals store it.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -119,6 +131,18 @@ pub fn run(
     observer: &mut dyn Observer,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
+    conduct(plans, options, simulate, |queue, done| {
+        Campaign::new(plans, options, queue, known, observer).conduct(done)
+    })
+}
+
+/// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
+fn conduct<T>(
+    plans: &[Plan],
+    options: &RunOptions<'_>,
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+    decide: impl FnOnce(&Queue, &mpsc::Receiver<Result<Finished, LabError>>) -> Result<T, LabError>,
+) -> Result<T, LabError> {
     let queue = Queue::default();
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -146,7 +170,7 @@ pub fn run(
             spawned.map_err(|e| LabError::Threads(e.to_string()))?;
         }
         drop(sender);
-        let ended = Campaign::new(plans, options, &queue, known, observer).conduct(&done);
+        let ended = decide(&queue, &done);
         if ended.is_err() {
             // The runs in progress are no longer needed and might take minutes.
             options.cancel.store(true, Memory::Relaxed);
@@ -171,12 +195,19 @@ enum World {
     Reading(Deviation),
     /// Choices whose plain value has changed have the former one.
     Former(Deviation),
+    /// The nearest world that a search found.
+    Nearest(Deviation),
+    /// A world in which many claims hold together, by its index.
+    Joint(usize, Deviation),
 }
 
 impl World {
     fn deviation(&self) -> &Deviation {
         match self {
-            World::Reading(deviation) | World::Former(deviation) => deviation,
+            World::Reading(deviation)
+            | World::Former(deviation)
+            | World::Nearest(deviation)
+            | World::Joint(_, deviation) => deviation,
         }
     }
 }
@@ -185,8 +216,14 @@ impl World {
 struct Question {
     condition: Condition,
     world: World,
+    asker: Asker,
+    rule: Rule,
     looks: Looks,
     look: u32,
+    /// Number of runs up to which it may look for now.
+    until: u32,
+    /// Number of earlier groups of checks.
+    group: usize,
     /// The current checks, each with its result so far.
     checks: Vec<(usize, Option<CheckResult>)>,
     /// Groups of checks that follow if none of the current ones fails.
@@ -195,7 +232,34 @@ struct Question {
     waiting: usize,
 }
 
+/// How the checks of a question are judged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rule {
+    /// A verdict on the runs that `reproduce` uses too.
+    Verdict,
+    /// A coarse judgement of few of these runs: whether the claim might have this verdict.
+    Sieve(Verdict),
+    /// A verdict on fresh runs, which is wrong in at most that share of all cases.
+    Confirm(Verdict, f64),
+}
+
 impl Question {
+    /// True if no look is left that could decide it.
+    fn is_exhausted(&self) -> bool {
+        self.looks.look(self.look).last
+            || self.checks.iter().all(|(_, r)| r.as_ref().is_some_and(is_decided))
+    }
+
+    /// The first repetition of its runs. A joint world may stem from runs that confirmed its parts,
+    /// so that it has new ones.
+    fn from(&self) -> u32 {
+        match (self.rule, self.asker) {
+            (Rule::Confirm(..), Asker::Joint(..)) => 2 * FRESH,
+            (Rule::Confirm(..), _) => FRESH,
+            _ => 0,
+        }
+    }
+
     fn results(&self) -> Vec<CheckResult> {
         self.checks.iter().filter_map(|(_, result)| result.clone()).collect()
     }
@@ -218,8 +282,14 @@ struct Case {
     expected: (usize, f64),
     /// The former plain values that matter, by condition.
     former: Vec<(Condition, Deviation)>,
+    /// The worlds that a search found, until they are asked for.
+    found: Vec<World>,
     /// Open questions.
     open: usize,
+    /// Questions that were closed undecided before the last permitted look.
+    undecided: Vec<usize>,
+    /// Predicted work of the readings that were asked for.
+    spent: f64,
     paired: bool,
 }
 
@@ -298,6 +368,8 @@ struct Campaign<'a> {
     /// By experiment.
     shown: Vec<Shown>,
     work: Work,
+    /// The search for worlds, if that is what the runs are for.
+    inquiry: Option<Inquiry>,
 }
 
 impl<'a> Campaign<'a> {
@@ -328,6 +400,7 @@ impl<'a> Campaign<'a> {
             cases: HashMap::new(),
             shown: plans.iter().map(Shown::of).collect(),
             work: Work::default(),
+            inquiry: None,
         }
     }
 
@@ -342,7 +415,7 @@ impl<'a> Campaign<'a> {
             for cell in 0..plan.scenarios.len() {
                 let scenario = || Ok(plan.scenarios[cell].clone());
                 let id = self.cells.number(e, &Deviation::PLAIN, cell, scenario)?;
-                self.ask(id, plan.length.repetitions, (false, e))?;
+                self.ask(id, 0, plan.length.repetitions, (false, e))?;
             }
         }
         for (e, plan) in plans.iter().enumerate() {
@@ -350,16 +423,29 @@ impl<'a> Campaign<'a> {
                 for condition in self.conditions(e, c) {
                     let all = (0..self.checks(condition).len()).collect();
                     let plain = World::Reading(Deviation::PLAIN);
-                    self.open_question(condition, plain, &[all])?;
+                    self.ask_for_report(condition, plain, &[all])?;
                 }
             }
         }
+        self.handle(done)?;
+        self.add_controls()?;
+        Ok(self.work.done.0)
+    }
+
+    /// Handles runs and answers until nothing is left to do.
+    fn handle(
+        &mut self,
+        done: &mpsc::Receiver<Result<Finished, LabError>>,
+    ) -> Result<(), LabError> {
         loop {
             while let Some(run) = self.runs.finished.pop_front() {
                 self.take(run)?;
             }
+            if self.next_of_inquiry()? {
+                continue;
+            }
             if self.runs.running == 0 {
-                break;
+                return Ok(());
             }
             // All at once, so that a fast worker does not begin with the cheapest.
             self.queue.put(std::mem::take(&mut self.runs.asked));
@@ -387,7 +473,35 @@ impl<'a> Campaign<'a> {
             self.runs.running -= 1;
             self.note(run, false)?;
         }
-        Ok(self.work.done.0)
+    }
+
+    /// Adds the controls of all checks, which take the plain runs that are there.
+    fn add_controls(&mut self) -> Result<(), LabError> {
+        let plans = self.plans;
+        for (e, plan) in plans.iter().enumerate() {
+            let find = |id: &str| {
+                plans.iter().map(|p| &p.experiment).find(|experiment| experiment.id == id)
+            };
+            for (c, claim) in plan.experiment.claims.iter().enumerate() {
+                let control = |check: &'a Check| {
+                    let column = |cell: &Cell| {
+                        let samples = self.samples(e, cell, &Deviation::PLAIN, REPORTED);
+                        samples.ok().map(|samples| samples.samples)
+                    };
+                    claims::control(check, &plan.experiment, &find, &column)
+                };
+                let controls: Vec<_> = claim.checks.iter().map(control).collect();
+                let Some(case) = self.cases.get_mut(&(e, c)) else { continue };
+                for result in &mut case.result.checks {
+                    result.control.clone_from(&controls[result.check]);
+                }
+                if controls.iter().any(Option::is_some) && case.result.is_judged() {
+                    let result = Box::new(case.result.clone());
+                    self.observer.event(Event::Judged(e, c, result))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reports a run that completed or was known, and queues it for handling.
@@ -407,16 +521,12 @@ impl<'a> Campaign<'a> {
         Ok(())
     }
 
-    /// Requests the first `runs` repetitions of a cell.
-    fn ask(&mut self, id: usize, runs: u32, stage: Stage) -> Result<(), LabError> {
-        let cell = &mut self.cells.all[id];
-        cell.rows.resize(cell.rows.len().max(runs as usize), None);
-        let asked = cell.asked;
-        cell.asked = asked.max(runs);
-        for repetition in asked..runs {
+    /// Requests `runs` repetitions of a cell, beginning with the repetition `from`.
+    fn ask(&mut self, id: usize, from: u32, runs: u32, stage: Stage) -> Result<(), LabError> {
+        for repetition in self.cells.all[id].request(from, runs) {
             let cell = &self.cells.all[id];
             let plan = &self.plans[cell.experiment];
-            let shown = plan.shows(&cell.reading, repetition);
+            let shown = self.inquiry.is_none() && plan.shows(&cell.reading, repetition);
             self.work.asked.0 += 1;
             self.work.asked.1 += cell.weight;
             let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
@@ -449,17 +559,20 @@ impl<'a> Campaign<'a> {
         let cell = &mut self.cells.all[id];
         let (experiment, index) = (cell.experiment, cell.cell);
         let plan = &self.plans[experiment];
-        if let Some(outcome) = outcome.filter(|_| plan.shows(&cell.reading, repetition)) {
+        let shows = self.inquiry.is_none() && plan.shows(&cell.reading, repetition);
+        if let Some(outcome) = outcome.filter(|_| shows) {
             let slot = index * plan.length.repetitions as usize + repetition as usize;
             let metrics = metrics.clone();
             let shown = &mut self.shown[experiment];
             shown.runs[slot] = Some(Run { cell: index, repetition, metrics, outcome });
             shown.to_come -= 1;
         }
-        cell.rows[repetition as usize] = Some(metrics);
+        cell.put(repetition, metrics);
         self.work.done.0 += 1;
         self.work.done.1 += weight;
-        (self.options.progress)(self.work.progress());
+        let progress = self.work.progress();
+        let work = self.inquiry.as_ref().map_or(progress.work, Inquiry::share);
+        (self.options.progress)(Progress { work, ..progress });
         if let Some(runs) = self.shown[experiment].complete() {
             let results = Results { plan: plan.clone(), runs };
             self.observer.event(Event::Measured(experiment, Box::new(results)))?;
@@ -586,9 +699,19 @@ impl<'a> Campaign<'a> {
                 let former = self.formers(&conditions, &formers)?;
                 // The earlier editions, and each condition in its former world.
                 result.to_come = conditions.len() - 1 + former.len();
-                // Every condition is judged under the plain reading.
-                let open = conditions.len();
-                let case = Case { result, singles, expected, former, open, paired: false };
+                let found = self.found_worlds(e, c, &mut result)?;
+                let case = Case {
+                    result,
+                    singles,
+                    expected,
+                    former,
+                    found,
+                    // Every condition is judged under the plain reading.
+                    open: conditions.len(),
+                    undecided: Vec::new(),
+                    spent: 0.0,
+                    paired: false,
+                };
                 self.cases.insert((e, c), case);
             }
         }
@@ -616,6 +739,103 @@ impl<'a> Campaign<'a> {
             formers.push((*condition, world));
         }
         Ok(formers)
+    }
+
+    /// The worlds that a search found for a claim, to be judged again. Notes them in its result.
+    fn found_worlds(
+        &mut self,
+        e: usize,
+        c: usize,
+        result: &mut ClaimResult,
+    ) -> Result<Vec<World>, LabError> {
+        let plans = self.plans;
+        let experiment = &plans[e].experiment;
+        let claim = &experiment.claims[c];
+        let readings = self.readings_of(e, c);
+        let is_there = |(name, label): &(String, String)| {
+            let reading = readings.iter().find(|r| r.name == *name);
+            reading.is_some_and(|r| r.others().any(|value| value.label == *label))
+        };
+        let mut worlds = Vec::new();
+        if let Some(found) = experiment.worlds.of(&claim.id) {
+            let mut search = SearchResult::of(found, &readings);
+            if let Some(world) = &found.readings {
+                let fits = world.choices().iter().all(is_there);
+                // A value that is gone or changes nothing any more, or an experiment that is not
+                // run.
+                let fits = fits && self.is_possible(e, c, world) && self.changes(e, c, world);
+                search.stale = !fits;
+                if fits {
+                    worlds.push(World::Nearest(world.clone()));
+                    let reading = self.open_reading(e, c, world);
+                    result.worlds.nearest = Some(WorldResult { reading, reported: Vec::new() });
+                }
+            }
+            result.worlds.search = Some(search);
+        }
+        for (index, joint) in experiment.worlds.joint.iter().enumerate() {
+            let own = joint.readings.choices().iter().filter(|choice| is_there(choice));
+            let own = Deviation::of_choices(own.cloned().collect());
+            let matters = self.is_possible(e, c, &own) && self.changes(e, c, &own);
+            let own = matters.then(|| self.open_reading(e, c, &own));
+            worlds.extend(own.iter().map(|own| World::Joint(index, own.deviation.clone())));
+            result.worlds.joint.push(JointResult::open(joint, own));
+        }
+        Ok(worlds)
+    }
+
+    /// True if a world changes a cell of a claim.
+    fn changes(&self, e: usize, c: usize, world: &Deviation) -> bool {
+        let condition = Condition { experiment: e, claim: c, earlier: None };
+        let all: Vec<usize> = (0..self.checks(condition).len()).collect();
+        let cells = self.cells_of(condition, &all);
+        cells.iter().any(|(e, cell)| !self.reading_in(*e, *cell, world).is_plain())
+    }
+
+    /// A claim in a world, before its verdict.
+    fn open_reading(&self, e: usize, c: usize, world: &Deviation) -> ReadingResult {
+        ReadingResult {
+            deviation: world.clone(),
+            words: self.words(e, c, world),
+            verdict: Verdict::Inconclusive,
+            checks: Vec::new(),
+        }
+    }
+
+    /// The reported numbers of an experiment in a world, by their index, as far as their cells were
+    /// run there.
+    fn reported(&self, e: usize, world: &Deviation) -> Vec<(usize, Estimate)> {
+        let mean = |reported: &Reported| {
+            let cells = reported.value.leaves().into_iter().map(|cell| {
+                let samples = self.samples(e, cell, world, REPORTED).ok()?;
+                (!samples.samples.is_empty()).then_some((cell, samples))
+            });
+            let cells = SampledCells(cells.collect::<Option<Vec<_>>>()?);
+            let values = (0..cells.rows()).map(|row| cells.evaluate(&reported.value, row));
+            estimate(&values.collect::<Vec<f64>>())
+        };
+        let all = self.plans[e].experiment.reported.iter().enumerate();
+        all.filter_map(|(i, reported)| Some((i, mean(reported)?))).collect()
+    }
+
+    /// The values of a cell that a check of an experiment names, in a world, of the completed runs
+    /// among these repetitions.
+    fn samples(
+        &self,
+        own: usize,
+        cell: &Cell,
+        world: &Deviation,
+        mut runs: Range<u32>,
+    ) -> Result<CellSamples, String> {
+        let (e, index, metric) = self.locate(own, cell)?;
+        let experiment = &self.plans[e].experiment;
+        let reading = self.reading_in(e, index, world);
+        let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
+        let rows = std::iter::from_fn(|| cell.row(runs.next()?));
+        Ok(CellSamples {
+            samples: rows.map(|row| row[metric]).collect(),
+            has_unit: experiment.metrics[metric].has_unit(),
+        })
     }
 
     /// The choices that the experiments of a claim declare, each once.
@@ -691,11 +911,8 @@ impl<'a> Campaign<'a> {
         if length.at_most == length.repetitions {
             return Looks::new(length.repetitions, length.repetitions);
         }
-        match plainly {
-            true => Looks::new(length.repetitions.max(FIRST_LOOK), length.at_most),
-            // Other readings get half as much.
-            false => Looks::new(FIRST_LOOK, length.at_most / 2),
-        }
+        let first = if plainly { length.repetitions.max(FIRST_LOOK) } else { FIRST_LOOK };
+        Looks::new(first, length.at_most)
     }
 
     /// Order in which the checks of a claim are judged under its other readings. If a check that
@@ -713,13 +930,39 @@ impl<'a> Campaign<'a> {
         [failed, others, passed].into_iter().filter(|group| !group.is_empty()).collect()
     }
 
-    fn open_question(
+    /// Asks for a verdict that a report shows.
+    fn ask_for_report(
         &mut self,
         condition: Condition,
         world: World,
         groups: &[Vec<usize>],
     ) -> Result<(), LabError> {
-        let looks = self.looks(condition.experiment, world.deviation().is_plain());
+        self.open_question(condition, world, groups, Asker::Campaign, Rule::Verdict)
+    }
+
+    fn open_question(
+        &mut self,
+        condition: Condition,
+        world: World,
+        groups: &[Vec<usize>],
+        asker: Asker,
+        rule: Rule,
+    ) -> Result<(), LabError> {
+        let own = condition.experiment;
+        let looks = match rule {
+            Rule::Verdict => self.looks(own, world.deviation().is_plain()),
+            Rule::Sieve(_) => search::SIEVE,
+            Rule::Confirm(..) => search::CONFIRMATION,
+        };
+        let at_most = self.plans[own].length.at_most;
+        let until = match (&world, rule) {
+            // Other readings get half as much at first.
+            (World::Reading(reading), Rule::Verdict) if !reading.is_plain() => {
+                (at_most / 2).max(looks.first())
+            }
+            (_, Rule::Verdict) => at_most,
+            _ => u32::MAX,
+        };
         let mut later: VecDeque<Vec<usize>> = groups.iter().cloned().collect();
         let checks = later.pop_front().unwrap_or_default();
         let checks = checks.into_iter().map(|i| (i, None)).collect();
@@ -727,8 +970,12 @@ impl<'a> Campaign<'a> {
         self.questions.push(Question {
             condition,
             world,
+            asker,
+            rule,
             looks,
             look: 0,
+            until,
+            group: 0,
             checks,
             later,
             waiting: 0,
@@ -739,8 +986,9 @@ impl<'a> Campaign<'a> {
     /// Requests the runs of the next look, and looks if all of them are complete.
     fn gather(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let Question { condition, look, .. } = *question;
+        let Question { condition, look, asker, .. } = *question;
         let own = condition.experiment;
+        let from = question.from();
         let runs = question.looks.look(look).runs;
         let reading = question.world.deviation().clone();
         let open = question.checks.iter();
@@ -753,9 +1001,10 @@ impl<'a> Campaign<'a> {
             let reading = self.reading_in(e, cell, &reading);
             let scenario = || experiment.scenario(cell, length, &reading);
             let id = self.cells.number(e, &reading, cell, scenario)?;
-            self.ask(id, runs, (true, own))?;
-            for repetition in 0..runs {
-                if self.cells.all[id].rows[repetition as usize].is_none() {
+            self.charge(asker, id, from, runs);
+            self.ask(id, from, runs, self.stage(asker, own))?;
+            for repetition in from..from + runs {
+                if self.cells.all[id].row(repetition).is_none() {
                     self.waiters.entry((id, repetition)).or_default().push(number);
                     waiting += 1;
                 }
@@ -768,18 +1017,12 @@ impl<'a> Campaign<'a> {
     /// Evaluates the completed runs: a verdict, or more runs.
     fn look(&mut self, number: usize) -> Result<(), LabError> {
         let question = &self.questions[number];
-        let look = question.looks.look(question.look);
+        let (look, weak) = self.levels(question);
+        let first = question.from();
         let checks = self.checks(question.condition);
         let column = |cell: &Cell| {
-            let (e, index, metric) = self.locate(question.condition.experiment, cell)?;
-            let experiment = &self.plans[e].experiment;
-            let reading = self.reading_in(e, index, question.world.deviation());
-            let cell = self.cells.find(e, reading, index).ok_or("it was not run")?;
-            let rows = cell.rows.iter().take(look.runs as usize);
-            Ok(claims::CellSamples {
-                samples: rows.map_while(|r| r.as_ref().map(|row| row[metric])).collect(),
-                has_unit: experiment.metrics[metric].expression.has_unit(&|m| m.has_unit()),
-            })
+            let (own, world) = (question.condition.experiment, question.world.deviation());
+            self.samples(own, cell, world, first..first + look.runs)
         };
         let evaluated = question.checks.iter().map(|(i, known)| match known {
             Some(result) if is_decided(result) => (*i, known.clone()),
@@ -788,7 +1031,17 @@ impl<'a> Campaign<'a> {
         let evaluated: Vec<(usize, Option<CheckResult>)> = evaluated.collect();
         let results = || evaluated.iter().filter_map(|(_, result)| result.as_ref());
         let failed = results().any(|r| r.verdict == Verdict::NotHeld);
-        let ends = failed || look.last || results().all(is_decided);
+        // More runs would not help.
+        let futile = weak.is_some_and(|weak| {
+            let open = evaluated.iter().map(|(i, result)| match result {
+                Some(result) if result.verdict != Verdict::Inconclusive => result.verdict,
+                _ => claims::evaluate(*i, &checks[*i], weak, &column).verdict,
+            });
+            question.rule.is_futile(open)
+        });
+        let no_more = look.last || question.looks.look(question.look + 1).runs > question.until;
+        let ends = failed || futile || no_more || results().all(is_decided);
+        let settled = question.rule.goes_on(results().map(|r| r.verdict));
         let question = &mut self.questions[number];
         question.checks = evaluated;
         if !ends {
@@ -796,28 +1049,40 @@ impl<'a> Campaign<'a> {
             return self.gather(number);
         }
         match question.later.pop_front() {
-            Some(next) if !failed => {
+            Some(next) if !failed && !futile && settled => {
+                question.group += 1;
                 question.checks.extend(next.into_iter().map(|i| (i, None)));
                 question.checks.sort_by_key(|(i, _)| *i);
                 question.look = 0;
                 self.gather(number)
             }
-            _ => self.close_question(number),
+            _ => self.close_question(number, futile),
         }
     }
 
-    fn close_question(&mut self, number: usize) -> Result<(), LabError> {
+    fn close_question(&mut self, number: usize, futile: bool) -> Result<(), LabError> {
         let question = &self.questions[number];
+        if let (Some(inquiry), asker) = (&mut self.inquiry, question.asker) {
+            let checks = question.results();
+            let verdict = verdict_of(&checks);
+            inquiry.answers.push_back((asker, Answer { verdict, futile, checks }));
+            return Ok(());
+        }
         let (condition, world, checks) =
             (question.condition, question.world.clone(), question.results());
         let Condition { experiment: e, claim: c, earlier } = condition;
-        let verdict = combine(checks.iter().map(|check| check.verdict));
+        let open = !question.is_exhausted();
+        let verdict = verdict_of(&checks);
         let words = self.words(e, c, world.deviation());
+        let reported = match &world {
+            World::Nearest(deviation) => self.reported(e, deviation),
+            _ => Vec::new(),
+        };
         let full = self.plans[e].effort.is_full();
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         case.open -= 1;
         let mut next: Vec<Deviation> = Vec::new();
-        let mut former = None;
+        let (mut former, mut found) = (None, Vec::new());
         // The former world follows, in the order that the plain results suggest.
         let former_of = |case: &Case| {
             let found = case.former.iter().find(|(of, _)| *of == condition);
@@ -830,13 +1095,17 @@ impl<'a> Campaign<'a> {
                 self.work.expected.0 -= case.expected.0;
                 self.work.expected.1 -= case.expected.1;
                 former = former_of(case);
+                found = std::mem::take(&mut case.found);
                 let singles = case.singles.clone();
                 next = self.affordable(e, c, singles);
             }
             (World::Reading(reading), None) => {
                 case.result.to_come -= 1;
-                let found = ReadingResult { deviation: reading, words, verdict, checks };
-                case.result.readings.push(found);
+                if verdict == Verdict::Inconclusive && open {
+                    case.undecided.push(number);
+                }
+                let other = ReadingResult { deviation: reading, words, verdict, checks };
+                case.result.readings.push(other);
                 // In the order of the file, not in order of completion.
                 let place = |r: &ReadingResult| {
                     let single = case.singles.iter().position(|(d, _)| *d == r.deviation);
@@ -851,25 +1120,45 @@ impl<'a> Campaign<'a> {
                 let result = &mut case.result.earlier[index];
                 (result.verdict, result.checks) = (verdict, checks);
             }
+            (World::Nearest(_), _) => {
+                if let Some(world) = &mut case.result.worlds.nearest {
+                    (world.reading.verdict, world.reading.checks) = (verdict, checks);
+                    world.reported = reported;
+                }
+            }
+            (World::Joint(index, _), _) => {
+                let joint = case.result.worlds.joint.get_mut(index);
+                if let Some(world) = joint.and_then(|joint| joint.own.as_mut()) {
+                    (world.reading.verdict, world.reading.checks) = (verdict, checks);
+                }
+            }
             (World::Former(deviation), earlier) => {
                 case.result.to_come -= 1;
-                let found = Some(ReadingResult { deviation, words, verdict, checks });
+                let other = Some(ReadingResult { deviation, words, verdict, checks });
                 match earlier {
-                    None => case.result.formerly = found,
-                    Some(index) => case.result.earlier[index].formerly = found,
+                    None => case.result.formerly = other,
+                    Some(index) => case.result.earlier[index].formerly = other,
                 }
             }
         }
+        let Some(case) = self.cases.get(&(e, c)) else { return Ok(()) };
+        let all_closed = case.open == 0 && next.is_empty() && found.is_empty() && former.is_none();
+        let again = if all_closed { self.undecided(e, c) } else { Vec::new() };
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
-        if full && case.open == 0 && next.is_empty() && former.is_none() && !case.paired {
+        if full && all_closed && again.is_empty() && !case.paired {
             case.paired = true;
+            case.spent = 0.0;
             let pairs = self.pairs(e, c);
             next = self.affordable(e, c, pairs);
         }
         let Some(case) = self.cases.get_mut(&(e, c)) else { return Ok(()) };
         // All of them are open before the first is asked, since its runs may be complete already.
-        case.open += next.len() + usize::from(former.is_some());
-        case.result.to_come += next.len();
+        case.open += next.len() + again.len() + found.len() + usize::from(former.is_some());
+        case.result.to_come += next.len() + again.len();
+        for question in again.iter().map(|number| &self.questions[*number]) {
+            let reading = question.world.deviation();
+            case.result.readings.retain(|other| other.deviation != *reading);
+        }
         let result = case.result.clone();
         let present = self.order(Condition { earlier: None, ..condition }, &result.checks);
         let own = match earlier {
@@ -881,13 +1170,54 @@ impl<'a> Campaign<'a> {
             self.observer.event(Event::Judged(e, c, Box::new(result)))?;
         }
         if let Some(world) = former {
-            self.open_question(condition, world, &own)?;
+            self.ask_for_report(condition, world, &own)?;
+        }
+        for world in found {
+            let all = (0..self.checks(condition).len()).collect();
+            self.ask_for_report(condition, world, &[all])?;
         }
         for deviation in next {
             let condition = Condition { earlier: None, ..condition };
-            self.open_question(condition, World::Reading(deviation), &present)?;
+            self.ask_for_report(condition, World::Reading(deviation), &present)?;
+        }
+        for number in again {
+            let at_most = self.plans[e].length.at_most;
+            let question = &mut self.questions[number];
+            let looks = question.looks;
+            question.look = (0..).find(|k| looks.look(*k).runs > question.until).unwrap_or(0);
+            question.until = at_most;
+            self.gather(number)?;
         }
         Ok(())
+    }
+
+    /// The undecided readings of a claim that more runs may decide within its budget, the cheapest
+    /// first.
+    fn undecided(&mut self, e: usize, c: usize) -> Vec<usize> {
+        let Some(case) = self.cases.get_mut(&(e, c)) else { return Vec::new() };
+        let (numbers, mut spent) = (std::mem::take(&mut case.undecided), case.spent);
+        let budget = self.readings_budget(e);
+        let work = |number: &usize| {
+            let question = &self.questions[*number];
+            let open = question.checks.iter().filter(|(_, r)| !r.as_ref().is_some_and(is_decided));
+            let open: Vec<usize> = open.map(|(i, _)| *i).collect();
+            let cells = self.cells_of(question.condition, &open);
+            let more = f64::from(self.plans[e].length.at_most - question.until);
+            let first = f64::from(question.looks.first());
+            (*number, self.work_of(e, &cells) / first * more)
+        };
+        let mut open: Vec<(usize, f64)> = numbers.iter().map(work).collect();
+        // Readings close in any order; what is asked again depends only on the numbers.
+        let reading = |number: usize| self.questions[number].world.deviation();
+        open.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| reading(a.0).cmp(reading(b.0))));
+        open.retain(|(_, work)| {
+            spent += work;
+            budget.is_none_or(|budget| spent <= budget)
+        });
+        if let Some(case) = self.cases.get_mut(&(e, c)) {
+            case.spent = spent;
+        }
+        open.into_iter().map(|(number, _)| number).collect()
     }
 
     /// The other readings of a claim that fit into the budget, each with the cells that it changes.
@@ -901,12 +1231,15 @@ impl<'a> Campaign<'a> {
         let work = readings.iter().map(|(_, changed)| {
             self.work_of(e, changed.iter().filter(|cell| first.contains(cell)))
         });
-        let kept = within_budget(&work.collect::<Vec<f64>>(), self.readings_budget(e));
+        let work = work.collect::<Vec<f64>>();
+        let kept = within_budget(&work, self.readings_budget(e));
+        let spent: f64 = work.iter().zip(&kept).filter(|(_, kept)| **kept).map(|(w, _)| w).sum();
         let all = readings.len();
         let affordable = readings.into_iter().zip(kept).filter(|(_, kept)| *kept);
         let affordable: Vec<Deviation> = affordable.map(|((reading, _), _)| reading).collect();
         if let Some(case) = self.cases.get_mut(&(e, c)) {
             case.result.left_out += all - affordable.len();
+            case.spent += spent;
         }
         affordable
     }

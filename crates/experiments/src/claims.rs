@@ -6,7 +6,8 @@
 //! wrong side it does not, else more repetitions must decide. Where a check asks which of two
 //! measured things is larger and the interval lies wholly within a margin around zero, the two are
 //! practically equal, a tie (TOST, Schuirmann 1987). A claim does not hold if one of its checks
-//! does not hold. It holds if all of them do; a tie does not violate an order.
+//! does not hold. It holds if all of them do; a tie does not violate an order. A claim all of whose
+//! orders are ties is a tie, whatever its constant bounds say.
 //!
 //! A claim is judged under the plain reading and under others
 //! ([`crate::experiment::Reading`]).
@@ -22,6 +23,15 @@ use crate::experiment::{
 };
 use crate::expression::{Cell, Comparison, Expression, Relation};
 use crate::statistics::{Estimate, Look, estimate_with};
+
+mod control;
+mod world;
+
+pub(crate) use control::control;
+pub use control::{Control, ControlVerdict};
+pub use world::{
+    Belief, ClaimWorlds, EffectResult, JointResult, SearchEnd, SearchResult, WorldResult,
+};
 
 /// Verdict on a claim or a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +94,8 @@ pub struct ClaimResult {
     pub calibrated: Vec<String>,
     /// Results under each other reading.
     pub readings: Vec<ReadingResult>,
+    /// The worlds that a search found, judged again.
+    pub worlds: ClaimWorlds,
     /// The checks of earlier editions, judged with the same runs, the first edition first.
     pub earlier: Vec<EarlierResult>,
     /// The present checks in the world in which every choice whose plain value has changed has its
@@ -149,6 +161,8 @@ pub struct CheckResult {
     pub right: Option<Estimate>,
     /// True if the right side is a constant.
     pub fixed_bound: bool,
+    /// True if it asks which of two measured things is larger.
+    pub is_order: bool,
     /// Left minus right, paired.
     pub difference: Option<Estimate>,
     /// Largest difference of two equal values, if they can be equal.
@@ -159,6 +173,9 @@ pub struct CheckResult {
     pub confidence: f64,
     /// Reason why there are no numbers.
     pub trouble: Option<String>,
+    /// Would it hold of equal things, and can it fail? None if it compares nothing, or as long as
+    /// the runs go on.
+    pub control: Option<Control>,
 }
 
 /// The verdict of an interval of `left - right`; `margin` is the largest difference of equal
@@ -191,6 +208,71 @@ pub fn combine(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
         Verdict::Tie => 0,
     };
     verdicts.into_iter().max_by_key(rank).unwrap_or(Verdict::Held)
+}
+
+/// The verdict of a claim from its checks. If each check that asks for an order is a tie, nothing
+/// distinguishes the compared things, and constant bounds that hold do not make the claim hold.
+pub fn verdict_of(checks: &[CheckResult]) -> Verdict {
+    let verdict = combine(checks.iter().map(|check| check.verdict));
+    let mut orders = checks.iter().filter(|check| check.is_order).peekable();
+    let ties = orders.peek().is_some() && orders.all(|check| check.verdict == Verdict::Tie);
+    if verdict == Verdict::Held && ties { Verdict::Tie } else { verdict }
+}
+
+/// Number of readings by verdict. No single number stands for them: a reading that is not decided
+/// is not one under which the claim fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Readings under which the claim holds.
+    pub held: usize,
+    /// Readings under which it is a tie.
+    pub tie: usize,
+    /// Readings under which it does not hold.
+    pub not_held: usize,
+    /// Readings that are not decided.
+    pub inconclusive: usize,
+}
+
+impl Counts {
+    /// Counts verdicts.
+    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Self {
+        let mut counts = Counts::default();
+        for verdict in verdicts {
+            *counts.get_mut(verdict) += 1;
+        }
+        counts
+    }
+
+    fn get_mut(&mut self, verdict: Verdict) -> &mut usize {
+        match verdict {
+            Verdict::Held => &mut self.held,
+            Verdict::Tie => &mut self.tie,
+            Verdict::NotHeld => &mut self.not_held,
+            Verdict::Inconclusive => &mut self.inconclusive,
+        }
+    }
+
+    /// The number of one verdict.
+    pub fn get(mut self, verdict: Verdict) -> usize {
+        *self.get_mut(verdict)
+    }
+
+    /// The number of all.
+    pub fn all(self) -> usize {
+        Verdict::ALL.into_iter().map(|verdict| self.get(verdict)).sum()
+    }
+
+    /// True if each is decided and none is held: only then a claim "holds in none".
+    pub fn is_none(self) -> bool {
+        self.held == 0 && self.inconclusive == 0
+    }
+
+    /// The numbers of the verdicts other than held, without zeros: `2 not held, 1 inconclusive`.
+    pub fn others(self) -> String {
+        let others = Verdict::ALL.into_iter().filter(|verdict| *verdict != Verdict::Held);
+        let words = others.map(|verdict| (self.get(verdict), verdict)).filter(|(n, _)| *n > 0);
+        words.map(|(n, verdict)| format!("{n} {verdict}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Minimum number of runs of a verdict, even if all runs are equal.
@@ -266,11 +348,13 @@ fn evaluate_comparison(
         left: None,
         right: None,
         fixed_bound: comparison.right.constant().is_some(),
+        is_order: comparison.is_order(),
         difference: None,
         margin: None,
         repetitions: 0,
         confidence: look.confidence,
         trouble: None,
+        control: None,
     };
     let mut columns = SampledCells::default();
     for cell in comparison.cells() {
@@ -485,6 +569,7 @@ impl ClaimResult {
             checks: Vec::new(),
             calibrated: Vec::new(),
             readings: Vec::new(),
+            worlds: ClaimWorlds::default(),
             earlier: claim.earlier.iter().map(EarlierResult::open).collect(),
             formerly: None,
             left_out: 0,
@@ -498,9 +583,9 @@ impl ClaimResult {
         self.explanation.as_deref().filter(|_| needed)
     }
 
-    /// True if it has a verdict under each reading that is to be judged.
+    /// True if it has a verdict under each reading and in each world that is to be judged.
     pub fn is_finished(&self) -> bool {
-        self.is_judged() && self.to_come == 0
+        self.is_judged() && self.to_come == 0 && self.worlds.to_come() == 0
     }
 
     /// True if it has a verdict under the plain reading.
@@ -508,10 +593,14 @@ impl ClaimResult {
         !self.checks.is_empty()
     }
 
+    /// Number of readings by verdict, including the plain one.
+    pub fn counts(&self) -> Counts {
+        Counts::of(self.readings.iter().map(|r| r.verdict).chain([self.verdict]))
+    }
+
     /// Number of readings under which it holds, including the plain one.
     pub fn held(&self) -> usize {
-        let others = self.readings.iter().map(|r| r.verdict);
-        others.chain([self.verdict]).filter(|v| *v == Verdict::Held).count()
+        self.counts().held
     }
 
     /// Number of readings under which it was judged, including the plain one.
@@ -519,14 +608,19 @@ impl ClaimResult {
         self.readings.len() + 1
     }
 
-    /// `holds in 3 of 7 readings`.
+    /// `holds in 3 of 7 readings (3 not held, 1 inconclusive)`. It "holds in none" only if each of
+    /// them is decided.
     pub fn in_readings(&self) -> String {
-        let text = match (self.held(), self.of()) {
+        let counts = self.counts();
+        let text = match (counts.held, self.of()) {
             (_, 1) if self.to_come > 0 => "under its plain reading".to_owned(),
             (_, 1) => "no choice to read otherwise".to_owned(),
-            (0, of) => format!("holds in none of {of} readings"),
+            (0, of) if counts.not_held == of => format!("holds in none of {of} readings"),
+            (0, of) if counts.is_none() => {
+                format!("holds in none of {of} readings ({})", counts.others())
+            }
             (held, of) if held == of => format!("holds in all {of} readings"),
-            (held, of) => format!("holds in {held} of {of} readings"),
+            (held, of) => format!("holds in {held} of {of} readings ({})", counts.others()),
         };
         match (self.left_out, self.to_come) {
             (0, 0) => text,
@@ -565,6 +659,7 @@ impl ClaimResult {
 
     /// One element of `claims.json`.
     pub fn to_json(&self) -> Value {
+        let counts = self.counts();
         let mut json = json!({
             "id": self.id,
             "claim": self.claim,
@@ -576,6 +671,12 @@ impl ClaimResult {
             "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
             "held_in_readings": self.held(),
             "readings_judged": self.of(),
+            "in_readings": {
+                "held": counts.held,
+                "tie": counts.tie,
+                "not_held": counts.not_held,
+                "inconclusive": counts.inconclusive,
+            },
             "readings_left_out": self.left_out,
             "readings_to_come": self.to_come,
             "calibrated": self.calibrated,
@@ -584,6 +685,7 @@ impl ClaimResult {
             "earlier": self.earlier.iter().map(EarlierResult::to_json).collect::<Vec<_>>(),
             "formerly": self.formerly.as_ref().map(ReadingResult::to_json),
         });
+        self.add_worlds(&mut json);
         let texts = [
             ("explanation", self.explanation()),
             ("quote", self.quote.as_deref()),
@@ -699,6 +801,7 @@ impl CheckResult {
             "repetitions": self.repetitions,
             "verdict": self.verdict.to_string(),
             "trouble": self.trouble,
+            "control": self.control.as_ref().map(Control::to_json),
         })
     }
 }
@@ -748,6 +851,44 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_whose_orders_are_all_ties_is_a_tie() {
+        use Verdict::{Held, Inconclusive, NotHeld, Tie};
+        let of = |checks: &[(bool, Verdict)]| {
+            let result = |(is_order, verdict): &(bool, Verdict)| CheckResult {
+                is_order: *is_order,
+                verdict: *verdict,
+                ..check("x[a] > x[b]", &[(1.0, 1.0); 3])
+            };
+            verdict_of(&checks.iter().map(result).collect::<Vec<_>>())
+        };
+        // Efficiency above a bound, but not more efficient than the others.
+        assert_eq!(of(&[(false, Held), (true, Tie), (true, Tie)]), Tie);
+        assert_eq!(of(&[(false, Held), (true, Tie), (true, Held)]), Held);
+        assert_eq!(of(&[(false, Held), (false, Held)]), Held);
+        assert_eq!(of(&[(false, NotHeld), (true, Tie)]), NotHeld);
+        assert_eq!(of(&[(false, Inconclusive), (true, Tie)]), Inconclusive);
+        assert!(check("x[a] > x[b]", &[]).is_order && !check("x[a] >= 1", &[]).is_order);
+    }
+
+    #[test]
+    fn none_is_said_only_where_all_are_decided() {
+        use Verdict::{Inconclusive, NotHeld, Tie};
+        let text = |verdicts: [Verdict; 3]| {
+            let mut result = ClaimResult::open(&claim(), "f");
+            result.verdict = verdicts[0];
+            result.readings = vec![reading("a", verdicts[1]), reading("b", verdicts[2])];
+            result.in_readings()
+        };
+        assert_eq!(text([NotHeld; 3]), "holds in none of 3 readings");
+        assert_eq!(
+            text([NotHeld, Tie, NotHeld]),
+            "holds in none of 3 readings (1 tie, 2 not held)"
+        );
+        let open = text([NotHeld, Inconclusive, NotHeld]);
+        assert_eq!(open, "holds in 0 of 3 readings (2 not held, 1 inconclusive)");
+    }
+
+    #[test]
     fn one_bad_check_decides_and_one_open_check_leaves_open() {
         use Verdict::{Held, Inconclusive, NotHeld};
         assert_eq!(combine([Held, Held]), Held);
@@ -766,7 +907,7 @@ mod tests {
         })
     }
 
-    fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
+    pub(super) fn check(text: &str, sides: &[(f64, f64)]) -> CheckResult {
         check_with(text, None, sides)
     }
 
@@ -800,7 +941,7 @@ mod tests {
         assert_eq!(check("x[a] < x[b]", &apart).verdict, Verdict::NotHeld);
     }
 
-    fn claim() -> Claim {
+    pub(super) fn claim() -> Claim {
         Claim {
             id: "C".into(),
             claim: "c".into(),
@@ -816,7 +957,7 @@ mod tests {
         }
     }
 
-    fn reading(name: &str, verdict: Verdict) -> ReadingResult {
+    pub(super) fn reading(name: &str, verdict: Verdict) -> ReadingResult {
         ReadingResult {
             deviation: Deviation::one(name, "other"),
             words: Vec::new(),
@@ -835,7 +976,7 @@ mod tests {
         let both = ReadingResult { deviation: pair, ..reading("a", Held) };
         result.readings =
             vec![both, reading("a", NotHeld), reading("b", Held), reading("c", Inconclusive)];
-        assert_eq!(result.in_readings(), "holds in 2 of 5 readings");
+        assert_eq!(result.in_readings(), "holds in 2 of 5 readings (2 not held, 1 inconclusive)");
         let deciding: Vec<String> =
             result.deciding().iter().map(|r| r.deviation.to_string()).collect();
         // The pair changes it too, but one of the two suffices.

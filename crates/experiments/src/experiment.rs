@@ -15,6 +15,7 @@ use crate::LabError;
 use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression, Measure};
 use crate::theory::{self, Law};
+use crate::worlds::{self, Worlds};
 
 mod cast;
 mod reader;
@@ -52,6 +53,8 @@ pub struct Experiment {
     pub readings: Vec<Reading>,
     /// Numbers in the paper's text.
     pub reported: Vec<Reported>,
+    /// Found worlds of its claims, and those in which most claims of its paper hold.
+    pub worlds: Worlds,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
     /// True if all readings of its claims are judged, even with quick effort.
@@ -458,6 +461,8 @@ pub struct Reported {
     pub source: String,
     /// The words of the paper.
     pub words: String,
+    /// True if it was read off a figure, and is not stated in the text.
+    pub digitised: bool,
     pub(crate) line: usize,
 }
 
@@ -490,14 +495,19 @@ impl Check {
 }
 
 impl Experiment {
-    /// Reads a file; `-` is standard input.
+    /// Reads a file, with the found worlds beside it if there are any; `-` is standard input.
     ///
     /// # Errors
     /// If it cannot be read, or anything in it is wrong.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         let text = ScenarioFile::text(path);
         let text = text.map_err(|error| LabError::Scenario { cell: None, error })?;
-        Self::parse(&ScenarioFile::name(path), &text)
+        let mut experiment = Self::parse(&ScenarioFile::name(path), &text)?;
+        let found = path.with_file_name(worlds::FILE);
+        if experiment.file != ScenarioFile::STDIN && found.exists() {
+            experiment.worlds = Worlds::read(&found)?;
+        }
+        Ok(experiment)
     }
 
     /// Parses a text. `name` is the file's name in errors; files of shared readings are read from

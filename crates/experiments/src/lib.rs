@@ -14,6 +14,7 @@
 //! - [`builtin`]: the experiments that come with the program.
 //! - [`sweep`]: a plan of runs, one run, and results. [`rows`] and [`table`]: results as tables.
 //! - [`claims`]: verdicts. [`campaign`]: all runs of some experiments, until every claim is judged.
+//! - [`worlds`]: the nearest world of each claim.
 //! - [`folder`] and `journal`: stored runs, with which an interrupted campaign continues.
 //! - [`Grid`] and [`Dataset`]: the numbered runs of one experiment, for other executors.
 //! - [`comparison`]: runs of several programs over one link.
@@ -38,6 +39,7 @@ pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod theory;
+pub mod worlds;
 
 pub use dataset::Dataset;
 pub use error::LabError;

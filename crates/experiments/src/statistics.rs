@@ -97,6 +97,12 @@ impl Look {
         let error = (1.0 - self.confidence) / count.max(1) as f64;
         Look { confidence: 1.0 - error, ..self }
     }
+
+    /// The same look where all looks together may err in this share of all cases instead of 5 %.
+    pub fn of_error(self, error: f64) -> Self {
+        let share = (1.0 - self.confidence) / (1.0 - CONFIDENCE);
+        Look { confidence: 1.0 - error * share, ..self }
+    }
 }
 
 impl Looks {
@@ -104,6 +110,11 @@ impl Looks {
     pub fn new(first: u32, at_most: u32) -> Self {
         let first = first.max(1);
         Looks { first, at_most: at_most.max(first) }
+    }
+
+    /// The same; `at_most` must not be less than `first`.
+    pub(crate) const fn between(first: u32, at_most: u32) -> Self {
+        Looks { first, at_most }
     }
 
     /// Number of runs of the first look.
@@ -171,6 +182,16 @@ mod tests {
         assert!((each.confidence - 0.995).abs() < 1e-12, "{each:?}");
         assert_eq!((each.runs, each.last), (look.runs, look.last));
         assert!((look.of_one_among(1).confidence - look.confidence).abs() < 1e-15);
+    }
+
+    #[test]
+    fn looks_of_another_error_have_their_share_of_it() {
+        // Half and a quarter of 1 %.
+        let looks = Looks::new(8, 32);
+        for (index, expected) in [(0, 0.995), (1, 0.9975), (2, 0.9975)] {
+            let look = looks.look(index).of_error(0.01);
+            assert!((look.confidence - expected).abs() < 1e-12, "{look:?}");
+        }
     }
 
     #[test]

@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
-use windward_experiments::claims::{CheckResult, ClaimResult, ReadingResult, Verdict};
+use windward_experiments::claims::{
+    CheckResult, ClaimResult, Control, ControlVerdict, ReadingResult, Verdict,
+};
 
 use crate::group::Group;
 use crate::matrix;
 use crate::page::{badge, badge_of, class, prose};
 use crate::plot::escape;
-use crate::section::{Choice, ExperimentSection, ReportedRow};
+use crate::section::{Choice, ExperimentSection};
+use crate::worlds;
 
 /// Writes a collection with all its sections.
 pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], front: &str) {
@@ -24,6 +27,10 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
         let _ = writeln!(html, "<p class=\"byline\">{}</p>", escape(&byline));
     }
     html.push_str("</header>\n");
+    worlds::believe(html, group);
+    worlds::matrix(html, group);
+    worlds::numbers(html, group);
+    worlds::editions(html, group);
     summary(html, group);
     matrix::show(html, group.sections.iter().flat_map(|s| &s.found.properties));
     html.push_str("<nav id=\"contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
@@ -142,7 +149,11 @@ fn figure(html: &mut String, section: &ExperimentSection) {
     for warning in &section.method.warnings {
         let _ = writeln!(html, "<p class=\"why\">Warning: {}</p>", escape(warning));
     }
-    reported(html, &section.found.reported);
+    if !section.found.reported.is_empty() {
+        html.push_str(
+            "<p class=\"again\"><a href=\"#numbers\">The paper\u{2019}s numbers beside ours</a></p>\n",
+        );
+    }
     for claim in &section.found.claims {
         claim_block(html, claim);
     }
@@ -157,30 +168,6 @@ fn figure(html: &mut String, section: &ExperimentSection) {
         html.push_str("</ul>\n</details>\n");
     }
     html.push_str("<p class=\"again\"><a href=\"#contents\">Up</a></p>\n</section>\n");
-}
-
-/// Writes the numbers of the paper's text and the measured ones.
-fn reported(html: &mut String, rows: &[ReportedRow]) {
-    if rows.is_empty() {
-        return;
-    }
-    html.push_str(
-        "<h4>Numbers of the paper\u{2019}s text</h4>\n<div class=\"scroll\"><table>\n<thead><tr>\
-         <th>Quantity</th><th>Paper</th><th>Measured [95 % interval]</th><th>Words of the paper</th>\
-         </tr></thead>\n<tbody>\n",
-    );
-    for row in rows {
-        let _ = writeln!(
-            html,
-            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{} <small>({})</small></td></tr>",
-            escape(&row.what),
-            escape(&row.paper),
-            escape(&row.ours),
-            escape(&row.words),
-            escape(&row.source)
-        );
-    }
-    html.push_str("</tbody></table></div>\n");
 }
 
 /// Writes the choices under which claims are judged.
@@ -236,12 +223,7 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
         escape(&claim.claim),
         escape(&claim.expected)
     );
-    if claim.edition > 1 {
-        html.push_str(
-            "<p><small>Second edition: this bound was written after the first \
-             results.</small></p>\n",
-        );
-    }
+    worlds::editions_of_claim(html, claim);
     if !claim.calibrated.is_empty() {
         let _ = writeln!(
             html,
@@ -250,6 +232,7 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
             escape(&claim.calibrated.join("; "))
         );
     }
+    worlds::of_claim(html, claim);
     for reading in claim.deciding() {
         decides(html, claim, reading);
     }
@@ -339,10 +322,24 @@ fn other(html: &mut String, claim: &ClaimResult, reading: &ReadingResult) {
     html.push_str("</li>\n");
 }
 
+/// The control of a check: `sound`, or what is wrong with its bound.
+fn control(control: &Control) -> String {
+    let (words, reason) = (control.verdict.words(), escape(&control.reason));
+    match control.verdict {
+        ControlVerdict::Sound | ControlVerdict::Untested => {
+            format!("<small title=\"{reason}\">{words}</small>")
+        }
+        ControlVerdict::TooStrict | ControlVerdict::TooLax => {
+            format!("<b>{words}</b><br><small>{reason}</small>")
+        }
+    }
+}
+
 fn table(html: &mut String, checks: &[CheckResult]) {
     html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>Check</th>");
     html.push_str(
-        "<th>Measured [interval]</th><th>Runs</th><th>Verdict</th></tr></thead>\n<tbody>\n",
+        "<th>Measured [interval]</th><th>Runs</th><th>Verdict</th><th>Control</th></tr></thead>\n\
+         <tbody>\n",
     );
     for check in checks {
         let mut measured = check.measured();
@@ -351,11 +348,12 @@ fn table(html: &mut String, checks: &[CheckResult]) {
         }
         let _ = writeln!(
             html,
-            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
             escape(&check.text),
             escape(&measured),
             check.repetitions,
-            badge(check.verdict)
+            badge(check.verdict),
+            check.control.as_ref().map_or_else(String::new, control)
         );
     }
     html.push_str("</tbody></table></div>\n");

@@ -10,6 +10,7 @@ use crate::group::Group;
 use crate::lead::{Found, Lead};
 use crate::page::{Provenance, Standing, badge_of, class, counter, facts, prose};
 use crate::plot::escape;
+use crate::worlds;
 
 /// The lead of a reproduction: claims and their verdicts, paper by paper.
 #[derive(Debug)]
@@ -61,7 +62,10 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
             counter(html, open, "still to come", "open");
         }
         html.push_str("</ul>\n");
-        let some = judged().filter(|c| c.held() > 0).count();
+        worlds::squares(html, groups);
+        let counts = judged().map(|c| c.counts());
+        let some = counts.clone().filter(|c| c.held > 0).count();
+        let none = counts.clone().filter(|c| c.is_none()).count();
         let readings: usize = judged().map(|c| c.of()).sum();
         let left_out: usize = judged().map(|c| c.left_out).sum();
         let others = match left_out {
@@ -76,13 +80,15 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
             "<p>The counts above are verdicts under the <b>plain reading</b>. Where a paper leaves a \
              choice open, it takes the paper\u{2019}s own words elsewhere, else the default of the \
              simulator that the paper used, else the standard of the time. Each claim was also \
-             judged under {others}: {readings} readings in all. {some} of {} claims hold under at \
-             least one reading.</p>\n\
+             judged under {others}: {readings} readings in all. Of {0} claims, {some} hold under at \
+             least one reading, {none} under none, and {1} are undecided under some and hold under \
+             none of the others.</p>\n\
              <p>A claim holds if each of its checks holds. A check is repeated until its confidence \
              interval, which allows for repeated looks, excludes the bound. If it still contains the \
              bound after the permitted runs, the check is inconclusive. A tie is an order claimed of \
              two equal values.</p>",
-            judged().count()
+            judged().count(),
+            judged().count() - some - none
         );
     }
     facts(html, &Group::efforts(groups), about);
@@ -184,16 +190,19 @@ fn row(html: &mut String, group: &Group<'_>, claim: &ClaimResult) {
             format!("{}: {}{more}", first.title(), first.verdict)
         }
     };
-    let readings = match (claim.is_judged(), claim.left_out, claim.to_come) {
-        (false, ..) => String::new(),
-        (true, 0, 0) => format!("{} of {}", claim.held(), claim.of()),
-        (true, more, 0) => {
-            format!("{} of {}<br><small>{more} not judged</small>", claim.held(), claim.of())
+    let mut readings = String::new();
+    if claim.is_judged() {
+        let _ = write!(readings, "{} of {}", claim.held(), claim.of());
+        let more = match (claim.left_out, claim.to_come) {
+            (0, 0) => String::new(),
+            (more, 0) => format!("{more} not judged"),
+            (_, more) => format!("{more} to come"),
+        };
+        let others = if claim.of() > 1 { claim.counts().others() } else { String::new() };
+        for small in [others, more].iter().filter(|text| !text.is_empty()) {
+            let _ = write!(readings, "<br><small>{small}</small>");
         }
-        (true, _, more) => {
-            format!("{} of {}<br><small>{more} to come</small>", claim.held(), claim.of())
-        }
-    };
+    }
     let calibrated = if claim.calibrated.is_empty() { "" } else { "<br><small>calibrated</small>" };
     let _ = writeln!(
         html,

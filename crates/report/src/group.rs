@@ -2,7 +2,7 @@
 //! without a paper.
 
 use windward_experiments::builtin::{self, Collection};
-use windward_experiments::claims::{ClaimResult, Verdict};
+use windward_experiments::claims::{ClaimResult, Counts, Verdict};
 use windward_experiments::experiment::{Experiment, fnv1a};
 
 use crate::section::{ExperimentSection, key_of};
@@ -29,8 +29,10 @@ pub struct Tally {
     pub plain: [usize; 4],
     /// Claims that hold under at least one reading.
     pub under_some: usize,
-    /// Claims that hold under none.
+    /// Claims that hold under none, each of which is decided.
     pub under_none: usize,
+    /// Claims that hold under none of the decided readings, while others are undecided.
+    pub undecided: usize,
 }
 
 impl Tally {
@@ -144,12 +146,16 @@ impl Group<'_> {
     }
 
     pub(super) fn tally(&self) -> Tally {
-        let under_some = self.claims.iter().filter(|c| c.held() > 0).count();
+        let judged = self.claims.iter().filter(|c| c.is_judged());
+        let counts: Vec<Counts> = judged.map(|c| c.counts()).collect();
+        let under_some = counts.iter().filter(|c| c.held > 0).count();
+        let under_none = counts.iter().filter(|c| c.is_none()).count();
         Tally {
             key: self.key.to_owned(),
             plain: Verdict::ALL.map(|verdict| self.count(verdict)),
             under_some,
-            under_none: self.claims.iter().filter(|c| c.is_judged()).count() - under_some,
+            under_none,
+            undecided: counts.len() - under_some - under_none,
         }
     }
 

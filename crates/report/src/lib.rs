@@ -9,6 +9,7 @@
 //!   programs.
 //! - `section`: the stored contents of the pages for one experiment; `matrix`: its properties of
 //!   protocols. `group`: the sections on one page. `figure`: that page.
+//!   `worlds`: the squares, the matrix of claims and worlds, the paper's numbers.
 //! - [`lead`]: the first page of a report; `front`: that of a reproduction.
 //! - [`reproduce()`]: runs experiments and writes their report, which grows while they run.
 
@@ -26,6 +27,7 @@ pub mod plot;
 pub mod protocol_pages;
 mod reproduce;
 mod section;
+mod worlds;
 
 pub use comparison::{page_of_comparison, write_comparison};
 pub use group::{Group, Tally};

@@ -179,6 +179,7 @@ fn key(plans: &[Plan], options: &RunOptions<'_>, about: &Provenance) -> u64 {
         (&experiment.id, &experiment.file, experiment.revision.configuration_hash).hash(&mut key);
         format!("{length:?} {effort:?}").hash(&mut key);
         experiment.all_readings.hash(&mut key);
+        format!("{:?}", experiment.worlds).hash(&mut key);
         scenarios.first().map(|s| s.seed).hash(&mut key);
         experiment.scenario.hash_traces(&mut key);
     }
@@ -321,7 +322,7 @@ impl Writer<'_> {
                     shown.clone_from(judged);
                 }
             }
-            section.found.reported = reported(experiment, &measured);
+            section.found.reported = reported(experiment, &measured, &section.found.claims);
             self.folder.keep(&section.id, section)?;
         }
         self.stale.retain(|index| self.results[*index].is_none());

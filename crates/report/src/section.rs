@@ -5,10 +5,10 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use windward_core::units::Duration;
 use windward_experiments::builtin;
-use windward_experiments::claims::{CellSamples, ClaimResult, SampledCells, interval, number};
+use windward_experiments::claims::{CellSamples, ClaimResult, SampledCells, Verdict, number};
 use windward_experiments::experiment::{Effort, Experiment, PlotKind, Reported};
 use windward_experiments::expression::Cell;
-use windward_experiments::statistics::estimate;
+use windward_experiments::statistics::{Estimate, estimate};
 use windward_experiments::sweep::Results;
 use windward_sim::Scenario;
 
@@ -83,13 +83,29 @@ pub(crate) struct Choice {
 }
 
 /// A number of the paper's text and the measured one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ReportedRow {
     pub(crate) what: String,
-    pub(crate) paper: String,
-    pub(crate) ours: String,
+    /// The number, or the ends of the paper's range.
+    pub(crate) range: (f64, f64),
+    /// True if it was read off a figure.
+    pub(crate) digitised: bool,
+    /// The measured mean under the plain reading.
+    pub(crate) plain: Option<Estimate>,
+    /// A claim that checks it, and the mean in that claim's nearest world.
+    pub(crate) world: Option<(String, Estimate)>,
     pub(crate) words: String,
     pub(crate) source: String,
+}
+
+impl ReportedRow {
+    /// `130`, or `10 to 100`.
+    pub(crate) fn paper(&self) -> String {
+        match self.range {
+            (low, high) if low == high => number(low),
+            (low, high) => format!("{} to {}", number(low), number(high)),
+        }
+    }
 }
 
 impl ExperimentSection {
@@ -173,10 +189,28 @@ fn choice(reading: &windward_experiments::experiment::Reading) -> Choice {
     }
 }
 
-/// The numbers of the paper's text and the measured ones; `all` has the experiments measured so
-/// far.
-pub(crate) fn reported(experiment: &Experiment, all: &[&Results]) -> Vec<ReportedRow> {
-    experiment.reported.iter().map(|r| row(r, experiment, all)).collect()
+/// The numbers of the paper and the measured ones; `all` has the experiments measured so far, and
+/// `claims` those of the experiment.
+pub(crate) fn reported(
+    experiment: &Experiment,
+    all: &[&Results],
+    claims: &[ClaimResult],
+) -> Vec<ReportedRow> {
+    let rows = experiment.reported.iter().enumerate();
+    rows.map(|(i, r)| ReportedRow { world: in_world(i, claims), ..row(r, experiment, all) })
+        .collect()
+}
+
+/// A reported number in the nearest world of the first claim whose runs there have it, and in which
+/// the claim holds.
+fn in_world(index: usize, claims: &[ClaimResult]) -> Option<(String, Estimate)> {
+    let found = claims.iter().filter_map(|claim| {
+        let world = claim.worlds.nearest.as_ref()?;
+        let held = world.is_judged() && world.reading.verdict == Verdict::Held;
+        let (_, estimate) = world.reported.iter().find(|(i, _)| held && *i == index)?;
+        Some((claim.id.clone(), *estimate))
+    });
+    found.into_iter().next()
 }
 
 fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
@@ -195,14 +229,12 @@ fn row(reported: &Reported, own: &Experiment, all: &[&Results]) -> ReportedRow {
         let values = (0..columns.rows()).map(|row| columns.evaluate(&reported.value, row));
         estimate(&values.collect::<Vec<f64>>())
     });
-    let (low, high) = reported.range;
     ReportedRow {
         what: reported.text.clone(),
-        paper: match low == high {
-            true => number(low),
-            false => format!("{} to {}", number(low), number(high)),
-        },
-        ours: ours.map_or_else(|| "\u{2013}".to_owned(), interval),
+        range: reported.range,
+        digitised: reported.digitised,
+        plain: ours,
+        world: None,
         words: reported.words.clone(),
         source: reported.source.clone(),
     }

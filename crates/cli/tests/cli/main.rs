@@ -23,6 +23,7 @@ mod script;
 mod stacks;
 mod sweep;
 mod trace;
+mod worlds;
 
 /// The binary, without standard input and not on a terminal.
 fn command<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> Command {

@@ -213,6 +213,31 @@ fn a_changed_reproduction_says_so() {
     assert!(fs::read_to_string(sandbox.path("report/matrix.html")).unwrap().contains(command));
 }
 
+/// The constant of Mathis et al. 1997, table 1, for random losses is 1.31 with an acknowledgment for
+/// each packet, and 0.93 with delayed ones: not within 10 % of the other.
+#[test]
+fn the_claims_of_a_paper_that_is_not_among_ours_are_judged_from_a_file() {
+    let sandbox = Sandbox::new(SMALL);
+    let out = sandbox.path("report").display().to_string();
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../experiments/examples/third-party/mathis1997.toml"
+    );
+    success(["reproduce", file, "--out", &out]);
+    let claims = fs::read_to_string(sandbox.path("report/claims.json")).unwrap();
+    let claims: serde_json::Value = serde_json::from_str(&claims).unwrap();
+    let claim = &claims[1];
+    assert_eq!((&claim["id"], &claim["verdict"]), (&"M2".into(), &"held".into()));
+    assert_eq!(claim["deciding"][0]["choices"][0]["instead"], "delayed");
+    assert_eq!(claim["deciding"][0]["verdict"], "not held");
+    let page = fs::read_to_string(sandbox.path("report/own-mathis1997.html")).unwrap();
+    assert!(page.contains("id=\"numbers\"") && page.contains("C = 1.31"));
+    // With names of other experiments, and twice.
+    let twice = windward(["reproduce", file, file, "--out", &out]);
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(stderr(&twice).contains("its id `mathis1997` is also that of"), "{}", stderr(&twice));
+}
+
 #[test]
 fn an_output_folder_below_a_file_is_refused_before_the_runs() {
     let sandbox = Sandbox::new(&small_experiment());

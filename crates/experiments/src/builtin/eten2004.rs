@@ -16,6 +16,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig9"),
     ],
     beside: &[file!("papers/eten2004/readings")],
+    worlds: None,
     terms: &[
         (
             "LFN, SFN, LTN",

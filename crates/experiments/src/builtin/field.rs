@@ -18,5 +18,6 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("field/today"),
     ],
     beside: &[],
+    worlds: None,
     terms: &[],
 };

@@ -22,6 +22,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/lr2008/fig10"),
     ],
     beside: &[file!("papers/lr2008/readings")],
+    worlds: Some(file!("papers/lr2008/worlds")),
     terms: &[
         (
             "F",

@@ -15,5 +15,6 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("matrix/queues"),
     ],
     beside: &[],
+    worlds: None,
     terms: &[],
 };

@@ -195,3 +195,26 @@ fn field_experiments_run_only_when_asked_for() {
     assert_eq!(ids(&["field"]).len(), FIELD.files.len());
     assert_eq!(ids(&["field-geo"]), ["field-geo"]);
 }
+
+#[test]
+fn found_worlds_name_claims_and_values_that_exist() {
+    for collection in collections() {
+        let experiments = collection.experiments().unwrap();
+        let worlds = collection.worlds().unwrap();
+        let value = |name: &str, label: &str| {
+            let readings = experiments.iter().flat_map(|e| &e.readings);
+            readings.filter(|r| r.name == name).any(|r| r.others().any(|v| v.label == label))
+        };
+        let found = worlds.worlds.iter().filter_map(|w| w.readings.as_ref());
+        for readings in found.chain(worlds.joint.iter().map(|j| &j.readings)) {
+            for (name, label) in readings.choices() {
+                assert!(value(name, label), "{}: {name} = {label}", collection.key);
+            }
+        }
+        let claims = worlds.worlds.iter().map(|w| &w.claim);
+        for claim in claims.chain(worlds.joint.iter().flat_map(|j| &j.claims)) {
+            let mut all = experiments.iter().flat_map(|e| &e.claims);
+            assert!(all.any(|c| c.id == *claim), "{}: {claim}", collection.key);
+        }
+    }
+}

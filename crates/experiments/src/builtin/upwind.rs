@@ -19,5 +19,6 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("upwind/help-beside"),
     ],
     beside: &[],
+    worlds: None,
     terms: &[],
 };

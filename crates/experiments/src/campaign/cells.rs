@@ -15,10 +15,50 @@ pub(super) struct Measured {
     pub(super) cell: usize,
     pub(super) scenario: Arc<Scenario>,
     pub(super) weight: f64,
+    /// Runs from repetition 0 on, from [`FRESH`] on, and from twice that on.
+    series: [Series; 3],
+}
+
+/// Runs of consecutive repetitions.
+#[derive(Default)]
+struct Series {
     /// Metrics of each completed repetition.
-    pub(super) rows: Vec<Option<Vec<f64>>>,
+    rows: Vec<Option<Vec<f64>>>,
     /// Number of requested repetitions.
-    pub(super) asked: u32,
+    asked: u32,
+}
+
+/// First repetition of the runs that confirm what other runs suggested. No experiment has as many
+/// repetitions, so that their seeds are new.
+pub(crate) const FRESH: u32 = 1_000_000;
+
+/// Index of the series of a repetition, and its place there.
+fn place(repetition: u32) -> (usize, usize) {
+    ((repetition / FRESH) as usize, (repetition % FRESH) as usize)
+}
+
+impl Measured {
+    /// Requests the first `runs` repetitions of the series that begins at `from`. Returns those
+    /// that are new.
+    pub(super) fn request(&mut self, from: u32, runs: u32) -> std::ops::Range<u32> {
+        let series = &mut self.series[place(from).0];
+        let asked = series.asked;
+        series.asked = asked.max(runs);
+        series.rows.resize(series.asked as usize, None);
+        from + asked..from + series.asked
+    }
+
+    /// The metrics of a repetition, once it is complete.
+    pub(super) fn row(&self, repetition: u32) -> Option<&[f64]> {
+        let (series, index) = place(repetition);
+        self.series[series].rows.get(index)?.as_deref()
+    }
+
+    /// Stores the metrics of a requested repetition.
+    pub(super) fn put(&mut self, repetition: u32, metrics: Vec<f64>) {
+        let (series, index) = place(repetition);
+        self.series[series].rows[index] = Some(metrics);
+    }
 }
 
 /// Experiment, reading, cell.
@@ -31,6 +71,8 @@ pub(super) struct Cells {
     index: HashMap<Key, usize>,
     /// Choices that change nothing, by experiment and cell.
     untouched: HashSet<Key>,
+    /// Readings in which they do change something, beside other choices.
+    entangled: HashSet<Key>,
 }
 
 impl Cells {
@@ -54,8 +96,7 @@ impl Cells {
             cell,
             weight: scenario.predicted_packet_hops(),
             scenario: Arc::new(scenario),
-            rows: Vec::new(),
-            asked: 0,
+            series: Default::default(),
         });
         self.index.insert(key, id);
         Ok(id)
@@ -76,8 +117,20 @@ impl Cells {
         self.untouched.insert((experiment, choice, cell));
     }
 
+    /// Records that a reading changes more in a cell than those of its choices that change
+    /// something alone.
+    pub(super) fn entangles(&mut self, experiment: usize, reading: Deviation, cell: usize) {
+        self.entangled.insert((experiment, reading, cell));
+    }
+
     /// The part of a reading that changes something in one cell.
     pub(super) fn changing(&self, experiment: usize, reading: Deviation, cell: usize) -> Deviation {
+        if !self.entangled.is_empty() {
+            let key = (experiment, reading.clone(), cell);
+            if self.entangled.contains(&key) {
+                return reading;
+            }
+        }
         reading.keep(|choice| !self.untouched.contains(&(experiment, choice.clone(), cell)))
     }
 }

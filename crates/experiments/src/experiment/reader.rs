@@ -19,6 +19,7 @@ use super::{
 use crate::LabError;
 use crate::expression::{Cell, Comparison, Expression};
 use crate::theory::Law;
+use crate::worlds::Worlds;
 
 mod readings;
 mod settings;
@@ -93,6 +94,8 @@ keys! {
         source: String = readers::string(), needed "source = \"section 4\"",
             "where in the paper";
         text: String = readers::string(), needed "text = \"about 5 %\"", "its words";
+        digitised: bool = readers::flag(), or false,
+            "read off a figure, and not stated in the text";
     }
 
     /// Keys of an axis.
@@ -324,6 +327,7 @@ fn read(
         metrics,
         plots,
         scenario,
+        worlds: Worlds::default(),
         all_readings: false,
         revision: Revision {
             overrides: Vec::new(),
@@ -373,6 +377,7 @@ fn reported(table: &Section<'_>) -> Result<(Reported, Spot)> {
         range,
         source: keys.source,
         words: keys.text,
+        digitised: keys.digitised,
         line: table.line(),
     };
     Ok((reported, table.spot()))

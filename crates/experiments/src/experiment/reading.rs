@@ -123,6 +123,14 @@ impl Deviation {
         Deviation(vec![(name.to_owned(), label.to_owned())])
     }
 
+    /// A deviation in these choices, each with the label of its value; of a choice that is there
+    /// twice, the first counts.
+    pub fn of_choices(mut choices: Vec<(String, String)>) -> Self {
+        choices.sort_by(|a, b| a.0.cmp(&b.0));
+        choices.dedup_by(|a, b| a.0 == b.0);
+        Deviation(choices)
+    }
+
     /// The former world: every choice whose plain value has changed has the one before.
     pub fn former<'a>(readings: impl IntoIterator<Item = &'a Reading>) -> Self {
         let former = |r: &Reading| Some((r.name.clone(), r.formerly.clone()?));

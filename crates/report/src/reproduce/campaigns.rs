@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering as Memory};
 
 use windward_core::network::QueueLimit;
+use windward_experiments::claims::Belief;
 use windward_experiments::experiment::{Effort, Experiment, RunLength};
 use windward_experiments::testing::{fake, options};
+use windward_experiments::worlds::Worlds;
 
 use super::*;
 
@@ -96,7 +98,7 @@ fn a_choice_that_turns_the_verdict_is_named_with_both_numbers() {
     let summary = run(&experiment(0.0), &Effort::Quick, 2);
     let claim = &summary.claims[0];
     assert_eq!(claim.verdict, Verdict::Held);
-    assert_eq!(claim.in_readings(), "holds in 2 of 3 readings");
+    assert_eq!(claim.in_readings(), "holds in 2 of 3 readings (1 not held)");
     // Of the two fitted values of the delay the first is plain; nothing else speaks for it.
     assert_eq!(claim.calibrated, ["Delay"]);
     let deciding = claim.deciding();
@@ -204,6 +206,100 @@ fn clear_checks_take_the_first_look_and_close_ones_all_runs() {
 }
 
 #[test]
+fn an_undecided_reading_gets_as_many_runs_as_the_plain_one_if_the_budget_permits() {
+    // Half of the bound in the middle of the noise, with either queue: looks at 4 and 8 runs of at
+    // most 10, then at 16 and 20.
+    let close = experiment(1e6);
+    let of = |budget: Option<f64>| {
+        let dir = tempfile::tempdir().unwrap();
+        let cancel = AtomicBool::new(false);
+        let options = RunOptions { readings_budget: budget, ..options(2, &cancel) };
+        let list = std::slice::from_ref(&close);
+        let report = ReportOptions::default();
+        let summary =
+            reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+        let claim = summary.claims[1].clone();
+        assert_eq!((claim.to_come, claim.of()), (0, 3));
+        let queue = claim.readings.iter().find(|r| r.deviation.of("queue").is_some()).unwrap();
+        assert_eq!(queue.verdict, Verdict::Inconclusive);
+        queue.checks[0].repetitions
+    };
+    assert_eq!(of(None), 20);
+    // A first look at one cell under two readings, and nothing more.
+    let plan = close.plan(&Effort::Quick).unwrap();
+    let first: f64 = plan.scenarios.iter().map(Scenario::predicted_packet_hops).sum::<f64>() * 4.0;
+    assert_eq!(of(Some(first * 2.0)), 8);
+}
+
+/// The second claim holds with the shorter delay; the third fails with both changes.
+const WORLDS: &str = r#"
+[[worlds]]
+claim = "C2"
+verdict = "held"
+readings = { delay = "9 ms" }
+tried = 3
+held = 1
+of = 4
+end = "found"
+effects = [{ choice = "delay", value = "9 ms", passed = 1, of = 2 }]
+[[worlds]]
+claim = "C3"
+verdict = "not held"
+readings = { gone = "value" }
+tried = 3
+of = 4
+end = "found"
+[[joint]]
+readings = { delay = "9 ms", queue = "10" }
+claims = ["C2"]
+"#;
+
+#[test]
+fn found_worlds_are_judged_again_and_shown() {
+    let mut experiment = experiment(1.1e6);
+    experiment.worlds = Worlds::parse("worlds.toml", WORLDS).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    let report = ReportOptions::default();
+    let list = std::slice::from_ref(&experiment);
+    let options = options(2, &cancel);
+    let summary =
+        reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    let claim = &summary.claims[1];
+    assert_eq!(claim.verdict, Verdict::NotHeld);
+    let nearest = claim.worlds.nearest.as_ref().unwrap();
+    assert_eq!((nearest.reading.verdict, nearest.reading.checks.len()), (Verdict::Held, 2));
+    assert!(matches!(claim.belief(), Belief::Assumptions(r) if r.deviation.choices().len() == 1));
+    // 1 Mbit/s and 200 kbit/s, of which the short queue takes nothing at the lower rate.
+    assert_eq!(claim.in_joint(0), Some(Verdict::Held));
+    assert_eq!(summary.claims[2].in_joint(0), Some(Verdict::NotHeld));
+    // A value that is gone is not judged, and that is said.
+    let third = &summary.claims[2].worlds;
+    assert!(third.nearest.is_none() && third.search.as_ref().unwrap().stale);
+
+    let claims = fs::read_to_string(dir.path().join("claims.json")).unwrap();
+    let claims: serde_json::Value = serde_json::from_str(&claims).unwrap();
+    let json = &claims[1];
+    assert_eq!(json["nearest_world"]["verdict"], "held");
+    let assumption = &json["nearest_world"]["assumptions"][0];
+    assert_eq!((&assumption["choice"], &assumption["instead"]), (&"Delay".into(), &"9 ms".into()));
+    assert_eq!(assumption["source"], "fit: figure 2");
+    assert_eq!((&json["worlds"]["tried"], &json["worlds"]["held"]), (&3.into(), &1.into()));
+    assert_eq!(json["in_readings"]["not_held"], 2);
+    assert_eq!(claims[0]["worlds"], serde_json::Value::Null);
+
+    let front = fs::read_to_string(dir.path().join("index.html")).unwrap();
+    // C1 and C3 hold plainly, C2 with one assumption.
+    assert!(front.contains("title=\"C2: held with one assumption. "), "{front}");
+    assert!(front.contains("<span class=\"b0\">\u{2713}</span> <b>2</b> held plainly"));
+    let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
+    let assumption = "Delay: <b>9 ms</b> instead of 20 ms <small>(fit: figure 2)</small>";
+    assert!(page.contains(assumption), "{page}");
+    assert!(page.contains("3 of 4 worlds tried, 1 passed the sieve"));
+    assert!(page.contains("<th title=\"\">joint</th>"));
+}
+
+#[test]
 fn a_number_of_runs_that_is_fixed_has_one_look_at_95_percent() {
     let mut experiment = experiment(1e6);
     experiment.quick.at_most = 5;
@@ -238,14 +334,14 @@ fn pairs_of_readings_that_matter_come_with_full_effort() {
     // The second claim asks for more than 1.1 Mbit/s: the shorter delay gives it.
     let quick = run(&experiment, &Effort::Quick, 2);
     assert_eq!(quick.claims[1].verdict, Verdict::NotHeld);
-    assert_eq!(quick.claims[1].in_readings(), "holds in 1 of 3 readings");
+    assert_eq!(quick.claims[1].in_readings(), "holds in 1 of 3 readings (2 not held)");
     let full = run(&experiment, &Effort::Full, 2);
     // Only the delay changes that claim, and only the queue the first: no pair. Either changes the
     // third, which holds plainly alone.
-    assert_eq!(full.claims[1].in_readings(), "holds in 1 of 3 readings");
+    assert_eq!(full.claims[1].in_readings(), "holds in 1 of 3 readings (2 not held)");
     assert_eq!(full.claims[0].of(), 3);
-    assert_eq!(quick.claims[2].in_readings(), "holds in 1 of 3 readings");
-    assert_eq!(full.claims[2].in_readings(), "holds in 1 of 4 readings");
+    assert_eq!(quick.claims[2].in_readings(), "holds in 1 of 3 readings (2 not held)");
+    assert_eq!(full.claims[2].in_readings(), "holds in 1 of 4 readings (3 not held)");
     let pair = &full.claims[2].readings[2];
     assert_eq!(pair.deviation.to_string(), "delay = 9 ms, queue = 10");
     // The single choice decides, not the pair.
@@ -281,7 +377,7 @@ fn a_budget_leaves_out_the_expensive_readings_and_says_so() {
         reproduce_with(&list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
     // One in any case; two choices have one other value each.
     assert_eq!(summary.claims[0].readings.len(), 1);
-    assert!(summary.claims[0].in_readings().ends_with(" of 2 readings, 1 not judged"));
+    assert!(summary.claims[0].in_readings().ends_with(", 1 not judged"));
 }
 
 /// The journals of interrupted campaigns.
