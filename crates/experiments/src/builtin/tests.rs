@@ -89,9 +89,11 @@ fn every_experiment_stands_in_one_collection_and_has_a_name_of_its_own() {
     assert_eq!(ids.len(), count);
 }
 
+type Expected = (&'static str, char, u32, &'static [&'static str], &'static [&'static str]);
+
 /// Number of claims of each paper, their first letter, those that the second edition added, and
 /// those whose checks the third changed.
-const CLAIMS: [(&str, char, u32, &[&str], &[&str]); 5] = [
+const CLAIMS: [Expected; 5] = [
     ("lr2008", 'L', 14, &["L4b"], &[]),
     ("xcpr2005", 'R', 6, &["R3b", "R6b"], &[]),
     ("estcp2010", 'S', 5, &[], &["S2", "S3"]),

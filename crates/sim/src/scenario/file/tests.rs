@@ -867,7 +867,10 @@ fn a_traffic_controller_has_parameters_and_bounds() {
 
     let message = |value: &str| router(value).unwrap_err().to_string();
     assert!(message(r#"{ kind = "estcp", gamma = -1 }"#).contains("must lie between"));
-    assert!(message(r#"{ kind = "estcp", gamma = "fast" }"#).contains("valid: one-flow, ten-flows, adaptive"));
+    assert!(
+        message(r#"{ kind = "estcp", gamma = "fast" }"#)
+            .contains("valid: one-flow, ten-flows, adaptive")
+    );
     assert!(message(r#"{ kind = "estcp", target = "0s" }"#).contains("must lie between"));
     assert!(message(r#"{ kind = "estcp", initial_g = 0 }"#).contains("must lie between"));
     let foreign = message(r#"{ kind = "estcp", alpha = 0.4 }"#);
