@@ -26,7 +26,7 @@ pub use cast::{Cast, Subject};
 pub use cast::{is_taken, same_name};
 pub use reader::fnv1a;
 pub(crate) use reading::scaled;
-pub use reading::{Basis, Deviation, Reading, ReadingValue};
+pub use reading::{Basis, Deviation, Reading, ReadingValue, SetAt};
 
 /// An experiment file, read and checked.
 #[derive(Debug, Clone)]

@@ -39,12 +39,15 @@ pub struct ReadingValue {
     /// Changes of the scenario: key and value, in order.
     pub set: Vec<(String, String)>,
     /// Further changes in the cells with one label: label, and key and value, in order.
-    pub at: Vec<(String, Vec<(String, String)>)>,
+    pub at: Vec<SetAt>,
     /// Factors for what an axis sets: key and factor. For a paper whose axis may have another unit
     /// than it says.
     pub scale: Vec<(String, f64)>,
     pub(crate) line: usize,
 }
+
+/// Changes of the scenario in the cells with one label: the label, and key and value in order.
+pub type SetAt = (String, Vec<(String, String)>);
 
 /// Reason for a value, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,8 +11,8 @@
 //!
 //! After a timeout everything outstanding that has not arrived counts as lost and is retransmitted
 //! in order as the window opens. RFC 2018 section 5 demands that the sender forget the scoreboard
-//! then, since the receiver may have discarded what it reported; RFC 6675 section 5.1 calls this too
-//! strong and lets the sender keep it if it detects such a receiver. `keep_scoreboard` chooses.
+//! then, since the receiver may have discarded what it reported; RFC 6675 section 5.1 calls this
+//! too strong and lets the sender keep it if it detects such a receiver. `keep_scoreboard` chooses.
 //! Blocks of later acknowledgments fill a forgotten scoreboard again.
 
 use super::timed::Scheme;

@@ -10,7 +10,7 @@ use windward_sim::strict_toml::{
 use super::settings::{any_kind, settings};
 use crate::LabError;
 use crate::error::nearest;
-use crate::experiment::{Axis, Basis, Reading, ReadingValue, scaled};
+use crate::experiment::{Axis, Basis, Reading, ReadingValue, SetAt, scaled};
 
 /// Function that returns the text of a file by its name in the experiment.
 pub(in crate::experiment) type Beside<'a> =
@@ -262,11 +262,8 @@ fn value(table: &Section<'_>) -> Result<ReadingValue> {
     })
 }
 
-/// Keys and values for each of some labels.
-type SettingsByLabel = Vec<(String, Vec<(String, String)>)>;
-
 /// `{ tcp = { "flows.*.protocol.recovery" = "reno" } }`
-fn at(table: &Section<'_>) -> Result<SettingsByLabel> {
+fn at(table: &Section<'_>) -> Result<Vec<SetAt>> {
     let of_label =
         |(label, field): (&str, Field<'_>)| Ok((label.to_owned(), settings(&field.section()?)?));
     table.entries().map(of_label).collect()
@@ -307,7 +304,9 @@ pub(super) fn check_axes(
             for (_, setting) in settings.filter(|(set, _)| set == key) {
                 found = true;
                 if scaled(setting, *factor).is_none() {
-                    return Err(error(format!("`{setting}` of `{key}` is no number to scale")));
+                    return Err(error(format!(
+                        "`{setting}` of `{key}` begins with no number to scale"
+                    )));
                 }
             }
             if !found {

@@ -429,7 +429,10 @@ fn a_reading_may_scale_what_an_axis_sets() {
     assert_eq!(rate(&Deviation::one("scale", "tenfold")), 20_000_000);
     for (scale, said) in [
         ("\"dumbbell.bottleneck.rat\" = 10", "no axis sets `dumbbell.bottleneck.rat`"),
-        ("\"flows.*.protocol\" = 10", "`newreno` of `flows.*.protocol` is no number to scale"),
+        (
+            "\"flows.*.protocol\" = 10",
+            "`newreno` of `flows.*.protocol` begins with no number to scale",
+        ),
         ("\"dumbbell.bottleneck.rate\" = 0", "must be more than 0"),
         ("\"dumbbell.bottleneck.rate\" = \"ten\"", "expected a number"),
         ("dumbbell.bottleneck.rate = 10", "put the dotted key `dumbbell` in quotes"),
