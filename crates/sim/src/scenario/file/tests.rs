@@ -1108,8 +1108,11 @@ fn parameters_of_protocols_are_read_and_refused() {
                 ".partial_deflation = true",
             ],
         ),
-        ("estcp-ecn", vec!["estcp.prior = 10"]),
-        ("vegas", vec!["vegas.alpha = 2", "vegas.beta = 4", "vegas.gamma = 1"]),
+        ("estcp-ecn", vec![".keep_scoreboard = true", "estcp.prior = 10"]),
+        (
+            "vegas",
+            vec!["vegas.alpha = 2", "vegas.beta = 4", "vegas.gamma = 1", ".keep_scoreboard = true"],
+        ),
     ] {
         file.set("flows.*.protocol", protocol).unwrap();
         file.set("dumbbell.bottleneck.router", "auto").unwrap();
