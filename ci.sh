@@ -220,6 +220,8 @@ step_reproduce() {
     check "reproduce: a page" test -s report/index.html
     check "reproduce: nothing fetched from elsewhere" page_is_self_contained report/index.html
     check "reproduce: a verdict on each claim" has_all_claims report/claims.json
+    command -v python3 >/dev/null || return 0
+    check "reproduce: no check is too strict or too lax unawares" python3 docs/controls.py report/claims.json
 }
 
 page_is_self_contained() {

@@ -238,8 +238,11 @@ class Page:
 
 
 def readings_count(claim: dict[str, Any]) -> str:
-    """In how many readings a claim holds."""
+    """In how many readings a claim holds, and what the others are."""
     count = f"{claim['held_in_readings']} of {claim['readings_judged']} readings"
+    words = [(claim["in_readings"][key], key.replace("_", " ")) for key in ("tie", "not_held", "inconclusive")]
+    others = ", ".join(f"{n} {word}" for n, word in words if n)
+    count += f" ({others})" if others and claim["readings_judged"] > 1 else ""
     more = claim["readings_left_out"] + claim.get("readings_to_come", 0)
     return f"{count}, {more} not judged" if more else count
 

@@ -18,7 +18,7 @@ mod worlds;
 /// Writes a report, DIR/index.html, a table and a chart for each figure, and claims.json.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), experiment files of your own (FILE.toml),
+    /// Figures (lr2008-fig3), papers (lr2008), claims (L3), files of experiments (FILE.toml),
     /// `matrix` (every protocol and every queue on one link), `field` (links that users complain
     /// about), `upwind` (ablations of its mechanisms) or `all`; if none is named, everything except
     /// `field` and `upwind`

@@ -21,17 +21,19 @@ enum Square {
     One,
     Two,
     More,
+    Found,
     NoneOf,
     Undecided,
     ToCome,
 }
 
 impl Square {
-    const ALL: [Square; 7] = [
+    const ALL: [Square; 8] = [
         Square::Plain,
         Square::One,
         Square::Two,
         Square::More,
+        Square::Found,
         Square::NoneOf,
         Square::Undecided,
         Square::ToCome,
@@ -46,6 +48,7 @@ impl Square {
                 2 => Square::Two,
                 _ => Square::More,
             },
+            Belief::Found(_) => Square::Found,
             Belief::NoneOf(_) => Square::NoneOf,
             Belief::Undecided => Square::Undecided,
         }
@@ -57,6 +60,7 @@ impl Square {
             Square::One => "1",
             Square::Two => "2",
             Square::More => "3+",
+            Square::Found => "n?",
             Square::NoneOf => "\u{d7}",
             Square::Undecided => "?",
             Square::ToCome => "\u{2026}",
@@ -69,6 +73,7 @@ impl Square {
             Square::One => "b1",
             Square::Two => "b2",
             Square::More => "b3",
+            Square::Found => "bf",
             Square::NoneOf => "bn",
             Square::Undecided | Square::ToCome => "bu",
         }
@@ -80,10 +85,19 @@ impl Square {
             Square::One => "held with one assumption",
             Square::Two => "with two",
             Square::More => "with more",
+            Square::Found => "in a world that the search confirmed and these runs leave open",
             Square::NoneOf => "in none of the worlds, all decided",
             Square::Undecided => "undecided",
             Square::ToCome => "still to come",
         }
+    }
+}
+
+/// The mark of a claim's square; of a found world the number of its choices, as `2?`.
+fn mark(claim: &ClaimResult) -> String {
+    match claim.belief() {
+        Belief::Found(reading) => format!("{}?", reading.deviation.choices().len()),
+        _ => Square::of(claim).mark().to_owned(),
     }
 }
 
@@ -122,7 +136,7 @@ pub(crate) fn squares(html: &mut String, groups: &[Group<'_>]) {
                 square.class(),
                 square.words(),
                 escape(&claim.claim),
-                square.mark()
+                mark(claim)
             );
         }
         html.push_str("</ul></div>\n");
@@ -175,6 +189,10 @@ pub(crate) fn believe(html: &mut String, group: &Group<'_>) {
             Belief::Assumptions(reading) => {
                 reading.words.iter().map(assumption).collect::<Vec<_>>().join("<br>")
             }
+            Belief::Found(reading) => format!(
+                "{}<br><small>confirmed by the search; the runs of this report leave it open</small>",
+                reading.words.iter().map(assumption).collect::<Vec<_>>().join("<br>")
+            ),
             Belief::NoneOf(1) => {
                 "it does not hold, and no choice could be read otherwise".to_owned()
             }
@@ -187,7 +205,7 @@ pub(crate) fn believe(html: &mut String, group: &Group<'_>) {
             "<tr><td><a href=\"#{id}\">{id}</a> <span class=\"square {}\">{}</span></td><td>{words}</td>\
              <td>{}</td></tr>",
             square.class(),
-            square.mark(),
+            mark(claim),
             searched(claim)
         );
     }
@@ -210,7 +228,10 @@ fn undecided(claim: &ClaimResult) -> String {
                 "undecided: some worlds stayed open".to_owned()
             }
         },
-        (None | Some(_), None) => format!("undecided: {}", escape(&claim.in_readings())),
+        (None | Some(_), None) => format!(
+            "undecided: {}, and no search for worlds with several changes is stored",
+            escape(&claim.in_readings())
+        ),
     }
 }
 
@@ -320,7 +341,6 @@ fn columns(claims: &[&ClaimResult]) -> Vec<Column> {
     let mut columns = vec![column("plain", &|c| c.is_judged().then_some(c.verdict))];
     let nearest = |c: &ClaimResult| match c.belief() {
         Belief::Assumptions(reading) => Some(reading.verdict),
-        Belief::Nothing => None,
         _ => c.worlds.nearest.as_ref().filter(|w| w.is_judged()).map(|w| w.reading.verdict),
     };
     columns.push(column("nearest", &nearest));

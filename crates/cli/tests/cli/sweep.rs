@@ -213,7 +213,7 @@ fn a_changed_reproduction_says_so() {
     assert!(fs::read_to_string(sandbox.path("report/matrix.html")).unwrap().contains(command));
 }
 
-/// The constant of Mathis et al. 1997, table 1, for random losses is 1.31 with an acknowledgment for
+/// The constant of Mathis et al. 1997, table 1, for random losses is 1.31 with an acknowledgment of
 /// each packet, and 0.93 with delayed ones: not within 10 % of the other.
 #[test]
 fn the_claims_of_a_paper_that_is_not_among_ours_are_judged_from_a_file() {

@@ -218,3 +218,23 @@ fn found_worlds_name_claims_and_values_that_exist() {
         }
     }
 }
+
+#[test]
+fn known_exceptions_of_controls_name_checks_that_exist() {
+    let text = include_str!("../../../../experiments/papers/controls.toml");
+    let all = all().unwrap();
+    let entries: Vec<&str> = text.split("[[exceptions]]").skip(1).collect();
+    assert!(!entries.is_empty());
+    for entry in entries {
+        let value = |key: &str| {
+            let value = entry.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(" = \""));
+            value.and_then(|v| v.strip_suffix('"')).unwrap_or_else(|| panic!("{key}: {entry}"))
+        };
+        let mut claims = all.iter().flat_map(|e| &e.claims);
+        let claim = claims.find(|c| c.id == value("claim")).unwrap();
+        let mut checks = claim.checks.iter().flat_map(|check| &check.any);
+        assert!(checks.any(|(check, _)| check.starts_with(value("check"))), "{entry}");
+        assert!(["too strict", "too lax"].contains(&value("control")), "{entry}");
+        assert!(value("reason").len() > 20, "{entry}");
+    }
+}

@@ -1,9 +1,11 @@
 //! The worlds of a claim: the smallest change of its verdict that a search found, judged again.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ClaimResult, ReadingResult, Verdict};
+use super::{CheckResult, ClaimResult, ReadingResult, Verdict};
 use crate::experiment::{Deviation, Reading};
 use crate::statistics::Estimate;
 use crate::worlds::{End, FoundWorld, JointWorld};
@@ -109,8 +111,11 @@ pub enum Belief<'a> {
     ToCome,
     /// Nothing: it holds plainly.
     Nothing,
-    /// The changed choices of this reading.
+    /// The changed choices of this reading, under which it holds in this report.
     Assumptions(&'a ReadingResult),
+    /// The changed choices of this world, which the search confirmed, and which the runs of this
+    /// report leave open.
+    Found(&'a ReadingResult),
     /// Nothing helps: it holds in none of so many worlds, all of which are decided.
     NoneOf(u64),
     /// The search or the runs do not decide.
@@ -183,8 +188,8 @@ impl ClaimWorlds {
 }
 
 impl ClaimResult {
-    /// The smallest set of assumptions under which the claim holds in this report. A world that
-    /// only the search confirmed is not enough.
+    /// The smallest set of assumptions under which the claim holds in this report, or in a search
+    /// that the report does not contradict. None is enough only after a whole product of readings.
     pub fn belief(&self) -> Belief<'_> {
         if !self.is_judged() {
             return Belief::ToCome;
@@ -198,13 +203,20 @@ impl ClaimResult {
         if let Some(least) = holds.min_by_key(|reading| reading.deviation.choices().len()) {
             return Belief::Assumptions(least);
         }
+        let open = nearest.filter(|reading| reading.verdict == Verdict::Inconclusive);
+        let choices = self.readings.iter().flat_map(|reading| reading.deviation.choices());
+        let choices: BTreeSet<&str> = choices.map(|(name, _)| name.as_str()).collect();
         match &self.worlds.search {
             _ if self.to_come > 0 || self.worlds.to_come() > 0 => Belief::ToCome,
+            Some(search) if search.sought == Verdict::Held && open.is_some() => {
+                open.map_or(Belief::Undecided, Belief::Found)
+            }
             Some(search) if search.end == SearchEnd::Exhausted && search.undecided == 0 => {
                 Belief::NoneOf(search.tried)
             }
             Some(_) => Belief::Undecided,
-            None if self.left_out == 0 && self.counts().is_none() => {
+            // With one choice at most, the readings are the whole product.
+            None if choices.len() <= 1 && self.left_out == 0 && self.counts().is_none() => {
                 Belief::NoneOf(self.of() as u64)
             }
             None => Belief::Undecided,
@@ -223,7 +235,7 @@ impl ClaimResult {
     /// judged reading with fewer.
     fn nearest(&self) -> Option<&ReadingResult> {
         match self.belief() {
-            Belief::Assumptions(reading) => Some(reading),
+            Belief::Assumptions(reading) | Belief::Found(reading) => Some(reading),
             _ => self.worlds.nearest.as_ref().map(|world| &world.reading),
         }
     }
@@ -235,7 +247,7 @@ impl ClaimResult {
             json!({
                 "assumptions": reading.words_json(),
                 "verdict": judged.then(|| reading.verdict.to_string()),
-                "checks": reading.checks.iter().map(|c| c.to_json()).collect::<Vec<_>>(),
+                "checks": reading.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
             })
         });
         json["nearest_world"] = nearest.into();
@@ -314,5 +326,14 @@ mod tests {
         assert_eq!(result.belief(), Belief::ToCome);
         result.worlds.nearest.as_mut().unwrap().reading.checks = result.checks.clone();
         assert_eq!(result.belief(), Belief::Undecided);
+        // One that they leave open is still that of the search.
+        result.worlds.nearest.as_mut().unwrap().reading.verdict = Verdict::Inconclusive;
+        assert!(matches!(result.belief(), Belief::Found(_)));
+        // Single changes that all fail are not the product of two choices.
+        result.worlds = ClaimWorlds::default();
+        result.readings = vec![reading("a", Verdict::NotHeld), reading("b", Verdict::NotHeld)];
+        assert_eq!(result.belief(), Belief::Undecided);
+        result.readings.pop();
+        assert_eq!(result.belief(), Belief::NoneOf(2));
     }
 }
