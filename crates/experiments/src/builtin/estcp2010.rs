@@ -17,7 +17,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/estcp2010/classes"),
     ],
     beside: &[file!("papers/estcp2010/readings")],
-    worlds: None,
+    worlds: Some(file!("papers/estcp2010/worlds")),
     terms: &[
         ("N", "number of flows"),
         ("PER", "packet error rate"),

@@ -16,7 +16,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/eten2004/fig9"),
     ],
     beside: &[file!("papers/eten2004/readings")],
-    worlds: None,
+    worlds: Some(file!("papers/eten2004/worlds")),
     terms: &[
         (
             "LFN, SFN, LTN",

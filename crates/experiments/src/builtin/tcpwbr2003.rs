@@ -24,7 +24,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/tcpwbr2003/sojourns"),
     ],
     beside: &[file!("papers/tcpwbr2003/readings")],
-    worlds: None,
+    worlds: Some(file!("papers/tcpwbr2003/worlds")),
     terms: &[
         ("BE, ERE", "the older and the adaptive bandwidth estimate of TCP Westwood"),
         ("newreno alone", "the same flow without competing flows"),

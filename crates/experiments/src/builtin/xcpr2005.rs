@@ -24,7 +24,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("papers/xcpr2005/start-up"),
     ],
     beside: &[file!("papers/xcpr2005/readings"), file!("papers/xcpr2005/readings-1gbit")],
-    worlds: None,
+    worlds: Some(file!("papers/xcpr2005/worlds")),
     terms: &[
         ("available", "the rate of the bottleneck minus the rate of the datagrams"),
         ("idle", "no packet on the bottleneck for longer than 200 ms"),
