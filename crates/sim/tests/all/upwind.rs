@@ -151,8 +151,8 @@ fn a_link_that_held_packets_for_ten_minutes_is_used_at_once() {
 }
 
 /// This number of flows over 1 Gbit/s, with an RTT of 40 ms and a queue of the bandwidth-delay
-/// product: room for 10 000 packets in all. Goodput as a share of the rate, and the share of packets
-/// that are sent again, between two instants.
+/// product: room for 10 000 packets in all. Goodput as a share of the rate, and the share of
+/// packets that are sent again, between two instants.
 fn crowd(protocol: &str, flows: u32, seconds: (u32, u32)) -> (f64, f64) {
     let (from, to) = seconds;
     let outcome: Outcome = run(&build(&format!(

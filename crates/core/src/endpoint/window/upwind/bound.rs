@@ -26,8 +26,8 @@ const CLEAR: f64 = 32.0;
 const SURE: f64 = 3.0;
 /// The largest credit: losses, and packets that may be lost at the rate of the floor.
 const CREDIT: (f64, f64) = (4.0, 200.0);
-/// The queue is judged from a mean of at least so many RTTs, whose uncertainty is at most this share
-/// of R0: a mean of few RTTs hides a queue that stands.
+/// The queue is judged from a mean of at least so many RTTs, whose uncertainty is at most this
+/// share of R0: a mean of few RTTs hides a queue that stands.
 const SAMPLES: f64 = 8.0;
 const RESOLVED: f64 = 1.0 / 30.0;
 /// A mean that exceeds the mean of an empty queue by more than this time, and by more than this

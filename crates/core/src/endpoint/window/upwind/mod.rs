@@ -12,7 +12,7 @@
 //! s    = standard deviation of m, from second differences, without outliers
 //! step = largest increase of the RTT between two packets, minus the time between their
 //!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 30 s.
-//!        Four pairs of packets at least, each sent within R/8: during more, other flows fill queues
+//!        Only pairs sent within R/8 count, and at least four: other flows fill longer gaps
 //! dq   = max(0, smallest m of the last half round trip - base - 2 s)
 //! base = smallest mean of four m in 30 s, at most 1.1 R0 + 5 s + J
 //! R    = smallest RTT of the last half round trip;  R0 = smallest RTT of 10 min

@@ -15,8 +15,8 @@ const ABOVE: f64 = 5.0;
 const BLOCK: usize = 4;
 /// The fewest samples of the delay in start-up.
 const LATEST: usize = 8;
-/// Packets whose transmissions are further apart than this share of a round trip show no step: other
-/// flows fill a queue in that time. The fewest pairs of closer ones in a block.
+/// Packets whose transmissions are further apart than this share of a round trip show no step:
+/// other flows fill a queue in that time. The fewest pairs of closer ones in a block.
 const CLOSE: (f64, usize) = (0.125, 4);
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;

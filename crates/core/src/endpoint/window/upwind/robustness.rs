@@ -248,9 +248,9 @@ fn path_with(ecn: Option<bool>) -> TestPath {
 }
 
 /// A router that marks everything leaves two packets in a round trip of 81 ms, as with NewReno.
-/// After the last mark the window grows by a packet per round trip for ten, and below 4 by a
-/// quarter: from at least 2 to 4 in three and to 11 in seven more. It then grows by 5 % more, W + 20
-/// = 31 x 1.05^n: 101 after 28 round trips. 38 round trips are 3.1 s.
+/// After the last mark the window grows by a packet per round trip for ten, and by a quarter below
+/// 4: from at least 2 to 4 in three and to 11 in seven more. It then grows by 5 % more, W + 20 = 31
+/// x 1.05^n: 101 after 28 round trips. 38 round trips are 3.1 s.
 #[test]
 fn marks_on_everything_slow_it_down_until_they_end() {
     let mut path = path_with(None);

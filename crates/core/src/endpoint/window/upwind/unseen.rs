@@ -23,8 +23,8 @@ const TIMES: f64 = 10.0;
 pub(super) struct Unseen {
     losses: Losses,
     rounds: u32,
-    /// The smoothed RTT; zero before the first round trip. Its smallest and its largest value since the
-    /// last move.
+    /// The smoothed RTT; zero before the first round trip. Its smallest and its largest value since
+    /// the last move.
     smooth: f64,
     range: Option<(f64, f64)>,
     moves: u32,
