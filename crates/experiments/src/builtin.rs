@@ -133,6 +133,13 @@ impl Collection {
     }
 }
 
+/// Key of the paper or collection of an experiment, which names its folder.
+pub(crate) fn key_of(experiment: &Experiment) -> String {
+    let collection = || collection_of(experiment).map(|c| c.key.to_owned());
+    let paper = experiment.caption.paper.clone().or_else(collection);
+    paper.unwrap_or_else(|| "own-experiments".to_owned())
+}
+
 /// Collection that an experiment belongs to; `None` for experiments of users.
 pub fn collection_of(experiment: &Experiment) -> Option<&'static Collection> {
     collections().find(|c| c.holds(experiment))

@@ -12,8 +12,6 @@
 //! A claim is judged under the plain reading and under others
 //! ([`crate::experiment::Reading`]).
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -27,41 +25,12 @@ use crate::statistics::{Estimate, Look, estimate_with};
 mod control;
 mod world;
 
+pub use crate::verdict::Verdict;
 pub(crate) use control::control;
 pub use control::{Control, ControlVerdict};
 pub use world::{
     Belief, ClaimWorlds, EffectResult, JointResult, SearchEnd, SearchResult, WorldResult,
 };
-
-/// Verdict on a claim or a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    /// The numbers confirm the claim.
-    Held,
-    /// The two sides are equal, although the claim orders them.
-    Tie,
-    /// The numbers contradict the claim.
-    NotHeld,
-    /// The numbers do not decide.
-    Inconclusive,
-}
-
-impl Verdict {
-    /// Every verdict, in the order in which they are counted.
-    pub const ALL: [Verdict; 4] =
-        [Verdict::Held, Verdict::Tie, Verdict::NotHeld, Verdict::Inconclusive];
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Verdict::Held => "held",
-            Verdict::Tie => "tie",
-            Verdict::NotHeld => "not held",
-            Verdict::Inconclusive => "inconclusive",
-        })
-    }
-}
 
 /// A claim with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -39,6 +39,7 @@ pub mod table;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod theory;
+mod verdict;
 pub mod worlds;
 
 pub use dataset::Dataset;

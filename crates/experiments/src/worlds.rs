@@ -56,7 +56,6 @@ mod file;
 mod run;
 
 pub use file::{Effect, End, FILE, FoundWorld, JointWorld, SearchFacts, Worlds};
-pub(crate) use run::key_of;
 pub use run::{SearchOptions, SearchSummary, search, search_with};
 
 /// Share of searches that find a world although there is none.

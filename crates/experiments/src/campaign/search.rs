@@ -10,11 +10,12 @@ use windward_sim::{Outcome, Scenario};
 use super::queue::{Finished, Stage};
 use super::{Campaign, Condition, Observer, Question, Rule, RunRecord, World, conduct};
 use crate::LabError;
+use crate::builtin::key_of;
 use crate::claims::{ChangedChoice, CheckResult, Verdict};
 use crate::experiment::{Deviation, Reading};
 use crate::statistics::{Look, Looks};
 use crate::sweep::{Plan, RunOptions};
-use crate::worlds::{Choice, End, FoundWorld, JointWorld, Space, effects, error_of, key_of};
+use crate::worlds::{Choice, End, FoundWorld, JointWorld, Space, effects, error_of};
 
 /// Looks of the sieve.
 pub(super) const SIEVE: Looks = Looks::between(3, 6);

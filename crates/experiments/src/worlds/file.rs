@@ -10,8 +10,8 @@ use windward_sim::strict_toml::{
 };
 
 use crate::LabError;
-use crate::claims::Verdict;
 use crate::experiment::Deviation;
+use crate::verdict::Verdict;
 
 /// Name of the file in a paper's folder.
 pub const FILE: &str = "worlds.toml";

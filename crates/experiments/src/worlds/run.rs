@@ -10,6 +10,7 @@ use windward_sim::{Outcome, Scenario};
 
 use super::{FILE, JointWorld, SearchFacts, Worlds};
 use crate::LabError;
+use crate::builtin::key_of;
 use crate::campaign::{self, Event, FRESH, Found, Observer, Request, RunRecord, Searched};
 use crate::claims;
 use crate::error::nearest;
@@ -45,13 +46,6 @@ pub struct SearchSummary {
     pub runs: usize,
     /// Number of them that an interrupted attempt had finished.
     pub resumed: usize,
-}
-
-/// Key of the paper or collection of an experiment, which names its folder.
-pub(crate) fn key_of(experiment: &Experiment) -> String {
-    let collection = || crate::builtin::collection_of(experiment).map(|c| c.key.to_owned());
-    let paper = experiment.caption.paper.clone().or_else(collection);
-    paper.unwrap_or_else(|| "own-experiments".to_owned())
 }
 
 /// Searches for the nearest world of each claim, and writes `worlds.toml` for each paper. The
