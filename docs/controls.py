@@ -2,7 +2,7 @@
 """Refuses checks that their controls call too strict or too lax: controls.py report/claims.json
 
 A check that something fails against itself is too strict, one that nothing measured can fail too lax
-(docs/reproduction.md). experiments/papers/controls.toml lists those that are known, with reasons.
+(docs/reproduction.md). docs/controls.toml lists those that are known, with reasons.
 Prints the others; the exit code is 1 if there are any.
 """
 
@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-KNOWN = Path(__file__).resolve().parents[1] / "experiments/papers/controls.toml"
+KNOWN = Path(__file__).resolve().parents[1] / "docs/controls.toml"
 REFUSED = ("too strict", "too lax")
 
 

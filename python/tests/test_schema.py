@@ -28,6 +28,7 @@ def printed(*flags):
 SCENARIO = printed()
 READINGS = printed("--readings")
 SUITE = printed("suite")
+WORLDS = printed("worlds")
 SCRIPT = printed("script")
 
 
@@ -37,6 +38,8 @@ def read(path):
         return content, READINGS
     if "suite" in content:
         return content, SUITE
+    if "worlds" in content:
+        return content, WORLDS
     return content, SCRIPT if "scripts" in path.parts else SCENARIO
 
 

@@ -10,6 +10,7 @@ use clap_mangen::Man;
 use windward_conformance::Script;
 use windward_evaluation::Suite;
 use windward_experiments::Experiment;
+use windward_experiments::worlds::Worlds;
 use windward_sim::output::OutputDir;
 
 use crate::Cli;
@@ -61,6 +62,8 @@ enum FileKind {
     Readings,
     /// Suites that `windward evaluate` runs
     Suite,
+    /// Nearest worlds of claims, as `windward reproduce --worlds` writes them
+    Worlds,
     /// Conformance scripts
     Script,
     /// Settings of `windward router`
@@ -76,6 +79,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         FileKind::Scenario if !args.readings => Experiment::json_schema(),
         FileKind::Scenario | FileKind::Readings => Experiment::readings_json_schema(),
         FileKind::Suite => Suite::json_schema(),
+        FileKind::Worlds => Worlds::json_schema(),
         FileKind::Script => Script::json_schema(),
         #[cfg(target_os = "linux")]
         FileKind::Router => windward_net::router::Config::json_schema(),

@@ -221,7 +221,7 @@ fn found_worlds_name_claims_and_values_that_exist() {
 
 #[test]
 fn known_exceptions_of_controls_name_checks_that_exist() {
-    let text = include_str!("../../../../experiments/papers/controls.toml");
+    let text = include_str!("../../../../docs/controls.toml");
     let all = all().unwrap();
     let entries: Vec<&str> = text.split("[[exceptions]]").skip(1).collect();
     assert!(!entries.is_empty());
