@@ -42,7 +42,7 @@ const GROWTH: f64 = 0.05;
 /// A smaller ceiling than this grows by a quarter: a packet would be too much.
 const SMALL: f64 = 4.0;
 /// The least ceiling, packets. Below the least window, the pace follows it.
-const LEAST_CEILING: f64 = 0.1;
+const LEAST_CEILING: f64 = 0.5;
 /// Round trips after a mark without this growth: the queue that marks is short.
 const AFTER_MARK: u32 = 10;
 

@@ -62,7 +62,7 @@
 //!              free are losses without a standing queue, of the round trip after a cut of
 //!              C >= 2, and of start-up and the round trip after it.
 //!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate p;
-//!                           at least a tenth of a packet
+//!                           at least half a packet
 //!              else:        C += min(1, C/4) per round trip, and C *= 1.05 without a standing
 //!                           queue
 //!              cwnd <= C and S <= C, unless routers help
