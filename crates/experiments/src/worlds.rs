@@ -58,7 +58,7 @@ mod run;
 pub use file::{Effect, End, FILE, FoundWorld, JointWorld, SearchFacts, Worlds};
 pub use run::{SearchOptions, SearchSummary, search, search_with};
 
-/// Share of searches that find a world although there is none.
+/// Probability that a search finds a world if its claim holds in no world.
 pub const SEARCH_ERROR: f64 = 0.05;
 
 /// Share of cases in which confirmation number `k`, from 1, may err.
@@ -81,7 +81,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// The choice with those of its other values that `matters` accepts; `None` if there are none.
+    /// The choice with the other values that `matters` accepts. `None` if it accepts no value.
     pub(crate) fn of(reading: &Reading, matters: impl Fn(&str) -> bool) -> Option<Self> {
         let others = reading.others().filter(|value| matters(&value.label));
         let others: Vec<_> = others.map(|value| (value.label.clone(), value.basis)).collect();

@@ -122,7 +122,7 @@ fn text(summary: &SearchSummary) -> String {
     text + &format!("\n{} runs; written: {}\n", summary.runs, files.join(", "))
 }
 
-/// `rwnd = 65 packets`, or the reason why there is none.
+/// The changed choices, `rwnd = 65 packets`, or why the search found no world.
 fn nearest(found: &Found) -> String {
     let world = &found.world;
     let open = match world.undecided {

@@ -547,8 +547,8 @@ impl Campaign<'_> {
             }
             let worlds = &search.space.worlds;
             let through = search.next == worlds.len();
-            // Without a bound there is no half of it to spend on effects.
-            let most = if found && budget.is_finite() { budget / 2.0 } else { budget };
+            // After a world is found, further ones show effects, for half of the budget.
+            let most = if found { budget / 2.0 } else { budget };
             if through || spent >= most {
                 search.undecided += search.passed.len() as u64;
                 let complete = through && search.space.complete && search.passed.is_empty();
@@ -612,7 +612,7 @@ impl Campaign<'_> {
         self.judge_joint(j)
     }
 
-    /// Judges the next candidate by the sieve, or confirms the best if there is none.
+    /// Judges the next candidate by the sieve. After the last one, confirms the best.
     fn judge_joint(&mut self, j: usize) -> Result<(), LabError> {
         loop {
             let Some(Inquiry { searches, joints, budget, .. }) = &mut self.inquiry else {

@@ -21,7 +21,7 @@ use crate::sweep::{self, Plan, RunOptions};
 /// Claims to search for, the budget, and the place of the result.
 #[derive(Debug, Clone, Default)]
 pub struct SearchOptions {
-    /// Claims, experiments or papers by name; all claims of the experiments if there are none.
+    /// Claims, experiments or papers by name. Empty for all claims of the experiments.
     pub names: Vec<String>,
     /// Budget of a claim in predicted packet-hops; `None` for no bound.
     pub budget: Option<f64>,
