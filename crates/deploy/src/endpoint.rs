@@ -1,0 +1,526 @@
+//! QUIC endpoints on tokio: windows, socket buffers, services, and limits on those who knock.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn::crypto::rustls::HandshakeData;
+use quinn::{
+    EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+};
+use rustls::pki_types::CertificateDer;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::error::{Error, REFUSED, Result};
+use crate::identity::{Fingerprint, Identity, SERVER_NAME};
+use crate::tls::{self, Trust};
+
+/// What a connection is for. Each service has its own name in TLS (ALPN, RFC 7301), which ends in
+/// the version of its protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// Files and folders.
+    Transfer,
+    /// TCP and UDP services.
+    Forward,
+}
+
+impl Service {
+    const ALL: [Service; 2] = [Service::Transfer, Service::Forward];
+
+    /// Name in TLS.
+    pub fn alpn(self) -> &'static [u8] {
+        match self {
+            Service::Transfer => b"windward-transfer/1",
+            Service::Forward => b"windward-forward/1",
+        }
+    }
+}
+
+/// Properties of connections and sockets.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Congestion controller, by name.
+    pub protocol: String,
+    /// Bytes that a peer may have sent and the application not read, over all streams. It bounds the
+    /// memory of a connection, and the rate at window / RTT.
+    pub receive_window: u32,
+    /// The same for one stream.
+    pub stream_receive_window: u32,
+    /// Limit of the bytes that the application has written and the peer has not acknowledged. Within
+    /// it, the send window follows twice the congestion window.
+    pub send_window: u32,
+    /// Bidirectional streams that the peer may have open at once.
+    pub bidi_streams: u32,
+    /// Unidirectional streams that the peer may have open at once.
+    pub uni_streams: u32,
+    /// Bytes of received datagrams that wait for the application; zero for a service without
+    /// datagrams.
+    pub datagrams: usize,
+    /// A connection is lost after this long without a packet of the peer.
+    pub idle_timeout: Duration,
+    /// Interval of packets that keep an idle connection, and the state of NATs on its path.
+    pub keep_alive: Duration,
+    /// Buffers of the socket, bytes.
+    pub socket_buffer: usize,
+    /// Handshakes at once. Above half of it, a client must show that it receives at its address.
+    pub handshakes: usize,
+    /// Longest time of a handshake.
+    pub handshake_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            protocol: DEFAULT_PROTOCOL.to_owned(),
+            // 400 Mbit/s at 100 ms are 5 MB. A lost packet that is lost again delays what follows it
+            // in its stream by some round trips.
+            receive_window: 24 << 20,
+            stream_receive_window: 8 << 20,
+            send_window: 24 << 20,
+            bidi_streams: 1024,
+            uni_streams: 64,
+            datagrams: 0,
+            idle_timeout: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(5),
+            socket_buffer: 4 << 20,
+            handshakes: 64,
+            handshake_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Congestion controller of connections that name none.
+pub const DEFAULT_PROTOCOL: &str = "cubic";
+
+/// The factory of a congestion controller by name.
+fn controller(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>> {
+    match name {
+        "cubic" => Ok(Arc::new(CubicConfig::default())),
+        "newreno" => Ok(Arc::new(NewRenoConfig::default())),
+        _ => Err(Error::Input(format!(
+            "`{}` is not a congestion controller for QUIC; expected cubic or newreno",
+            name.escape_debug()
+        ))),
+    }
+}
+
+impl Options {
+    fn transport(&self) -> Result<TransportConfig> {
+        let mut transport = TransportConfig::default();
+        let idle = IdleTimeout::try_from(self.idle_timeout)
+            .map_err(|_| Error::Input("the idle timeout is too long".to_owned()))?;
+        transport
+            .receive_window(VarInt::from_u32(self.receive_window))
+            .stream_receive_window(VarInt::from_u32(self.stream_receive_window))
+            .send_window(u64::from(self.send_window.min(FIRST_SEND_WINDOW)))
+            .max_concurrent_bidi_streams(VarInt::from_u32(self.bidi_streams))
+            .max_concurrent_uni_streams(VarInt::from_u32(self.uni_streams))
+            .datagram_receive_buffer_size((self.datagrams > 0).then_some(self.datagrams))
+            .datagram_send_buffer_size(self.datagrams.max(1))
+            .max_idle_timeout(Some(idle))
+            .keep_alive_interval(Some(self.keep_alive))
+            .congestion_controller_factory(controller(&self.protocol)?);
+        Ok(transport)
+    }
+}
+
+/// Send window of a new connection, bytes.
+const FIRST_SEND_WINDOW: u32 = 1 << 20;
+/// Smallest send window, bytes. An application thread fills it while the connection waits for it.
+const LEAST_SEND_WINDOW: u64 = 256 << 10;
+
+/// A connection whose peer has proved that it has the key of its certificate.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    /// Streams and datagrams.
+    pub quic: quinn::Connection,
+    /// What the client asked for.
+    pub service: Service,
+    /// Fingerprint of the peer.
+    pub peer: Fingerprint,
+}
+
+impl Connection {
+    fn new(quic: quinn::Connection, options: &Options) -> Result<Self> {
+        let service = quic
+            .handshake_data()
+            .and_then(|data| data.downcast::<HandshakeData>().ok())
+            .and_then(|data| data.protocol)
+            .and_then(|name| Service::ALL.into_iter().find(|service| service.alpn() == name))
+            .ok_or_else(|| Error::Peer("the peer names no service".to_owned()))?;
+        let peer = quic
+            .peer_identity()
+            .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
+            .and_then(|chain| chain.first().map(Fingerprint::of))
+            .ok_or_else(|| Error::Peer("the peer shows no certificate".to_owned()))?;
+        tokio::spawn(follow_window(quic.clone(), u64::from(options.send_window)));
+        Ok(Connection { quic, service, peer })
+    }
+
+    /// Closes the connection and tells the peer why it is refused.
+    pub fn refuse(&self, reason: &str) {
+        self.quic.close(VarInt::from_u32(REFUSED as u32), reason.as_bytes());
+    }
+}
+
+/// Keeps the send window at twice the congestion window, so that a bulk transfer fills the path and
+/// does not queue seconds of data before others on the connection.
+async fn follow_window(quic: quinn::Connection, most: u64) {
+    let mut last = 0;
+    let mut pause = Duration::from_millis(20);
+    loop {
+        let wanted = (2 * quic.stats().path.cwnd).clamp(LEAST_SEND_WINDOW.min(most), most);
+        if wanted.abs_diff(last) > last / 16 {
+            quic.set_send_window(wanted);
+            last = wanted;
+            pause = Duration::from_millis(20);
+        } else {
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+        tokio::select! {
+            _ = quic.closed() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// A socket with connections, in both directions.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    quic: quinn::Endpoint,
+    identity: Arc<Identity>,
+    options: Arc<Options>,
+    hint: Option<String>,
+}
+
+impl Endpoint {
+    /// Binds a socket for outgoing connections.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be bound, or the options are invalid. Must be called in a tokio runtime.
+    pub fn client(bind: SocketAddr, identity: Arc<Identity>, options: Options) -> Result<Self> {
+        options.transport()?;
+        let (quic, hint) = open(bind, None, &options)?;
+        Ok(Endpoint { quic, identity, options: Arc::new(options), hint })
+    }
+
+    /// Binds a socket for outgoing connections, and for incoming ones that ask for one of the
+    /// services. [`Listener::accept`] gives those that completed the handshake.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be bound, or the options are invalid. Must be called in a tokio runtime.
+    pub fn server(
+        bind: SocketAddr,
+        identity: Arc<Identity>,
+        services: &[Service],
+        options: Options,
+    ) -> Result<(Self, Listener)> {
+        let names: Vec<&[u8]> = services.iter().map(|service| service.alpn()).collect();
+        let tls = tls::server(&identity, &names)?;
+        let mut config = ServerConfig::with_crypto(Arc::new(tls));
+        config.transport_config(Arc::new(options.transport()?));
+        // What strangers can make this process hold: see docs/deploy/transfer.md.
+        config.max_incoming(4 * options.handshakes);
+        config.incoming_buffer_size(16 << 10);
+        config.incoming_buffer_size_total(1 << 20);
+        let (quic, hint) = open(bind, Some(config.clone()), &options)?;
+        let options = Arc::new(options);
+        let (sender, arrivals) = mpsc::channel(1);
+        tokio::spawn(take_in(quic.clone(), config, Arc::clone(&options), sender));
+        Ok((Endpoint { quic, identity, options, hint }, Listener { arrivals }))
+    }
+
+    /// Connects to a peer for a service.
+    ///
+    /// # Errors
+    ///
+    /// If the peer does not answer within the time of a handshake, is not the trusted one, or has no
+    /// such service.
+    pub async fn connect(
+        &self,
+        to: SocketAddr,
+        service: Service,
+        trust: Trust,
+    ) -> Result<Connection> {
+        let tls = tls::client(&self.identity, trust, service.alpn())?;
+        let mut config = quinn::ClientConfig::new(Arc::new(tls));
+        config.transport_config(Arc::new(self.options.transport()?));
+        let to = self.mapped(to);
+        let connecting = self
+            .quic
+            .connect_with(config, to, SERVER_NAME)
+            .map_err(|error| Error::Unreachable(format!("{to}: {error}")))?;
+        let limit = self.options.handshake_timeout;
+        match tokio::time::timeout(limit, connecting).await {
+            Ok(connected) => Connection::new(connected?, &self.options),
+            Err(_) => Err(Error::Unreachable(format!("{to} does not answer"))),
+        }
+    }
+
+    /// An IPv4 address as a socket of IPv6 names it.
+    fn mapped(&self, to: SocketAddr) -> SocketAddr {
+        match (self.quic.local_addr(), to) {
+            (Ok(SocketAddr::V6(_)), SocketAddr::V4(v4)) => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            _ => to,
+        }
+    }
+
+    /// Address of the socket.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not tell.
+    pub fn local_address(&self) -> Result<SocketAddr> {
+        self.quic
+            .local_addr()
+            .map_err(|error| Error::Socket { what: "own address".to_owned(), error })
+    }
+
+    /// What the operator should change, if the kernel gave less than the socket needs.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Fingerprint of this side.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.identity.fingerprint()
+    }
+
+    /// Closes all connections, and waits until the peers know or have been told for long enough.
+    pub async fn close(&self, reason: &str) {
+        self.quic.close(VarInt::from_u32(0), reason.as_bytes());
+        let _ = tokio::time::timeout(Duration::from_secs(3), self.quic.wait_idle()).await;
+    }
+}
+
+/// Incoming connections of an [`Endpoint`] after their handshakes.
+#[derive(Debug)]
+pub struct Listener {
+    arrivals: mpsc::Receiver<Connection>,
+}
+
+impl Listener {
+    /// The next connection; none after the endpoint is closed.
+    pub async fn accept(&mut self) -> Option<Connection> {
+        self.arrivals.recv().await
+    }
+}
+
+/// Takes in connections until the endpoint closes. Handshakes run side by side, in bounded number.
+async fn take_in(
+    quic: quinn::Endpoint,
+    config: ServerConfig,
+    options: Arc<Options>,
+    arrivals: mpsc::Sender<Connection>,
+) {
+    let places = Arc::new(Semaphore::new(options.handshakes));
+    while let Some(incoming) = quic.accept().await {
+        let busy = places.available_permits() <= options.handshakes / 2;
+        if busy && !incoming.remote_address_validated() {
+            // RFC 9000 section 8.1.2: costs this side no state.
+            let _ = incoming.retry();
+            continue;
+        }
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            incoming.refuse();
+            continue;
+        };
+        let (config, options, arrivals) = (config.clone(), Arc::clone(&options), arrivals.clone());
+        tokio::spawn(async move {
+            let shaken =
+                tokio::time::timeout(options.handshake_timeout, greet(incoming, config, &options))
+                    .await;
+            if let Ok(Ok(connection)) = shaken {
+                // The place is kept until the application takes the connection.
+                let _ = arrivals.send(connection).await;
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn greet(
+    incoming: Incoming,
+    mut config: ServerConfig,
+    options: &Options,
+) -> Result<Connection> {
+    // A controller of its own for each connection.
+    config.transport_config(Arc::new(options.transport()?));
+    let connecting = incoming.accept_with(Arc::new(config))?;
+    Connection::new(connecting.await?, options)
+}
+
+fn open(
+    bind: SocketAddr,
+    server: Option<ServerConfig>,
+    options: &Options,
+) -> Result<(quinn::Endpoint, Option<String>)> {
+    let failed = |error: io::Error| {
+        let help = match error.kind() {
+            io::ErrorKind::AddrInUse => " (another program has this port: choose another)",
+            io::ErrorKind::AddrNotAvailable => " (this machine has no such address)",
+            io::ErrorKind::PermissionDenied => " (ports below 1024 need rights: choose another)",
+            _ => "",
+        };
+        Error::Socket { what: format!("cannot open UDP {bind}{help}"), error }
+    };
+    let socket = bound(bind, options.socket_buffer).map_err(failed)?;
+    let hint = buffer_hint(&socket, options.socket_buffer);
+    let mut config = EndpointConfig::default();
+    config.grease_quic_bit(false);
+    let quic = quinn::Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))
+        .map_err(failed)?;
+    Ok((quic, hint))
+}
+
+fn bound(bind: SocketAddr, buffer: usize) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
+    if bind.is_ipv6() && bind.ip().is_unspecified() {
+        socket.set_only_v6(false)?;
+    }
+    // The kernel gives less without an error; `buffer_hint` tells.
+    let _ = socket.set_recv_buffer_size(buffer);
+    let _ = socket.set_send_buffer_size(buffer);
+    socket.bind(&bind.into())?;
+    Ok(socket)
+}
+
+/// Linux doubles the request for its own use, and reports the double.
+fn buffer_hint(socket: &Socket, wanted: usize) -> Option<String> {
+    let (receive, send) = (socket.recv_buffer_size().ok()?, socket.send_buffer_size().ok()?);
+    (receive < wanted || send < wanted).then(|| {
+        format!(
+            "the kernel limits socket buffers to {} kB, which costs packets at high rates; as root: \
+             sysctl -w net.core.rmem_max={wanted} net.core.wmem_max={wanted}",
+            receive.min(send) / 1024
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOME: SocketAddr =
+        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+    }
+
+    fn identity() -> Arc<Identity> {
+        Arc::new(Identity::generate().expect("an identity"))
+    }
+
+    #[test]
+    fn both_sides_know_each_other_by_fingerprint() {
+        runtime().block_on(async {
+            let (near, far) = (identity(), identity());
+            let (server, mut listener) =
+                Endpoint::server(HOME, Arc::clone(&far), &[Service::Forward], Options::default())
+                    .expect("a server");
+            let to = server.local_address().expect("an address");
+            let client =
+                Endpoint::client(HOME, Arc::clone(&near), Options::default()).expect("a client");
+            let trust = Trust::Pinned(far.fingerprint());
+            let (out, back) =
+                tokio::join!(client.connect(to, Service::Forward, trust), listener.accept());
+            let (out, back) = (out.expect("connected"), back.expect("accepted"));
+            assert_eq!((out.peer, back.peer), (far.fingerprint(), near.fingerprint()));
+            assert_eq!(back.service, Service::Forward);
+
+            let other = Trust::Pinned(near.fingerprint());
+            let error =
+                client.connect(to, Service::Forward, other).await.expect_err("another peer");
+            assert!(
+                matches!(&error, Error::Peer(text) if text.contains("instead of")),
+                "{error:?}"
+            );
+            let error =
+                client.connect(to, Service::Transfer, trust).await.expect_err("another service");
+            assert!(
+                matches!(&error, Error::Refused(text) if text.contains("version")),
+                "{error:?}"
+            );
+
+            back.refuse("no room");
+            let error = Error::from(out.quic.closed().await);
+            assert!(matches!(&error, Error::Refused(text) if text == "no room"), "{error:?}");
+        });
+    }
+
+    #[test]
+    fn a_port_in_use_is_told() {
+        runtime().block_on(async {
+            let (first, _listener) =
+                Endpoint::server(HOME, identity(), &[Service::Forward], Options::default())
+                    .expect("a server");
+            let taken = first.local_address().expect("an address");
+            let error =
+                Endpoint::server(taken, identity(), &[Service::Forward], Options::default())
+                    .expect_err("the port is taken");
+            assert!(error.to_string().contains("another program has this port"), "{error}");
+        });
+    }
+
+    #[test]
+    fn a_stalled_handshake_keeps_no_place() {
+        runtime().block_on(async {
+            let far = identity();
+            let options = Options {
+                handshakes: 4,
+                handshake_timeout: Duration::from_millis(300),
+                ..Options::default()
+            };
+            let (server, mut listener) =
+                Endpoint::server(HOME, Arc::clone(&far), &[Service::Forward], options)
+                    .expect("a server");
+            let to = server.local_address().expect("an address");
+            // Clients that send their first packets and then read nothing.
+            for _ in 0..20 {
+                let client =
+                    Endpoint::client(HOME, identity(), Options::default()).expect("a client");
+                let config = tls::client(&identity(), Trust::Unchecked, Service::Forward.alpn())
+                    .expect("tls");
+                let connecting = client.quic.connect_with(
+                    quinn::ClientConfig::new(Arc::new(config)),
+                    to,
+                    SERVER_NAME,
+                );
+                drop(connecting);
+            }
+            let client = Endpoint::client(HOME, identity(), Options::default()).expect("a client");
+            let mut tries = 0;
+            let connected = loop {
+                let trust = Trust::Pinned(far.fingerprint());
+                match client.connect(to, Service::Forward, trust).await {
+                    Ok(connection) => break connection,
+                    Err(error) if tries < 50 => {
+                        tries += 1;
+                        assert!(error.is_temporary(), "{error:?}");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            };
+            assert!(listener.accept().await.is_some());
+            drop(connected);
+        });
+    }
+
+    #[test]
+    fn an_unknown_controller_is_an_input_error() {
+        runtime().block_on(async {
+            let options = Options { protocol: "fast".to_owned(), ..Options::default() };
+            assert!(matches!(Endpoint::client(HOME, identity(), options), Err(Error::Input(_))));
+        });
+    }
+}

@@ -1,0 +1,33 @@
+//! Windward deployed: files and TCP services over QUIC, encrypted, with the controllers of the
+//! simulator. Linux only.
+//!
+//! The modules, in the order of reading:
+//!
+//! - `error`: what is wrong, where, and what to do. `clock`: the clocks of the machine.
+//! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
+//!   keeps them. `tls`: how both sides prove who they are.
+//! - `endpoint`: sockets, connections and services.
+
+#[cfg(target_os = "linux")]
+pub mod clock;
+#[cfg(target_os = "linux")]
+pub mod endpoint;
+#[cfg(target_os = "linux")]
+pub mod error;
+#[cfg(target_os = "linux")]
+pub mod identity;
+#[cfg(target_os = "linux")]
+pub mod known;
+#[cfg(target_os = "linux")]
+pub mod tls;
+
+#[cfg(target_os = "linux")]
+pub use endpoint::{Connection, Endpoint, Listener, Options, Service};
+#[cfg(target_os = "linux")]
+pub use error::{Error, Result};
+#[cfg(target_os = "linux")]
+pub use identity::{Fingerprint, Identity};
+#[cfg(target_os = "linux")]
+pub use known::{KnownPeers, Standing};
+#[cfg(target_os = "linux")]
+pub use tls::Trust;
