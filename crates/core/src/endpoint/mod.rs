@@ -10,6 +10,7 @@ use crate::units::Duration;
 
 mod conduct;
 pub mod discrimination;
+pub mod driver;
 pub mod estimator;
 pub mod event;
 pub mod feedback;

@@ -177,6 +177,13 @@ impl DeliveryRate {
         })
     }
 
+    /// Forgets transmissions before `oldest`, which are no longer in flight.
+    pub fn forget_before(&mut self, oldest: u64) {
+        while self.base < oldest && self.sent.pop_front().is_some() {
+            self.base += 1;
+        }
+    }
+
     /// Ends the handling of an acknowledgment or a timer. Returns the sample, if there is one.
     /// `oldest` is the first transmission in flight, and `in_flight` their number.
     pub fn finish(
@@ -187,9 +194,7 @@ impl DeliveryRate {
         in_recovery: bool,
     ) -> Option<RateSample> {
         let packet = self.newest.take().and_then(|number| self.packet(number).copied());
-        while self.base < oldest && self.sent.pop_front().is_some() {
-            self.base += 1;
-        }
+        self.forget_before(oldest);
         if self.app_limited > 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
         }

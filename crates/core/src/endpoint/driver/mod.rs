@@ -1,0 +1,592 @@
+//! A row or composition of the protocol table behind the congestion controller of a QUIC stack.
+//!
+//! The stack detects losses, retransmits, acknowledges and sends. The [`Driver`] hears what a stack
+//! tells its congestion controller: packets sent, acknowledged, lost and marked. It keeps the
+//! estimators, asks the discriminator, moves the window, and answers with a window and a pacing
+//! rate. It does no I/O and reads no clock, so that the same code runs in virtual time and in
+//! deployment. `windward-quic` connects it to quinn.
+//!
+//! The order of the events of one ACK frame is that of quinn and noq: [`Driver::on_acked`] for each
+//! packet, [`Driver::on_frame`], and then losses, persistent congestion and marks.
+//!
+//! - An ACK frame is one event for the controller. Losses are judged as in Windward's own sender:
+//!   the first of a round trip, and then those that the discriminator still wants to judge.
+//! - A certain reduction, by a loss or a mark, begins a recovery period. Losses and marks of
+//!   packets sent before do not reduce the window again (RFC 9002 section 7.3.2).
+//! - RTTs contain the ACK delay. They are taken from the newest packet of a frame, if that is newer
+//!   than all before (RFC 9002 section 5.1).
+//! - A window that sets a pacing rate also runs in a stack with a pacer of its own
+//!   ([`Pacer::Window`]), whose rate is proportional to the window: the window is then at most what
+//!   the rate carries in a smoothed RTT. Fewer than two packets per round trip are not possible
+//!   there.
+//! - Memory is bounded whatever the stack tells: at most 131,072 packets are remembered, at most
+//!   64 packets more than the window or the stack's own flight, and the window is never larger than
+//!   that list.
+
+mod flight;
+mod support;
+
+pub use support::{Support, obstacle, support};
+
+use flight::Flight;
+
+use super::EndpointConfig;
+use super::discrimination::{Discriminator, DiscriminatorSetup, DiscriminatorState};
+use super::estimator::{Asked, Estimators, LossRate};
+use super::event::{
+    AckEvent, AfterTimeout, CongestionEvent, LossEvent, LossSign, Path, ResetCause, ResetEvent,
+};
+use super::feedback::FeedbackConfig;
+use super::window::{Controller, ControllerSetup, Window};
+use crate::part::Plain;
+use crate::protocols::Protocol;
+use crate::rng::Stream;
+use crate::units::{Duration, Probability, Time};
+
+/// Packets of the initial window (RFC 9002 section 7.2).
+const INITIAL_WINDOW: f64 = 10.0;
+/// Smallest window, packets (RFC 9002 section 7.2: kMinimumWindow).
+const LEAST_WINDOW: f64 = 2.0;
+/// Packets by which the list may exceed the window and the stack's flight: probes, and packets that
+/// are not in flight because they carry only acknowledgments.
+const SLACK: u64 = 64;
+
+/// The pacer of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacer {
+    /// Its rate follows the window, and it ignores [`Driver::pacing_rate`]. quinn sends 1.25 windows
+    /// per round trip.
+    Window,
+    /// It obeys [`Driver::pacing_rate`], if there is one.
+    Rate,
+}
+
+/// Arguments for the construction of a [`Driver`].
+#[derive(Debug, Clone, Copy)]
+pub struct DriverSetup {
+    /// Payload of a full UDP datagram, bytes; at least 1.
+    pub mtu: u16,
+    /// The pacer of the stack.
+    pub pacer: Pacer,
+    /// Seed of the random numbers, for protocols that use some.
+    pub seed: u64,
+}
+
+/// The end of an ACK frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame {
+    /// The instant.
+    pub now: Time,
+    /// Bytes that the stack has in flight after the packets of the frame are acknowledged, and
+    /// before losses that it reveals.
+    pub in_flight: u64,
+    /// True if the application, and not the window or the pacer, limited what was sent.
+    pub app_limited: bool,
+}
+
+/// Figures of a connection: what it is doing now, and counters since its start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figures {
+    /// Name of the phase: that of the controller, or in the words of RFC 9002.
+    pub phase: &'static str,
+    /// Payload of a full UDP datagram, bytes.
+    pub mtu: u16,
+    /// Window given to the stack, bytes.
+    pub window: u64,
+    /// Slow start threshold, bytes; `None` if there is none.
+    pub ssthresh: Option<u64>,
+    /// Pacing rate that the controller sets, bytes per second; `None` if it sets none.
+    pub pacing_rate: Option<u64>,
+    /// Bytes in flight, as the driver counts them.
+    pub in_flight: u64,
+    /// Bytes in flight, as the stack told them last, with what it sent and lost since then.
+    pub stack_in_flight: u64,
+    /// Latest RTT; zero before the first. RTTs contain the ACK delay.
+    pub latest_rtt: Duration,
+    /// Smoothed RTT; zero before the first.
+    pub srtt: Duration,
+    /// Smallest RTT; zero before the first.
+    pub min_rtt: Duration,
+    /// Delivery rate of the latest round trip, bytes per second; zero before the first sample.
+    pub delivery_rate: f64,
+    /// True if the application limits the sender.
+    pub app_limited: bool,
+    /// Packets and bytes sent, as far as the stack reports them.
+    pub sent: u64,
+    /// See [`Figures::sent`].
+    pub sent_bytes: u64,
+    /// Packets acknowledged.
+    pub acked: u64,
+    /// Bytes acknowledged.
+    pub acked_bytes: u64,
+    /// Packets lost.
+    pub lost: u64,
+    /// Bytes lost.
+    pub lost_bytes: u64,
+    /// Reports of ECN marks.
+    pub marks: u64,
+    /// Losses judged, at most the first of a round trip and what the discriminator asks for.
+    pub judged: u64,
+    /// Losses that were judged not to be congestion.
+    pub spared: u64,
+    /// Restarts by persistent congestion.
+    pub resets: u64,
+    /// Reports that all losses of a recovery period were spurious.
+    pub spurious: u64,
+    /// Acknowledgments and losses of packets that the driver does not know.
+    pub unmatched: u64,
+    /// Packets that left the flight without a report.
+    pub forgotten: u64,
+    /// Invalid windows that a controller of another crate returned.
+    pub refused_windows: u64,
+}
+
+/// What the stack reported since the last ACK frame.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pending {
+    packets: u64,
+    bytes: u64,
+    lost: u64,
+    /// Ordinal of the newest packet that the driver knows.
+    newest: Option<u64>,
+    /// Time at which the newest packet was sent.
+    sent: Time,
+}
+
+/// Counters; see [`Figures`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Counters {
+    sent: u64,
+    sent_bytes: u64,
+    acked: u64,
+    acked_bytes: u64,
+    lost: u64,
+    lost_bytes: u64,
+    marks: u64,
+    judged: u64,
+    spared: u64,
+    resets: u64,
+    spurious: u64,
+    unmatched: u64,
+    forgotten: u64,
+}
+
+/// The driver of one connection over one path.
+#[derive(Debug)]
+pub struct Driver {
+    window: Window,
+    discriminator: DiscriminatorState,
+    hears_acks: bool,
+    samples_rate: bool,
+    estimators: Estimators,
+    flight: Flight,
+    pacer: Pacer,
+    mtu: u16,
+    /// Bytes that the stack had in flight after the latest ACK frame, less what it lost since then.
+    told: u64,
+    /// Bytes sent since then.
+    sent_since: u64,
+    /// Time at which the newest packet of that frame was sent.
+    newest_sent: Time,
+    pending: Pending,
+    /// Packets with a smaller ordinal belong to the last recovery period.
+    recovery_start: u64,
+    /// Marks of packets with a smaller ordinal do not reduce the window again.
+    certain_until: u64,
+    largest_acked: u64,
+    /// The largest packet number of the latest batch.
+    last_number: Option<u64>,
+    app_limited: bool,
+    delivery_rate: f64,
+    counters: Counters,
+    lost: Vec<u64>,
+}
+
+impl Driver {
+    /// The driver of a connection with this protocol, of which [`support`] says how much runs.
+    ///
+    /// # Errors
+    /// If it cannot run in a QUIC stack: the reason, as a sentence without a capital or a full
+    /// stop.
+    pub fn new(protocol: &Protocol, setup: DriverSetup) -> Result<Self, String> {
+        protocol.validate().map_err(|((axis, part), wrong)| format!("{axis} `{part}`: {wrong}"))?;
+        match obstacle(protocol) {
+            Some(why) => Err(why),
+            None => Ok(Driver::of(protocol, setup)),
+        }
+    }
+
+    fn of(protocol: &Protocol, setup: DriverSetup) -> Self {
+        let endpoint = EndpointConfig {
+            packet_size: setup.mtu.into(),
+            initial_window: INITIAL_WINDOW,
+            // RFC 9002 counts bytes.
+            byte_counting: true,
+            ecn: Some(true),
+            clock_granularity: Duration::ZERO,
+            ..EndpointConfig::default()
+        };
+        let asked =
+            Asked { numbered: true, bandwidth: protocol.window.bandwidth(), delivery_rate: true };
+        let stream = |part| Stream::new(setup.seed, "stack", part);
+        Driver {
+            window: Window::new(
+                &protocol.window,
+                ControllerSetup {
+                    feedback: &FeedbackConfig::None(Plain),
+                    endpoint: &endpoint,
+                    stream: stream("law"),
+                },
+            ),
+            discriminator: protocol
+                .discrimination
+                .make(DiscriminatorSetup { endpoint: &endpoint, stream: stream("discrimination") }),
+            hears_acks: protocol.discrimination.hears_acks(),
+            samples_rate: protocol.window.samples_rate(),
+            estimators: Estimators::new(&endpoint, asked),
+            flight: Flight::new(),
+            pacer: setup.pacer,
+            mtu: setup.mtu.max(1),
+            told: 0,
+            sent_since: 0,
+            newest_sent: Time::ZERO,
+            pending: Pending::default(),
+            recovery_start: 1,
+            certain_until: 1,
+            largest_acked: 0,
+            last_number: None,
+            app_limited: false,
+            delivery_rate: 0.0,
+            counters: Counters::default(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// The window, bytes: at least two packets. Stacks stay below it, so that it is one byte more
+    /// than whole packets.
+    pub fn window(&self) -> u64 {
+        self.bytes(self.packets().clamp(LEAST_WINDOW, Flight::MOST as f64)) + 1
+    }
+
+    /// The pacing rate that the controller sets, bytes per second; `None` if it sets none.
+    pub fn pacing_rate(&self) -> Option<u64> {
+        self.window.pacing_rate().map(|packets| self.bytes(packets))
+    }
+
+    /// The window in packets that the stack may use.
+    fn packets(&self) -> f64 {
+        let cwnd = self.window.cwnd();
+        match self.window.pacing_rate() {
+            Some(rate) if self.pacer == Pacer::Window => {
+                let srtt = self.estimators.rtt.srtt().as_secs_f64();
+                if srtt > 0.0 { cwnd.min(rate * srtt) } else { cwnd }
+            }
+            _ => cwnd,
+        }
+    }
+
+    fn bytes(&self, packets: f64) -> u64 {
+        (packets * f64::from(self.mtu)) as u64
+    }
+
+    /// Handles a packet that leaves, for stacks that report each packet that is in flight.
+    pub fn on_sent(&mut self, now: Time, number: Option<u64>, bytes: u32) {
+        if self.flight.count() == 0
+            && self.estimators.delivery_rate.as_ref().is_some_and(|rate| rate.is_app_limited())
+        {
+            self.window.on_restart_from_idle(now);
+        }
+        let ordinal = self.flight.next();
+        if let Some(rate) = &mut self.estimators.delivery_rate {
+            rate.on_sent(now, ordinal, self.flight.count());
+        }
+        let forgets = self.flight.push(now, number, bytes);
+        self.counters.forgotten += u64::from(forgets);
+        self.sent_since += u64::from(bytes);
+        self.counters.sent += 1;
+        self.counters.sent_bytes += u64::from(bytes);
+        let most = self.window().max(self.told) + SLACK * u64::from(self.mtu);
+        if self.flight.bytes() > most {
+            self.flight.forget_oldest();
+            self.counters.forgotten += 1;
+            if let Some(rate) = &mut self.estimators.delivery_rate {
+                rate.forget_before(self.flight.oldest());
+            }
+        }
+    }
+
+    /// Handles a batch of packets that leave at once, for stacks that report only its bytes and its
+    /// largest packet number.
+    pub fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64) {
+        let mtu = u64::from(self.mtu);
+        let least = bytes.div_ceil(mtu).max(1);
+        // Numbers since the last batch, of which some may have been skipped or used by probes.
+        let numbers = match self.last_number.replace(last_number) {
+            Some(last) if last_number > last => last_number - last,
+            _ => least,
+        };
+        // Full packets need no other explanation. Else the packets may be smaller than the MTU.
+        let is_full = bytes.is_multiple_of(mtu) || numbers <= least;
+        let count = if is_full { least } else { numbers.min(bytes).max(1) };
+        let size = if is_full { mtu } else { bytes.div_ceil(count) };
+        let mut left = bytes;
+        while left > 0 {
+            let packet = left.min(size);
+            self.on_sent(now, None, u32::try_from(packet).unwrap_or(u32::MAX));
+            left -= packet;
+        }
+    }
+
+    /// Handles the acknowledgment of a packet sent at `sent`, with its number if the stack has told
+    /// it to [`Driver::on_sent`].
+    pub fn on_acked(&mut self, now: Time, sent: Time, number: Option<u64>, bytes: u32) {
+        let pending = &mut self.pending;
+        pending.packets += 1;
+        pending.bytes += u64::from(bytes);
+        pending.sent = pending.sent.max(sent);
+        self.counters.acked += 1;
+        self.counters.acked_bytes += u64::from(bytes);
+        let ordinal = self.flight.acknowledge(sent, number, bytes);
+        let Some(rate) = &mut self.estimators.delivery_rate else { return };
+        match ordinal {
+            Some(ordinal) => {
+                rate.on_delivered(now, ordinal);
+                pending.newest = pending.newest.max(Some(ordinal));
+            }
+            None => {
+                rate.on_unattributed_delivery(now);
+                self.counters.unmatched += 1;
+            }
+        }
+    }
+
+    /// Handles the end of an ACK frame, after all of its packets.
+    pub fn on_frame(&mut self, frame: Frame) {
+        let Frame { now, in_flight, app_limited } = frame;
+        self.counters.forgotten += self.flight.reconcile(in_flight, self.mtu.into());
+        (self.told, self.sent_since) = (in_flight, 0);
+        self.app_limited = app_limited;
+        let pending = std::mem::take(&mut self.pending);
+        if pending.packets == 0 {
+            self.pending.lost = pending.lost;
+            return;
+        }
+        self.newest_sent = pending.sent;
+        if let Some(newest) = pending.newest.filter(|newest| *newest > self.largest_acked) {
+            self.largest_acked = newest;
+            self.estimators.rtt.on_sample(pending.sent, now);
+        }
+        let count = self.flight.count();
+        let cwnd = self.window.cwnd();
+        let bandwidth = self.estimators.estimate_bandwidth(now, pending.packets, cwnd);
+        let in_recovery = pending.newest.is_some_and(|newest| newest < self.recovery_start);
+        let event = AckEvent {
+            path: self.estimators.path(now, count + pending.packets, cwnd, bandwidth),
+            newly_acked: pending.packets,
+            newly_acked_bytes: pending.bytes,
+            delivered: pending.packets,
+            lost: pending.lost,
+            growth: pending.packets as f64,
+            in_recovery,
+            cwnd_limited: !app_limited,
+            una: self.flight.oldest(),
+            high: self.flight.next(),
+            sent: pending.sent,
+            packet_seq: pending.newest.unwrap_or(0),
+            ..AckEvent::default()
+        };
+        if self.hears_acks {
+            self.discriminator.on_ack(&event);
+        }
+        if let Some(rate) = &mut self.estimators.delivery_rate {
+            if app_limited && (count as f64) < cwnd {
+                rate.mark_app_limited(count);
+            }
+            if let Some(sample) = rate.finish(now, self.flight.oldest(), count, in_recovery) {
+                if sample.rate > 0.0 {
+                    self.delivery_rate = sample.rate;
+                }
+                if self.samples_rate && self.window.on_rate_sample(&sample) {
+                    rate.mark_app_limited(count);
+                }
+            }
+        }
+        self.window.on_ack(&event);
+    }
+
+    /// Handles the loss of the packet of this number.
+    pub fn on_lost(&mut self, now: Time, number: u64, bytes: u32) {
+        self.count_lost(bytes.into());
+        match self.flight.lose(number) {
+            Some(ordinal) => self.lose(now, ordinal),
+            None => self.counters.unmatched += 1,
+        }
+    }
+
+    /// Handles the loss of so many bytes of the oldest packets sent at `until` or before, for
+    /// stacks that report losses in bytes.
+    pub fn on_bytes_lost(&mut self, now: Time, until: Time, bytes: u64) {
+        self.count_lost(bytes);
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.clear();
+        self.flight.lose_bytes(until, bytes, &mut lost);
+        self.counters.unmatched += u64::from(lost.is_empty());
+        for ordinal in &lost {
+            self.lose(now, *ordinal);
+        }
+        self.lost = lost;
+    }
+
+    fn count_lost(&mut self, bytes: u64) {
+        self.told = self.told.saturating_sub(bytes);
+        self.counters.lost_bytes += bytes;
+    }
+
+    fn lose(&mut self, now: Time, ordinal: u64) {
+        self.counters.lost += 1;
+        self.pending.lost += 1;
+        if let Some(rate) = &mut self.estimators.delivery_rate
+            && let Some(packet) = rate.on_lost(ordinal)
+            && self.samples_rate
+        {
+            self.window.on_lost(&packet, now);
+        }
+        let path = self.path(now, 1);
+        self.discriminator.on_lost(&path, 1);
+        let rate = LossRate {
+            sent: self.counters.sent,
+            retransmissions: self.counters.lost - 1,
+            duplicates: 0,
+        };
+        let loss = LossEvent { path, seq: ordinal, sign: LossSign::Acknowledgments, rate };
+        let probability = if ordinal >= self.recovery_start {
+            self.recovery_start = self.flight.next();
+            self.discriminator.judge(&loss)
+        } else if self.discriminator.unjudged_from().is_some_and(|from| ordinal >= from) {
+            self.discriminator.judge_repair(&loss)
+        } else {
+            return;
+        };
+        self.counters.judged += 1;
+        if probability > Probability::ZERO {
+            self.reduce(path, probability, false);
+        } else {
+            self.counters.spared += 1;
+            self.window.on_error_loss(&path);
+        }
+    }
+
+    fn reduce(&mut self, path: Path, probability: Probability, marked: bool) {
+        let (una, high) = (self.flight.oldest(), self.flight.next());
+        if probability == Probability::ONE {
+            self.certain_until = high;
+        }
+        let sent = self.newest_sent;
+        self.window.on_congestion(&CongestionEvent { path, probability, una, high, sent, marked });
+    }
+
+    /// Handles the report of an ACK frame, already ended, that more packets were marked (RFC 9002
+    /// section 7.1).
+    pub fn on_mark(&mut self, now: Time) {
+        self.counters.marks += 1;
+        if self.largest_acked < self.certain_until {
+            return;
+        }
+        self.recovery_start = self.flight.next();
+        let path = self.path(now, 0);
+        self.reduce(path, Probability::ONE, true);
+    }
+
+    /// Handles persistent congestion (RFC 9002 section 7.6), after its losses.
+    pub fn on_persistent_congestion(&mut self, now: Time) {
+        self.counters.resets += 1;
+        // Section 7.6.2: and recovery is over.
+        (self.recovery_start, self.certain_until) = (1, 1);
+        self.window.on_reset(&ResetEvent {
+            path: self.path(now, 0),
+            cause: ResetCause::PersistentCongestion,
+            repeated: true,
+            probability: Probability::ONE,
+            leaves: AfterTimeout::Restart,
+            una: self.flight.oldest(),
+            high: self.flight.next(),
+        });
+    }
+
+    /// Handles the news that all losses of the last recovery period were spurious.
+    pub fn on_spurious_losses(&mut self) {
+        self.counters.spurious += 1;
+        self.window.on_spurious_losses();
+    }
+
+    /// Sets the payload of a full UDP datagram, bytes. The window does not change, in packets.
+    pub fn set_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu.max(1);
+    }
+
+    /// Handles the change to a path of the same capacity, as after the rebinding of a NAT (RFC 9000
+    /// section 9.4): packets sent before no longer count as in flight. The controller keeps its
+    /// state. A path to another host has a driver of its own.
+    pub fn on_new_path(&mut self) {
+        self.counters.forgotten += self.flight.count();
+        self.flight.clear();
+        if let Some(rate) = &mut self.estimators.delivery_rate {
+            rate.forget_before(self.flight.oldest());
+        }
+        (self.told, self.sent_since) = (0, 0);
+        self.pending = Pending::default();
+    }
+
+    /// The path now, with so many packets in flight that have just left the list.
+    fn path(&self, now: Time, left: u64) -> Path {
+        let bandwidth = self.estimators.bandwidth();
+        self.estimators.path(now, self.flight.count() + left, self.window.cwnd(), bandwidth)
+    }
+
+    fn phase(&self) -> &'static str {
+        match self.window.phase() {
+            Some(phase) => phase,
+            None if self.largest_acked + 1 < self.recovery_start => "recovery",
+            None if self.app_limited => "application_limited",
+            None if self.window.cwnd() < self.window.ssthresh() => "slow_start",
+            None => "congestion_avoidance",
+        }
+    }
+
+    /// Figures of the connection.
+    pub fn figures(&self) -> Figures {
+        let Counters { sent, sent_bytes, acked, acked_bytes, lost, lost_bytes, .. } = self.counters;
+        let Counters { marks, judged, spared, resets, spurious, .. } = self.counters;
+        let Counters { unmatched, forgotten, .. } = self.counters;
+        let ssthresh = self.window.ssthresh();
+        let rtt = &self.estimators.rtt;
+        Figures {
+            phase: self.phase(),
+            mtu: self.mtu,
+            window: self.window(),
+            ssthresh: ssthresh.is_finite().then(|| self.bytes(ssthresh)),
+            pacing_rate: self.pacing_rate(),
+            in_flight: self.flight.bytes(),
+            stack_in_flight: self.told + self.sent_since,
+            latest_rtt: rtt.latest(),
+            srtt: rtt.srtt(),
+            min_rtt: rtt.min_rtt(),
+            delivery_rate: self.delivery_rate * f64::from(self.mtu),
+            app_limited: self.app_limited,
+            sent,
+            sent_bytes,
+            acked,
+            acked_bytes,
+            lost,
+            lost_bytes,
+            marks,
+            judged,
+            spared,
+            resets,
+            spurious,
+            unmatched,
+            forgotten,
+            refused_windows: self.window.refused_windows(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Which compositions a QUIC stack can run, derived from their parts.
+//!
+//! QUIC brings its own recovery: packet numbers and the loss detection of RFC 9002. It carries no
+//! congestion headers, and stacks tell their controllers neither of each ECN mark nor of the times
+//! at which packets arrived.
+
+use crate::endpoint::recovery::RecoveryConfig;
+use crate::network::RouterKind;
+use crate::part::{Ability, AnyPart};
+use crate::protocols::Protocol;
+
+/// How much of a composition runs in a QUIC stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// All of it: its recovery is QUIC's.
+    Whole,
+    /// Everything except its recovery, which is QUIC's own.
+    Partly,
+    /// Nothing: it needs what QUIC does not carry. It runs in the simulator and in `perf`.
+    None,
+}
+
+impl Support {
+    /// Its word in lists.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Support::Whole => "whole",
+            Support::Partly => "partly",
+            Support::None => "no",
+        }
+    }
+}
+
+/// How much of a composition runs in a QUIC stack, and the reason as a sentence without a capital
+/// or a full stop.
+pub fn support(protocol: &Protocol) -> (Support, String) {
+    if let Some(why) = obstacle(protocol) {
+        return (Support::None, format!("{why}; it runs in the simulator and in `windward perf`"));
+    }
+    let mut reasons = Vec::new();
+    let recovery = protocol.recovery.words().name;
+    let is_whole = matches!(protocol.recovery, RecoveryConfig::PacketNumber(_));
+    reasons.push(if is_whole {
+        format!("its recovery, `{recovery}`, is that of QUIC")
+    } else {
+        format!("recovery is QUIC's own instead of `{recovery}`")
+    });
+    if protocol.feedback.stamps() {
+        let feedback = protocol.feedback.words().name;
+        reasons.push(format!("the feedback `{feedback}`, which it does not need, is not carried"));
+    }
+    let support = if is_whole { Support::Whole } else { Support::Partly };
+    (support, reasons.join("; "))
+}
+
+/// The reason why a composition cannot run in a QUIC stack, as a sentence without a capital or a
+/// full stop; `None` if it can.
+pub fn obstacle(protocol: &Protocol) -> Option<String> {
+    let parts: [&dyn AnyPart; 2] = [&protocol.window, &protocol.discrimination];
+    let gives: Vec<Ability> =
+        parts.iter().flat_map(|part| part.gives()).copied().chain(GIVES).collect();
+    let needs = parts.iter().flat_map(|part| part.needs());
+    for need in needs {
+        if !need.any_of.iter().any(|ability| gives.contains(ability)) {
+            let wanted: Vec<&str> = need.any_of.iter().map(|ability| ability.words()).collect();
+            return Some(format!(
+                "it needs {}, which QUIC stacks do not give",
+                wanted.join(" or ")
+            ));
+        }
+    }
+    if protocol.router != RouterKind::Any {
+        let router = protocol.router.name();
+        return Some(format!("it needs the router {router}, whose feedback QUIC does not carry"));
+    }
+    None
+}
+
+/// What a QUIC stack gives to a composition.
+const GIVES: [Ability; 1] = [Ability::TransmissionNumbers];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocols::{PROTOCOLS, find};
+
+    #[test]
+    fn rows_run_whole_in_part_or_not() {
+        let named = |wanted: Support| -> Vec<&str> {
+            let is = |row: &&Protocol| support(row).0 == wanted;
+            PROTOCOLS.iter().filter(is).map(|row| row.name).collect()
+        };
+        // RFC 9002's recovery is that of these rows (docs/protocols).
+        assert_eq!(named(Support::Whole), ["bbr", "copa", "bbr1", "upwind"]);
+        let none = named(Support::None);
+        // They need headers, marks one by one, or times of arrival.
+        for name in ["xcp", "lr-xtcp", "estcp", "ceten-p", "sack-oracle", "dctcp", "prague", "jtcp"]
+        {
+            assert!(none.contains(&name), "{name}: {none:?}");
+        }
+        let partly = named(Support::Partly);
+        for name in ["reno", "cubic", "westwood", "veno", "tcpw-br", "cubic-full-queue"] {
+            assert!(partly.contains(&name), "{name}: {partly:?}");
+        }
+    }
+
+    #[test]
+    fn reasons_name_the_parts() {
+        let why = |name| support(find(name).unwrap()).1;
+        assert!(why("cubic").contains("instead of `sack`"), "{}", why("cubic"));
+        assert!(why("upwind").contains("feedback `help`"), "{}", why("upwind"));
+        assert!(why("xcp").contains("needs the feedback of XCP routers"), "{}", why("xcp"));
+        assert!(why("jtcp").contains("arrival times"), "{}", why("jtcp"));
+    }
+}
