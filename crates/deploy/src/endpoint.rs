@@ -18,7 +18,7 @@ use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity, SERVER_NAME};
 use crate::tls::{self, Trust};
 
-/// What a connection is for. Each service has its own name in TLS (ALPN, RFC 7301), which ends in
+/// Purpose of a connection. Each service has its own name in TLS (ALPN, RFC 7301), which ends in
 /// the version of its protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Service {
@@ -45,13 +45,13 @@ impl Service {
 pub struct Options {
     /// Congestion controller, by name.
     pub protocol: String,
-    /// Bytes that a peer may have sent and the application not read, over all streams. It bounds the
-    /// memory of a connection, and the rate at window / RTT.
+    /// Bytes that a peer may have sent and the application not read, over all streams. It bounds
+    /// the memory of a connection, and the rate at window / RTT.
     pub receive_window: u32,
     /// The same for one stream.
     pub stream_receive_window: u32,
-    /// Limit of the bytes that the application has written and the peer has not acknowledged. Within
-    /// it, the send window follows twice the congestion window.
+    /// Limit of the bytes that the application has written and the peer has not acknowledged.
+    /// Within it, the send window follows twice the congestion window.
     pub send_window: u32,
     /// Bidirectional streams that the peer may have open at once.
     pub bidi_streams: u32,
@@ -76,8 +76,8 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             protocol: DEFAULT_PROTOCOL.to_owned(),
-            // 400 Mbit/s at 100 ms are 5 MB. A lost packet that is lost again delays what follows it
-            // in its stream by some round trips.
+            // 400 Mbit/s at 100 ms are 5 MB. A packet that is lost twice delays the rest of its
+            // stream by some round trips.
             receive_window: 24 << 20,
             stream_receive_window: 8 << 20,
             send_window: 24 << 20,
@@ -138,7 +138,7 @@ const LEAST_SEND_WINDOW: u64 = 256 << 10;
 pub struct Connection {
     /// Streams and datagrams.
     pub quic: quinn::Connection,
-    /// What the client asked for.
+    /// Service that the client asked for.
     pub service: Service,
     /// Fingerprint of the peer.
     pub peer: Fingerprint,
@@ -198,11 +198,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Binds a socket for outgoing connections.
+    /// Binds a socket for outgoing connections. Must be called in a tokio runtime.
     ///
     /// # Errors
     ///
-    /// If the address cannot be bound, or the options are invalid. Must be called in a tokio runtime.
+    /// If the address cannot be bound, or the options are invalid.
     pub fn client(bind: SocketAddr, identity: Arc<Identity>, options: Options) -> Result<Self> {
         options.transport()?;
         let (quic, hint) = open(bind, None, &options)?;
@@ -214,7 +214,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// If the address cannot be bound, or the options are invalid. Must be called in a tokio runtime.
+    /// If the address cannot be bound, or the options are invalid.
     pub fn server(
         bind: SocketAddr,
         identity: Arc<Identity>,
@@ -225,7 +225,7 @@ impl Endpoint {
         let tls = tls::server(&identity, &names)?;
         let mut config = ServerConfig::with_crypto(Arc::new(tls));
         config.transport_config(Arc::new(options.transport()?));
-        // What strangers can make this process hold: see docs/deploy/transfer.md.
+        // Bounds on the memory that strangers can occupy.
         config.max_incoming(4 * options.handshakes);
         config.incoming_buffer_size(16 << 10);
         config.incoming_buffer_size_total(1 << 20);
@@ -240,7 +240,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// If the peer does not answer within the time of a handshake, is not the trusted one, or has no
+    /// If the peer does not answer within the time of a handshake, is not trusted, or has no
     /// such service.
     pub async fn connect(
         &self,
@@ -284,7 +284,7 @@ impl Endpoint {
             .map_err(|error| Error::Socket { what: "own address".to_owned(), error })
     }
 
-    /// What the operator should change, if the kernel gave less than the socket needs.
+    /// Change that the operator should make, if the kernel gave less than the socket needs.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }

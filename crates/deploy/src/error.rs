@@ -17,7 +17,7 @@ pub enum Error {
     File {
         /// File or folder.
         path: PathBuf,
-        /// What was tried, such as `cannot open`.
+        /// Failed operation, such as `cannot open`.
         verb: &'static str,
         /// Answer of the system.
         error: io::Error,
@@ -25,7 +25,7 @@ pub enum Error {
     /// The system refuses an operation on a socket.
     #[error("{what}: {error}")]
     Socket {
-        /// What was tried, with the address.
+        /// Failed operation, with the address.
         what: String,
         /// Answer of the system.
         error: io::Error,

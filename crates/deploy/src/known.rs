@@ -41,7 +41,8 @@ impl KnownPeers {
         &self.path
     }
 
-    /// Standing of a fingerprint for a name. A name may have several lines; one that fits is enough.
+    /// Standing of a fingerprint for a name. A name may have several lines; one that fits is
+    /// enough.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl KnownPeers {
             let mut file =
                 OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
             file.lock()?;
-            // One call, so that the line is whole whoever writes at the same time.
+            // One call, so that the line stays whole if another process writes too.
             file.write_all(format!("{name} {fingerprint}\n").as_bytes())?;
             file.sync_all()
         };

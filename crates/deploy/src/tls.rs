@@ -13,7 +13,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
 
-/// Whom a client accepts as its peer.
+/// Peers that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// The peer with this fingerprint alone.
