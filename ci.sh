@@ -248,6 +248,33 @@ step_browser() {
     fi
 }
 
+# The package for JavaScript: built, compared with the program, packed, and installed into an empty project.
+step_web() {
+    local log=$scratch/web.log status project=$scratch/npm
+    if ! offer node nodejs || ! offer npm npm; then
+        echo "skipped: there is no node with npm"
+        return
+    fi
+    if ! crates/web/build.sh; then
+        fail "web: the package"
+        return
+    fi
+    (cd crates/web && node --test tests/*.test.mjs) 2>&1 | tee "$log"
+    status=${PIPESTATUS[0]}
+    pass "$(sed -n 's/^[#ℹ] pass //p' "$log")"
+    [ "$status" -eq 0 ] || fail "web: a test, see above"
+    mkdir -p "$project"
+    check "web: the package installs into an empty project and its example runs" install_package "$project"
+}
+
+install_package() {
+    local tarball
+    tarball=$(cd target/npm/windward && npm pack --silent --pack-destination "$1") &&
+        cd "$1" && npm init -y >/dev/null && npm install --silent --offline "./$tarball" &&
+        cp node_modules/windward/example.mjs node_modules/windward/first.toml . &&
+        node example.mjs | grep -q "^upwind: .* fingerprint [0-9a-f]\{16\}$"
+}
+
 # Goodput compared with ns-2 on a few scenarios; passes with a note without ns-2.
 step_validation() {
     if ! command -v python3 >/dev/null; then
@@ -375,13 +402,13 @@ step_quick() {
 # --- running them ------------------------------------------------------------------------
 
 all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide python site readme
-    fuzz types instructions validation browser)
+    fuzz types instructions validation browser web)
 # Steps that use one core on average.
-narrow=" format house prose python types instructions validation browser "
+narrow=" format house prose python types instructions validation browser web "
 # Steps that must end before a step, if they run too.
 declare -A after=(
     [docs]=clippy [guide]=build [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
-    [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce
+    [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce [web]=build
 )
 
 # Incremental compilation would slow down the first build.

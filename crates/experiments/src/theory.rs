@@ -19,9 +19,8 @@
 //! The last two describe a single flow: they are multiplied by the number of flows in the group and
 //! limited by the capacity curve.
 
-use windward_core::units::Duration;
 use windward_sim::Scenario;
-use windward_sim::scenario::{FlowConfig, LinkId, Traffic};
+use windward_sim::scenario::{FlowConfig, Traffic};
 use windward_sim::stack::UDP_OVERHEAD;
 
 /// The curve.
@@ -81,10 +80,10 @@ pub fn expected(
             *found.ok_or_else(|| format!("no link `{name}` on the way of `{}`", flow.name))?
         }
     };
-    let p = path_loss(scenario, &flow.forward, packet_size);
+    let p = scenario.path_loss(&flow.forward, packet_size);
     let capacity = scenario.links[at].kind.rate.mean().as_bps() as f64 * (1.0 - p);
     let rtt =
-        one_way(scenario, &flow.forward, packet_size) + one_way(scenario, &flow.reverse, ack_size);
+        scenario.one_way(&flow.forward, packet_size) + scenario.one_way(&flow.reverse, ack_size);
     let rtt = rtt.as_secs_f64();
     let acked_together = if delays_acks { 2.0 } else { 1.0 };
     let mathis = libm::sqrt(1.5 / (acked_together * p));
@@ -102,21 +101,12 @@ pub fn expected(
     Ok((flows * alone).min(capacity))
 }
 
-fn path_loss(scenario: &Scenario, route: &[LinkId], packet_size: u32) -> f64 {
-    let survival = |link: &LinkId| 1.0 - scenario.links[*link].kind.loss_rate(packet_size);
-    1.0 - route.iter().map(survival).product::<f64>()
-}
-
-fn one_way(scenario: &Scenario, route: &[LinkId], size: u32) -> Duration {
-    let links = route.iter().map(|link| &scenario.links[*link]);
-    links.fold(Duration::ZERO, |sum, l| sum + l.delay + l.kind.rate.mean().transmission_time(size))
-}
-
 #[cfg(test)]
 mod tests {
     use windward_sim::scenario::file::ScenarioFile;
 
     use super::*;
+    use windward_core::units::Duration;
 
     /// RTT: 2 (1 + 23 + 1) = 50 ms, and 8 us, 0.8 ms and 8 us for data of 1000 bytes there;
     /// back 0.32 us, 32 us, 0.32 us for 40 bytes: 50.84864 ms.

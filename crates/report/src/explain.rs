@@ -1,48 +1,11 @@
 //! The parts of a protocol in words, for `windward explain`, the pages of `docs/protocols` and the
 //! tables of the documentation.
 //!
-//! The parts describe themselves; this module adds the routers and the full titles of the sources.
+//! The parts describe themselves; this module adds the full titles of the sources.
 
-use windward_core::network::RouterKind;
-use windward_core::part::Words;
 use windward_core::protocols::Protocol;
 use windward_experiments::builtin::PAPERS;
-
-/// The axes in the order of a packet's life, and the part on each.
-pub fn parts(protocol: &Protocol) -> [(&'static str, Words); 5] {
-    let [window, recovery, discrimination, feedback] = protocol.parts();
-    [window, recovery, discrimination, feedback, ("router", router(protocol.router))]
-}
-
-fn router(kind: RouterKind) -> Words {
-    let (what, source) = match kind {
-        RouterKind::Any => ("no requirement: any queue", "RFC 5681"),
-        RouterKind::Xcp => (
-            "shares out spare capacity once per mean RTT: efficiency and fairness controllers",
-            "Katabi 2002 section 3.5, draft-falk-xcp-spec-03 section 3",
-        ),
-        RouterKind::XcpPersistent => (
-            "xcp with a standing queue of ten packets, which keeps the link busy",
-            "lr2008 section 7.2",
-        ),
-        RouterKind::Estcp => (
-            "one phase shift per overflow, for all flows; g += gamma (D - length of the phase)",
-            "estcp2010, ESTCP algorithm",
-        ),
-        RouterKind::CongestionWarning => (
-            "marks every packet while the average queue is above a threshold",
-            "Xu, Tian and Ansari 2005",
-        ),
-        RouterKind::Xtcp => (
-            "counts the packets that its queue drops and flags the same number of departing ones",
-            "lr2008 section 3.2",
-        ),
-        RouterKind::EcnThreshold => {
-            ("marks every packet that arrives at a queue above K packets", "RFC 8257 section 3.1")
-        }
-    };
-    Words { name: kind.name(), what, source }
-}
+pub use windward_sim::catalogue::axes as parts;
 
 /// Short and full titles of sources, besides the papers that come with experiments.
 const TITLES: &[(&str, &str)] = &[

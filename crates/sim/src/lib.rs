@@ -15,6 +15,7 @@
 //! - `engine`: the event queue, the links and the flows. [`Simulation`], [`Observer`] and [`run`].
 //! - [`output`]: files that appear whole or not at all.
 //! - [`trace`]: time series of a run. [`record`]: outcomes as JSON and as tables.
+//! - [`catalogue`]: the protocol table and all parts as rows; it uses no other module.
 //! - [`comparison`]: measurements of programs side by side; it uses no other module.
 //!
 //! ```
@@ -49,6 +50,7 @@
 //!
 //! The feature `parquet`, on by default, lets [`table`] write Parquet.
 
+pub mod catalogue;
 pub mod comparison;
 mod delays;
 mod engine;

@@ -268,6 +268,9 @@ fn standard_output() -> io::Result<File> {
     let copy = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
     #[cfg(windows)]
     let copy = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned();
+    // WebAssembly has no files.
+    #[cfg(not(any(unix, windows)))]
+    let copy = Err::<File, _>(io::ErrorKind::Unsupported.into());
     copy.map(File::from)
 }
 

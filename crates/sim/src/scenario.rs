@@ -53,6 +53,23 @@ pub struct Scenario {
     pub warnings: Vec<String>,
 }
 
+impl Scenario {
+    /// Long-run share of packets of `size` bytes that the wires of a route lose, from 0 to 1.
+    pub fn path_loss(&self, route: &[LinkId], size: u32) -> f64 {
+        let survival = |link: &LinkId| 1.0 - self.links[*link].kind.loss_rate(size);
+        1.0 - route.iter().map(survival).product::<f64>()
+    }
+
+    /// Time of a packet of `size` bytes over a route with empty queues: transmission at the mean
+    /// rates, and propagation.
+    pub fn one_way(&self, route: &[LinkId], size: u32) -> Duration {
+        let links = route.iter().map(|link| &self.links[*link]);
+        links.fold(Duration::ZERO, |sum, link| {
+            sum + link.delay + link.kind.rate.mean().transmission_time(size)
+        })
+    }
+}
+
 /// Maximum length of a run, 100 days, which leaves room in the 213 days that [`Time`] can count.
 pub const MAX_DURATION: Duration = Duration::from_secs(100 * 86_400);
 

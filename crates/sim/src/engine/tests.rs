@@ -18,107 +18,26 @@ use crate::scenario::file::ScenarioFile;
 use crate::scenario::{FlowConfig, LinkId};
 use crate::{FlowMetrics, LinkOutcome};
 
-/// Scenarios by name; `PROTOCOL` stands for a name of the table. No warm-up, so that flow
-/// figures cover all packets; no delayed acknowledgments, so that each packet causes one.
-const SCENARIOS: &[(&str, &str)] = &[
-    (
-        "loss",
-        r#"
-        dumbbell.bottleneck = { rate = "5Mbit", delay = "20ms", queue = "20p" }
-        dumbbell.access = { rate = "5Mbit", delay = "5ms", queue = "50p" }
-        flows = [
-            { group = "clean", count = 2, protocol = "PROTOCOL" },
-            { group = "lossy", count = 2, protocol = "PROTOCOL", last_hop = { loss = 0.05 },
-              start = ["0s", "1s"] },
-        ]"#,
-    ),
-    (
-        "bursts",
-        r#"
-        dumbbell.bottleneck = { rate = "3Mbit", delay = "15ms", queue = "15p",
-                                burst = { rate = 0.03, length = 4 } }
-        dumbbell.access = { rate = "20Mbit", delay = "5ms", queue = "50p", ber = 1e-6 }
-        flows = [{ group = "a", count = 3, protocol = "PROTOCOL", start = ["0s", "100ms"] }]"#,
-    ),
-    (
-        "red",
-        r#"
-        dumbbell.bottleneck = { rate = "4Mbit", delay = "10ms", queue = "60p",
-                                aqm = { kind = "red", min_threshold = 5, max_threshold = 20, ecn = true } }
-        dumbbell.access = { rate = "10Mbit", delay = "2ms", queue = "50p" }
-        flows = [{ group = "a", count = 3, protocol = "PROTOCOL", ecn = true, dupack_threshold = 1 }]"#,
-    ),
-    (
-        "bytes",
-        r#"
-        dumbbell.bottleneck = { rate = "2Mbit", delay = "30ms", queue = "12kB",
-                                gilbert_elliott = { mean_good = "900ms", mean_bad = "20ms" } }
-        dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "100kB" }
-        flows = [
-            { group = "small", protocol = "PROTOCOL", packet_size = 300, size = "400p" },
-            { group = "large", protocol = "PROTOCOL", packet_size = 1500, stop = "3s" },
-        ]"#,
-    ),
-    (
-        "parking-lot",
-        r#"
-        parking_lot.hops = 3
-        parking_lot.bottleneck = { rate = "3Mbit", delay = "5ms", queue = "25p" }
-        parking_lot.access = { rate = "30Mbit", delay = "1ms", queue = "50p" }
-        flows = [
-            { group = "long", protocol = "PROTOCOL" },
-            { group = "first", protocol = "PROTOCOL", hops = [0], start = ["0s", "1s"] },
-            { group = "last", protocol = "PROTOCOL", hops = [1, 2], rwnd = 10 },
-        ]"#,
-    ),
-    (
-        "two-way",
-        r#"
-        links = [
-            { from = "a", to = "x", rate = "10Mbit", delay = "1ms" },
-            { from = "x", to = "y", rate = "3Mbit", delay = "10ms", queue = "15p" },
-            { from = "y", to = "b", rate = "10Mbit", delay = "1ms", reverse = { loss = 0.02 } },
-        ]
-        flows = [
-            { group = "there", from = "a", to = "b", protocol = "PROTOCOL" },
-            { group = "back", from = "b", to = "a", protocol = "PROTOCOL", start = "20ms" },
-        ]"#,
-    ),
-    (
-        "datagrams",
-        r#"
-        dumbbell.bottleneck = { rate = "3Mbit", delay = "10ms", queue = "15p" }
-        dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
-        flows = [
-            { group = "data", count = 2, protocol = "PROTOCOL" },
-            { group = "voice", count = 2, cbr = { rate = "64kbit", packet_size = 200 }, start = ["0s", "20ms"] },
-            { group = "web", on_off = { rate = "2Mbit", mean_on = "200ms", mean_off = "400ms" } },
-        ]"#,
-    ),
-    (
-        "ack-loss",
-        r#"
-        dumbbell.bottleneck = { rate = "3Mbit", delay = "25ms", queue = "20p", loss = 0.01 }
-        dumbbell.reverse_bottleneck = { loss = 0.3 }
-        dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
-        flows = [{ group = "a", count = 2, protocol = "PROTOCOL" }]"#,
-    ),
-    // 8 in 31 ms are 3.1 Mbit/s; several packets and acknowledgments share an instant, and the
-    // hops of `same` keep to it, without delay.
-    (
-        "trace",
-        r#"
-        dumbbell.bottleneck = { rate.opportunities = [0, 0, 4, 5, 5, 9, 21, 31], delay = "15ms",
-                                queue = "20p", loss = 0.01 }
-        dumbbell.access = { rate = "10Mbit", delay = "1ms", queue = "50p" }
-        flows = [
-            { group = "large", protocol = "PROTOCOL", packet_size = 2000 },
-            { group = "small", count = 2, protocol = "PROTOCOL", packet_size = 400, size = "900p" },
-            { group = "same", count = 2, protocol = "PROTOCOL", start = ["0s", "100ms"],
-              last_hop = { rate.opportunities = [1, 2, 2], delay = 0 } },
-        ]"#,
-    ),
-];
+macro_rules! golden {
+    ($($name:literal),*) => {
+        &[$(($name, include_str!(concat!("../../tests/golden/", $name, ".toml")))),*]
+    };
+}
+
+/// Scenarios by name, without the lines of their head; `PROTOCOL` stands for a name of the table.
+/// No warm-up, so that flow figures cover all packets; no delayed acknowledgments, so that each
+/// packet causes one. The tests of the JavaScript package run the same files.
+const SCENARIOS: &[(&str, &str)] = golden!(
+    "loss",
+    "bursts",
+    "red",
+    "bytes",
+    "parking-lot",
+    "two-way",
+    "datagrams",
+    "ack-loss",
+    "trace"
+);
 
 fn build(header: &str, body: &str, protocol: &str) -> Scenario {
     let text = format!("{header}\n{}", body.replace("PROTOCOL", protocol));
