@@ -53,6 +53,8 @@ pub struct Options {
     /// Limit of the bytes that the application has written and the peer has not acknowledged.
     /// Within it, the send window follows twice the congestion window.
     pub send_window: u32,
+    /// The application bounds by itself what it writes: the send window does not follow.
+    pub own_budget: bool,
     /// Bidirectional streams that the peer may have open at once.
     pub bidi_streams: u32,
     /// Unidirectional streams that the peer may have open at once.
@@ -81,6 +83,7 @@ impl Default for Options {
             receive_window: 24 << 20,
             stream_receive_window: 8 << 20,
             send_window: 24 << 20,
+            own_budget: false,
             bidi_streams: 1024,
             uni_streams: 64,
             datagrams: 0,
@@ -157,7 +160,10 @@ impl Connection {
             .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
             .and_then(|chain| chain.first().map(Fingerprint::of))
             .ok_or_else(|| Error::Peer("the peer shows no certificate".to_owned()))?;
-        tokio::spawn(follow_window(quic.clone(), u64::from(options.send_window)));
+        match u64::from(options.send_window) {
+            most if options.own_budget => quic.set_send_window(most),
+            most => drop(tokio::spawn(follow_window(quic.clone(), most))),
+        }
         Ok(Connection { quic, service, peer })
     }
 

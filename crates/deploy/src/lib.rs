@@ -7,6 +7,7 @@
 //! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
 //! - `endpoint`: sockets, connections and services.
+//! - `forward`: TCP and UDP services.
 
 #[cfg(target_os = "linux")]
 pub mod clock;
@@ -14,6 +15,8 @@ pub mod clock;
 pub mod endpoint;
 #[cfg(target_os = "linux")]
 pub mod error;
+#[cfg(target_os = "linux")]
+pub mod forward;
 #[cfg(target_os = "linux")]
 pub mod identity;
 #[cfg(target_os = "linux")]

@@ -1,0 +1,172 @@
+//! Limits of a server: what one peer, and all together, may make it hold. None depends on what a
+//! peer says.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::credit::lock;
+use crate::identity::Fingerprint;
+
+/// Limits of a server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// QUIC connections of one peer.
+    pub connections: usize,
+    /// Forwarded connections of one peer, over all its QUIC connections.
+    pub streams: usize,
+    /// Datagrams per second from one peer; further ones are dropped.
+    pub datagrams: u32,
+    /// Bytes of one QUIC connection that wait for targets that do not read, beyond 32 KiB for each
+    /// forwarded connection.
+    pub buffer: u64,
+    /// Time for a target to accept a connection.
+    pub connect: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 8,
+            streams: 1024,
+            datagrams: 20_000,
+            buffer: 16 << 20,
+            connect: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A count with a limit. A place is free again when its [`Place`] is dropped.
+#[derive(Debug, Default)]
+struct Places {
+    taken: AtomicUsize,
+}
+
+/// One of a limited number of places.
+#[derive(Debug)]
+pub(super) struct Place(Arc<Places>);
+
+impl Places {
+    fn take(self: &Arc<Self>, most: usize) -> Option<Place> {
+        let one_more = |taken: usize| (taken < most).then_some(taken + 1);
+        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more);
+        taken.is_ok().then(|| Place(Arc::clone(self)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Places and rates of a peer.
+#[derive(Debug)]
+pub(super) struct Peer {
+    connections: Arc<Places>,
+    streams: Arc<Places>,
+    datagrams: Mutex<Rate>,
+    limits: Limits,
+}
+
+impl Peer {
+    fn new(limits: Limits, now: Instant) -> Self {
+        Peer {
+            connections: Arc::default(),
+            streams: Arc::default(),
+            datagrams: Mutex::new(Rate::new(limits.datagrams, now)),
+            limits,
+        }
+    }
+
+    pub(super) fn connect(&self) -> Option<Place> {
+        self.connections.take(self.limits.connections)
+    }
+
+    pub(super) fn open(&self) -> Option<Place> {
+        self.streams.take(self.limits.streams)
+    }
+
+    /// True if a datagram is within the limit.
+    pub(super) fn pass(&self, now: Instant) -> bool {
+        lock(&self.datagrams).pass(now)
+    }
+}
+
+/// A rate of events. Up to a tenth of a second of them may come at once.
+#[derive(Debug)]
+pub(super) struct Rate {
+    interval: Duration,
+    burst: Duration,
+    /// When the next event would come at exactly the rate.
+    due: Instant,
+}
+
+impl Rate {
+    fn new(per_second: u32, now: Instant) -> Self {
+        let interval = Duration::from_secs(1) / per_second.max(1);
+        Rate { interval, burst: Duration::from_millis(100).saturating_sub(interval), due: now }
+    }
+
+    fn pass(&mut self, now: Instant) -> bool {
+        let due = self.due.max(now);
+        let enough = due <= now + self.burst;
+        if enough {
+            self.due = due + self.interval;
+        }
+        enough
+    }
+}
+
+/// The peers that have connections.
+#[derive(Debug)]
+pub(super) struct Peers {
+    limits: Limits,
+    known: Mutex<HashMap<Fingerprint, Arc<Peer>>>,
+}
+
+impl Peers {
+    pub(super) fn new(limits: Limits) -> Self {
+        Peers { limits, known: Mutex::default() }
+    }
+
+    /// The state of a peer. It is forgotten when nothing holds it, so that the table has no more
+    /// entries than there are connections.
+    pub(super) fn of(&self, print: Fingerprint, now: Instant) -> Arc<Peer> {
+        let mut known = lock(&self.known);
+        known.retain(|_, peer| Arc::strong_count(peer) > 1);
+        Arc::clone(known.entry(print).or_insert_with(|| Arc::new(Peer::new(self.limits, now))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn places_return() {
+        let limits = Limits { connections: 2, streams: 1, ..Limits::default() };
+        let peers = Peers::new(limits);
+        let now = clock::now();
+        let peer = peers.of(Fingerprint([1; 32]), now);
+        let held = (peer.connect().expect("one"), peer.connect().expect("two"));
+        assert!(peers.of(Fingerprint([1; 32]), now).connect().is_none());
+        assert!(peers.of(Fingerprint([2; 32]), now).connect().is_some());
+        drop(held);
+        assert!(peer.connect().is_some());
+        let open = peer.open();
+        assert!(open.is_some() && peer.open().is_none());
+    }
+
+    #[test]
+    fn datagrams_have_a_rate() {
+        let start = clock::now();
+        let mut rate = Rate::new(100, start);
+        // Ten at once, then one each 10 ms.
+        assert_eq!((0..20).filter(|_| rate.pass(start)).count(), 10);
+        let passed = (1..=100).filter(|ms| rate.pass(start + Duration::from_millis(*ms))).count();
+        assert_eq!(passed, 10);
+    }
+}

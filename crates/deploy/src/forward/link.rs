@@ -1,0 +1,255 @@
+//! The QUIC connection of a forwarder to its server, which is made anew whenever it is lost.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::{RecvStream, SendStream};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tracing::{debug, info, warn};
+
+use super::meter::Meter;
+use super::pump::Broken;
+use super::session::{Lane, Session};
+use super::target::Target;
+use super::wire::{self, Kind, Reply, Request, TOKEN};
+use super::{WELCOME, options};
+use crate::endpoint::{Endpoint, Service};
+use crate::error::{Error, Result};
+use crate::identity::{Fingerprint, Identity};
+use crate::tls::Trust;
+
+/// Longest time that a program waits for a connection to the server, or for a free stream.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pause before the second attempt to connect; it doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Pause after the server has refused, which a change of its settings may end.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+/// Longest time for the server to greet.
+const GREETING: Duration = Duration::from_secs(10);
+/// Bytes of one connection that wait for programs that do not read, beyond 32 KiB for each.
+const BUFFER: u64 = 16 << 20;
+/// Streams that a server may open; it opens none.
+const STREAMS_OF_SERVER: usize = 0;
+
+/// The server of a forwarder.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Addresses as the user wrote them, `HOST:PORT`, tried in this order. Names are resolved for
+    /// each attempt.
+    pub addresses: Vec<String>,
+    /// Fingerprint that the server must have.
+    pub key: Fingerprint,
+    /// Secret of a ticket; zeros if there is none.
+    pub token: [u8; TOKEN],
+    /// Congestion controller, by name; the default one if none.
+    pub protocol: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Down,
+    Up(Arc<Session>),
+}
+
+/// The connection to a server.
+#[derive(Debug)]
+pub(super) struct Link {
+    state: watch::Sender<State>,
+}
+
+impl Link {
+    /// Connects, and keeps the connection from then on.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses, or is another. If it does not answer, new attempts follow.
+    pub(super) async fn start(
+        identity: Arc<Identity>,
+        remote: Remote,
+        meter: Arc<Meter>,
+    ) -> Result<Arc<Self>> {
+        let link = Arc::new(Link { state: watch::channel(State::Down).0 });
+        let first = match dial(&identity, &remote, &meter).await {
+            Ok(up) => Some(up),
+            Err(error) if error.is_temporary() => {
+                warn!(%error, "not connected yet");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        tokio::spawn(Arc::clone(&link).keep(identity, remote, meter, first));
+        Ok(link)
+    }
+
+    async fn keep(
+        self: Arc<Self>,
+        identity: Arc<Identity>,
+        remote: Remote,
+        meter: Arc<Meter>,
+        mut first: Option<(Endpoint, Arc<Session>)>,
+    ) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let dialed = match first.take() {
+                Some(up) => Ok(up),
+                None => dial(&identity, &remote, &meter).await,
+            };
+            match dialed {
+                Ok((endpoint, session)) => {
+                    info!(server = %session.quic.remote_address(), "connected");
+                    pause = FIRST_PAUSE;
+                    meter.peer_connections.inc();
+                    meter.peers.inc();
+                    self.state.send_replace(State::Up(Arc::clone(&session)));
+                    let mut drains = session.peer_drains();
+                    let lost = tokio::select! {
+                        error = session.quic.closed() => Some(error),
+                        _ = drains.wait_for(|drains| *drains) => None,
+                    };
+                    self.state.send_replace(State::Down);
+                    match lost {
+                        Some(error) => {
+                            warn!(error = %Error::from(error), "the connection is lost");
+                            meter.peers.dec();
+                        }
+                        None => {
+                            info!("the server takes no new connections");
+                            let meter = Arc::clone(&meter);
+                            // Open connections go on until they end, or the server does.
+                            tokio::spawn(async move {
+                                session.quic.closed().await;
+                                meter.peers.dec();
+                                drop(endpoint);
+                            });
+                        }
+                    }
+                }
+                Err(error) => {
+                    if !error.is_temporary() {
+                        warn!(%error, "the server refuses");
+                        pause = REFUSED_PAUSE;
+                    } else {
+                        debug!(%error, "no connection");
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// The connection, if there is one within the time that programs wait.
+    async fn session(&self) -> Option<Arc<Session>> {
+        let mut state = self.state.subscribe();
+        let up = state.wait_for(|state| matches!(state, State::Up(_)));
+        match timeout(PATIENCE, up).await {
+            Ok(Ok(state)) => match &*state {
+                State::Up(session) => Some(Arc::clone(session)),
+                State::Down => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Opens a stream with a request. The reply is still to be read.
+    ///
+    /// # Errors
+    ///
+    /// If there is no connection, or no free stream, for too long.
+    pub(super) async fn open(
+        &self,
+        kind: Kind,
+        target: Target,
+    ) -> std::result::Result<(Arc<Session>, SendStream, RecvStream, Lane), Broken> {
+        let session = self.session().await.ok_or(Broken::Lost)?;
+        let (mut send, recv) = match timeout(PATIENCE, session.quic.open_bi()).await {
+            Ok(opened) => opened.map_err(|_| Broken::Lost)?,
+            Err(_) => return Err(Broken::Refused(Reply::TooMany)),
+        };
+        let lane = session.lane(send.id().into());
+        // A new stream is young.
+        let _ = send.set_priority(1);
+        let request = Request { kind, target }.encode();
+        send.write_all(&request).await.map_err(|_| Broken::Lost)?;
+        Ok((session, send, recv, lane))
+    }
+
+    /// Closes the connection, and tells the server.
+    pub(super) async fn close(&self) {
+        let state = self.state.borrow().clone();
+        if let State::Up(session) = state {
+            session.close(0, "the forwarder ends");
+            // The packet that says so leaves with the next turn of the driver.
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Connects to the first address that answers.
+///
+/// # Errors
+///
+/// That of the last address, or of the first that is final.
+async fn dial(
+    identity: &Arc<Identity>,
+    remote: &Remote,
+    meter: &Arc<Meter>,
+) -> Result<(Endpoint, Arc<Session>)> {
+    let mut last = Error::Unreachable("the server has no address".to_owned());
+    for name in &remote.addresses {
+        let found = match tokio::net::lookup_host(name.as_str()).await {
+            Ok(found) => found.collect::<Vec<_>>(),
+            Err(error) => {
+                last = Error::Unreachable(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        for address in found {
+            match dial_one(identity, remote, address, meter).await {
+                Ok(up) => return Ok(up),
+                Err(error) if error.is_temporary() => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Err(last)
+}
+
+async fn dial_one(
+    identity: &Arc<Identity>,
+    remote: &Remote,
+    address: SocketAddr,
+    meter: &Arc<Meter>,
+) -> Result<(Endpoint, Arc<Session>)> {
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let options = options(remote.protocol.as_deref(), STREAMS_OF_SERVER, BUFFER);
+    let endpoint = Endpoint::client(SocketAddr::new(any, 0), Arc::clone(identity), options)?;
+    if let Some(hint) = endpoint.hint() {
+        debug!(hint);
+    }
+    let trust = Trust::Pinned(remote.key);
+    let connection = endpoint.connect(address, Service::Forward, trust).await?;
+    let quic = connection.quic;
+    let greet = async {
+        let (mut send, mut recv) = quic.open_bi().await?;
+        let sent = send.write_all(&remote.token).await;
+        sent.map_err(|error| Error::Unreachable(error.to_string()))?;
+        match wire::take::<1>(&mut recv).await {
+            Ok([WELCOME]) => Ok((send, recv)),
+            Ok(_) => Err(Error::Peer("the server does not greet".to_owned())),
+            // The reason of the server, if it closed the connection, says more.
+            Err(error) => Err(quic.close_reason().map_or(error, Error::from)),
+        }
+    };
+    let control = timeout(GREETING, greet)
+        .await
+        .map_err(|_| Error::Unreachable(format!("{address} does not greet")))??;
+    let session = Session::start(quic, control, BUFFER, Arc::clone(meter));
+    Ok((endpoint, session))
+}

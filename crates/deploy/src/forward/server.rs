@@ -1,0 +1,408 @@
+//! A server: accepts peers by their keys, and connects to targets for them.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quinn::{RecvStream, SendStream};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+use tracing::{debug, info, warn};
+
+use super::access::Access;
+use super::credit::lock;
+use super::limits::{Limits, Peer, Peers};
+use super::meter::{self, Meter};
+use super::pump::{Broken, abort, prepare, pump};
+use super::session::Session;
+use super::udp;
+use super::wire::{self, ABORTED, Kind, Reply, Request, TOKEN};
+use super::{WELCOME, options};
+use crate::clock;
+use crate::endpoint::{Connection, Endpoint, Listener, Service};
+use crate::error::{Error, REFUSED, Result};
+use crate::identity::{Fingerprint, Identity};
+
+/// Longest time for the greeting of a peer, and for a request on a stream.
+const GREETING: Duration = Duration::from_secs(10);
+/// Peers at once that have not greeted yet. Further ones are refused.
+const MOST_GREETINGS: usize = 64;
+/// Receive buffer of a socket to a target, set before the connection, as TCP announces it then.
+const RECEIVE_BUFFER: u32 = 128 << 10;
+
+/// Settings of a server.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// Address of the UDP socket.
+    pub listen: SocketAddr,
+    /// Congestion controller, by name; the default one if none.
+    pub protocol: Option<String>,
+    /// Limits.
+    pub limits: Limits,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// An invitation: the first peer that shows the token is accepted from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invitation {
+    /// Secret that the peer must show.
+    pub token: [u8; TOKEN],
+    /// When it expires, on the time of day ([`clock::time_of_day`]).
+    pub until: Duration,
+}
+
+/// Keeps the key of a peer that used the invitation, so that it is accepted after a restart too.
+pub type Remember = Box<dyn Fn(Fingerprint) -> Result<()> + Send + Sync>;
+
+struct Shared {
+    access: Mutex<Access>,
+    invitation: Mutex<Option<Invitation>>,
+    remember: Remember,
+    peers: Peers,
+    limits: Limits,
+    meter: Arc<Meter>,
+    greetings: Semaphore,
+    sessions: Mutex<HashMap<usize, (Fingerprint, Arc<Session>)>>,
+    /// Forwarded connections that are open.
+    open: watch::Sender<usize>,
+    draining: watch::Sender<bool>,
+}
+
+/// A running server.
+pub struct Server {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+    metrics: Option<SocketAddr>,
+}
+
+impl Server {
+    /// Binds the socket, and starts to accept peers.
+    ///
+    /// # Errors
+    ///
+    /// If an address cannot be bound, or a setting is invalid. Must be called in a tokio runtime.
+    pub async fn start(
+        identity: Arc<Identity>,
+        settings: &ServerSettings,
+        access: Access,
+        invitation: Option<Invitation>,
+        remember: Remember,
+    ) -> Result<Self> {
+        let limits = settings.limits;
+        let options = options(settings.protocol.as_deref(), limits.streams, limits.buffer);
+        let (endpoint, listener) =
+            Endpoint::server(settings.listen, identity, &[Service::Forward], options)?;
+        let meter = Arc::new(Meter::default());
+        let metrics = match settings.metrics {
+            Some(bind) => Some(meter::serve(bind, Arc::clone(&meter)).await?),
+            None => None,
+        };
+        let shared = Arc::new(Shared {
+            access: Mutex::new(access),
+            invitation: Mutex::new(invitation),
+            remember,
+            peers: Peers::new(limits),
+            limits,
+            meter,
+            greetings: Semaphore::new(MOST_GREETINGS),
+            sessions: Mutex::default(),
+            open: watch::channel(0).0,
+            draining: watch::channel(false).0,
+        });
+        tokio::spawn(accept(listener, Arc::clone(&shared)));
+        Ok(Server { endpoint, shared, metrics })
+    }
+
+    /// The socket with its address and identity.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Where metrics are served.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+
+    /// Counters.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.shared.meter
+    }
+
+    /// Replaces keys and rules. Open connections go on, except those of peers that are not accepted
+    /// any more; rules count for new ones.
+    pub fn reload(&self, access: Access) {
+        let mut sessions = lock(&self.shared.sessions);
+        sessions.retain(|_, (peer, session)| {
+            let stays = access.has(*peer);
+            if !stays {
+                info!(%peer, "the key is not accepted any more");
+                session.close(REFUSED, NOT_ACCEPTED);
+            }
+            stays
+        });
+        *lock(&self.shared.access) = access;
+        self.shared.meter.reloads.inc();
+    }
+
+    /// Ends: takes no new connections, waits until the open ones have ended, but not longer than
+    /// `grace`, and closes.
+    pub async fn shut_down(self, grace: Duration) {
+        self.shared.draining.send_replace(true);
+        for (_, session) in lock(&self.shared.sessions).values() {
+            session.drain();
+        }
+        let mut open = self.shared.open.subscribe();
+        if timeout(grace, open.wait_for(|open| *open == 0)).await.is_err() {
+            let open = *self.shared.open.borrow();
+            warn!(open, "connections were still open at the end");
+        }
+        self.endpoint.close("the server shuts down").await;
+    }
+}
+
+const NOT_ACCEPTED: &str = "the server does not accept this key: add it there with --allow KEY=..., or use a \
+                            ticket of the server";
+
+async fn accept(mut listener: Listener, shared: Arc<Shared>) {
+    while let Some(connection) = listener.accept().await {
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move {
+            let (peer, from) = (connection.peer, connection.quic.remote_address());
+            if *shared.draining.borrow() {
+                connection.quic.close(0u32.into(), b"the server shuts down");
+                return;
+            }
+            if let Err(error) = serve(&connection, &shared).await {
+                shared.meter.refused_peers.inc();
+                info!(%peer, %from, %error, "refused");
+                connection.refuse(&error.to_string());
+            }
+        });
+    }
+}
+
+/// Serves a peer until its connection ends.
+///
+/// # Errors
+///
+/// If the peer is refused.
+async fn serve(connection: &Connection, shared: &Arc<Shared>) -> Result<()> {
+    let refused = |text: &str| Error::Refused(text.to_owned());
+    let key = connection.peer;
+    let peer = shared.peers.of(key, clock::now());
+    let _place = peer.connect().ok_or_else(|| refused("too many connections of this key"))?;
+    if !lock(&shared.access).has(key) && lock(&shared.invitation).is_none() {
+        return Err(refused(NOT_ACCEPTED));
+    }
+    let greeting = shared.greetings.try_acquire().map_err(|_| refused("too many at once"))?;
+    let greet = async {
+        let (send, mut recv) = connection.quic.accept_bi().await?;
+        let token = wire::take::<TOKEN>(&mut recv).await?;
+        Ok::<_, Error>((send, recv, token))
+    };
+    let (mut send, recv, token) =
+        timeout(GREETING, greet).await.map_err(|_| refused("no greeting"))??;
+    drop(greeting);
+    admit(shared, key, token)?;
+    send.write_all(&[WELCOME]).await.map_err(|error| Error::Unreachable(error.to_string()))?;
+
+    let quic = connection.quic.clone();
+    let meter = Arc::clone(&shared.meter);
+    let session = Session::start(quic.clone(), (send, recv), shared.limits.buffer, meter);
+    let id = quic.stable_id();
+    lock(&shared.sessions).insert(id, (key, Arc::clone(&session)));
+    if *shared.draining.borrow() {
+        session.drain();
+    }
+    shared.meter.peer_connections.inc();
+    shared.meter.peers.inc();
+    info!(peer = %key, from = %quic.remote_address(), "connected");
+    let end = loop {
+        match quic.accept_bi().await {
+            Ok((send, recv)) => {
+                let lane = session.lane(send.id().into());
+                let stream = Stream { send, recv, lane };
+                tokio::spawn(request(stream, key, Arc::clone(&peer), Arc::clone(shared)));
+            }
+            Err(error) => break error,
+        }
+    };
+    shared.meter.peers.dec();
+    lock(&shared.sessions).remove(&id);
+    info!(peer = %key, reason = %end, "disconnected");
+    Ok(())
+}
+
+/// Accepts a peer by its key or by the invitation.
+fn admit(shared: &Shared, key: Fingerprint, token: [u8; TOKEN]) -> Result<()> {
+    if lock(&shared.access).has(key) {
+        return Ok(());
+    }
+    let mut invitation = lock(&shared.invitation);
+    let fits = invitation.is_some_and(|invitation| {
+        // In constant time, so that answers tell nothing of the token.
+        let different = invitation.token.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b));
+        different == 0 && clock::time_of_day() < invitation.until
+    });
+    if !fits {
+        return Err(Error::Refused(NOT_ACCEPTED.to_owned()));
+    }
+    (shared.remember)(key).map_err(|error| {
+        warn!(%error, "the key of a new peer cannot be written");
+        Error::Refused("the server cannot remember this key".to_owned())
+    })?;
+    lock(&shared.access).add(key);
+    *invitation = None;
+    info!(peer = %key, "accepted by the ticket");
+    Ok(())
+}
+
+/// A stream of a peer.
+struct Stream {
+    send: SendStream,
+    recv: RecvStream,
+    lane: super::session::Lane,
+}
+
+/// Counts a forwarded connection while it exists.
+struct Open<'a>(&'a Shared);
+
+impl<'a> Open<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        shared.open.send_modify(|open| *open += 1);
+        shared.meter.open.inc();
+        Open(shared)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.open.send_modify(|open| *open -= 1);
+        self.0.meter.open.dec();
+    }
+}
+
+/// Answers the request of a stream.
+async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: Arc<Shared>) {
+    let request = match timeout(GREETING, Request::read(&mut stream.recv)).await {
+        Ok(Ok(request)) => request,
+        Ok(Err(Error::Peer(error))) => {
+            debug!(peer = %key, error, "invalid request");
+            return refuse(stream, Reply::Unsupported, &shared).await;
+        }
+        _ => return refuse(stream, Reply::TimedOut, &shared).await,
+    };
+    let Some(_place) = peer.open() else {
+        return refuse(stream, Reply::TooMany, &shared).await;
+    };
+    if *shared.draining.borrow() {
+        return refuse(stream, Reply::ShuttingDown, &shared).await;
+    }
+    let rules = lock(&shared.access).rules(key).unwrap_or_default();
+    let target = request.target;
+    let _open = Open::new(&shared);
+    let connect = async {
+        let addresses = rules.resolve(&target).await?;
+        match request.kind {
+            Kind::Tcp => connect(&addresses).await.map(Socket::Tcp),
+            Kind::Udp => udp::connect(&addresses).await.map(Socket::Udp),
+        }
+    };
+    let stopped = stream.send.stopped();
+    let connected = tokio::select! {
+        connected = timeout(shared.limits.connect, connect) => connected.unwrap_or(Err(Reply::TimedOut)),
+        // The program at the other end did not wait.
+        _ = stopped => return refuse(stream, Reply::Failed, &shared).await,
+    };
+    match connected {
+        Ok(Socket::Tcp(tcp)) => {
+            info!(peer = %key, %target, "open");
+            shared.meter.on_reply(Reply::Connected);
+            let ended = forward(tcp, stream).await;
+            match ended {
+                Ok(()) => debug!(peer = %key, %target, "closed"),
+                Err(error) => {
+                    shared.meter.resets.inc();
+                    debug!(peer = %key, %target, %error, "reset");
+                }
+            }
+        }
+        Ok(Socket::Udp(socket)) => {
+            info!(peer = %key, target = %format_args!("udp:{target}"), "open");
+            shared.meter.on_reply(Reply::Connected);
+            let Stream { send, recv, lane } = stream;
+            udp::serve(socket, send, recv, &lane.session, &peer).await;
+        }
+        Err(reply) => {
+            info!(peer = %key, %target, %reply, "refused");
+            refuse(stream, reply, &shared).await;
+        }
+    }
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Udp(UdpSocket),
+}
+
+/// Tells the peer that it is not connected.
+async fn refuse(mut stream: Stream, reply: Reply, shared: &Shared) {
+    shared.meter.on_reply(reply);
+    let _ = stream.recv.stop(ABORTED);
+    if stream.send.write_all(&[reply as u8]).await.is_ok() && stream.send.finish().is_ok() {
+        // Whether the reply arrives is the matter of the connection, which has its own time-out.
+        let _ = stream.send.stopped().await;
+    }
+}
+
+/// Connects to the first address that accepts.
+///
+/// # Errors
+///
+/// The reply for the last one.
+async fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Reply> {
+    let mut last = Reply::HostUnreachable;
+    for (index, address) in addresses.iter().enumerate() {
+        let attempt = async {
+            let socket = match address {
+                SocketAddr::V4(_) => TcpSocket::new_v4(),
+                SocketAddr::V6(_) => TcpSocket::new_v6(),
+            }?;
+            // The kernel takes its default if it refuses.
+            let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+            socket.connect(*address).await
+        };
+        // The last one has all the time that the caller gives.
+        let patience = match index + 1 == addresses.len() {
+            true => Duration::MAX,
+            false => Duration::from_secs(2),
+        };
+        match timeout(patience, attempt).await {
+            Ok(Ok(tcp)) => return Ok(tcp),
+            Ok(Err(error)) => last = Reply::from_connect(error.kind()),
+            Err(_) => last = Reply::TimedOut,
+        }
+    }
+    Err(last)
+}
+
+/// Forwards between a target and a stream.
+async fn forward(tcp: TcpStream, mut stream: Stream) -> std::result::Result<(), Broken> {
+    prepare(&tcp);
+    let done = match stream.send.write_all(&[Reply::Connected as u8]).await {
+        Ok(()) => {
+            stream.lane.begin();
+            let Stream { send, recv, lane } = &mut stream;
+            // Boxed, since a task has the size of its largest state.
+            Box::pin(pump(&tcp, send, recv, lane, false)).await
+        }
+        Err(_) => Err(Broken::Reset),
+    };
+    if done.is_err() {
+        abort(tcp, &mut stream.send, &mut stream.recv);
+    }
+    done
+}

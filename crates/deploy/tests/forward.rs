@@ -1,0 +1,582 @@
+//! Forwarders and servers on loopback: what arrives, how connections end, and who is refused.
+
+#![cfg(target_os = "linux")]
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use windward_deploy::forward::{
+    Access, Forwarder, ForwarderSettings, Invitation, Limits, Mapping, Remote, Server,
+    ServerSettings,
+};
+use windward_deploy::{Endpoint, Error, Fingerprint, Identity, Options, Service, Trust, clock};
+
+/// Longest time of anything here; nothing comes near it unless it hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+const NO_TOKEN: [u8; 16] = [0; 16];
+
+fn home() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+async fn bounded<T>(what: impl Future<Output = T>) -> T {
+    timeout(LIMIT, what).await.expect("in time")
+}
+
+fn identity() -> Arc<Identity> {
+    Arc::new(Identity::generate().expect("an identity"))
+}
+
+/// A server that accepts one key, and the key.
+struct Bed {
+    server: Server,
+    near: Arc<Identity>,
+    far: Arc<Identity>,
+}
+
+async fn serve(rules: &str, limits: Limits) -> Bed {
+    let (near, far) = (identity(), identity());
+    let mut access = Access::default();
+    access.allow(&format!("{}={rules}", near.fingerprint())).expect("rules");
+    let server = start(&far, access, limits, None).await;
+    Bed { server, near, far }
+}
+
+async fn start(
+    far: &Arc<Identity>,
+    access: Access,
+    limits: Limits,
+    invitation: Option<Invitation>,
+) -> Server {
+    let settings = ServerSettings { listen: home(), protocol: None, limits, metrics: None };
+    let remember = Box::new(|_| Ok(()));
+    Server::start(Arc::clone(far), &settings, access, invitation, remember).await.expect("a server")
+}
+
+impl Bed {
+    fn remote(&self) -> Remote {
+        let address = self.server.endpoint().local_address().expect("an address");
+        Remote {
+            addresses: vec![address.to_string()],
+            key: self.far.fingerprint(),
+            token: NO_TOKEN,
+            protocol: None,
+        }
+    }
+
+    /// A forwarder to these targets, and one port for SOCKS.
+    async fn forward(&self, mappings: &[String]) -> Forwarder {
+        let mappings = mappings.iter().map(|text| text.parse::<Mapping>().expect(text)).collect();
+        let settings = ForwarderSettings { mappings, socks: vec![home()], metrics: Some(home()) };
+        Forwarder::start(Arc::clone(&self.near), self.remote(), &settings).await.expect("started")
+    }
+
+    /// A forwarder to one target.
+    async fn to(&self, target: SocketAddr) -> Forwarder {
+        self.forward(&[format!("0:{target}")]).await
+    }
+}
+
+async fn listen() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind(home()).await.expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    (listener, address)
+}
+
+/// A target that returns what it reads, until the end of it.
+async fn echo() -> SocketAddr {
+    let (listener, address) = listen().await;
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut read, mut write) = stream.split();
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+            });
+        }
+    });
+    address
+}
+
+async fn connect(address: SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.expect("connected")
+}
+
+/// How a read ends: the number of bytes before, and the error, if any.
+async fn ending(stream: &mut TcpStream) -> (usize, Option<ErrorKind>) {
+    let mut bytes = Vec::new();
+    let end = bounded(stream.read_to_end(&mut bytes)).await;
+    (bytes.len(), end.err().map(|error| error.kind()))
+}
+
+const RESET: Option<ErrorKind> = Some(ErrorKind::ConnectionReset);
+
+fn bytes(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|index| (index * 31 + index / 251 + seed) as u8).collect()
+}
+
+#[tokio::test]
+async fn bytes_and_their_end_arrive_in_both_directions() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let forwarder = bed.to(echo().await).await;
+    let mut stream = connect(forwarder.addresses()[0]).await;
+    let sent = bytes(5_000_000, 1);
+    let (mut read, mut write) = stream.split();
+    let mut got = Vec::new();
+    let both = async {
+        tokio::join!(
+            async {
+                write.write_all(&sent).await.expect("written");
+                // The echo ends after the end, and no earlier.
+                write.shutdown().await.expect("half closed");
+            },
+            async { read.read_to_end(&mut got).await.expect("read") }
+        )
+    };
+    bounded(both).await;
+    assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+}
+
+#[tokio::test]
+async fn a_half_closed_connection_still_receives() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let (listener, target) = listen().await;
+    let forwarder = bed.to(target).await;
+    // The target ends its direction first, then the program; each before the other has sent
+    // anything.
+    let mut program = connect(forwarder.addresses()[0]).await;
+    let (mut far, _) = bounded(listener.accept()).await.expect("accepted");
+    far.shutdown().await.expect("half closed");
+    assert_eq!(ending(&mut program).await, (0, None));
+    program.write_all(b"still here").await.expect("written");
+    program.shutdown().await.expect("half closed");
+    assert_eq!(ending(&mut far).await, (10, None));
+}
+
+#[tokio::test]
+async fn a_reset_arrives_as_a_reset() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let (listener, target) = listen().await;
+    let forwarder = bed.to(target).await;
+    for half_closed in [false, true] {
+        for from_target in [false, true] {
+            let mut program = connect(forwarder.addresses()[0]).await;
+            let (mut far, _) = bounded(listener.accept()).await.expect("accepted");
+            let (one, other) =
+                if from_target { (&mut far, &mut program) } else { (&mut program, &mut far) };
+            one.write_all(b"before").await.expect("written");
+            let mut before = [0; 6];
+            bounded(other.read_exact(&mut before)).await.expect("read");
+            if half_closed {
+                one.shutdown().await.expect("half closed");
+                assert_eq!(ending(other).await, (0, None));
+            }
+            // Closes with a reset.
+            socket2::SockRef::from(&*one).set_linger(Some(Duration::ZERO)).expect("set");
+            if from_target {
+                drop(far);
+                resets(&mut program, half_closed).await;
+            } else {
+                drop(program);
+                resets(&mut far, half_closed).await;
+            }
+        }
+    }
+}
+
+/// Waits until the stream is reset.
+async fn resets(stream: &mut TcpStream, half_closed: bool) {
+    if half_closed {
+        // The end was read already; the reset shows in what is written.
+        let all = async {
+            loop {
+                if let Err(error) = stream.write_all(b"more").await {
+                    break error.kind();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let kind = bounded(all).await;
+        assert!(matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{kind:?}");
+    } else {
+        assert_eq!(ending(stream).await, (0, RESET));
+    }
+}
+
+#[tokio::test]
+async fn targets_that_refuse_or_are_not_allowed_end_with_a_reset() {
+    let (listener, closed) = listen().await;
+    drop(listener);
+    let open = echo().await;
+    let bed = serve(&format!("127.0.0.1:{}", closed.port()), Limits::default()).await;
+    let forwarder = bed.forward(&[format!("0:{closed}"), format!("0:{open}")]).await;
+    for address in &forwarder.addresses()[..2] {
+        let mut program = connect(*address).await;
+        assert_eq!(ending(&mut program).await, (0, RESET));
+    }
+    let text = bed.server.meter().text();
+    for reply in ["refused", "not_allowed"] {
+        let line = format!("windward_forward_requests_total{{reply=\"{reply}\"}} 1");
+        assert!(text.contains(&line), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn many_connections_at_once_keep_their_bytes_apart() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let forwarder = bed.to(echo().await).await;
+    let to = forwarder.addresses()[0];
+    let mut all = JoinSet::new();
+    for number in 0..200 {
+        all.spawn(async move {
+            let mut stream = connect(to).await;
+            let sent = bytes(20_000, number);
+            stream.write_all(&sent).await.expect("written");
+            stream.shutdown().await.expect("half closed");
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).await.expect("read");
+            assert!(got == sent, "connection {number}");
+        });
+    }
+    bounded(all.join_all()).await;
+}
+
+#[tokio::test]
+async fn readers_that_do_not_read_stop_their_writers_and_nobody_else() {
+    let bed = serve("127.0.0.1:*", Limits { buffer: 1 << 20, ..Limits::default() }).await;
+    let (listener, stalled) = listen().await;
+    let forwarder = bed.forward(&[format!("0:{stalled}"), format!("0:{}", echo().await)]).await;
+    let mut writers = JoinSet::new();
+    let mut targets = Vec::new();
+    let accepted = Arc::new(Mutex::new(0_u64));
+    for _ in 0..50 {
+        let mut program = connect(forwarder.addresses()[0]).await;
+        targets.push(bounded(listener.accept()).await.expect("accepted").0);
+        let accepted = Arc::clone(&accepted);
+        writers.spawn(async move {
+            let block = vec![0; 64 << 10];
+            while let Ok(length) = program.write(&block).await {
+                *accepted.lock().expect("unpoisoned") += length as u64;
+            }
+        });
+    }
+    // Until nobody can write any more.
+    let mut before = u64::MAX;
+    bounded(async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = *accepted.lock().expect("unpoisoned");
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+    })
+    .await;
+    // Between both sides there are at most the first credits of 32 KiB, and the limit for all.
+    let received = bed.server.meter().received_bytes.get();
+    let unread = forwarder.meter().sent_bytes.get() - received;
+    assert!(unread <= 50 * (32 << 10) + (1 << 20), "{unread} bytes in buffers");
+    // Others go on.
+    let mut program = connect(forwarder.addresses()[1]).await;
+    let sent = bytes(2_000_000, 3);
+    let (mut read, mut write) = program.split();
+    let mut got = Vec::new();
+    bounded(async {
+        tokio::join!(
+            async {
+                write.write_all(&sent).await.expect("written");
+                write.shutdown().await.expect("half closed");
+            },
+            async { read.read_to_end(&mut got).await.expect("read") }
+        )
+    })
+    .await;
+    assert!(got == sent);
+    writers.shutdown().await;
+    drop(targets);
+}
+
+#[tokio::test]
+async fn strangers_and_other_servers_are_refused() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
+    let stranger = Forwarder::start(identity(), bed.remote(), &settings).await;
+    let error = stranger.err().expect("refused").to_string();
+    assert!(error.contains("does not accept this key"), "{error}");
+    let other = Remote { key: Fingerprint([7; 32]), ..bed.remote() };
+    let other = Forwarder::start(Arc::clone(&bed.near), other, &settings).await;
+    let error = other.err().expect("refused").to_string();
+    assert!(error.contains("not the machine that was meant"), "{error}");
+}
+
+#[tokio::test]
+async fn an_invitation_admits_one_key_once() {
+    let (far, one, two) = (identity(), identity(), identity());
+    let mut access = Access::default();
+    access.allow("127.0.0.1:*").expect("rules");
+    let token = [9; 16];
+    let until = clock::time_of_day() + LIMIT;
+    let invitation = Some(Invitation { token, until });
+    let server = start(&far, access, Limits::default(), invitation).await;
+    let bed = Bed { server, near: Arc::clone(&one), far };
+    let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
+    let with = |token| Remote { token, ..bed.remote() };
+    let begin =
+        |key: &Arc<Identity>, token| Forwarder::start(Arc::clone(key), with(token), &settings);
+    assert!(begin(&two, [8; 16]).await.is_err(), "a wrong token");
+    assert!(begin(&one, token).await.is_ok(), "the first with the token");
+    assert!(begin(&two, token).await.is_err(), "the token was used");
+    assert!(begin(&one, NO_TOKEN).await.is_ok(), "the key is known now");
+}
+
+#[tokio::test]
+async fn peers_that_speak_garbage_do_no_harm() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let to = bed.server.endpoint().local_address().expect("an address");
+    let trust = Trust::Pinned(bed.far.fingerprint());
+    let client = Endpoint::client(home(), Arc::clone(&bed.near), Options::default()).expect("one");
+    // Not even QUIC.
+    let raw = UdpSocket::bind(home()).await.expect("a socket");
+    for length in [0, 1, 20, 1200] {
+        raw.send_to(&bytes(length, 5), to).await.expect("sent");
+    }
+    for round in 0..4 {
+        let connection = bounded(client.connect(to, Service::Forward, trust)).await.expect("it");
+        let (mut send, mut recv) = connection.quic.open_bi().await.expect("a stream");
+        send.write_all(&NO_TOKEN).await.expect("written");
+        let mut welcome = [0];
+        bounded(recv.read_exact(&mut welcome)).await.expect("welcome");
+        // Records that nobody knows, for streams that do not exist, then requests alike.
+        send.write_all(&bytes(17 * 50, round)).await.expect("written");
+        let (mut stream, mut answer) = connection.quic.open_bi().await.expect("a stream");
+        let _ = stream.write_all(&bytes(300, round)).await;
+        let mut reply = Vec::new();
+        if let Ok(length) = bounded(answer.read(&mut [0; 8])).await {
+            reply.push(length);
+        }
+        let _ = connection.quic.send_datagram(bytes(3, round).into());
+        let _ = connection.quic.send_datagram(bytes(30, round).into());
+        if let Ok(mut uni) = connection.quic.open_uni().await {
+            let _ = uni.write_all(&bytes(70_000, round)).await;
+        }
+        connection.quic.close(0u32.into(), b"");
+    }
+    // It serves others as before.
+    let forwarder = bed.to(echo().await).await;
+    let mut program = connect(forwarder.addresses()[0]).await;
+    program.write_all(b"hello").await.expect("written");
+    let mut back = [0; 5];
+    bounded(program.read_exact(&mut back)).await.expect("read");
+    assert_eq!(&back, b"hello");
+}
+
+#[tokio::test]
+async fn a_server_that_ends_lets_open_connections_finish() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let forwarder = bed.to(echo().await).await;
+    let mut program = connect(forwarder.addresses()[0]).await;
+    program.write_all(b"one").await.expect("written");
+    let mut back = [0; 3];
+    bounded(program.read_exact(&mut back)).await.expect("read");
+    let finish = async {
+        // While the server ends.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        program.write_all(b"two").await.expect("written");
+        program.shutdown().await.expect("half closed");
+        ending(&mut program).await
+    };
+    let (end, ()) = bounded(async { tokio::join!(finish, bed.server.shut_down(LIMIT)) }).await;
+    assert_eq!(end, (3, None));
+    // There is no server any more: programs wait, and are refused.
+    let mut late = connect(forwarder.addresses()[0]).await;
+    assert_eq!(ending(&mut late).await, (0, RESET));
+}
+
+#[tokio::test]
+async fn connections_that_do_not_end_are_reset_after_the_grace() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let (listener, target) = listen().await;
+    let forwarder = bed.to(target).await;
+    let mut program = connect(forwarder.addresses()[0]).await;
+    let (mut far, _) = bounded(listener.accept()).await.expect("accepted");
+    bounded(bed.server.shut_down(Duration::from_millis(200))).await;
+    assert_eq!(ending(&mut program).await, (0, RESET));
+    assert_eq!(ending(&mut far).await, (0, RESET));
+}
+
+#[tokio::test]
+async fn new_rules_leave_open_connections_alone() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let forwarder = bed.to(echo().await).await;
+    let mut program = connect(forwarder.addresses()[0]).await;
+    let say = async |program: &mut TcpStream| {
+        program.write_all(b"abc").await.expect("written");
+        let mut back = [0; 3];
+        bounded(program.read_exact(&mut back)).await.expect("read");
+    };
+    say(&mut program).await;
+    let mut narrower = Access::default();
+    narrower.allow(&format!("{}=10.0.0.1:1", bed.near.fingerprint())).expect("rules");
+    bed.server.reload(narrower);
+    say(&mut program).await;
+    let mut late = connect(forwarder.addresses()[0]).await;
+    assert_eq!(ending(&mut late).await, (0, RESET));
+    // A key that is not there any more loses its connection.
+    bed.server.reload(Access::default());
+    assert_eq!(ending(&mut program).await, (0, RESET));
+}
+
+#[tokio::test]
+async fn a_forwarder_finds_its_server_again() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let target = echo().await;
+    let forwarder = bed.to(target).await;
+    let address = bed.server.endpoint().local_address().expect("an address");
+    bed.server.shut_down(Duration::ZERO).await;
+    let mut access = Access::default();
+    access.allow(&format!("{}=127.0.0.1:*", bed.near.fingerprint())).expect("rules");
+    let settings = ServerSettings {
+        listen: address,
+        protocol: None,
+        limits: Limits::default(),
+        metrics: None,
+    };
+    // The old socket closes when its last task has ended.
+    let again = bounded(async {
+        loop {
+            let remember = Box::new(|_| Ok(()));
+            let far = Arc::clone(&bed.far);
+            match Server::start(far, &settings, access.clone(), None, remember).await {
+                Ok(server) => break server,
+                Err(Error::Socket { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    })
+    .await;
+    // This program waits for the connection.
+    let mut program = connect(forwarder.addresses()[0]).await;
+    program.write_all(b"again").await.expect("written");
+    program.shutdown().await.expect("half closed");
+    assert_eq!(ending(&mut program).await, (5, None));
+    drop(again);
+}
+
+#[tokio::test]
+async fn datagrams_of_any_size_return() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let target = UdpSocket::bind(home()).await.expect("a socket");
+    let to = target.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 65_535];
+        while let Ok((length, from)) = target.recv_from(&mut buffer).await {
+            let _ = target.send_to(&buffer[..length], from).await;
+        }
+    });
+    let forwarder = bed.forward(&[format!("udp:0:{to}")]).await;
+    let program = UdpSocket::bind(home()).await.expect("a socket");
+    program.connect(forwarder.addresses()[0]).await.expect("connected");
+    // The last do not fit into a packet.
+    for length in [0, 1, 1000, 1400, 9000, 60_000] {
+        let sent = bytes(length, 2);
+        let mut buffer = vec![0; 65_535];
+        // Datagrams may be lost.
+        bounded(async {
+            loop {
+                program.send(&sent).await.expect("sent");
+                let back = timeout(Duration::from_secs(1), program.recv(&mut buffer)).await;
+                if back.is_ok_and(|back| back.is_ok_and(|got| buffer[..got] == sent)) {
+                    break;
+                }
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn socks_connects_by_name_and_relays_datagrams() {
+    let bed = serve("localhost:*,127.0.0.1:*", Limits::default()).await;
+    let target = echo().await;
+    let forwarder = bed.forward(&[]).await;
+    let socks = forwarder.addresses()[0];
+    let [high, low] = target.port().to_be_bytes();
+    let mut program = connect(socks).await;
+    let mut request = b"\x05\x01\x00\x05\x01\x00\x03\x09localhost".to_vec();
+    request.extend([high, low]);
+    program.write_all(&request).await.expect("written");
+    let mut answer = [0; 12];
+    bounded(program.read_exact(&mut answer)).await.expect("read");
+    assert_eq!(answer, [5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+    program.write_all(b"by name").await.expect("written");
+    program.shutdown().await.expect("half closed");
+    assert_eq!(ending(&mut program).await, (7, None));
+
+    // A target that is not allowed: code 2.
+    let mut program = connect(socks).await;
+    program.write_all(b"\x05\x01\x00\x05\x01\x00\x01\x0a\0\0\x01\x00\x50").await.expect("written");
+    bounded(program.read_exact(&mut answer)).await.expect("read");
+    assert_eq!(answer[3], 2);
+
+    let far = UdpSocket::bind(home()).await.expect("a socket");
+    let [high, low] = far.local_addr().expect("an address").port().to_be_bytes();
+    let mut control = connect(socks).await;
+    control.write_all(b"\x05\x01\x00\x05\x03\x00\x01\0\0\0\0\0\0").await.expect("written");
+    bounded(control.read_exact(&mut answer)).await.expect("read");
+    assert_eq!(answer[..6], [5, 0, 5, 0, 0, 1]);
+    let relay = SocketAddr::from(([127, 0, 0, 1], u16::from_be_bytes([answer[10], answer[11]])));
+    let program = UdpSocket::bind(home()).await.expect("a socket");
+    let head = [0, 0, 0, 1, 127, 0, 0, 1, high, low];
+    program.send_to(&[&head[..], b"ping"].concat(), relay).await.expect("sent");
+    let mut buffer = [0; 100];
+    let (length, from) = bounded(far.recv_from(&mut buffer)).await.expect("received");
+    assert_eq!(&buffer[..length], b"ping");
+    far.send_to(b"pong", from).await.expect("sent");
+    let length = bounded(program.recv(&mut buffer)).await.expect("received");
+    assert_eq!(buffer[..length], [&head[..], b"pong"].concat());
+}
+
+#[tokio::test]
+async fn metrics_count_what_was_done() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let forwarder = bed.to(echo().await).await;
+    let mut program = connect(forwarder.addresses()[0]).await;
+    program.write_all(b"12345").await.expect("written");
+    program.shutdown().await.expect("half closed");
+    assert_eq!(ending(&mut program).await, (5, None));
+    let mut client = connect(forwarder.metrics().expect("metrics")).await;
+    client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.expect("written");
+    let mut text = String::new();
+    bounded(client.read_to_string(&mut text)).await.expect("read");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");
+    for line in ["windward_forward_sent_bytes_total 5", "windward_forward_received_bytes_total 5"] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_peer_has_no_more_connections_than_its_limit() {
+    let limits = Limits { streams: 3, connections: 2, ..Limits::default() };
+    let bed = serve("127.0.0.1:*", limits).await;
+    let forwarder = bed.to(echo().await).await;
+    let other = bed.to(echo().await).await;
+    let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
+    let third = Forwarder::start(Arc::clone(&bed.near), bed.remote(), &settings).await;
+    assert!(third.err().expect("refused").to_string().contains("too many connections"));
+    let mut held = Vec::new();
+    for number in 0..3 {
+        let to = if number == 0 { &other } else { &forwarder };
+        let mut program = connect(to.addresses()[0]).await;
+        program.write_all(b"a").await.expect("written");
+        bounded(program.read_exact(&mut [0])).await.expect("read");
+        held.push(program);
+    }
+    let mut late = connect(forwarder.addresses()[0]).await;
+    assert_eq!(ending(&mut late).await, (0, RESET));
+}
