@@ -1,9 +1,10 @@
 // Bundles what build.sh compiled. Run build.sh.
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { deflateRawSync } from "node:zlib";
+import { deflateRawSync, gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -36,3 +37,75 @@ writeFileSync(join(out, "windward.d.ts"), declared.replace(/^import .*\n/gm, "")
 for (const file of ["package.json", "README.md", "example.mjs"]) copyFileSync(join(here, "package", file), join(out, file));
 for (const file of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join(root, file), join(out, file));
 copyFileSync(join(root, "experiments/examples/first.toml"), join(out, "first.toml"));
+
+// The playground: one file, which works from a server and from a disk.
+
+const EXAMPLES = ["first", "graph", "handover", "parking-lot", "satellite", "upload", "datagrams"];
+const FIELD = ["ack-loss", "geo", "long-path", "many-connections", "satellite", "today"];
+const PAPERS = ["lr2008/fig2", "lr2008/fig9", "eten2004/fig3", "tcpwbr2003/fig2", "tcpwbr2003/fig6", "xcpr2005/fig10", "estcp2010/fig1"];
+
+/** A scenario of the repository, without its table for sweeps. */
+function preset(family, folder, name, prefix = "") {
+    const whole = readFileSync(join(root, "experiments", folder, `${name}.toml`), "utf8");
+    const title = /^title = "(.*)"$/m.exec(whole)?.[1] ?? /^# (.*?)\.?$/m.exec(whole)?.[1] ?? name;
+    const text = whole.replace(/^\[\[?experiment[\s\S]*/m, "").trimEnd() + "\n";
+    return { family, title: prefix + (title.length > 90 ? `${title.slice(0, 88)}…` : title), text };
+}
+
+const worst = readdirSync(join(root, "experiments/upwind/worst")).filter((file) => /^\d\d-.*\.toml$/.test(file)).sort();
+const presets = [
+    ...EXAMPLES.map((name) => preset("Examples", "examples", name)),
+    ...FIELD.map((name) => preset("Reports from the field", "field", name)),
+    ...PAPERS.map((name) => preset("Papers", "papers", name, `${name.split("/")[0]}: `)),
+    ...worst.map((file) => preset("Upwind’s worst links", "upwind/worst", file.replace(/\.toml$/, ""))),
+];
+
+const page = async (entry, plugins = []) => {
+    const { outputFiles } = await build({
+        absWorkingDir: here,
+        entryPoints: [`page/${entry}`],
+        bundle: true,
+        minify: true,
+        write: false,
+        format: "iife",
+        target: "es2022",
+        charset: "utf8",
+        legalComments: "none",
+        logLevel: "warning",
+        plugins,
+    });
+    // Neither may end the element that it stands in.
+    return outputFiles[0].text.trim().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+};
+const embedded = {
+    name: "presets",
+    setup({ onResolve, onLoad }) {
+        onResolve({ filter: /^virtual:presets$/ }, ({ path }) => ({ path, namespace: "presets" }));
+        onLoad({ filter: /.*/, namespace: "presets" }, () => ({ contents: JSON.stringify(presets), loader: "json" }));
+    },
+};
+const [main, worker] = [await page("main.ts", [embedded]), await page("worker.ts")];
+const style = readFileSync(join(here, "page/page.css"), "utf8").replace(/\s*\n\s*/g, " ").trim();
+const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+const policy = [
+    "default-src 'none'",
+    `script-src ${hash(main)} 'wasm-unsafe-eval'`,
+    `style-src ${hash(style)}`,
+    "worker-src blob:",
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+].join("; ");
+const pieces = {
+    policy: `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
+    style: `<style>${style}</style>`,
+    scripts: `<script type="text/plain" id="engine">${worker}</script>\n<script>${main}</script>`,
+};
+const html = readFileSync(join(here, "page/index.html"), "utf8").replace(/<!-- (\w+) -->/g, (_, piece) => pieces[piece]);
+writeFileSync(join(web, "play.html"), html);
+const packed = gzipSync(html, { level: 9 });
+console.log(`target/web/play.html: ${html.length} bytes, ${packed.length} compressed`);
+if (process.argv.includes("--page")) {
+    mkdirSync(join(here, "dist"), { recursive: true });
+    writeFileSync(join(here, "dist/play.html.gz"), packed);
+}

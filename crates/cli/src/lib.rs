@@ -45,6 +45,7 @@ mod pages;
 mod pcap;
 #[cfg(target_os = "linux")]
 mod perf;
+mod play;
 mod progress;
 mod python;
 mod qlog;
@@ -116,6 +117,7 @@ enum Command {
     Router(router::Args),
     #[cfg(target_os = "linux")]
     Compare(compare::Args),
+    Play(play::Args),
     Bench(bench::Args),
     #[cfg(target_os = "linux")]
     Perf(perf::Args),
@@ -235,6 +237,7 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Router(args)) => router::router(&args, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Compare(args)) => compare::compare(&args, quiet),
+        Some(Command::Play(args)) => play::play(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Perf(args)) => perf::perf(&args, quiet),

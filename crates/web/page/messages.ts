@@ -1,0 +1,55 @@
+/** What the page and its worker tell each other. */
+
+import type { Facts, Outcome, Part, Protocol } from "../package/windward.ts";
+
+/** A run and its samples. */
+export interface Result {
+    facts: Facts;
+    outcome: Outcome;
+    times: Float64Array;
+    groups: { goodput: Float64Array; cwnd: Float64Array; srtt: Float64Array }[];
+    /** Packets in the queue of the first bottleneck. */
+    queue: Float64Array;
+    /** CPU time of the run, ms. */
+    took: number;
+}
+
+/** An error with its place. */
+export interface Fault {
+    message: string;
+    description: string;
+    line: number | null;
+    column: number | null;
+}
+
+/** Repetition `seed` of set-up `index`. */
+export interface Job {
+    index: number;
+    repetition: number;
+    text: string;
+    /** Runs although it takes long. */
+    insists: boolean;
+}
+
+export type Ask =
+    | { kind: "runs"; id: number; jobs: Job[] }
+    | { kind: "stop" }
+    | { kind: "check"; id: number; text: string }
+    | { kind: "packets"; id: number; index: number; text: string }
+    | { kind: "catalogue" };
+
+export type Answer =
+    | { kind: "result"; id: number; job: Job; result: Result }
+    | { kind: "fault"; id: number; job: Job; fault: Fault }
+    | { kind: "long"; id: number; job: Job; packetHops: number; seconds: number }
+    | { kind: "progress"; id: number; share: number }
+    | { kind: "done"; id: number }
+    | { kind: "checked"; id: number; fault: Fault | null }
+    | { kind: "packets"; id: number; index: number; packets: Float64Array }
+    | { kind: "catalogue"; protocols: Protocol[]; parts: Part[]; schema: Record<string, unknown>; version: string }
+    | { kind: "broken"; message: string };
+
+/** Packet-hops per second that a run is estimated with; the fastest machines do twice as many. */
+export const SPEED = 8e6;
+/** Runs that are estimated to take longer, in seconds, are not begun without being asked for. */
+export const LONG = 4;

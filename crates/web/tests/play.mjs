@@ -1,0 +1,258 @@
+// Drives the playground in Chromium as a person would, and compares with the program:
+//
+//   node tests/play.mjs [--shots DIR] [--measure]
+//
+// It serves crates/web/dist/play.html.gz by `windward play`. WINDWARD is the program, target/release/windward unless
+// set; CHROMIUM the browser. --measure also prints sizes and times; they decide nothing.
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import puppeteer from "puppeteer-core";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const root = join(here, "../../..");
+const program = process.env.WINDWARD ?? join(root, "target/release/windward");
+const measures = process.argv.includes("--measure");
+const shots = process.argv.includes("--shots") ? process.argv[process.argv.indexOf("--shots") + 1] : null;
+
+const folder = mkdtempSync(join(tmpdir(), "windward-play-"));
+const server = spawn(program, ["play", "--no-browser", "--quiet"], { stdio: ["ignore", "pipe", "inherit"] });
+const browser = await puppeteer.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    headless: true,
+    userDataDir: join(folder, "profile"),
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+});
+
+let passed = 0;
+/** Everything that must not happen. */
+const wrong = [];
+
+async function open(url, { width = 1400, scheme = "light" } = {}) {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(20_000);
+    page.on("pageerror", (error) => wrong.push(`error in the page: ${error.message}`));
+    page.on("console", (message) => message.type() === "error" && wrong.push(`console: ${message.text()}`));
+    page.on("request", (request) => {
+        const local = ["data:", "blob:"].some((scheme) => request.url().startsWith(scheme)) || request.url().startsWith(url.split("#")[0]);
+        if (!local) wrong.push(`request to ${request.url()}`);
+    });
+    await page.setViewport({ width, height: 900 });
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    await page.goto(url);
+    await drawn(page, 0);
+    return page;
+}
+
+/** Waits until the figure was drawn more than `count` times and nothing runs. */
+const drawn = (page, count) => page.waitForFunction((count) => Number(document.documentElement.dataset.drawn ?? 0) > count, {}, count);
+const count = (page) => page.evaluate(() => Number(document.documentElement.dataset.drawn));
+const text = (page, selector) => page.$eval(selector, (element) => element.textContent);
+
+/** Does something and waits for the figure that follows. */
+async function then(page, act) {
+    const before = await count(page);
+    await act();
+    await drawn(page, before);
+    await page.waitForFunction(() => document.getElementById("busy").hidden);
+}
+
+/** The fingerprint that the page shows is the one that its command gives. */
+async function agrees(page) {
+    const command = await text(page, "#command");
+    const shown = await text(page, "#print");
+    const [, toml] = /^windward run - <<'END'\n([\s\S]*)END$/.exec(command);
+    const native = JSON.parse(execFileSync(program, ["run", "-", "--json"], { input: toml, encoding: "utf8" }));
+    assert.equal(shown, native.fingerprint);
+    return { toml, native };
+}
+
+async function part(name, act) {
+    const began = performance.now();
+    await act();
+    assert.deepEqual(wrong, [], name);
+    passed += 1;
+    console.log(`ok: ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
+}
+
+async function accessible(page) {
+    await page.evaluate(readFileSync(join(here, "../node_modules/axe-core/axe.min.js"), "utf8"));
+    const { violations } = await page.evaluate(() => globalThis.axe.run());
+    assert.deepEqual(violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ")}`), []);
+}
+
+try {
+    const url = await new Promise((found, fail) => {
+        server.stdout.once("data", (line) => found(String(line).trim()));
+        server.once("exit", () => fail(new Error("windward play ended")));
+    });
+    let page = await open(url);
+
+    await part("it opens with cubic beside upwind, and the command gives the same run", async () => {
+        const { native } = await agrees(page);
+        assert.match(await text(page, "h1"), /loses 2 % of packets, upwind carries/);
+        assert.deepEqual(native.groups.map((group) => group.name), ["cubic", "upwind"]);
+        assert.match(await text(page, "table"), /cubic.*upwind/s);
+    });
+
+    await part("a slider redraws the figure, and every slider gives the run of its command", async () => {
+        await page.focus("#slider-loss");
+        await then(page, () => page.keyboard.press("Home"));
+        assert.doesNotMatch(await text(page, "h1"), /loses/);
+        await agrees(page);
+        for (const key of ["burst", "rate", "rtt", "queue", "jitter", "loss"]) {
+            await page.focus(`#slider-${key}`);
+            await then(page, () => page.keyboard.press("ArrowRight"));
+            if (key === "loss") for (let n = 0; n < 40; n += 1) await page.keyboard.press("PageUp");
+        }
+        await new Promise((resume) => setTimeout(resume, 400));
+        await page.waitForFunction(() => document.getElementById("busy").hidden);
+        const { toml } = await agrees(page);
+        assert.match(toml, /burst|loss/);
+        assert.match(toml, /jitter = "0\.5\d*ms"/);
+    });
+
+    await part("who shares the link, the queue and the router are chosen", async () => {
+        await page.waitForFunction(() => document.getElementById("protocol-0").length > 40);
+        await then(page, () => page.select("#protocol-0", "bbr"));
+        await then(page, () => page.select("#loss-1", "1"));
+        await then(page, () => page.select("#aqm", "codel"));
+        await then(page, () => page.select("#router", "ecn-threshold").catch(() => page.select("#router", "auto")));
+        const { toml, native } = await agrees(page);
+        assert.match(toml, /aqm = "codel"/);
+        assert.equal(native.groups[0].name, "bbr");
+    });
+
+    await part("two set-ups, seeds with their band, and an instant", async () => {
+        await then(page, () => page.click("#compare"));
+        await then(page, () => page.select("#protocol-0", "newreno"));
+        assert.equal((await page.$$(".setup")).length, 2);
+        assert.deepEqual(await page.$$eval(".setup h2", (all) => all.map((each) => each.textContent)), ["Set-up A", "Set-up B"]);
+        await page.$eval("#seeds", (input) => (input.value = ""));
+        await page.focus("#seeds");
+        await then(page, () => page.keyboard.type("3"));
+        await page.waitForFunction(() => /\(.*–.*\)/.test(document.querySelector("td:nth-child(2)").textContent));
+        await page.waitForFunction(() => /packets wait/.test(document.querySelector(".at").textContent));
+        const at = await text(page, ".at");
+        await page.focus("#instant");
+        await page.keyboard.press("ArrowRight");
+        assert.notEqual(await text(page, ".at"), at);
+        assert.equal(await text(page, "#play"), "Play");
+    });
+
+    await part("the link has the whole state, and bad links are refused with a word", async () => {
+        const print = await text(page, "#print");
+        await new Promise((resume) => setTimeout(resume, 600));
+        const link = page.url();
+        assert.match(link, /#s=[\w-]{20,}$/);
+        const again = await open(link);
+        assert.equal((await again.$$(".setup")).length, 2);
+        const prints = await again.$$eval("p .print", (all) => all.map((each) => each.textContent));
+        assert.ok(prints.includes(print), `${prints} have no ${print}`);
+        await again.close();
+        for (const bad of ["#s=AAAA", "#s=%3Cscript%3E", `#s=${"A".repeat(300_000)}`, link.slice(0, -9).slice(url.length)]) {
+            const other = await open(url + bad);
+            assert.match(await text(other, "#notice"), /^The link cannot be read: it is (damaged or incomplete|too long)/);
+            await other.close();
+        }
+    });
+
+    await part("scenarios are edited, with the program's errors at their lines", async () => {
+        await page.close();
+        page = await open(url);
+        await then(page, () => page.select("#preset", "0"));
+        await page.click("#file summary");
+        const content = await page.waitForSelector(">>> .cm-content");
+        await content.click();
+        await page.keyboard.down("Control");
+        await page.keyboard.press("End");
+        await page.keyboard.up("Control");
+        await page.keyboard.type('protocl = "cubic"\n');
+        await page.waitForFunction(() => /unknown key/.test(document.getElementById("notice").textContent));
+        const shown = (await text(page, "#notice")).split("\n")[0];
+        assert.match(shown, /^scenario\.toml:\d+: .*unknown key/);
+        assert.ok(await page.$(">>> .cm-lintRange-error"));
+        for (let n = 0; n < 'protocl = "cubic"\n'.length; n += 1) await page.keyboard.press("Backspace");
+        await page.waitForFunction(() => document.getElementById("notice").hidden);
+        await page.click("h1");
+        await then(page, () => page.select("#preset", "1"));
+        await agrees(page);
+        await then(page, () => page.click("#back"));
+        await agrees(page);
+    });
+
+    await part("a run that takes long is asked about first, and cancelled at once", async () => {
+        const long = (await text(page, "#command")).replace(/^.*\n/, "").replace(/END$/, "").replace(/duration = "\d+s"/, 'duration = "1000000s"');
+        const state = (await import("node:zlib")).deflateRawSync(JSON.stringify({ setups: [{ text: `${long}# <script>wrong</script>\n` }], seeds: 1 }));
+        await page.evaluate((fragment) => (location.hash = fragment), `s=${state.toString("base64url")}`);
+        await page.waitForFunction(() => /packet-hops, some .* in this page/.test(document.getElementById("notice").textContent));
+        await page.click("#notice button");
+        await page.waitForFunction(() => !document.getElementById("busy").hidden);
+        await page.click("#cancel");
+        assert.match(await text(page, "#notice"), /^Cancelled/);
+        await then(page, () => page.click("#back"));
+        await agrees(page);
+    });
+
+    await part("no violations of accessibility, narrow and wide, light and dark; nothing sticks out", async () => {
+        await page.close();
+        for (const [width, scheme] of [[390, "light"], [390, "dark"], [1400, "light"], [1400, "dark"]]) {
+            page = await open(url, { width, scheme });
+            await page.waitForFunction(() => document.getElementById("protocol-0").length > 40);
+            for (const id of ["file", "shell", "law"]) await page.click(`#${id} summary`);
+            await page.waitForSelector(">>> .cm-content");
+            await accessible(page);
+            assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);
+            if (shots) await page.screenshot({ path: join(shots, `play-${width}-${scheme}.png`), fullPage: true });
+            await page.close();
+        }
+    });
+
+    await part("one file from a disk does the same", async () => {
+        const file = join(folder, "play.html");
+        execFileSync(program, ["play", "--save", file]);
+        page = await open(`file://${file}`);
+        await agrees(page);
+        await page.close();
+    });
+
+    if (measures) await measure(url);
+    console.log(`play: ${passed} passed, 0 failed`);
+} catch (error) {
+    console.log(error);
+    if (wrong.length) console.log(wrong);
+    console.log(`play: ${passed} passed, 1 failed`);
+    process.exitCode = 1;
+} finally {
+    await browser.close();
+    server.kill("SIGINT");
+    rmSync(folder, { recursive: true, force: true });
+}
+
+/** Sizes and times of docs/playground.md. */
+async function measure(url) {
+    console.log(`compressed: ${statSync(join(here, "../dist/play.html.gz")).size} bytes`);
+    const page = await open(url);
+    const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime);
+    const figure = await page.evaluate(() => performance.now());
+    console.log(`first paint ${paint.toFixed(0)} ms, figure before ${figure.toFixed(0)} ms`);
+    await new Promise((resume) => setTimeout(resume, 1500));
+    // A person who drags the slider of the losses: 60 events a second for five seconds.
+    const memory = async () => (await page.metrics()).JSHeapUsedSize / 1e6;
+    const [before, heap] = [await count(page), await memory()];
+    await page.evaluate(async () => {
+        const slider = document.getElementById("slider-loss");
+        for (let n = 0; n < 300; n += 1) {
+            slider.value = String(500 + 300 * Math.sin(n / 20));
+            slider.dispatchEvent(new Event("input", { bubbles: true }));
+            await new Promise((next) => requestAnimationFrame(next));
+        }
+    });
+    const frames = (await count(page)) - before;
+    const spent = await page.evaluate(() => performance.now());
+    console.log(`slider: ${frames} redraws of 300 frames, heap ${heap.toFixed(0)} to ${(await memory()).toFixed(0)} MB (${spent.toFixed(0)} ms in all)`);
+    await page.close();
+}
