@@ -248,7 +248,8 @@ step_browser() {
     fi
 }
 
-# The package for JavaScript: built, compared with the program, packed, and installed into an empty project.
+# The package for JavaScript, built, compared with the program, packed, and installed into an empty project; and the
+# playground, driven in a browser.
 step_web() {
     local log=$scratch/web.log status project=$scratch/npm
     if ! offer node nodejs || ! offer npm npm; then
@@ -259,10 +260,16 @@ step_web() {
         fail "web: the package"
         return
     fi
+    check "web: the page in the program is the one that crates/web/build.sh --page makes" node crates/web/tests/dist.mjs
     (cd crates/web && node --test tests/*.test.mjs) 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     pass "$(sed -n 's/^[#ℹ] pass //p' "$log")"
     [ "$status" -eq 0 ] || fail "web: a test, see above"
+    if offer chromium chromium; then
+        check "web: the playground, driven in a browser, agrees with the program" node crates/web/tests/play.mjs
+    else
+        echo "skipped: there is no chromium"
+    fi
     mkdir -p "$project"
     check "web: the package installs into an empty project and its example runs" install_package "$project"
 }

@@ -672,6 +672,7 @@ function catalogue(all: Extract<Answer, { kind: "catalogue" }>) {
     routers = ["auto", ...of("router")];
     get("foot").textContent = `Windward ${all.version}: ${names.length} protocols, ${aqms.length} queues. Everything runs in this page; nothing is sent.`;
     editor?.know(schema, names);
+    get("law").hidden = !JSON.stringify(schema).includes('"on_ack"');
     // Lists that are open would close.
     if (!(document.activeElement instanceof HTMLSelectElement)) show();
 }

@@ -126,6 +126,20 @@ try {
         assert.equal(native.groups[0].name, "bbr");
     });
 
+    await part("a law of two expressions runs beside the others, and its errors are the program's", async () => {
+        if (await page.$eval("#law", (law) => law.hidden)) return;
+        await page.click("#law summary");
+        await page.type("#on_ack", "cwnd + growth / cwnd");
+        await then(page, () => page.type("#on_loss", "0.9 * cwnd"));
+        await new Promise((resume) => setTimeout(resume, 600));
+        const { native } = await agrees(page);
+        assert.deepEqual(native.groups.map((group) => group.name), ["bbr", "upwind", "your law"]);
+        await page.type("#on_loss", " + cwdn");
+        await page.waitForFunction(() => /cwdn/.test(document.getElementById("notice").textContent));
+        for (let n = 0; n < " + cwdn".length; n += 1) await page.keyboard.press("Backspace");
+        await page.waitForFunction(() => document.getElementById("notice").hidden);
+    });
+
     await part("two set-ups, seeds with their band, and an instant", async () => {
         await then(page, () => page.click("#compare"));
         await then(page, () => page.select("#protocol-0", "newreno"));
@@ -202,7 +216,7 @@ try {
         for (const [width, scheme] of [[390, "light"], [390, "dark"], [1400, "light"], [1400, "dark"]]) {
             page = await open(url, { width, scheme });
             await page.waitForFunction(() => document.getElementById("protocol-0").length > 40);
-            for (const id of ["file", "shell", "law"]) await page.click(`#${id} summary`);
+            for (const id of ["file", "shell", "law"]) await page.$eval(`#${id}`, (details) => (details.open = true));
             await page.waitForSelector(">>> .cm-content");
             await accessible(page);
             assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width);

@@ -11,6 +11,7 @@ const COMMANDS: &[&str] = &[
     "evaluate",
     "script",
     "bench",
+    "play",
     "completions",
     "man",
     "schema",
