@@ -34,6 +34,7 @@ let busy = 0;
 let isWaiting = false;
 let insists = false;
 let watchdog = 0;
+let watching = 0;
 let since = 0;
 
 function start() {
@@ -60,6 +61,7 @@ function jobs(): Job[] {
 /** Runs what is chosen. While runs last, only the latest choice waits. */
 function run() {
     asked = false;
+    clearTimeout(watching);
     clearTimeout(saving);
     saving = window.setTimeout(save, 400);
     if (busy !== 0) {
@@ -152,9 +154,12 @@ function finished() {
     });
     if (state.seeds > 1) draw();
     report();
-    state.setups.forEach((each, index) => {
-        if (!faults[index]) ask({ kind: "packets", id: ticket, index, text: toml(each) });
-    });
+    // Not while a slider moves.
+    watching = window.setTimeout(() => {
+        state.setups.forEach((each, index) => {
+            if (!faults[index]) ask({ kind: "packets", id: ticket, index, text: toml(each) });
+        });
+    }, 150);
 }
 
 // --- notices ---------------------------------------------------------------------------
