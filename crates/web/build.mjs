@@ -41,7 +41,7 @@ copyFileSync(join(root, "experiments/examples/first.toml"), join(out, "first.tom
 // The playground: one file, which works from a server and from a disk.
 
 const EXAMPLES = ["first", "graph", "handover", "parking-lot", "satellite", "upload", "datagrams"];
-const FIELD = ["ack-loss", "geo", "long-path", "many-connections", "satellite", "today"];
+const FIELD = ["geo", "long-path", "many-connections", "today"];
 const PAPERS = ["lr2008/fig2", "lr2008/fig9", "eten2004/fig3", "tcpwbr2003/fig2", "tcpwbr2003/fig6", "xcpr2005/fig10", "estcp2010/fig1"];
 
 /** A scenario of the repository, without its table for sweeps. */
@@ -57,7 +57,10 @@ const presets = [
     ...EXAMPLES.map((name) => preset("Examples", "examples", name)),
     ...FIELD.map((name) => preset("Reports from the field", "field", name)),
     ...PAPERS.map((name) => preset("Papers", "papers", name, `${name.split("/")[0]}: `)),
-    ...worst.map((file) => preset("Upwind’s worst links", "upwind/worst", file.replace(/\.toml$/, ""))),
+    ...worst.map((file) => {
+        const name = file.replace(/\.toml$/, "");
+        return { ...preset("Upwind’s worst links", "upwind/worst", name), title: name.replaceAll("-", " ") };
+    }),
 ];
 
 const page = async (entry, plugins = []) => {

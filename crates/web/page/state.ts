@@ -95,7 +95,7 @@ export function toml(setup: Setup): string {
     if (hasLaw(setup)) {
         const { on_ack, on_loss } = setup.law;
         const law = `{ window = { on_ack = ${quoted(on_ack)}, on_loss = ${quoted(on_loss)} } }`;
-        flows.push(`[[flows]]\ngroup = "your law"\nprotocol = ${law}\n`);
+        flows.push(`[[flows]]\ngroup = "own-law"\nprotocol = ${law}\n`);
     }
     return [
         `duration = "${short(setup.duration)}s"`,

@@ -133,7 +133,7 @@ try {
         await then(page, () => page.type("#on_loss", "0.9 * cwnd"));
         await new Promise((resume) => setTimeout(resume, 600));
         const { native } = await agrees(page);
-        assert.deepEqual(native.groups.map((group) => group.name), ["bbr", "upwind", "your law"]);
+        assert.deepEqual(native.groups.map((group) => group.name), ["bbr", "upwind", "own-law"]);
         await page.type("#on_loss", " + cwdn");
         await page.waitForFunction(() => /cwdn/.test(document.getElementById("notice").textContent));
         for (let n = 0; n < " + cwdn".length; n += 1) await page.keyboard.press("Backspace");
