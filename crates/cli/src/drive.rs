@@ -2,6 +2,7 @@
 
 use std::time::Duration as WallTime;
 
+use windward_core::endpoint::window::not_a_number;
 use windward_core::units::{Duration, Time};
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
@@ -37,7 +38,8 @@ impl Driver {
         }
     }
 
-    /// Handles every event up to and including `until`. Fails if logs cannot be written.
+    /// Handles every event up to and including `until`. Fails if logs cannot be written, or if an
+    /// expression of a controller gives no number.
     pub(crate) fn advance(
         &mut self,
         sim: &mut Simulation,
@@ -46,6 +48,9 @@ impl Driver {
         pcap: Option<&PcapFile>,
     ) -> Result<(), Failure> {
         while self.now < until {
+            if let Some(wrong) = not_a_number() {
+                return Err(Failure::Failed(wrong.to_string()));
+            }
             signals::check()?;
             let slice = Stopwatch::start();
             self.now = until.min(self.now + self.slice);
@@ -61,6 +66,9 @@ impl Driver {
             let share = self.now.as_secs_f64() / self.end.as_secs_f64();
             self.progress.set(share, "");
         }
-        Ok(())
+        match not_a_number() {
+            Some(wrong) => Err(Failure::Failed(wrong.to_string())),
+            None => Ok(()),
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! `windward explain`: the parts of a protocol, each with its source.
 
-use windward_core::protocols::{self, PROTOCOLS};
+use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_report::{explain, protocol_pages as pages};
+use windward_sim::scenario::Traffic;
+use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{Facts, Stack};
 use windward_sim::suggest::near;
 
@@ -11,7 +13,8 @@ use crate::output::{self, TextTable};
 /// Explain the parts of a protocol, each with its source
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A protocol of `windward list`
+    /// A protocol of `windward list`, or a composition as scenario files have it
+    #[arg(value_name = "NAME|{ window = .. }")]
     name: String,
 
     /// Print the page of docs/protocols, with the applicable parameters and the figures of the
@@ -44,6 +47,9 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
             format!("no stack `{name}`: this program was built without its feature `stacks`");
         return Err(Failure::Input(message));
     }
+    if args.name.contains('{') {
+        return explain_composition(&args.name);
+    }
     let protocol = protocols::find(&args.name).ok_or_else(|| {
         let rows = PROTOCOLS.iter().map(|p| p.name);
         let names = rows.chain(stacks.iter().map(|stack| stack.facts().name));
@@ -58,6 +64,40 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     if args.markdown {
         return output::print(&pages::Pages::new()?.frame(protocol));
     }
+    output::print(&parts(protocol))
+}
+
+/// A scenario without meaning, to read a composition with.
+const ANY: &str = r#"
+duration = "1s"
+[dumbbell]
+bottleneck = { rate = "1Mbit", delay = "1ms", queue = "9p" }
+access = { rate = "1Mbit", delay = "1ms" }
+[[flows]]
+group = "flow"
+protocol = "cubic"
+"#;
+
+/// Explains the parts of a composition, `{ window = .. }` or `NAME={ window = .. }`.
+fn explain_composition(text: &str) -> Result<(), Failure> {
+    let (name, composition) = match text.split_once('=') {
+        Some((name, rest)) if rest.trim_start().starts_with('{') => (name.trim(), rest.trim()),
+        _ => ("", text.trim()),
+    };
+    let mut file = ScenarioFile::parse("composition", ANY)?;
+    file.set("flows.flow.protocol", composition)?;
+    if !name.is_empty() {
+        file.set("flows.flow.protocol.name", name)?;
+    }
+    let scenario = file.build()?;
+    match scenario.flows.first().map(|flow| &flow.kind.traffic) {
+        Some(Traffic::Transport { protocol, .. }) => output::print(&parts(protocol)),
+        _ => Err(Failure::Input(format!("`{text}` is not a composition"))),
+    }
+}
+
+/// The parts of a protocol as text.
+fn parts(protocol: &Protocol) -> String {
     let mut table = TextTable::new(["axis", "part", "what it does", "source"]);
     for (axis, part) in explain::parts(protocol) {
         table.row([axis, part.name, part.what, part.source].map(str::to_owned));
@@ -71,11 +111,11 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
     let without = without.unwrap_or_default();
     let references = explain::references(protocol).into_iter();
     let references: String = references.map(|(key, title)| format!("\n{key}: {title}")).collect();
-    output::print(&format!(
+    format!(
         "{} ({})\n{}\n\n{}{without}{references}",
         protocol.name,
         protocol.source,
         protocol.summary,
         table.text(),
-    ))
+    )
 }

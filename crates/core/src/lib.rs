@@ -8,6 +8,7 @@
 //! [`endpoint::Sender`] is made from a [`protocols::Protocol`]:
 //!
 //! - [`units`]: time, rates, probabilities and their texts. [`rng`]: streams of random numbers.
+//! - [`expression`]: arithmetic as users write it.
 //! - [`part`]: the description that each part gives of itself, with its parameters.
 //! - [`packet`]: packets and their headers. [`wire`]: their bytes.
 //! - [`network`]: links, AQMs, routers, loss channels, impairments and notifiers.
@@ -55,6 +56,7 @@
 //! `examples/transfer.rs` adds links with queues between the two, and handles the timers.
 
 pub mod endpoint;
+pub mod expression;
 pub mod network;
 pub mod packet;
 pub mod part;

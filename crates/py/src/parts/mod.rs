@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
-use windward_core::endpoint::window::{ControllerConfig, MakeController};
+use windward_core::endpoint::window::{ControllerConfig, MakeController, NotANumber, not_a_number};
 use windward_core::network::{AqmConfig, ChannelConfig};
 use windward_core::part::{Custom, CustomPart, Words};
 use windward_core::protocols::{self, Protocol};
@@ -342,8 +342,16 @@ impl Drop for Aside {
 /// Exception of a part that ended an experiment.
 static LAST: Mutex<Option<PyErr>> = Mutex::new(None);
 
+/// Records the result of an expression that is not a number as an exception.
+fn adopt() {
+    if let Some(NotANumber { now, message }) = not_a_number() {
+        report(Trouble { error: error::value(message), now, whose: "controller" });
+    }
+}
+
 /// Takes the exception that a part has raised on this thread, as text.
 fn failure() -> Option<String> {
+    adopt();
     let trouble = TROUBLE.with(|trouble| trouble.borrow_mut().take())?;
     Some(Python::attach(|py| {
         let text = trouble.words(py);
@@ -365,6 +373,7 @@ pub(crate) fn failed(text: String) -> PyErr {
 /// # Errors
 /// That exception, with a note of the time, and the instant as `simulated_time`.
 pub(crate) fn raise(py: Python<'_>) -> PyResult<()> {
+    adopt();
     let Some(trouble) = TROUBLE.with(|trouble| trouble.borrow_mut().take()) else { return Ok(()) };
     Err(trouble.noted(py))
 }

@@ -165,6 +165,24 @@ impl<'a> Field<'a> {
         self.spot().error(message)
     }
 
+    /// An error inside this string, at a byte of it.
+    pub fn error_within(&self, at: usize, message: impl Display) -> FileError {
+        let before = self.text().ok().and_then(|text| text.get(..at)).unwrap_or_default();
+        let message = format!("character {}: {message}", before.chars().count() + 1);
+        let mut spot = self.spot();
+        if let (Some(range), Location::Line { file, .. }) = (self.range(), &spot.location) {
+            let at = range.start + written_before(&self.as_written(), before.len());
+            let above = self.source.text.get(..at).unwrap_or_default();
+            let line_start = above.rfind('\n').map_or(0, |newline| newline + 1);
+            spot.location = Location::Line {
+                file: file.clone(),
+                line: above.matches('\n').count() + 1,
+                column: above[line_start..].chars().count() + 1,
+            };
+        }
+        spot.error(message)
+    }
+
     /// The place of the value.
     pub fn spot(&self) -> Spot {
         Spot {
@@ -568,6 +586,38 @@ impl Spot {
 /// A bound in short form: `1e-12` without its zeros.
 fn short(bound: f64) -> String {
     if bound != 0.0 && bound.abs() < 1e-3 { format!("{bound:e}") } else { bound.to_string() }
+}
+
+/// Bytes of a TOML string as it is written before the byte `at` of its value: its quotes, and the
+/// characters of its escapes.
+fn written_before(written: &str, at: usize) -> usize {
+    let quote = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| written.starts_with(quote));
+    let mut start = quote.map_or(0, str::len);
+    if start == 3 && written[3..].starts_with('\n') {
+        start += 1; // Not part of the value (TOML 1.0, string).
+    }
+    let escapes = quote.is_some_and(|quote| quote.starts_with('"'));
+    let (mut value, mut chars) = (0, written[start..].char_indices());
+    while let Some((index, c)) = chars.next() {
+        if value >= at {
+            return start + index;
+        }
+        value += match c {
+            '\\' if escapes => match chars.next().map(|(_, escaped)| escaped) {
+                Some(kind @ ('u' | 'U')) => {
+                    let digits = if kind == 'u' { 4 } else { 8 };
+                    let hex: String = chars.by_ref().take(digits).map(|(_, digit)| digit).collect();
+                    u32::from_str_radix(&hex, 16)
+                        .ok()
+                        .and_then(char::from_u32)
+                        .map_or(1, char::len_utf8)
+                }
+                _ => 1,
+            },
+            c => c.len_utf8(),
+        };
+    }
+    written.len()
 }
 
 fn join(path: &str, key: &str) -> String {

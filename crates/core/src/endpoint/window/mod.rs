@@ -13,6 +13,7 @@ mod cuback;
 mod cubic;
 mod dctcp;
 mod estcp;
+mod expressions;
 mod fixed;
 mod highspeed;
 mod hybla;
@@ -32,6 +33,9 @@ pub use abba::{AbbaBase, AbbaConfig};
 pub use copa::CopaConfig;
 pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
+pub use expressions::{
+    ExpressionController, Expressions, NotANumber, VARIABLES, WrongExpression, not_a_number,
+};
 pub use fixed::FixedConfig;
 pub use highspeed::HighspeedConfig;
 pub use hybla::HyblaConfig;

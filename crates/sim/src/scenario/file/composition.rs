@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
 use windward_core::endpoint::feedback::FeedbackConfig;
 use windward_core::endpoint::recovery::RecoveryConfig;
-use windward_core::endpoint::window::ControllerConfig;
+use windward_core::endpoint::window::{ControllerConfig, Expressions};
 use windward_core::network::RouterKind;
-use windward_core::part::Words;
+use windward_core::part::{AnyPart, Custom, Words};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
 use super::endpoint::Preset;
@@ -20,8 +20,9 @@ keys! {
     struct CompositionKeys<'a> in "protocol" {
         base: Option<Field<'a>> = readers::any(|| TomlType::Words(rows())), absent,
             "a row of the protocol table, from which the parts come that are not named here";
-        window: Option<Field<'a>> = readers::any(|| names(ControllerConfig::forms())),
-            absent "that of base", "congestion controller, by its name in `windward list --parts`";
+        window: Option<Field<'a>> = readers::any(window_kind),
+            absent "that of base",
+            "congestion controller, by its name in `windward list --parts`, or a table of expressions";
         recovery: Option<Field<'a>> = readers::any(|| names(RecoveryConfig::forms())),
             absent "that of base, sack", "recovery scheme";
         discrimination: Option<Field<'a>> = readers::any(|| names(DiscriminatorConfig::forms())),
@@ -32,6 +33,60 @@ keys! {
             absent "that of the feedback", "kind of the routers on the path";
         name: Option<&'a str> = readers::label(), absent "base and the parts that differ",
             "the name in results";
+    }
+}
+
+keys! {
+    /// Keys of `window` as a table: a controller of expressions.
+    struct ExpressionKeys<'a> in "protocol.window" {
+        on_ack: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "cwnd + growth / cwnd",
+            "window after an ACK of new data, outside loss recovery and slow start, packets";
+        on_loss: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "in_flight / 2",
+            "window and ssthresh after congestion, packets; at least 2";
+        on_mark: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "as on_loss",
+            "window and ssthresh after an ECN mark, packets; at least 2";
+        pacing_rate: Option<Field<'a>> = readers::any(|| TomlType::Text), absent "no pacing",
+            "pacing rate after each event, packets per second; 0 for no limit";
+        slow_start: bool = readers::flag(), or true,
+            "below ssthresh, grow by one packet per ACK (RFC 5681)";
+    }
+}
+
+/// The kind of values of `window`.
+fn window_kind() -> TomlType {
+    TomlType::Table {
+        keys: &[ExpressionKeys::KEYS],
+        shorthand: Shorthand::None,
+        values: vec![names(ControllerConfig::forms())],
+    }
+}
+
+/// The congestion controller that a table of expressions defines.
+fn of_expressions(field: &Field<'_>) -> Result<ControllerConfig> {
+    let section = field.section()?;
+    let ExpressionKeys { on_ack, on_loss, on_mark, pacing_rate, slow_start } =
+        ExpressionKeys::read(&section)?;
+    let given = [&on_ack, &on_loss, &on_mark, &pacing_rate];
+    if given.iter().all(|given| given.is_none()) {
+        return Err(section.missing("on_ack", "on_ack = \"cwnd + growth / cwnd\""));
+    }
+    let text = |field: &Option<Field<'_>>| -> Result<Option<String>> {
+        field.as_ref().map(|field| field.text().map(str::to_owned)).transpose()
+    };
+    let usual = Expressions::default();
+    let expressions = Expressions {
+        on_ack: text(&on_ack)?.unwrap_or(usual.on_ack),
+        on_loss: text(&on_loss)?.unwrap_or(usual.on_loss),
+        on_mark: text(&on_mark)?,
+        pacing_rate: text(&pacing_rate)?,
+        slow_start,
+    };
+    match expressions.compile() {
+        Ok(compiled) => Ok(ControllerConfig::Custom(Custom(compiled))),
+        Err(wrong) => Err(match section.get(wrong.key) {
+            Some(field) => field.error_within(wrong.misread.at, wrong.misread.message),
+            None => section.error(wrong),
+        }),
     }
 }
 
@@ -97,7 +152,13 @@ fn compose(field: &Field<'_>, own: &[Protocol]) -> Result<Protocol> {
     let has_feedback = keys.feedback.is_some();
     let mut differs = Vec::new();
     let parts = &mut protocol;
-    take(keys.window, "window", &ControllerConfig::forms(), &mut parts.window, &mut differs)?;
+    match keys.window {
+        Some(table) if table.is_table() => {
+            parts.window = of_expressions(&table)?;
+            differs.push(parts.window.words().name);
+        }
+        name => take(name, "window", &ControllerConfig::forms(), &mut parts.window, &mut differs)?,
+    }
     take(keys.recovery, "recovery", &RecoveryConfig::forms(), &mut parts.recovery, &mut differs)?;
     take(
         keys.discrimination,

@@ -1491,6 +1491,55 @@ fn protocols_are_put_together_by_the_names_of_parts() {
 }
 
 #[test]
+fn a_window_may_be_a_table_of_expressions() {
+    let aimd = r#"{ window = { on_ack = "cwnd + growth / cwnd", on_loss = "0.7 * cwnd" } }"#;
+    let protocol = composed(aimd);
+    assert!(protocol.name.starts_with("law-") && protocol.name.ends_with("+sack+always+none"));
+    assert!(protocol.window.words().what.contains("0.7 * cwnd"), "{:?}", protocol.window.words());
+    assert_eq!(protocol, composed(aimd), "compiled once");
+    // A sweep sets one expression; the other keeps its default.
+    let change = [("flows.clean.protocol.window.on_loss", "cwnd / 3")];
+    let base = [("flows.clean.protocol", r#"{ base = "cubic", window = { on_ack = "cwnd" } }"#)];
+    let scenario = with(FIRST, &[&base[..], &change[..]].concat());
+    let Traffic::Transport { protocol, .. } = &flow(&scenario, "clean-1").kind.traffic else {
+        panic!("no connection")
+    };
+    assert!(protocol.window.words().what.contains("on_loss = `cwnd / 3`"));
+    let rate = r#"{ recovery = "packet-number", window = { on_ack = "delivery_rate * min_rtt" } }"#;
+    assert!(composed(rate).window.samples_rate());
+}
+
+#[test]
+fn an_error_in_an_expression_has_its_line_and_column() {
+    let wrong = |window: &str| {
+        let text = FIRST.replacen("protocol = \"newreno\"", &format!("protocol = {window}"), 1);
+        assert_ne!(text, FIRST);
+        let error = ScenarioFile::parse("s.toml", &text).unwrap().build().unwrap_err();
+        let line = text.lines().nth(error.line().unwrap() - 1).unwrap().to_owned();
+        let rest: String = line.chars().skip(error.column().unwrap() - 1).collect();
+        (rest, error.to_string())
+    };
+    let (rest, text) = wrong("{ window = { on_ack = \"cwnd + + 1\" } }");
+    assert_eq!(rest, "+ 1\" } }");
+    assert!(text.contains("character 8: expected a number"), "{text}");
+    // Behind an escape, and in a string of several lines.
+    assert_eq!(wrong("{ window = { on_ack = \"\\u0020cwdn\" } }").0, "cwdn\" } }");
+    assert_eq!(wrong("{ window = { on_loss = \"\"\"\ncwnd\n / cwdn\"\"\" } }").0, "cwdn\"\"\" } }");
+    let set = with_error(r#"{ window = { on_loss = "cwnd /" } }"#);
+    assert!(set.contains("ends where") && set.contains("--set"), "{set}");
+    let rate = with_error(r#"{ window = { on_ack = "delivery_rate" } }"#);
+    assert!(rate.contains("needs news of each transmission by number"), "{rate}");
+    assert!(with_error("{ window = {} }").contains("`on_ack` is missing"));
+}
+
+/// The error of a value of `protocol`.
+fn with_error(value: &str) -> String {
+    let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+    file.set("flows.clean.protocol", value).unwrap();
+    file.build().unwrap_err().to_string()
+}
+
+#[test]
 fn compositions_that_cannot_work_are_refused_with_a_reason() {
     let refused = |value: &str| {
         let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
