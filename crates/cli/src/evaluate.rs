@@ -10,6 +10,7 @@ use windward_report::ReportOptions;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
+use crate::native::{self, Library};
 use crate::output::{self, TextTable};
 use crate::python::{Python, PythonController};
 use crate::signals;
@@ -22,10 +23,10 @@ use crate::signals;
 /// in the same scenario.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition, or
-    /// FILE.py:CLASS for a congestion controller in Python
+    /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition,
+    /// FILE.py:CLASS for a congestion controller in Python, or FILE.so for one in C
     ///
-    /// Controllers in Python need the Python package: `pip install .` in a clone of the repository.
+    /// Controllers in C keep to windward_controller.h and run in a child process. Controllers in Python need the Python package: `pip install .` in a clone of the repository.
     /// NAME=FILE.py:CLASS gives the controller another name in the report.
     #[arg(value_name = "SUBJECT", required_unless_present = "list")]
     subjects: Vec<String>,
@@ -61,6 +62,20 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
     if args.list {
         return output::print(&list(&suite, &args.only, &effort)?);
     }
+    let all = args.subjects.iter().chain(&args.against);
+    let libraries: Vec<Library> = all.filter_map(|text| Library::parse(text)).collect();
+    if libraries.is_empty() {
+        return judge(args, quiet, python, suite);
+    }
+    if !native::is_child() {
+        return native::in_child(&libraries, &suite, &args.only, &args.out, python);
+    }
+    native::begin_child();
+    native::end_child(judge(args, quiet, python, suite))
+}
+
+fn judge(args: &Args, quiet: bool, python: &Python<'_>, suite: Suite) -> Result<(), Failure> {
+    let effort = args.effort.effort();
     let subjects = subjects(&args.subjects, python)?;
     let against = subjects_or_none(&args.against, python)?;
     let (only, stacks) = (args.only.clone(), crate::stacks());
@@ -109,9 +124,10 @@ fn subjects_or_none(
 }
 
 fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| match PythonController::parse(text) {
-        Some(law) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
-        None => Subject::parse(text).map_err(Failure::Input),
+    let parse = |text: &String| match (PythonController::parse(text), Library::parse(text)) {
+        (Some(law), _) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
+        (None, Some(library)) => library.subject(text),
+        (None, None) => Subject::parse(text).map_err(Failure::Input),
     };
     texts.iter().map(parse).collect()
 }

@@ -22,10 +22,11 @@ pub(crate) enum Failure {
     Program(String, u8),
     /// The work could not be done, or a claim is not held. Exit status 1.
     Failed(String),
+    /// A part of another project failed, with its own message. Exit status 1.
+    Part(String),
     /// Ctrl-C. Exit status 130, as in shells.
     Interrupted,
     /// A program ended with this status and has reported why. Windward ends with the same status.
-    #[cfg(target_os = "linux")]
     Command(u8),
     /// The reader closed standard output or a pipe (`| head`). Not an error.
     ReaderLeft,
@@ -38,9 +39,8 @@ impl Failure {
             Failure::Input(message) => (message, 2),
             #[cfg(target_os = "linux")]
             Failure::Program(message, status) => (message, status),
-            Failure::Failed(message) => (message, 1),
+            Failure::Failed(message) | Failure::Part(message) => (message, 1),
             Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
-            #[cfg(target_os = "linux")]
             Failure::Command(status) => return status,
             Failure::ReaderLeft => return 0,
         };
@@ -98,9 +98,8 @@ impl From<LabError> for Failure {
             }
             // A file does not exist, or a folder belongs to another program: the input is invalid.
             LabError::Io { verb: "read", .. } | LabError::Folder { .. } => Failure::Input(message),
-            LabError::Io { .. } | LabError::Threads(_) | LabError::Part(_) => {
-                Failure::Failed(message)
-            }
+            LabError::Io { .. } | LabError::Threads(_) => Failure::Failed(message),
+            LabError::Part(_) => Failure::Part(message),
             LabError::Cancelled => Failure::Interrupted,
         }
     }

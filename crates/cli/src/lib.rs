@@ -40,6 +40,7 @@ mod linux_only;
 mod list;
 #[cfg(target_os = "linux")]
 mod live;
+mod native;
 mod output;
 mod pages;
 mod pcap;

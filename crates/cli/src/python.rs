@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use windward_core::protocols::Protocol;
@@ -72,6 +72,19 @@ except ImportError as error:
 sys.exit(main())";
 
 impl Python<'_> {
+    /// The program to start for another process like this one.
+    pub(crate) fn itself(&self) -> Result<PathBuf, Failure> {
+        match self.load {
+            Some(_) => Ok(self.interpreter.to_owned()),
+            None => std::env::current_exe().map_err(|error| Failure::Failed(error.to_string())),
+        }
+    }
+
+    /// Its first arguments.
+    pub(crate) fn module(&self) -> &'static [&'static str] {
+        if self.load.is_some() { &["-m", "windward"] } else { &[] }
+    }
+
     /// The subject with that controller. If this process has no Python, a Python process replaces
     /// it and does the work.
     pub(crate) fn subject(

@@ -48,6 +48,11 @@ pub enum Trouble {
         /// Time of it.
         at: Duration,
     },
+    /// Its connection in a QUIC stack ended before the run did, for example by a panic.
+    ConnectionLost {
+        /// The reason.
+        reason: String,
+    },
     /// Two identical runs differed: it keeps state from one connection to another, or uses a clock
     /// or a random generator of its own.
     NotDeterministic {
@@ -79,6 +84,7 @@ impl fmt::Display for Trouble {
                  calls, at {:.3} s",
                 at.as_secs_f64()
             ),
+            Trouble::ConnectionLost { reason } => write!(f, "lost its connection: {reason}"),
             Trouble::NotDeterministic { place } => write!(
                 f,
                 "two identical runs differed ({place}): it keeps state from one connection \
@@ -116,7 +122,7 @@ impl Watch {
     }
 
     /// Records it, unless one of its kind was recorded before.
-    fn note(&self, trouble: Trouble) {
+    pub(crate) fn note(&self, trouble: Trouble) {
         let mut noted = self.lock();
         if !noted.troubles.iter().any(|known| known.is_like(&trouble)) {
             noted.troubles.push(trouble);

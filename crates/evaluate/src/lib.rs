@@ -45,6 +45,8 @@
 mod controller;
 mod guard;
 mod smoke;
+#[cfg(feature = "stacks")]
+mod stacks;
 mod suite;
 mod verdict;
 
@@ -58,9 +60,12 @@ use windward_core::protocols::{self, Protocol};
 use windward_evaluation::Suite;
 use windward_experiments::LabError;
 use windward_experiments::experiment::{Experiment, Subject};
+use windward_sim::stack::{Stack, Stacks};
 
 pub use controller::{Ack, Cause, Congestion, Controller, Sent};
 pub use guard::Trouble;
+#[cfg(feature = "stacks")]
+pub use stacks::{noq, noq_proto, quinn, quinn_proto, s2n, s2n_quic_core};
 pub use suite::{Answer, Report};
 pub use verdict::{Criterion, CriterionResult, Error, Evaluation};
 
@@ -74,21 +79,26 @@ const SUITE: &str = "rfc9743";
 ///
 /// A few hundred bytes per evaluation stay in memory until the program ends.
 pub fn evaluate<C: Controller + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Builder {
-    Builder {
-        name: "controller".to_owned(),
-        make: Box::new(move || Box::new(make())),
-        paced: false,
-        against: Builder::standards(),
-        only: Vec::new(),
-        effort: Effort::Smoke,
-    }
+    Builder::of(Source::Own(Box::new(move || Box::new(make()))))
 }
+
+/// The controller to evaluate.
+enum Source {
+    /// Makes one for each connection.
+    Own(Box<dyn Fn() -> Box<dyn Controller> + Send + Sync>),
+    /// Makes the stack with it, by the controller's name.
+    #[cfg_attr(not(feature = "stacks"), expect(dead_code, reason = "made with that feature"))]
+    Stack(MakeStack),
+}
+
+/// Makes a stack with a controller of this name.
+type MakeStack = Box<dyn Fn(&str) -> Result<Arc<dyn Stack>, String> + Send + Sync>;
 
 /// An evaluation to run: the controller and the options.
 #[must_use = "it runs by `run` or `assert`"]
 pub struct Builder {
     name: String,
-    make: Box<dyn Fn() -> Box<dyn Controller> + Send + Sync>,
+    source: Source,
     paced: bool,
     against: Vec<String>,
     only: Vec<String>,
@@ -117,6 +127,17 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
+    fn of(source: Source) -> Self {
+        Builder {
+            name: "controller".to_owned(),
+            source,
+            paced: false,
+            against: Builder::standards(),
+            only: Vec::new(),
+            effort: Effort::Smoke,
+        }
+    }
+
     /// Default standards for bounds.
     fn standards() -> Vec<String> {
         ["newreno", "cubic"].map(String::from).to_vec()
@@ -171,24 +192,23 @@ impl Builder {
     /// # Errors
     /// If there is no such criterion or standard.
     pub fn run(self) -> Result<Evaluation, Error> {
-        let Builder { name, make, paced, against, only, effort } = self;
+        let Builder { name, source, paced, against, only, effort } = self;
         let watch = Arc::new(Watch::default());
-        let maker: &'static Maker =
-            Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
         if against.is_empty() {
             return Err(Error("name at least one standard for the bounds".to_owned()));
         }
+        let Placed { subject, stacks } = placed(source, "controller", paced, &watch)?;
         for name in &against {
-            if protocols::find(name).is_none() {
-                let known: Vec<&str> = protocols::PROTOCOLS.iter().map(|p| p.name).collect();
+            if protocols::find(name).is_none() && stacks.find(name).is_none() {
+                let rows = protocols::PROTOCOLS.iter().map(|p| p.name);
+                let known: Vec<&str> = rows.chain(stacks.iter().map(|s| s.facts().name)).collect();
                 let known = known.join(", ");
                 return Err(Error(format!("there is no protocol `{name}`; valid: {known}")));
             }
         }
         let mut suite = Suite::find(SUITE).map_err(failed)?;
         suite.standards = against.iter().map(|name| Subject::row(name)).collect();
-        let subject = Subject::own(protocol("controller", maker)).map_err(Error)?;
-        let smoke = Smoke::new(&suite, &subject, &watch).map_err(failed)?;
+        let smoke = Smoke::new(&suite, &subject, &stacks, &watch).map_err(failed)?;
         let known: Vec<String> = smoke.criteria().into_iter().map(|c| c.id).collect();
         if let Some(unknown) = only.iter().find(|id| !known.contains(id)) {
             return Err(Error(format!(
@@ -205,6 +225,16 @@ impl Builder {
         Ok(Evaluation { name, troubles, verdicts })
     }
 
+    /// Restricts the evaluation to these criteria, by [`Criterion::id`], and runs it as
+    /// [`Builder::assert`].
+    ///
+    /// # Panics
+    /// As [`Builder::assert`].
+    #[track_caller]
+    pub fn assert_meets<S: Into<String>>(self, criteria: impl IntoIterator<Item = S>) {
+        self.only(criteria).assert();
+    }
+
     /// Runs the evaluation, and panics with a table of all verdicts unless every criterion is met
     /// and there are no troubles.
     ///
@@ -217,6 +247,44 @@ impl Builder {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// A subject, and the stacks that scenarios with it need.
+struct Placed {
+    subject: Subject,
+    stacks: Stacks,
+}
+
+/// The controller as a subject of that name.
+fn placed(
+    source: Source,
+    name: &'static str,
+    paced: bool,
+    watch: &Arc<Watch>,
+) -> Result<Placed, Error> {
+    match source {
+        Source::Own(make) => {
+            let maker: &'static Maker =
+                Box::leak(Box::new(Maker::new(make, paced, Arc::clone(watch))));
+            let subject = Subject::own(protocol(name, maker)).map_err(Error)?;
+            Ok(Placed { subject, stacks: Stacks::none() })
+        }
+        Source::Stack(make) => {
+            let stack = make(name).map_err(Error)?;
+            let subject = Subject::row(stack.facts().name);
+            Ok(Placed { subject, stacks: all_stacks().with(stack) })
+        }
+    }
+}
+
+#[cfg(feature = "stacks")]
+fn all_stacks() -> Stacks {
+    windward_stacks::all()
+}
+
+#[cfg(not(feature = "stacks"))]
+fn all_stacks() -> Stacks {
+    Stacks::none()
 }
 
 /// The protocol with that controller and the loss detection of RFC 9002.
@@ -239,7 +307,9 @@ impl Criterion {
     pub fn all() -> Vec<Criterion> {
         let (watch, standard) = (Watch::default(), Subject::row("newreno"));
         let suite = Suite::find(SUITE).ok();
-        let smoke = suite.as_ref().and_then(|suite| Smoke::new(suite, &standard, &watch).ok());
+        let smoke = suite.as_ref();
+        let none = Stacks::none();
+        let smoke = smoke.and_then(|suite| Smoke::new(suite, &standard, &none, &watch).ok());
         smoke.map(|smoke| smoke.criteria()).unwrap_or_default()
     }
 }

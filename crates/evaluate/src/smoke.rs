@@ -14,6 +14,7 @@ use windward_experiments::LabError;
 use windward_experiments::experiment::{Claim, Deviation, Effort, Experiment, Subject};
 use windward_experiments::expression::{Cell, Comparison, Expression};
 use windward_sim::scenario::{FlowKind, Traffic};
+use windward_sim::stack::Stacks;
 use windward_sim::{Outcome, Scenario};
 
 use crate::guard::{Trouble, Watch};
@@ -36,9 +37,10 @@ impl<'a> Smoke<'a> {
     pub(crate) fn new(
         suite: &'a Suite,
         subject: &Subject,
+        stacks: &Stacks,
         watch: &'a Watch,
     ) -> Result<Self, LabError> {
-        let experiments = suite.smoke(subject)?;
+        let experiments = suite.smoke(subject, stacks)?;
         Ok(Smoke { suite, experiments, subject: subject.name.clone(), watch })
     }
 
@@ -159,7 +161,13 @@ impl<'a> Smoke<'a> {
         let rate = scenario.links[0].kind.rate.mean().as_bps() as f64;
         let packets = rate / (1500.0 * 8.0) * scenario.duration.as_secs_f64();
         self.watch.begin((packets * CALLS) as u64);
-        windward_sim::run(&scenario)
+        let outcome = windward_sim::run(&scenario);
+        for flow in outcome.flows.iter().filter(|flow| *flow.protocol == *self.subject) {
+            if let Some(reason) = &flow.failure {
+                self.watch.note(Trouble::ConnectionLost { reason: reason.clone() });
+            }
+        }
+        outcome
     }
 
     /// Runs a scenario twice and compares the fingerprints.

@@ -9,8 +9,8 @@ use windward_experiments::experiment::Subject;
 use windward_experiments::{FULL_READINGS, QUICK_READINGS, RunOptions};
 use windward_report::{Provenance, ReportOptions};
 
-use crate::guard::{Maker, Trouble, Watch};
-use crate::{Builder, Effort, Error, failed, protocol};
+use crate::guard::{Trouble, Watch};
+use crate::{Builder, Effort, Error, Placed, failed, placed};
 
 /// Answer of a controller to a criterion of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,18 +57,19 @@ impl Builder {
     /// reports, or the folder cannot be written.
     pub fn report(self, suite: &str, folder: impl AsRef<Path>) -> Result<Report, Error> {
         let default = self.against == Self::standards();
-        let Builder { name, make, paced, against, only, effort } = self;
+        let Builder { name, source, paced, against, only, effort } = self;
         let watch = Arc::new(Watch::default());
         // Runs are parallel, so that calls cannot be counted per run.
         watch.begin(u64::MAX);
-        let maker: &'static Maker =
-            Box::leak(Box::new(Maker::new(make, paced, Arc::clone(&watch))));
-        let subject = Subject::own(protocol(Box::leak(name.into_boxed_str()), maker));
+        let Placed { subject, stacks } =
+            placed(source, Box::leak(name.into_boxed_str()), paced, &watch)?;
+        let suite = Suite::find(suite).map_err(failed)?;
         let rows = against.iter().map(|name| Subject::row(name)).collect();
         let question = Question {
             against: (!default).then_some(rows),
             only,
-            ..Question::new(Suite::find(suite).map_err(failed)?, vec![subject.map_err(Error)?])
+            stacks,
+            ..Question::new(suite, vec![subject])
         };
         let (effort, budget) = match effort {
             Effort::Smoke | Effort::Quick => (windward_experiments::Effort::Quick, QUICK_READINGS),

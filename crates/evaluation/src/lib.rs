@@ -12,8 +12,10 @@
 //! - `inquiry`: a [`Question`], its experiments ([`Inquiry`]), and its answers ([`Evaluation`]).
 //! - `words`: answers as sentences, Markdown and JSON. `page`: answers as the first page of a
 //!   report.
+//! - `fault`: the verdict on a controller whose code fails.
 //! - `report`: runs an inquiry and writes its report.
 
+mod fault;
 mod inquiry;
 mod page;
 mod report;
@@ -21,6 +23,7 @@ mod suite;
 pub mod suites;
 mod words;
 
+pub use fault::FaultyController;
 pub use inquiry::{
     Answer, ClaimAnswer, ClaimAnswers, CriterionAnswers, Evaluation, Inquiry, KnownAnswer, Question,
 };

@@ -174,9 +174,9 @@ impl Suite {
     ///
     /// # Errors
     /// If there are none, or anything in one of them is wrong.
-    pub fn smoke(&self, subject: &Subject) -> Result<Vec<Experiment>, LabError> {
+    pub fn smoke(&self, subject: &Subject, stacks: &Stacks) -> Result<Vec<Experiment>, LabError> {
         let subjects = [std::slice::from_ref(subject), &self.standards].concat();
-        let experiments = self.experiments_of(&[When::Smoke], &subjects, None, &Stacks::none())?;
+        let experiments = self.experiments_of(&[When::Smoke], &subjects, None, stacks)?;
         if experiments.is_empty() {
             return Err(self.error("the suite names no experiments as `smoke`"));
         }

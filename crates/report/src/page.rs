@@ -30,7 +30,8 @@ pub struct Standing {
     pub running: bool,
 }
 
-pub(crate) fn head(title: &str, standing: Standing) -> String {
+/// The beginning of a page, up to its body.
+pub fn head(title: &str, standing: Standing) -> String {
     let title = escape(title);
     // A growing page reloads itself.
     let refresh =
@@ -45,7 +46,8 @@ pub(crate) fn head(title: &str, standing: Standing) -> String {
     )
 }
 
-pub(crate) fn foot(html: &mut String, about: &Provenance) {
+/// The end of a page.
+pub fn foot(html: &mut String, about: &Provenance) {
     let version = env!("CARGO_PKG_VERSION");
     let commit = about.commit.as_ref().map(|c| format!(" ({c})")).unwrap_or_default();
     let date = if about.date.is_empty() { String::new() } else { format!(", {}", about.date) };

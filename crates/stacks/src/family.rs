@@ -14,7 +14,7 @@ use crate::watched::Watched;
 /// A stack of the family: quinn, or a fork of it.
 pub(crate) trait Family: Sized + 'static {
     /// Factories of its congestion controllers.
-    type Controllers: ?Sized;
+    type Controllers: ?Sized + Send + Sync + 'static;
     /// Name of the stack, before the colon in the names of protocols.
     const NAME: &'static str;
     /// Package and version.
@@ -51,6 +51,8 @@ enum Source<F: ?Sized> {
     Own(fn(u64) -> Arc<F>),
     /// A congestion controller of Windward, or of another crate.
     Driven(ControllerConfig),
+    /// A factory of the stack's own kind in another crate.
+    Factory(Arc<F>),
 }
 
 /// A stack with one of its controllers.
@@ -72,9 +74,10 @@ impl<F: Family> Stack for Member<F> {
 
     fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
         let watched = Arc::new(Watched::default());
-        let controllers = match self.source {
+        let controllers = match &self.source {
             Source::Own(make) => make(setup.seed),
-            Source::Driven(law) => F::drive(law, setup.seed, Arc::clone(&watched)),
+            Source::Driven(law) => F::drive(*law, setup.seed, Arc::clone(&watched)),
+            Source::Factory(factory) => Arc::clone(factory),
         };
         F::connect(setup, controllers, watched)
     }
@@ -103,6 +106,10 @@ const ON_OTHERS: &str = "The congestion controller is that of another crate. An 
      event for it; it learns of losses and ECN marks once per round trip, and of persistent congestion as a \
      restart, but not of the number of packets lost or marked. Its window is at least two packets \
      (RFC 9002 section 7.2).";
+
+/// Notes on factories of other crates.
+const ON_FACTORIES: &str = "The congestion controller is that of another crate, behind the stack's own interface: it hears \
+     all that the stack tells its own controllers.";
 
 const ON_PACER: &str =
     "The stack paces at 1.25 windows per round trip, in bursts, for any controller.";
@@ -177,6 +184,24 @@ pub(crate) fn with_controller<F: Family>(
     let source = format!("{}, and {}", F::VERSION, words.source);
     let facts = facts_of_driven::<F>(whole, summary, source, ON_OTHERS);
     Ok(Arc::new(Member::<F> { facts, source: Source::Driven(law) }))
+}
+
+/// The stack with a controller factory of another crate, called `quinn:NAME` or `noq:NAME`.
+///
+/// # Errors
+/// If the name is taken.
+pub(crate) fn with_factory<F: Family>(
+    name: &str,
+    factory: Arc<F::Controllers>,
+) -> Result<Arc<dyn Stack>, String> {
+    let whole = format!("{}:{name}", F::NAME);
+    if crate::all().find(&whole).is_some() {
+        return Err(format!("there is already a stack {whole}"));
+    }
+    let summary = format!("{} with a congestion controller of another crate", F::NAME);
+    let source = format!("{}, and the controller's own crate", F::VERSION);
+    let facts = facts_of_driven::<F>(whole, summary, source, ON_FACTORIES);
+    Ok(Arc::new(Member::<F> { facts, source: Source::Factory(factory) }))
 }
 
 /// Rows of the protocol table whose congestion controller cannot run in a stack: the name that it

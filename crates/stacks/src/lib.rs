@@ -45,6 +45,13 @@ use quinn::Quinn;
 #[macro_use]
 mod quic;
 
+/// The version of noq-proto that [`with_noq`] takes.
+pub use noq_proto;
+/// The version of quinn-proto that [`with_quinn`] takes: that of quinn 0.11.
+pub use quinn_proto;
+/// The version of s2n-quic-core that [`with_s2n`] takes.
+pub use s2n_quic_core;
+
 mod application;
 mod clock;
 mod family;
@@ -101,12 +108,65 @@ pub fn with_controller(
     name: &str,
     controller: ControllerConfig,
 ) -> Result<Arc<dyn Stack>, String> {
-    let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
-    if name.is_empty() || !name.chars().all(good) {
-        return Err(format!("a controller cannot be named `{}`", name.escape_debug()));
-    }
+    valid(name)?;
     match host {
         Host::Quinn => family::with_controller::<Quinn>(name, controller),
         Host::Noq => family::with_controller::<Noq>(name, controller),
     }
+}
+
+/// Checks the name of a controller.
+fn valid(name: &str) -> Result<(), String> {
+    let good = |c: char| c.is_ascii_alphanumeric() || "-_+.".contains(c);
+    if name.is_empty() || !name.chars().all(good) {
+        return Err(format!("a controller cannot be named `{}`", name.escape_debug()));
+    }
+    Ok(())
+}
+
+/// quinn with a congestion controller of another crate, called `quinn:NAME`. The controller runs
+/// behind quinn's own interface.
+///
+/// ```
+/// use std::sync::Arc;
+/// use windward_stacks::quinn_proto::congestion::NewRenoConfig;
+///
+/// let mine = windward_stacks::with_quinn("mine", Arc::new(NewRenoConfig::default()))?;
+/// assert_eq!(mine.facts().name, "quinn:mine");
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// If the name is invalid or taken, as a sentence without a capital or a full stop.
+pub fn with_quinn(
+    name: &str,
+    factory: Arc<dyn quinn_proto::congestion::ControllerFactory + Send + Sync>,
+) -> Result<Arc<dyn Stack>, String> {
+    valid(name).and_then(|()| family::with_factory::<Quinn>(name, factory))
+}
+
+/// noq with a congestion controller of another crate, called `noq:NAME`: as [`with_quinn`].
+///
+/// # Errors
+/// As for [`with_quinn`].
+pub fn with_noq(
+    name: &str,
+    factory: Arc<dyn noq_proto::congestion::ControllerFactory + Send + Sync>,
+) -> Result<Arc<dyn Stack>, String> {
+    valid(name).and_then(|()| family::with_factory::<Noq>(name, factory))
+}
+
+/// A congestion controller with the interface of s2n-quic, in noq, called `noq:NAME`. `make` gets
+/// the largest datagram, bytes. s2n-quic has no core without I/O, so that noq is around it.
+///
+/// # Errors
+/// As for [`with_quinn`].
+pub fn with_s2n<C>(
+    name: &str,
+    make: impl Fn(u16) -> C + Send + Sync + 'static,
+) -> Result<Arc<dyn Stack>, String>
+where
+    C: s2n_quic_core::recovery::CongestionController<PacketInfo: Sync> + Sync,
+{
+    valid(name).and_then(|()| family::with_factory::<Noq>(name, s2n::factory(make, 1)))
 }

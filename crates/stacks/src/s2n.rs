@@ -31,22 +31,34 @@ const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// CUBIC with hybrid slow start.
 pub(crate) fn cubic(seed: u64) -> Arc<dyn ControllerFactory + Send + Sync> {
     let make = |mtu| CubicCongestionController::new(mtu, cubic::ApplicationSettings::default());
-    Arc::new(Factory { make, seed })
+    factory(make, seed)
 }
 
 /// BBR in its second version.
 pub(crate) fn bbr(seed: u64) -> Arc<dyn ControllerFactory + Send + Sync> {
     let make = |mtu| BbrCongestionController::new(mtu, bbr::ApplicationSettings::default());
+    factory(make, seed)
+}
+
+/// A factory of noq for controllers of s2n-quic. `make` gets the largest datagram, bytes.
+pub(crate) fn factory<C>(
+    make: impl Fn(u16) -> C + Send + Sync + 'static,
+    seed: u64,
+) -> Arc<dyn ControllerFactory + Send + Sync>
+where
+    C: CongestionController<PacketInfo: Sync> + Sync,
+{
     Arc::new(Factory { make, seed })
 }
 
-struct Factory<C> {
-    make: fn(u16) -> C,
+struct Factory<M> {
+    make: M,
     seed: u64,
 }
 
-impl<C> ControllerFactory for Factory<C>
+impl<M, C> ControllerFactory for Factory<M>
 where
+    M: Fn(u16) -> C + Send + Sync + 'static,
     C: CongestionController<PacketInfo: Sync> + Sync,
 {
     fn build(self: Arc<Self>, _now: Instant, current_mtu: u16) -> Box<dyn Controller> {

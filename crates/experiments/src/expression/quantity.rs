@@ -1007,7 +1007,7 @@ mod tests {
             "`mean_delay(web)`: `web` sends no datagrams: connections have `mean_rtt`"
         );
         assert!(value("mean_delay(voice)", &outcome).is_nan(), "of nothing");
-        let parse = |text| Expression::<Measure>::parse(text).unwrap_err();
+        let parse = |text| Expression::<Measure>::parse(text).unwrap_err().message;
         assert_eq!(
             parse("fct_quantile(web, 95)"),
             "write `fct_quantile(group, quantile)`: `95` is not a number from 0 to 1"
@@ -1061,7 +1061,7 @@ mod tests {
             "`followed(udp, bottleneck, 0.9, 2, tcp)`: `tcp` adapts to others: only datagrams \
              take bandwidth away"
         );
-        let parse = |text| Expression::<Measure>::parse(text).unwrap_err();
+        let parse = |text| Expression::<Measure>::parse(text).unwrap_err().message;
         assert_eq!(
             parse("followed(a)"),
             "write `followed(group, link, share, seconds, groups ..)`"

@@ -108,7 +108,7 @@ impl Expressions {
         let on_mark = maybe("on_mark", &self.on_mark)?;
         let pacing_rate = maybe("pacing_rate", &self.pacing_rate)?;
         let all = [Some(&on_ack), Some(&on_loss), on_mark.as_ref(), pacing_rate.as_ref()];
-        let samples = all.into_iter().flatten().any(|expression| uses_rate(expression));
+        let samples = all.into_iter().flatten().any(uses_rate);
         let what: Vec<String> =
             self.texts().map(|(key, text)| format!("{key} = `{text}`")).collect();
         let slow_start = if self.slow_start { "" } else { "; no slow start" };

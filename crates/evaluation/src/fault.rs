@@ -1,0 +1,95 @@
+//! The verdict on a controller that cannot be evaluated, since its code fails.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use windward_experiments::LabError;
+use windward_report::Provenance;
+use windward_report::page::{Standing, foot, head};
+use windward_report::plot::escape;
+use windward_sim::output::OutputDir;
+
+use crate::suite::{Criterion, Suite};
+
+/// A controller whose code failed: it crashed, returned what is not a window, or never returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultyController {
+    /// Name of the controller.
+    pub subject: String,
+    /// The fault, as a clause: `it crashed with SIGSEGV`.
+    pub fault: String,
+}
+
+impl FaultyController {
+    /// The verdict in one sentence.
+    pub fn sentence(&self) -> String {
+        let FaultyController { subject, fault } = self;
+        format!("{subject} meets no criterion: {fault}.")
+    }
+
+    /// Writes `index.html`, `evaluation.md` and `evaluation.json` into a folder: the controller
+    /// meets none of the criteria, with the reason. Returns the path of the first page.
+    ///
+    /// # Errors
+    /// If the folder cannot be written.
+    pub fn write(
+        &self,
+        suite: &Suite,
+        only: &[String],
+        about: &Provenance,
+        folder: &Path,
+    ) -> Result<PathBuf, LabError> {
+        let asked =
+            |c: &&Criterion| c.discuss.is_none() && (only.is_empty() || only.contains(&c.id));
+        let criteria: Vec<&Criterion> = suite.criteria.iter().filter(asked).collect();
+        let answer = json!([{ "subject": self.subject, "answer": "does not" }]);
+        let rows = criteria.iter().map(|c| {
+            json!({ "id": c.id, "section": c.section, "title": c.title, "answers": answer, "claims": [] })
+        });
+        let json = json!({
+            "suite": suite.id,
+            "title": suite.title,
+            "subjects": [self.subject],
+            "fault": { "subject": self.subject, "fault": self.fault },
+            "criteria": rows.collect::<Vec<_>>(),
+            "command": about.command,
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        let title = format!("{}: {}", suite.title, self.subject);
+        let mut text = format!("# {title}\n\n{}\n\n", self.sentence());
+        text += "| section | criterion | answer |\n| --- | --- | --- |\n";
+        let mut html = head(&title, Standing { to_come: 0, running: false });
+        let _ = writeln!(
+            html,
+            "<main>\n<h1>{}</h1>\n<p><strong>{}</strong></p>\n<table>\n<tr><th scope=\"col\">section</th>\
+             <th scope=\"col\">criterion</th><th scope=\"col\">answer</th></tr>",
+            escape(&title),
+            escape(&self.sentence()),
+        );
+        for c in &criteria {
+            let _ = writeln!(text, "| {} | {} | does not |", c.section, c.title);
+            let _ = writeln!(
+                html,
+                "<tr><td>{}</td><td>{}</td><td>does not</td></tr>",
+                escape(&c.section),
+                escape(&c.title)
+            );
+        }
+        let version = env!("CARGO_PKG_VERSION");
+        let _ = writeln!(text, "\nMade by windward {version}: `{}`.", about.command);
+        let _ = writeln!(html, "</table>\n<p><code>{}</code></p>\n</main>", escape(&about.command));
+        foot(&mut html, about);
+        let mut out = OutputDir::create(folder)?;
+        for (name, content) in [
+            ("evaluation.json", format!("{json:#}\n")),
+            ("evaluation.md", text),
+            ("index.html", html),
+        ] {
+            out.write(name, |file| file.write_all(content.as_bytes()))?;
+        }
+        out.commit()?;
+        Ok(folder.join("index.html"))
+    }
+}
