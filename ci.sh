@@ -199,6 +199,20 @@ step_build() {
     check build cargo build --release --locked
 }
 
+# A controller in C: compiled, evaluated for one criterion, and one that returns NaN.
+step_c() {
+    local out=$scratch/c
+    mkdir -p "$out"
+    for name in aimd notify; do
+        check "c: $name compiles" cc -std=c11 -Wall -Wextra -Werror -O2 -shared -fPIC -I crates/native/include \
+            "examples/c/$name.c" -o "$out/$name.so"
+        check "c: $name is evaluated" target/release/windward evaluate --quiet "$out/$name.so" --only high-loss --out "$out/$name"
+    done
+    sed 's/return ((struct aimd .)state)->window/return 0.0 \/ 0.0/' examples/c/aimd.c >"$out/nan.c"
+    cc -shared -fPIC -I crates/native/include "$out/nan.c" -o "$out/nan.so"
+    check "c: NaN is a verdict" bash -c "target/release/windward evaluate --quiet $out/nan.so --out $out/nan | grep 'cwnd returned'"
+}
+
 # The additions that CONTRIBUTING.md describes, carried out in a copy.
 step_guide() {
     local log=$scratch/guide.log ran broken
@@ -408,13 +422,13 @@ step_quick() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide python site readme
+all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide c python site readme
     fuzz types instructions validation browser web)
 # Steps that use one core on average.
-narrow=" format house prose python types instructions validation browser web "
+narrow=" format house prose c python types instructions validation browser web "
 # Steps that must end before a step, if they run too.
 declare -A after=(
-    [docs]=clippy [guide]=build [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
+    [docs]=clippy [guide]=build [c]=build [reproduce]=build [tests]=compile [python]=build [site]="docs reproduce python" [readme]="build python"
     [clocked]=compile [types]=python [instructions]=build [validation]=build [browser]=reproduce [web]=build
 )
 

@@ -15,7 +15,7 @@
 True
 
 Tables (`run.flows`, `run.links`, ...) go into polars, pyarrow and DuckDB without a copy, and
-into pandas by ``pandas.DataFrame.from_arrow``.
+into pandas by ``pandas.DataFrame.from_arrow`` or, row by row, ``pandas.DataFrame(run.flows)``.
 """
 
 from ._batch import Batch, BatchController, BatchSetup, run_batch
@@ -37,10 +37,12 @@ from ._windward import (
     Experiment,
     ExpressionController,
     Loss,
+    LostPacket,
     Packet,
     Path,
     Queue,
     QueueSetup,
+    RateSample,
     Reset,
     Run,
     Scenario,
@@ -71,6 +73,7 @@ __all__ = [
     "Gbit",
     "Loss",
     "LossModel",
+    "LostPacket",
     "MB",
     "Mbit",
     "Packet",
@@ -82,6 +85,7 @@ __all__ = [
     "Protocols",
     "Queue",
     "QueueSetup",
+    "RateSample",
     "Reproduction",
     "Reset",
     "Run",

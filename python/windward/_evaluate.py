@@ -92,6 +92,7 @@ class Evaluation:
 def evaluate(
     *subjects: Subject,
     against: Iterable[Subject] | None = None,
+    standards: Iterable[Subject] | None = None,
     suite: str = "rfc9743",
     only: Iterable[str] = (),
     full: bool = False,
@@ -110,6 +111,8 @@ def evaluate(
         subjects: Protocols, stacks and compositions as ``windward evaluate`` takes them, controllers of
             ``windward.controller``, and classes as ``windward.Controller`` describes them.
         against: Protocols that share paths with each subject, in place of those of the suite.
+        standards: Controllers that bounds are relative to, in place of those of the suite. A subject is
+            compared with those on its own stack, or with all if there are none.
         suite: Suite of criteria: a built-in one, such as ``rfc9743``, or a file.
         only: Criteria, claims or experiments to check; all by default.
         full: Full range of paths, and more runs.
@@ -133,6 +136,7 @@ def evaluate(
     given = [_given(subject) for subject in subjects]
     given += [_given(subject, name) for name, subject in named.items()]
     beside = None if against is None else [_given(subject) for subject in against]
+    bounds = None if standards is None else [_given(subject) for subject in standards]
     only = [only] if isinstance(only, str) else list(only)
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{os.cpu_count()} cores, {platform.system().lower()} {platform.machine()}"
@@ -140,15 +144,36 @@ def evaluate(
         given,
         folder,
         against=beside,
+        standards=bounds,
         suite=suite,
         only=only,
         full=full,
         resume=resume,
         threads=threads,
         progress=progress,
-        about=(date, machine, "windward.evaluate in Python"),
+        about=(date, machine, _command(given, beside, bounds, suite, only, full)),
     )
     return Evaluation(Path(folder), runs, own)
+
+
+def _command(
+    given: list[Any], against: list[Any] | None, standards: list[Any] | None, suite: str, only: list[str], full: bool
+) -> str:
+    """The call that repeats the evaluation. Classes appear by their names."""
+
+    def shown(subject: Any) -> str:
+        thing = subject if isinstance(subject, str) else subject[1]
+        return str(getattr(thing, "__name__", repr(thing)))
+
+    def text(subject: Any) -> str:
+        return shown(subject) if isinstance(subject, str) else f"{subject[0]}={shown(subject)}"
+
+    words = [text(subject) for subject in sorted(given, key=lambda subject: not isinstance(subject, str))]
+    for name, value in [("against", against), ("standards", standards)]:
+        if value is not None:
+            words.append(f"{name}=[{', '.join(map(shown, value))}]")
+    words += [f"suite={suite!r}"] * (suite != "rfc9743") + [f"only={only!r}"] * bool(only) + ["full=True"] * full
+    return f"windward.evaluate({', '.join(words)})"
 
 
 def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object]:

@@ -33,11 +33,20 @@ class Controller(Protocol):
     ...         self.cwnd = reset.window_after(self.cwnd)
     ...         return self.cwnd
 
-    Besides ``on_ack`` there may be ``on_congestion(Congestion)``, by default half of the
-    packets in flight, ``on_reset(Reset)``, by default ``reset.window_after``, and ``on_error_loss(Path)``, for a
-    loss that is certainly not congestion, by default without effect. Default methods change the window
-    without a call of the object; ``ack.cwnd`` is the current one. An attribute ``ssthresh`` appears in
-    time series.
+    Besides ``on_ack`` there may be
+
+    - ``on_congestion(Congestion)``, by default half of the packets in flight;
+    - ``on_reset(Reset)`` after a timeout, by default ``on_congestion`` and the window ``reset.window_after``;
+    - ``on_error_loss(Path)``, for a loss that is certainly not congestion, by default without effect;
+    - ``on_rate_sample(RateSample)``, for the delivery rate, before ``on_ack``, and ``on_lost(LostPacket)`` for each
+      packet that is lost. What they return is ignored. Both need recovery by packet number: ``ww.evaluate`` and
+      ``with_`` choose it, and otherwise the scenario does, ``protocol={"base": "cubic", "recovery": "rack"}``;
+    - ``pacing_rate``, an attribute or a method of the class: packets per second after each event, or None for no
+      limit but the window.
+
+    Default methods change the window without a call of the object; ``ack.cwnd`` is the current one. A class that
+    keeps a window of its own cannot undo a default decrease: the window is held, opens as TCP's does up to what the
+    class returns, and a warning says which method is missing. An attribute ``ssthresh`` appears in time series.
     """
 
     def on_ack(self, ack: Ack) -> float:

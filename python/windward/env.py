@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ._windward import Run, Scenario, Simulation, Steered
 
-__all__ = ["CongestionEnv", "Interval", "ThreadVectorEnv", "default_reward"]
+__all__ = ["CongestionEnv", "Interval", "ThreadVectorEnv", "default_reward", "make"]
 
 Observation = NDArray[np.float32]
 
@@ -119,6 +119,30 @@ def go_on(simulation: Simulation, interval: float, duration: float) -> float:
     before = simulation.now
     simulation.advance(min(before + interval, duration))
     return max(simulation.now - before, 1e-12)
+
+
+def make(
+    scenario: Scenario | Callable[[np.random.Generator], Scenario] | None = None,
+    connection: str = "agent-1",
+    **settings: Any,
+) -> CongestionEnv:
+    """The environment of ``gymnasium.make("windward/Congestion-v0", scenario=.., connection=..)``.
+
+    Without a scenario the agent is alone on 10 Mbit/s with an RTT of 40 ms and a buffer of one BDP for 20 s.
+    ``settings`` are those of ``CongestionEnv``.
+    """
+    return CongestionEnv(Scenario(_ALONE) if scenario is None else scenario, connection, **settings)
+
+
+_ALONE = """
+duration = "20s"
+[dumbbell]
+bottleneck = { rate = "10Mbit", delay = "15ms", queue = "33p" }
+access = { rate = "100Mbit", delay = "2.5ms" }
+[[flows]]
+group = "agent"
+protocol = "newreno"
+"""
 
 
 class Pilot:

@@ -1,7 +1,9 @@
 //! Options and output that `sweep`, `reproduce` and `evaluate` share: amount of work, threads,
 //! progress bar, and verdicts as text.
 
+use std::ffi::OsString;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
 use windward_experiments::{
@@ -16,6 +18,9 @@ use crate::output::{self, TextTable};
 use crate::progress::Progress;
 use crate::scenario_args::{parse_change, parse_seed};
 use crate::signals;
+
+/// The arguments of this program without its name. Inside Python those of the process are others.
+pub(crate) static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Amount of work, and its resources.
 #[derive(Debug, clap::Args)]
@@ -229,7 +234,7 @@ pub(crate) const HOPS_PER_SECOND: f64 = 8e6;
 /// Date, machine, commit and command of a report.
 pub(crate) fn about() -> Provenance {
     // A path need not be UTF-8.
-    let words = std::env::args_os().skip(1);
+    let words = ARGUMENTS.get().map(Vec::as_slice).unwrap_or_default().iter();
     let command: Vec<String> = words.map(|word| shell_word(&word.to_string_lossy())).collect();
     Provenance {
         date: clock::today(),

@@ -1,12 +1,13 @@
 //! `windward evaluate`: congestion controllers against the criteria of a suite.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use windward_evaluation::{Answer, Evaluation, Question, Suite};
+use windward_evaluation::{Answer, Evaluation, Question, StoredAnswer, StoredEvaluation, Suite};
 use windward_experiments::LabError;
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::Subject;
 use windward_report::ReportOptions;
+use windward_sim::output::OutputFile;
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
@@ -26,14 +27,33 @@ pub(crate) struct Args {
     /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition,
     /// FILE.py:CLASS for a congestion controller in Python, or FILE.so for one in C
     ///
-    /// Controllers in C keep to windward_controller.h and run in a child process. Controllers in Python need the Python package: `pip install .` in a clone of the repository.
+    /// Controllers in C keep to windward_controller.h and run in a child process. Controllers in
+    /// Python need the Python package: `pip install .` in a clone of the repository.
     /// NAME=FILE.py:CLASS gives the controller another name in the report.
-    #[arg(value_name = "SUBJECT", required_unless_present = "list")]
+    #[arg(value_name = "SUBJECT", required_unless_present_any = ["list", "diff"])]
     subjects: Vec<String>,
+
+    /// Compare two evaluation.json, and do nothing else: exit status 1 if an answer became worse
+    #[arg(
+        long, value_names = ["OLD.json", "NEW.json"], num_args = 2,
+        conflicts_with_all = ["subjects", "list"]
+    )]
+    diff: Option<Vec<PathBuf>>,
+
+    /// Write the answers as JUnit XML for a CI system; with --diff, those of the new evaluation
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    junit: Option<PathBuf>,
 
     /// Protocols that share paths with each subject, in place of those that the suite names
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     against: Vec<String>,
+
+    /// Controllers that bounds are relative to, in place of those that the suite names
+    ///
+    /// A subject is compared with those on its own stack, or with all if there are none. By
+    /// default a subject on a QUIC stack is compared with the suite's standards on that stack.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    standards: Vec<String>,
 
     /// Suite of criteria: one of the built-in suites, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "rfc9743")]
@@ -57,18 +77,23 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), Failure> {
+    if let Some([old, new]) = args.diff.as_deref() {
+        return diff(old, new, args.junit.as_deref());
+    }
     let suite = Suite::find(&args.suite)?;
     let effort = args.effort.effort();
     if args.list {
         return output::print(&list(&suite, &args.only, &effort)?);
     }
-    let all = args.subjects.iter().chain(&args.against);
+    let all = args.subjects.iter().chain(&args.against).chain(&args.standards);
     let libraries: Vec<Library> = all.filter_map(|text| Library::parse(text)).collect();
     if libraries.is_empty() {
-        return judge(args, quiet, python, suite);
+        let judged = judge(args, quiet, python, suite);
+        return junit_of(args, judged);
     }
     if !native::is_child() {
-        return native::in_child(&libraries, &suite, &args.only, &args.out, python);
+        let judged = native::in_child(&libraries, &suite, &args.only, &args.out, python);
+        return junit_of(args, judged);
     }
     native::begin_child();
     native::end_child(judge(args, quiet, python, suite))
@@ -78,8 +103,9 @@ fn judge(args: &Args, quiet: bool, python: &Python<'_>, suite: Suite) -> Result<
     let effort = args.effort.effort();
     let subjects = subjects(&args.subjects, python)?;
     let against = subjects_or_none(&args.against, python)?;
+    let standards = subjects_or_none(&args.standards, python)?;
     let (only, stacks) = (args.only.clone(), crate::stacks());
-    let question = Question { suite, subjects, against, only, stacks };
+    let question = Question { suite, subjects, against, only, stacks, standards };
     let mut inquiry = question.inquire(&effort)?;
     for experiment in &mut inquiry.experiments {
         args.effort.change(experiment)?;
@@ -114,6 +140,56 @@ fn judge(args: &Args, quiet: bool, python: &Python<'_>, suite: Suite) -> Result<
     let claims: Vec<ClaimResult> =
         summary.summary.claims.iter().filter(|c| of_subjects(c)).cloned().collect();
     effort::strictly(args.effort.strict, &claims)
+}
+
+/// Writes the answers as JUnit XML if there are any: also where `--strict` or a fault of a library
+/// makes the command fail.
+fn junit_of(args: &Args, judged: Result<(), Failure>) -> Result<(), Failure> {
+    let Some(junit) = args.junit.as_ref().filter(|_| !args.effort.dry_run) else { return judged };
+    if matches!(judged, Ok(()) | Err(Failure::Failed(_) | Failure::Command(_))) {
+        let stored = StoredEvaluation::read(&args.out.join("evaluation.json"))?;
+        OutputFile::create(junit)?.finish(stored.to_junit().as_bytes())?;
+    }
+    judged
+}
+
+/// Prints the answers that differ between two evaluations. Fails if one became worse.
+fn diff(old: &Path, new: &Path, junit: Option<&Path>) -> Result<(), Failure> {
+    let (before, after) = (StoredEvaluation::read(old)?, StoredEvaluation::read(new)?);
+    if before.suite != after.suite {
+        let (a, b) = (&before.suite, &after.suite);
+        return Err(Failure::Input(format!("the evaluations are of two suites, {a} and {b}")));
+    }
+    if let Some(junit) = junit {
+        OutputFile::create(junit)?.finish(after.to_junit().as_bytes())?;
+    }
+    let changes = after.changes_since(&before);
+    let mut table = TextTable::new(["subject", "criterion", "before", "after", "numbers"]);
+    for change in &changes {
+        let answer = |row: &Option<StoredAnswer>| {
+            row.as_ref().map_or_else(|| "-".to_owned(), |row| row.answer.clone())
+        };
+        let Some(row) = change.after.as_ref().or(change.before.as_ref()) else { continue };
+        let worse = if change.is_worse() { ", worse" } else { "" };
+        table.row([
+            row.subject.clone(),
+            row.title.clone(),
+            answer(&change.before),
+            format!("{}{worse}", answer(&change.after)),
+            row.measured.clone(),
+        ]);
+    }
+    let same = after.rows.len() - changes.iter().filter(|c| c.after.is_some()).count();
+    let text = match changes.is_empty() {
+        true => format!("No answer differs; {same} are the same.\n"),
+        false => format!("{}\n{same} answers are the same.\n", table.text_within(output::width())),
+    };
+    output::print(&text)?;
+    match changes.iter().filter(|change| change.is_worse()).count() {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("an answer became worse".to_owned())),
+        n => Err(Failure::Failed(format!("{n} answers became worse"))),
+    }
 }
 
 fn subjects_or_none(

@@ -169,7 +169,9 @@ pub fn main(
     if !cli.has_signals() {
         signals::install();
     }
-    let arguments = args.into_iter().skip(1).collect();
+    let arguments: Vec<OsString> = args.into_iter().skip(1).collect();
+    // A second call in a process of Python keeps those of the first.
+    let _ = effort::ARGUMENTS.set(arguments.clone());
     match dispatch(cli, rights, &Python { interpreter: python, load, arguments }) {
         Ok(()) => 0,
         Err(failure) => failure.report(),

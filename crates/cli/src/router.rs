@@ -277,7 +277,10 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
         return Err("there is no settings file to read again (--config)".to_owned());
     }
     let next = read(args).map_err(|failure| match failure {
-        Failure::Program(why, _) | Failure::Input(why) | Failure::Failed(why) | Failure::Part(why) => why,
+        Failure::Program(why, _)
+        | Failure::Input(why)
+        | Failure::Failed(why)
+        | Failure::Part(why) => why,
         Failure::Interrupted | Failure::ReaderLeft | Failure::Command(_) => {
             "interrupted".to_owned()
         }

@@ -370,7 +370,7 @@ impl<'a> Cursor<'a> {
         Cursor { text, rest: text, depth: 0, nodes: 0, wrong: None }
     }
 
-    /// Byte of the first error if there was one, else of what comes next.
+    /// Byte of the first error, or of the next character without one.
     pub fn position(&self) -> usize {
         self.wrong.unwrap_or(self.text.len() - self.rest.trim_start().len())
     }

@@ -1,9 +1,9 @@
 //! Controllers behind the interfaces of QUIC stacks, with the feature `stacks`.
 //!
 //! The stack runs as deployed, in virtual time: its loss detection, its pacing, its packets. The
-//! standards are NewReno and CUBIC of the same stack, so that a verdict is about the controller and
-//! not about the stack. [`Builder::against`] takes others, and [`Builder::paced`] has no effect: the
-//! stack paces.
+//! standards are NewReno and CUBIC of the same stack, so that a verdict is about the controller
+//! and not about the stack. [`Builder::against`] takes others. [`Builder::paced`] has no effect,
+//! since the stack paces.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use windward_sim::output::OutputDir;
 
 use crate::suite::{Criterion, Suite};
 
-/// A controller whose code failed: it crashed, returned what is not a window, or never returned.
+/// A controller whose code failed: it crashed, returned an invalid window, or never returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultyController {
     /// Name of the controller.

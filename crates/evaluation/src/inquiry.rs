@@ -85,12 +85,16 @@ pub struct Question {
     pub only: Vec<String>,
     /// Stacks that subjects may name in addition to protocols.
     pub stacks: Stacks,
+    /// Controllers that bounds are relative to, instead of those that the suite names. A subject is
+    /// compared with those on its own stack, or with all if there are none.
+    pub standards: Option<Vec<Subject>>,
 }
 
 impl Question {
     /// All criteria of a suite for these subjects.
     pub fn new(suite: Suite, subjects: Vec<Subject>) -> Self {
-        Question { suite, subjects, against: None, only: Vec::new(), stacks: Stacks::none() }
+        let (only, stacks) = (Vec::new(), Stacks::none());
+        Question { suite, subjects, against: None, only, stacks, standards: None }
     }
 }
 
@@ -202,7 +206,7 @@ impl Question {
     /// # Errors
     /// If a subject cannot be built at all, something named in `only` does not exist, or anything
     /// in the suite is wrong.
-    pub fn inquire(self, effort: &Effort) -> Result<Inquiry, LabError> {
+    pub fn inquire(mut self, effort: &Effort) -> Result<Inquiry, LabError> {
         // There is no file for the error.
         let fail = |message: String| LabError::Experiment {
             file: "evaluate".to_owned(),
@@ -225,8 +229,15 @@ impl Question {
                 return Err(fail(twice));
             }
         }
-        let company = self.against.as_ref().unwrap_or(&self.suite.against);
         let witnesses = self.suite.witnesses(&self.subjects, None)?;
+        self.suite.standards = match &self.standards {
+            Some(given) => given.clone(),
+            None => {
+                let all = [self.subjects.as_slice(), &witnesses].concat();
+                self.suite.standards_for(&all, &self.stacks)
+            }
+        };
+        let company = self.against.as_ref().unwrap_or(&self.suite.against);
         let mut all =
             self.subjects.iter().chain(&self.suite.standards).chain(company).chain(&witnesses);
         let mut known: Vec<&Subject> = Vec::new();

@@ -12,9 +12,11 @@
 //! - `inquiry`: a [`Question`], its experiments ([`Inquiry`]), and its answers ([`Evaluation`]).
 //! - `words`: answers as sentences, Markdown and JSON. `page`: answers as the first page of a
 //!   report.
+//! - `diff`: two evaluations compared, and JUnit XML.
 //! - `fault`: the verdict on a controller whose code fails.
 //! - `report`: runs an inquiry and writes its report.
 
+mod diff;
 mod fault;
 mod inquiry;
 mod page;
@@ -23,6 +25,7 @@ mod suite;
 pub mod suites;
 mod words;
 
+pub use diff::{Change, StoredAnswer, StoredEvaluation};
 pub use fault::FaultyController;
 pub use inquiry::{
     Answer, ClaimAnswer, ClaimAnswers, CriterionAnswers, Evaluation, Inquiry, KnownAnswer, Question,

@@ -53,6 +53,12 @@ pub(crate) fn front(
         }
         html.push_str("</ul>\n");
     }
+    html.push_str("<h2>What was judged</h2>\n<ul>\n");
+    for subject in &inquiry.question.subjects {
+        let (name, definition) = (escape(&subject.name), escape(&subject.definition()));
+        let _ = writeln!(html, "<li>{name}: <code>{definition}</code></li>");
+    }
+    html.push_str("</ul>\n");
     facts(html, &Group::efforts(groups), about);
     html.push_str("</header>\n");
     table(html, inquiry, evaluation, groups);

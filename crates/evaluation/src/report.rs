@@ -9,6 +9,7 @@ use windward_report::lead::{Found, Lead};
 use windward_report::{Group, ReportOptions, ReproductionSummary, reproduce};
 
 use crate::inquiry::{Evaluation, Inquiry, Question};
+use crate::suite::Suite;
 use crate::words::played;
 use crate::{page, suites};
 
@@ -53,16 +54,33 @@ impl Lead for Inquiry {
         false
     }
 
+    /// Warnings about keys of a suite are not the author's: only those about changes by `--set` are
+    /// shown.
+    fn warns(&self, experiment: &Experiment, warning: &str) -> bool {
+        let mut changed = experiment.revision.overrides.iter();
+        changed.any(|(key, _)| {
+            key.rsplit('.').next().is_some_and(|word| warning.contains(&format!("`{word}`")))
+        })
+    }
+
     /// Arguments of a command that evaluates one experiment with the same subjects.
     fn command(&self, experiment: &Experiment, effort: &Effort) -> String {
-        let Question { suite, subjects, against, .. } = &self.question;
+        let Question { suite, subjects, against, standards, .. } = &self.question;
         let mut words = vec!["windward".to_owned(), "evaluate".to_owned()];
         words.extend(subjects.iter().map(|s| s.given.clone()));
         if let Some(against) = against {
             let names: Vec<&str> = against.iter().map(|s| &*s.given).collect();
             words.extend(["--against".to_owned(), names.join(",")]);
         }
-        let known = suites::suite(&suite.id).is_some_and(|known| known == *suite);
+        if let Some(standards) = standards {
+            let names: Vec<&str> = standards.iter().map(|s| &*s.given).collect();
+            words.extend(["--standards".to_owned(), names.join(",")]);
+        }
+        let same = |mut known: Suite| {
+            known.standards.clone_from(&suite.standards);
+            known == *suite
+        };
+        let known = suites::suite(&suite.id).is_some_and(same);
         let suite = if known { &suite.id } else { &suite.file };
         words.extend(["--suite".to_owned(), suite.clone()]);
         words.extend(["--only".to_owned(), experiment.id.clone()]);

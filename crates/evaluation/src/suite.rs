@@ -183,6 +183,28 @@ impl Suite {
         Ok(experiments)
     }
 
+    /// The standards for these subjects: for a subject on a stack, the suite's standards on that
+    /// stack, where it has them.
+    pub(crate) fn standards_for(&self, subjects: &[Subject], stacks: &Stacks) -> Vec<Subject> {
+        let mut standards: Vec<Subject> = Vec::new();
+        for subject in subjects {
+            let hosted = subject.host().map(|host| {
+                let names = self.standards.iter().map(|s| format!("{host}:{}", s.name));
+                names.filter(|name| stacks.find(name).is_some()).collect::<Vec<_>>()
+            });
+            let those = match hosted {
+                Some(names) if !names.is_empty() => {
+                    names.iter().map(|name| Subject::row(name)).collect()
+                }
+                _ => self.standards.clone(),
+            };
+            let new = those.into_iter().filter(|new| standards.iter().all(|s| s.name != new.name));
+            let new: Vec<Subject> = new.collect();
+            standards.extend(new);
+        }
+        standards
+    }
+
     fn error(&self, message: impl Into<String>) -> LabError {
         LabError::Experiment { file: self.file.clone(), line: 0, message: message.into() }
     }

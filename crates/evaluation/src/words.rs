@@ -266,6 +266,10 @@ impl Evaluation {
             "title": suite.title,
             "source": suite.source,
             "subjects": self.subjects,
+            "judged": inquiry.question.subjects.iter().map(|subject| {
+                let (given, definition) = (&subject.given, subject.definition());
+                json!({ "subject": subject.name, "given": given, "definition": definition })
+            }).collect::<Vec<_>>(),
             "standards": suite.standards.iter().map(|s| &*s.name).collect::<Vec<_>>(),
             "summary": self.summary(),
             "general_use": (0..self.subjects.len()).map(|c| self.general_use(c)).collect::<Vec<_>>(),
@@ -393,6 +397,10 @@ impl Evaluation {
             for sentence in self.summary() {
                 let _ = writeln!(text, "- {sentence}");
             }
+        }
+        text.push_str("\nWhat was judged:\n\n");
+        for subject in &inquiry.question.subjects {
+            let _ = writeln!(text, "- {}: {}", subject.name, subject.definition());
         }
         self.criteria_in_markdown(&mut text);
         self.gave_up_in_markdown(&mut text);

@@ -16,7 +16,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering as Memory};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario};
@@ -136,6 +136,18 @@ pub fn run(
     })
 }
 
+/// Code around the work of each worker thread.
+pub type AroundWorker = fn(&mut (dyn FnMut() + Send));
+
+static AROUND_WORKERS: OnceLock<AroundWorker> = OnceLock::new();
+
+/// Sets the code that all worker threads of this process put around their work: it calls its
+/// argument once. An interpreter that runs call prepares each thread once in this way, and not at
+/// each call. Only the first call has an effect.
+pub fn around_workers(around: AroundWorker) {
+    let _ = AROUND_WORKERS.set(around);
+}
+
 /// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
 fn conduct<T>(
     plans: &[Plan],
@@ -155,18 +167,24 @@ fn conduct<T>(
         for _ in 0..threads {
             let sender = sender.clone();
             let queue = &queue;
-            let work = move || {
+            let thread = move || {
                 // If a worker panics, the others stop.
                 let _closing = Closing(queue);
-                while let Some(job) = queue.take() {
-                    let finished = job.run(plans, options.cancel, simulate);
-                    let ended = finished.is_err();
-                    if sender.send(finished).is_err() || ended {
-                        break;
+                let mut work = || {
+                    while let Some(job) = queue.take() {
+                        let finished = job.run(plans, options.cancel, simulate);
+                        let ended = finished.is_err();
+                        if sender.send(finished).is_err() || ended {
+                            break;
+                        }
                     }
+                };
+                match AROUND_WORKERS.get() {
+                    Some(around) => around(&mut work),
+                    None => work(),
                 }
             };
-            let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, thread);
             spawned.map_err(|e| LabError::Threads(e.to_string()))?;
         }
         drop(sender);

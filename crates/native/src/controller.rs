@@ -45,7 +45,7 @@ impl NativeController {
     }
 }
 
-/// What a library did that no controller may do. The run is void.
+/// Fault of a library. The run is void.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
     /// The fault, as a clause: `cwnd returned 0`.

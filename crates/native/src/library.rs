@@ -116,7 +116,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(path: &Path) -> Result<Loaded, String> {
     // Without a separator the loader would search its own folders.
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
-    // SAFETY: the library's initialisers run. Whoever names a library wants its code to run.
+    // SAFETY: the library's initialisers run. The user named it to have its code run.
     let library =
         unsafe { libloading::Library::new(&path) }.map_err(|error| loader_says(&error))?;
     // SAFETY: the header says that a symbol of this name is such a table; the first two words are

@@ -1,4 +1,4 @@
-//! Which call each thread is in, and a thread that finds the one that never returns.
+//! The call of each thread, and a thread that finds calls that never return.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};

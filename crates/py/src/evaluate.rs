@@ -11,6 +11,7 @@ use windward_experiments::Effort;
 use windward_experiments::experiment::Subject;
 use windward_report::{Provenance, ReportOptions};
 
+use crate::parts::ExpressionController;
 use crate::work::{How, lab, watched};
 use crate::{amount, error, parts};
 
@@ -37,10 +38,17 @@ impl Given<'_> {
         match self {
             Given::Text(text) => Subject::parse(&text).map_err(error::value),
             Given::Controller(name, controller) => {
-                let source = format!("Python, {}", controller.repr()?);
-                let protocol = parts::protocol(py, name, &controller, source)
-                    .map_err(|wrong| PyTypeError::new_err(wrong.value(py).to_string()))?;
-                Subject::own(protocol).map_err(error::value)
+                if let Ok(expressions) = controller.cast::<ExpressionController>() {
+                    // As text, which the page, the files and the command of the report show.
+                    let text = format!("{name}={}", expressions.get().composition());
+                    return Subject::parse(&text).map_err(error::value);
+                }
+                let protocol =
+                    parts::protocol(py, name, &controller, parts::source_of(&controller))
+                        .map_err(|wrong| PyTypeError::new_err(wrong.value(py).to_string()))?;
+                let subject = Subject::own(protocol).map_err(error::value)?;
+                let given = parts::place_of(&controller).unwrap_or_else(|| subject.given.clone());
+                Ok(Subject { given, ..subject })
             }
         }
     }
@@ -54,12 +62,13 @@ fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
 /// the number of runs.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
-#[pyo3(signature = (given, folder, *, against, suite, only, full, resume, threads, progress, about))]
+#[pyo3(signature = (given, folder, *, against, standards, suite, only, full, resume, threads, progress, about))]
 pub(crate) fn evaluate(
     py: Python<'_>,
     given: Vec<Given<'_>>,
     folder: PathBuf,
     against: Option<Vec<Given<'_>>>,
+    standards: Option<Vec<Given<'_>>>,
     suite: &str,
     only: Vec<String>,
     full: bool,
@@ -75,10 +84,11 @@ pub(crate) fn evaluate(
     let report = ReportOptions { about, resume, ..ReportOptions::default() };
     let subjects = subjects(py, given)?;
     let against = against.map(|given| self::subjects(py, given)).transpose()?;
+    let standards = standards.map(|given| self::subjects(py, given)).transpose()?;
     let stacks = windward_cli::stacks();
     let inquiry = py.detach(|| {
         let suite = Suite::find(suite)?;
-        Question { suite, subjects, against, only, stacks }.inquire(&effort)
+        Question { suite, subjects, against, only, stacks, standards }.inquire(&effort)
     });
     let inquiry = inquiry.map_err(|wrong| lab(py, wrong))?;
     watched(py, how, |options| {

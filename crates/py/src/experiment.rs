@@ -1,15 +1,18 @@
 //! `windward.Experiment`, and the reproduction of papers.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use windward_core::protocols::Protocol;
 use windward_experiments::experiment::RunLength;
 use windward_experiments::{Effort, builtin};
 use windward_report::{Provenance, ReportOptions};
 use windward_sim::scenario::file::ScenarioFile;
 
+use crate::parts::{self, ExpressionController};
 use crate::table::Table;
 use crate::work::{How, lab, watched};
 use crate::{amount, values};
@@ -26,17 +29,68 @@ pub(crate) struct Experiment {
     changes: Vec<(String, String)>,
     /// Files with readings that it uses, each with its text; pickled with the experiment.
     beside: Vec<(String, String)>,
+    controllers: Controllers,
     pub(crate) inner: windward_experiments::Experiment,
 }
 
-/// Inputs of an experiment: name, text, changes, and its files.
-pub(crate) type Recipe = (String, String, Vec<(String, String)>, Vec<(String, String)>);
+/// Inputs of an experiment: name, text, changes, its files, and its controllers in Python.
+pub(crate) type Recipe =
+    (String, String, Vec<(String, String)>, Vec<(String, String)>, Controllers);
+
+/// Classes of congestion controllers by their names as protocols.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Controllers(Vec<(String, Arc<Py<PyAny>>)>);
+
+impl<'py> FromPyObject<'_, 'py> for Controllers {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let all: Vec<(String, Py<PyAny>)> = object.extract()?;
+        Ok(Controllers(all.into_iter().map(|(name, class)| (name, Arc::new(class))).collect()))
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Controllers {
+    type Target = PyList;
+    type Output = Bound<'py, PyList>;
+    type Error = PyErr;
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        PyList::new(py, self.0.iter().map(|(name, class)| (name, class.bind(py))))
+    }
+}
+
+impl Controllers {
+    /// Adds a class, and returns the name by which scenarios name it as a protocol.
+    fn add(&mut self, class: &Bound<'_, PyAny>) -> PyResult<String> {
+        let name: String = class.getattr("__name__")?.extract()?;
+        let taken = |name: &str| {
+            let other = self.0.iter().find(|(known, _)| known == name);
+            other.is_some_and(|(_, known)| !known.bind(class.py()).is(class))
+                || windward_core::protocols::find(name).is_some()
+        };
+        let numbered = (2_u32..).map(|number| format!("{name}-{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !taken(name));
+        let name = free.unwrap_or(name);
+        if !self.0.iter().any(|(known, _)| *known == name) {
+            self.0.push((name.clone(), Arc::new(class.clone().unbind())));
+        }
+        Ok(name)
+    }
+
+    fn protocols(&self, py: Python<'_>) -> PyResult<Vec<Protocol>> {
+        let protocol = |(name, class): &(String, Arc<Py<PyAny>>)| {
+            let class = class.bind(py);
+            parts::protocol(py, name.clone(), class, parts::source_of(class))
+        };
+        self.0.iter().map(protocol).collect()
+    }
+}
 
 impl Experiment {
     /// Reads the experiment of a recipe. Files that the recipe lacks are read from the folder of
     /// the experiment.
     pub(crate) fn of(py: Python<'_>, recipe: Recipe) -> PyResult<Self> {
-        let (name, text, changes, known) = recipe;
+        let (name, text, changes, known, controllers) = recipe;
+        let protocols = controllers.protocols(py)?;
         let read = py.detach(|| {
             let beside = Mutex::new(Vec::new());
             let text_of = |from: &str| {
@@ -51,18 +105,20 @@ impl Experiment {
                 Ok(text)
             };
             let mut inner = windward_experiments::Experiment::parse_beside(&name, &text, &text_of)?
-                .with_stacks(&windward_cli::stacks());
+                .with_stacks(&windward_cli::stacks())
+                .with_protocols(&protocols);
             for (key, value) in &changes {
                 inner.set(key, value)?;
             }
             Ok((inner, beside.into_inner().unwrap_or_default()))
         });
         let (inner, beside) = read.map_err(|wrong| lab(py, wrong))?;
-        Ok(Experiment { name, text, changes, beside, inner })
+        Ok(Experiment { name, text, changes, beside, controllers, inner })
     }
 
     pub(crate) fn recipe(&self) -> Recipe {
-        (self.name.clone(), self.text.clone(), self.changes.clone(), self.beside.clone())
+        let Experiment { name, text, changes, beside, controllers, .. } = self;
+        (name.clone(), text.clone(), changes.clone(), beside.clone(), controllers.clone())
     }
 
     pub(crate) fn effort(&self, full: bool, repetitions: Option<u32>) -> Effort {
@@ -83,7 +139,7 @@ impl Experiment {
         text_signature = "(toml, /, name='experiment')",
     )]
     fn py_new(py: Python<'_>, toml: String, name: String) -> PyResult<Self> {
-        Self::of(py, (name, toml, Vec::new(), Vec::new()))
+        Self::of(py, (name, toml, Vec::new(), Vec::new(), Controllers::default()))
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]
@@ -92,7 +148,10 @@ impl Experiment {
     fn read(_class: &Bound<'_, PyType>, py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let text = py.detach(|| ScenarioFile::text(&path));
         let text = text.map_err(|wrong| crate::error::unread(py, &path, &wrong))?;
-        Self::of(py, (ScenarioFile::name(&path), text, Vec::new(), Vec::new()))
+        Self::of(
+            py,
+            (ScenarioFile::name(&path), text, Vec::new(), Vec::new(), Controllers::default()),
+        )
     }
 
     /// A copy with other values of its scenario, as ``--set``. Values that an axis or a reading
@@ -107,10 +166,39 @@ impl Experiment {
         let mut recipe = self.recipe();
         for (key, value) in changes.into_iter().flatten().chain(keys.into_iter().flatten()) {
             let key: String = key.extract()?;
-            let value = values::setting(&value, &key)?;
+            let value = match parts::group_of_class(&key, &value)? {
+                Some(_) => recipe.4.add(&value)?,
+                None => values::setting(&value, &key)?,
+            };
             recipe.2.push((key, value));
         }
         Self::of(py, recipe)
+    }
+
+    /// A copy with congestion controllers in Python for groups of flows::
+    ///
+    ///     experiment.with_parts(window={"lossy": MyLaw})
+    ///
+    /// Everything else of such a flow is as in the protocol ``cubic``; a class with
+    /// ``on_rate_sample`` or ``on_lost`` has the loss recovery of RFC 9002. Workers of a sweep
+    /// import the class, or get it by cloudpickle.
+    ///
+    /// Args:
+    ///     window: Classes, or results of ``windward.controller``, by groups of flows.
+    #[pyo3(signature = (*, window))]
+    fn with_parts(&self, py: Python<'_>, window: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let changes = PyDict::new(py);
+        for (group, controller) in window {
+            let group: String = group.extract()?;
+            let known = controller.is_instance_of::<ExpressionController>();
+            if !known && parts::group_of_class("flows.any.protocol", &controller)?.is_none() {
+                let repr = controller.repr()?;
+                let message = format!("window: {repr} is not a class with a method on_ack");
+                return Err(PyTypeError::new_err(message));
+            }
+            changes.set_item(format!("flows.{group}.protocol"), controller)?;
+        }
+        self.with_(py, Some(&changes), None)
     }
 
     /// Name of the experiment.
@@ -182,8 +270,9 @@ impl Experiment {
         text: String,
         changes: Vec<(String, String)>,
         beside: Vec<(String, String)>,
+        controllers: Controllers,
     ) -> PyResult<Self> {
-        Self::of(py, (name, text, changes, beside))
+        Self::of(py, (name, text, changes, beside, controllers))
     }
 
     fn __repr__(&self) -> String {

@@ -136,6 +136,8 @@ fn json(rows: &impl serde::Serialize) -> PyResult<String> {
 
 #[pymodule(gil_used = false)]
 mod _windward {
+    use pyo3::prelude::*;
+
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::emulate::{child, compare, emulate};
@@ -149,8 +151,8 @@ mod _windward {
     use super::parts::formula::controller;
     #[pymodule_export]
     use super::parts::{
-        Ack, Congestion, ControllerSetup, ExpressionController, Loss, Packet, Path, Queue,
-        QueueSetup, Reset, Steered,
+        Ack, Congestion, ControllerSetup, ExpressionController, Loss, LostPacket, Packet, Path,
+        Queue, QueueSetup, RateSample, Reset, Steered,
     };
     #[pymodule_export]
     use super::run::Run;
@@ -164,6 +166,12 @@ mod _windward {
     use super::{
         Bar, estimate, explain, look, main, near, parts_json, protocols_json, quantity, seconds,
     };
+
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        windward_experiments::campaign::around_workers(super::work::around_worker);
+        Ok(())
+    }
 
     /// Version of the program.
     #[pymodule_export]

@@ -276,12 +276,20 @@ impl Scenario {
         keys: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut all = self.changes.clone();
+        let mut parts = self.parts(py);
         for (key, value) in changes.into_iter().flatten().chain(keys.into_iter().flatten()) {
             let key: String = key.extract()?;
-            let value = values::setting(&value, &key)?;
+            let value = match parts::group_of_class(&key, &value)? {
+                Some(group) => {
+                    let base = parts::base_of(&value)?.to_owned();
+                    parts.push(Attached::window(group, value.unbind()));
+                    base
+                }
+                None => values::setting(&value, &key)?,
+            };
             all.push((key, value));
         }
-        Self::new(py, self.name.clone(), self.text.clone(), all, self.parts(py))
+        Self::new(py, self.name.clone(), self.text.clone(), all, parts)
     }
 
     /// A copy with parts written in Python::

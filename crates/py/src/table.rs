@@ -12,7 +12,7 @@ use arrow_array::{
 };
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, Field, Schema};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use windward_sim::table::Values;
@@ -82,6 +82,26 @@ impl Table {
         html
     }
 
+    /// The values of a column.
+    fn column<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
+        let index = self.batch.schema().index_of(column).map_err(|_| {
+            let columns = self.column_names().join(", ");
+            PyKeyError::new_err(format!("no column {column:?}; there are {columns}"))
+        })?;
+        let rows = 0..self.batch.num_rows();
+        let cells: PyResult<Vec<_>> = rows.map(|row| self.cell(py, index, row)).collect();
+        PyList::new(py, cells?)
+    }
+
+    /// A row as a dictionary.
+    fn row<'py>(&self, py: Python<'py>, row: usize) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        for (column, field) in self.batch.schema().fields().iter().enumerate() {
+            dict.set_item(field.name(), self.cell(py, column, row)?)?;
+        }
+        Ok(dict)
+    }
+
     fn cell(&self, py: Python<'_>, column: usize, row: usize) -> PyResult<Py<PyAny>> {
         let array = self.batch.column(column);
         if array.is_null(row) {
@@ -138,38 +158,47 @@ impl Table {
         self.batch.num_rows()
     }
 
-    /// The values of a column; ``None`` for an empty cell.
-    fn __getitem__<'py>(&self, py: Python<'py>, column: &str) -> PyResult<Bound<'py, PyList>> {
-        let index = self.batch.schema().index_of(column).map_err(|_| {
-            let columns = self.column_names().join(", ");
-            PyKeyError::new_err(format!("no column {column:?}; there are {columns}"))
-        })?;
-        let rows = 0..self.batch.num_rows();
-        let cells: PyResult<Vec<_>> = rows.map(|row| self.cell(py, index, row)).collect();
-        PyList::new(py, cells?)
+    /// ``table["column"]`` is a list of the values of a column, ``None`` for an empty cell;
+    /// ``table[0]`` is a row as a dictionary, ``table[-1]`` the last one.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(column) = key.extract::<String>() {
+            return Ok(self.column(py, &column)?.into_any());
+        }
+        let Ok(index) = key.extract::<isize>() else {
+            let message = format!("a table has columns by name and rows by number, not {key}");
+            return Err(PyTypeError::new_err(message));
+        };
+        let rows = self.batch.num_rows();
+        let row =
+            if index < 0 { rows.checked_add_signed(index) } else { usize::try_from(index).ok() };
+        match row.filter(|row| *row < rows) {
+            Some(row) => Ok(self.row(py, row)?.into_any()),
+            None => Err(PyIndexError::new_err(format!("row {index} of a table of {rows} rows"))),
+        }
+    }
+
+    /// The rows, as dictionaries.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(self.to_pylist(py)?.try_iter()?.into_any())
     }
 
     /// One list per column.
     fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for name in self.column_names() {
-            dict.set_item(&name, self.__getitem__(py, &name)?)?;
+            dict.set_item(&name, self.column(py, &name)?)?;
         }
         Ok(dict)
     }
 
     /// One dictionary per row.
     pub(crate) fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let names = self.column_names();
-        let list = PyList::empty(py);
-        for row in 0..self.batch.num_rows() {
-            let dict = PyDict::new(py);
-            for (column, name) in names.iter().enumerate() {
-                dict.set_item(name, self.cell(py, column, row)?)?;
-            }
-            list.append(dict)?;
-        }
-        Ok(list)
+        let rows = (0..self.batch.num_rows()).map(|row| self.row(py, row));
+        PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The Arrow PyCapsule interface. A requested schema is ignored, as the specification allows.

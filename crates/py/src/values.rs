@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDelta, PyDict, PyFloat, PyInt, PyString};
 use toml::{Table, Value};
 
+use crate::parts::ExpressionController;
 use crate::{duration, error};
 
 /// A value as TOML, for `key` in errors. `None` means that the key is omitted.
@@ -70,6 +71,11 @@ pub(crate) fn table(dict: &Bound<'_, PyDict>, key: &str) -> PyResult<Table> {
         let dot = if key.is_empty() { "" } else { "." };
         let at = format!("{key}{dot}{name}");
         if let Some(item) = value(&item, &at)? {
+            let item = match item {
+                Value::Integer(seconds) if is_length(&at) => Value::String(format!("{seconds}s")),
+                Value::Float(seconds) if is_length(&at) => Value::String(format!("{seconds}s")),
+                item => item,
+            };
             table.insert(name, item);
         }
     }
@@ -81,9 +87,20 @@ pub(crate) fn table(dict: &Bound<'_, PyDict>, key: &str) -> PyResult<Table> {
 /// # Errors
 /// As [`value`], and `TypeError` for `None`.
 pub(crate) fn setting(item: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
+    if let Ok(controller) = item.cast::<ExpressionController>() {
+        return Ok(controller.get().toml());
+    }
     match value(item, key)? {
+        // Times of Python are seconds.
+        Some(Value::Integer(seconds)) if is_length(key) => Ok(format!("{seconds}s")),
+        Some(Value::Float(seconds)) if is_length(key) => Ok(format!("{seconds}s")),
         Some(Value::String(text)) => Ok(text),
         Some(other) => Ok(other.to_string()),
         None => Err(PyTypeError::new_err(format!("{key} = None: expected a value"))),
     }
+}
+
+/// True for the keys of the length of a run, which may be numbers of seconds in Python.
+pub(crate) fn is_length(key: &str) -> bool {
+    ["duration", "warmup"].contains(&key)
 }

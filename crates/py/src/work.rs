@@ -84,7 +84,7 @@ pub(crate) fn on_a_thread<T: Send>(
         let share = &share;
         let worker = scope.spawn(move || {
             let _done = done;
-            work(share)
+            prepared(|| work(share))
         });
         let mut raised = None;
         // A receiver belongs to one thread, and detached code may run on another: it is moved
@@ -109,6 +109,17 @@ pub(crate) fn on_a_thread<T: Send>(
                 .map_err(|_| error::failed("a worker thread ended before its work was complete")),
         }
     })
+}
+
+/// Does work on a thread that may call Python. The interpreter keeps its state of the thread until
+/// the end, in place of a new one for each call.
+fn prepared<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    Python::attach(|py| py.detach(work))
+}
+
+/// [`prepared`] for the workers of campaigns.
+pub(crate) fn around_worker(work: &mut (dyn FnMut() + Send)) {
+    prepared(work);
 }
 
 /// An error of an experiment as an exception.

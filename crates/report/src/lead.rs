@@ -32,6 +32,11 @@ pub trait Lead: std::fmt::Debug + Sync {
         None
     }
 
+    /// True if the page of an experiment shows this warning of its scenarios.
+    fn warns(&self, _experiment: &Experiment, _warning: &str) -> bool {
+        true
+    }
+
     /// True if experiments of earlier runs into the same folder stay on the pages.
     fn keeps_earlier(&self) -> bool {
         true

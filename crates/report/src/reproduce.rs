@@ -278,6 +278,8 @@ impl Writer<'_> {
         self.folder.remove_stale(&others.collect::<Vec<String>>())?;
         let mut section = ExperimentSection::new(&results, charts);
         section.origin.manifest = manifest_entry(&results).to_string();
+        let experiment = &results.plan.experiment;
+        section.method.warnings.retain(|warning| self.report.lead.warns(experiment, warning));
         section.origin.command =
             self.report.lead.command(&results.plan.experiment, &results.plan.effort);
         if let Some(text) = self.report.lead.scenario_text(&results.plan.experiment) {

@@ -5,6 +5,9 @@ use std::fmt;
 use windward_core::protocols::{self, Protocol};
 use windward_sim::stack::Stacks;
 
+/// CRC-32 of IEEE 802.3, as of zip and Python's zlib.
+const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
+
 /// A controller in a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Subject {
@@ -53,6 +56,26 @@ impl Subject {
     pub fn row(name: &str) -> Self {
         let name = name.to_owned();
         Subject { protocol: name.clone(), given: name.clone(), own: None, name }
+    }
+
+    /// The controller itself, as far as text can say it: the composition with its expressions, or
+    /// the source of the code, each with a checksum.
+    pub fn definition(&self) -> String {
+        match &self.own {
+            Some(own) => format!("{} ({})", own.source, own.summary.trim_end_matches('.')),
+            None if self.protocol.starts_with('{') => {
+                let crc = CHECKSUM.checksum(self.protocol.as_bytes());
+                format!("{}, CRC-32 {crc:08x}", self.protocol)
+            }
+            None => format!("`{}` of windward {}", self.protocol, env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    /// The stack that it runs on, `quinn` of `quinn:cubic`; `None` for senders of the simulator.
+    pub fn host(&self) -> Option<&str> {
+        let (host, _) =
+            self.protocol.split_once(':').filter(|_| !self.protocol.starts_with('{'))?;
+        (self.own.is_none()).then_some(host)
     }
 
     /// True if its name is a row of the table of protocols or a stack.
@@ -141,6 +164,14 @@ pub struct Cast {
 }
 
 impl Cast {
+    /// The standards that bounds of a subject are relative to: those on the same stack, so that a
+    /// verdict is about the controller and not about the stack; all of them if there are none.
+    pub fn standards_of(&self, subject: &Subject) -> Vec<&Subject> {
+        let same: Vec<&Subject> =
+            self.standards.iter().filter(|standard| standard.host() == subject.host()).collect();
+        if same.is_empty() { self.standards.iter().collect() } else { same }
+    }
+
     /// Protocols that scenarios need in addition to the table.
     pub fn own(&self) -> Vec<Protocol> {
         let all = self.subjects.iter().chain(&self.standards).chain(&self.against);

@@ -1000,8 +1000,8 @@ fn comparison(text: &str, about: About<'_>) -> std::result::Result<(String, Comp
     };
     let read = read.map(&|cell| instead(cell, SUBJECT, &subject.name));
     let all: Vec<_> = cast
-        .standards
-        .iter()
+        .standards_of(subject)
+        .into_iter()
         .map(|standard| move |cell: &Cell| instead(cell, STANDARDS, &standard.name))
         .collect();
     let concerned = |cell: &Cell| cell.labels.iter().any(|label| label == STANDARDS);

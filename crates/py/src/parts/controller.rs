@@ -1,10 +1,20 @@
 //! A congestion controller in Python.
 
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
+use pyo3::{PyClass, PyClassInitializer};
+use windward_core::endpoint::estimator;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
+use windward_core::units::Time;
 
-use super::{Ack, Congestion, Maker, Method, Reset, events};
+use super::{
+    Ack, Congestion, LostPacket, Maker, Method, RateSample, Reset, Trouble, events, report,
+};
+use crate::error;
 
 /// Valid answers of each method.
 const NEEDED: &str = "expected a window in packets, at least 1";
@@ -12,11 +22,29 @@ const NEEDED: &str = "expected a window in packets, at least 1";
 #[derive(Debug)]
 struct PythonController {
     cwnd: f64,
+    /// The window that a default decrease allows, until the class returns no larger one.
+    held: Option<Held>,
+    pacing_rate: Option<f64>,
     object: Option<Py<PyAny>>,
     on_ack: Option<Method>,
     on_congestion: Option<Method>,
     on_reset: Option<Method>,
     on_error_loss: Option<Method>,
+    on_rate_sample: Option<Method>,
+    on_lost: Option<Method>,
+    paces: bool,
+    whose: &'static str,
+    /// True once the user was told that the class misses a method.
+    told: &'static AtomicBool,
+}
+
+/// A decrease of a default method, which a class that keeps a window of its own does not know of.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// The window, packets.
+    most: f64,
+    /// True after a restart: it opens by slow start (RFC 5681), else by a packet per round trip.
+    restart: bool,
 }
 
 impl MakeController for Maker {
@@ -35,28 +63,110 @@ impl MakeController for Maker {
         };
         Box::new(PythonController {
             cwnd: initial_window,
+            held: None,
+            pacing_rate: None,
             on_ack: method("on_ack"),
             on_congestion: method("on_congestion"),
             on_reset: method("on_reset"),
             on_error_loss: method("on_error_loss"),
+            on_rate_sample: method("on_rate_sample"),
+            on_lost: method("on_lost"),
+            paces: self.paces,
+            whose: self.name,
+            told: self.told,
             object,
         })
     }
+    fn paces(&self) -> bool {
+        self.paces
+    }
+    fn samples_rate(&self) -> bool {
+        self.samples_rate
+    }
 }
 
-/// Calls a method with an event, if it exists; its answer is the window.
-macro_rules! tell {
-    ($controller:ident . $method:ident, $now:expr, $event:ident as $class:ty) => {
-        if let Some(method) = &$controller.$method {
-            let event = <$class>::from($event);
-            let read = |answer: &Bound<'_, PyAny>| method.number(answer, f64::INFINITY, NEEDED);
-            let answer = method.call($now, |py| Ok((Bound::new(py, event)?.unbind(),)), read);
-            $controller.cwnd = answer.unwrap_or($controller.cwnd);
-            true
-        } else {
-            false
+impl PythonController {
+    /// Calls a method with an event, and returns its answer, a window. `None` if there is no such
+    /// method.
+    fn ask<E: PyClass + Into<PyClassInitializer<E>> + Send>(
+        &self,
+        method: Option<&Method>,
+        now: Time,
+        event: E,
+    ) -> Option<f64> {
+        let method = method?;
+        let read = |answer: &Bound<'_, PyAny>| method.number(answer, f64::INFINITY, NEEDED);
+        let answer = method.call(now, |py| Ok((Bound::new(py, event)?.unbind(),)), read);
+        Some(answer.unwrap_or(self.cwnd))
+    }
+
+    /// Reads the attribute or method `pacing_rate` after an event.
+    fn pace(&mut self, now: Time) {
+        let (true, Some(object)) = (self.paces, &self.object) else { return };
+        let read = |py: Python<'_>| -> PyResult<Option<f64>> {
+            let rate = object.bind(py).getattr("pacing_rate")?;
+            let rate = if rate.is_callable() { rate.call0()? } else { rate };
+            let number: Option<f64> = rate.extract().map_err(|_| wrong_rate(self.whose, &rate))?;
+            match number {
+                Some(number) if number.is_nan() => Err(wrong_rate(self.whose, &rate)),
+                number => Ok(number.filter(|rate| *rate > 0.0 && rate.is_finite())),
+            }
+        };
+        match Python::attach(read) {
+            Ok(rate) => self.pacing_rate = rate,
+            Err(error) => report(Trouble { error, now, whose: self.whose }),
         }
-    };
+    }
+
+    /// Takes a window that the class returned after an acknowledgment. While a default decrease
+    /// holds, it is bounded by that.
+    fn take(&mut self, window: f64, ack: &AckEvent) {
+        let Some(held) = &mut self.held else {
+            self.cwnd = window;
+            return;
+        };
+        if ack.allows_growth() {
+            held.most += if held.restart { ack.growth } else { ack.growth / held.most };
+        }
+        if window <= held.most {
+            self.held = None;
+            self.cwnd = window;
+            return;
+        }
+        (self.cwnd, held.restart) = (held.most, held.restart);
+        let missing = if held.restart { "on_reset" } else { "on_congestion" };
+        self.tell(missing, window, ack.path.now);
+    }
+
+    /// Tells the user once what a class lacks.
+    fn tell(&self, missing: &str, window: f64, now: Time) {
+        if self.told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let event = if missing == "on_reset" { "a timeout" } else { "congestion" };
+        let (whose, cwnd) = (self.whose, self.cwnd);
+        let at = now.as_secs_f64();
+        let text = format!(
+            "{whose} keeps a window of its own and has no {missing}: at {at:.3} s it returned \
+             {window:.1} packets, and after {event} {cwnd:.1} are allowed, which grow as TCP's do. \
+             Define {missing} and set the window there"
+        );
+        let warned = Python::attach(|py| {
+            let text = CString::new(text).map_err(error::failed)?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
+        });
+        // A filter may make errors of warnings.
+        if let Err(error) = warned {
+            report(Trouble { error, now, whose });
+        }
+    }
+}
+
+fn wrong_rate(whose: &str, rate: &Bound<'_, PyAny>) -> PyErr {
+    let rate = rate.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
+    PyTypeError::new_err(format!(
+        "{whose}.pacing_rate is {rate}: expected packets per second, or None for no limit"
+    ))
 }
 
 impl Controller for PythonController {
@@ -69,23 +179,66 @@ impl Controller for PythonController {
         };
         self.object.as_ref().and_then(|object| read(object).ok()).unwrap_or(f64::INFINITY)
     }
+    fn pacing_rate(&self) -> Option<f64> {
+        self.pacing_rate
+    }
     fn on_ack(&mut self, ack: &AckEvent) {
-        tell!(self.on_ack, ack.path.now, ack as Ack);
+        if let Some(window) = self.ask(self.on_ack.as_ref(), ack.path.now, Ack::from(ack)) {
+            self.take(window, ack);
+        }
+        self.pace(ack.path.now);
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
-        let told = tell!(self.on_congestion, event.path.now, event as Congestion);
-        if !told {
-            // As Reno does.
-            self.cwnd = (event.path.in_flight * event.kept(0.5)).max(2.0);
+        let now = event.path.now;
+        match self.ask(self.on_congestion.as_ref(), now, Congestion::from(event)) {
+            Some(window) => {
+                self.cwnd = window;
+                // A restart that the class does not know of stays in force.
+                if let Some(held) = &mut self.held {
+                    held.most = held.most.min(window);
+                    self.cwnd = held.most;
+                }
+            }
+            None => {
+                // As Reno does.
+                self.cwnd = (event.path.in_flight * event.kept(0.5)).max(2.0);
+                self.held = Some(Held { most: self.cwnd, restart: false });
+            }
         }
+        self.pace(now);
     }
     fn on_error_loss(&mut self, path: &Path) {
-        tell!(self.on_error_loss, path.now, path as events::Path);
+        let answer = self.ask(self.on_error_loss.as_ref(), path.now, events::Path::from(path));
+        self.cwnd = answer.unwrap_or(self.cwnd);
+        self.pace(path.now);
     }
     fn on_reset(&mut self, event: &ResetEvent) {
-        let told = tell!(self.on_reset, event.path.now, event as Reset);
-        if !told {
-            self.cwnd = event.window_after(self.cwnd);
+        let now = event.path.now;
+        match self.ask(self.on_reset.as_ref(), now, Reset::from(event)) {
+            Some(window) => self.cwnd = window,
+            None => {
+                // The class hears of it as of congestion, so that its window and threshold fall.
+                if !event.repeated {
+                    self.ask(self.on_congestion.as_ref(), now, Congestion::of_reset(event));
+                }
+                self.cwnd = event.window_after(self.cwnd);
+                self.held = Some(Held { most: self.cwnd, restart: true });
+            }
         }
+        self.pace(now);
+    }
+    fn on_lost(&mut self, packet: &estimator::LostPacket, now: Time) {
+        if let Some(method) = &self.on_lost {
+            let packet = LostPacket::new(packet, now);
+            method.call(now, |py| Ok((Bound::new(py, packet)?.unbind(),)), |_| Ok(()));
+        }
+    }
+    fn on_rate_sample(&mut self, sample: &estimator::RateSample) -> bool {
+        if let Some(method) = &self.on_rate_sample {
+            let event = RateSample::from(sample);
+            let arguments = |py: Python<'_>| Ok((Bound::new(py, event)?.unbind(),));
+            method.call(sample.now, arguments, |_| Ok(()));
+        }
+        false
     }
 }

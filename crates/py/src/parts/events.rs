@@ -1,11 +1,12 @@
 //! Events for parts in Python. Times are in seconds, windows in packets.
 
 use pyo3::prelude::*;
+use windward_core::endpoint::estimator;
 use windward_core::endpoint::event::{
     self, AckEvent, CongestionEvent, LossEvent, LossSign, ResetCause, ResetEvent,
 };
 use windward_core::packet::Flags;
-use windward_core::units::Probability;
+use windward_core::units::{Probability, Time};
 
 /// Arguments for the constructor of a congestion controller.
 #[pyclass(frozen, get_all, module = "windward")]
@@ -114,6 +115,15 @@ pub(crate) struct Congestion {
     event: CongestionEvent,
 }
 
+impl Congestion {
+    /// The congestion that a restart means, for a class that hears of no restarts.
+    pub(crate) fn of_reset(event: &ResetEvent) -> Self {
+        let ResetEvent { path, probability, una, high, .. } = *event;
+        let (sent, marked) = (path.now, false);
+        Congestion { event: CongestionEvent { path, probability, una, high, sent, marked } }
+    }
+}
+
 impl From<&CongestionEvent> for Congestion {
     fn from(event: &CongestionEvent) -> Self {
         Congestion { event: *event }
@@ -132,6 +142,12 @@ impl Congestion {
     #[getter]
     fn probability(&self) -> f64 {
         self.event.probability.get()
+    }
+
+    /// True if an ECN mark reported it, and no loss.
+    #[getter]
+    fn marked(&self) -> bool {
+        self.event.marked
     }
 
     /// Share of the window that remains after a decrease to ``beta``: the decrease is scaled by the
@@ -211,6 +227,83 @@ impl From<&LossEvent> for Loss {
     fn from(loss: &LossEvent) -> Self {
         let by_timeout = loss.sign == LossSign::Timeout;
         Loss { path: Path::from(&loss.path), seq: loss.seq, by_timeout }
+    }
+}
+
+/// A sample of the delivery rate, from an acknowledgment
+/// (draft-cheng-iccrg-delivery-rate-estimation).
+#[pyclass(frozen, get_all, module = "windward")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RateSample {
+    /// The instant, seconds.
+    now: f64,
+    /// The delivery rate, packets per second; 0 if no time passed.
+    rate: f64,
+    /// Packets delivered since the newest acknowledged packet was sent.
+    delivered: u64,
+    /// Packets delivered since the start.
+    total_delivered: u64,
+    /// Packets delivered when the newest acknowledged packet was sent.
+    prior_delivered: u64,
+    /// Packets that the acknowledgment reports as arrived.
+    newly_acked: u64,
+    /// Packets found lost by it.
+    newly_lost: u64,
+    /// Packets found lost since the newest acknowledged packet was sent.
+    lost: u64,
+    /// Packets in flight after that packet was sent, including itself.
+    tx_in_flight: u64,
+    /// Packets in flight now.
+    in_flight: u64,
+    /// Round-trip time of that packet, seconds.
+    rtt: f64,
+    /// True if the application limited the rate.
+    is_app_limited: bool,
+}
+
+impl From<&estimator::RateSample> for RateSample {
+    fn from(sample: &estimator::RateSample) -> Self {
+        RateSample {
+            now: sample.now.as_secs_f64(),
+            rate: sample.rate,
+            delivered: sample.delivered,
+            total_delivered: sample.total_delivered,
+            prior_delivered: sample.prior_delivered,
+            newly_acked: sample.newly_acked,
+            newly_lost: sample.newly_lost,
+            lost: sample.lost,
+            tx_in_flight: sample.tx_in_flight,
+            in_flight: sample.in_flight,
+            rtt: sample.rtt.as_secs_f64(),
+            is_app_limited: sample.is_app_limited,
+        }
+    }
+}
+
+/// A transmission that was found lost.
+#[pyclass(frozen, get_all, module = "windward")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LostPacket {
+    /// The instant, seconds.
+    now: f64,
+    /// Its number.
+    number: u64,
+    /// Packets delivered in all when it was found lost.
+    total_delivered: u64,
+    /// Packets in flight after it was sent, including itself.
+    tx_in_flight: u64,
+    /// Packets found lost since it was sent, including itself.
+    lost: u64,
+    /// True if the application had run out of data when it was sent.
+    is_app_limited: bool,
+}
+
+impl LostPacket {
+    pub(crate) fn new(packet: &estimator::LostPacket, now: Time) -> Self {
+        let estimator::LostPacket { number, total_delivered, tx_in_flight, lost, is_app_limited } =
+            *packet;
+        let now = now.as_secs_f64();
+        LostPacket { now, number, total_delivered, tx_in_flight, lost, is_app_limited }
     }
 }
 

@@ -76,6 +76,19 @@ impl ExpressionController {
     pub(crate) fn name(&self) -> &'static str {
         self.0.name
     }
+
+    /// The controller as a composition without a name. All else is as in the protocol `cubic`, or,
+    /// with delivery rates, as in `bbr`.
+    pub(crate) fn composition(&self) -> String {
+        let compiled = self.0.compiled;
+        let texts = compiled.expressions().texts();
+        let texts: Vec<String> =
+            texts.map(|(key, text)| format!("{key} = {}", quoted(text))).collect();
+        let slow_start =
+            if compiled.expressions().slow_start { "" } else { ", slow_start = false" };
+        let base = if compiled.samples_rate() { "bbr" } else { "cubic" };
+        format!("{{ base = \"{base}\", window = {{ {}{slow_start} }} }}", texts.join(", "))
+    }
 }
 
 #[pymethods]
@@ -114,17 +127,9 @@ impl ExpressionController {
 
     /// The controller as the value of ``protocol`` in a scenario or on a command line.
     #[getter]
-    fn toml(&self) -> String {
-        let Formula { name, compiled } = self.0;
-        let texts = compiled.expressions().texts();
-        let texts: Vec<String> =
-            texts.map(|(key, text)| format!("{key} = {}", quoted(text))).collect();
-        let slow_start = compiled.expressions().slow_start;
-        format!(
-            "{{ name = {}, window = {{ {}, slow_start = {slow_start} }} }}",
-            quoted(name),
-            texts.join(", ")
-        )
+    pub(crate) fn toml(&self) -> String {
+        let composition = self.composition();
+        format!("{{ name = {},{}", quoted(self.0.name), composition.trim_start_matches('{'))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

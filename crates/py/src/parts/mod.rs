@@ -6,15 +6,16 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyType};
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
 use windward_core::endpoint::window::{ControllerConfig, MakeController, NotANumber, not_a_number};
 use windward_core::network::{AqmConfig, ChannelConfig};
-use windward_core::part::{Custom, CustomPart, Words};
+use windward_core::part::{Ability, Custom, CustomPart, Need, Words};
 use windward_core::protocols::{self, Protocol};
 use windward_core::units::Time;
 use windward_sim::Scenario;
@@ -31,7 +32,9 @@ mod loss;
 pub(crate) mod steered;
 
 pub(crate) use aqm::{Queue, QueueSetup};
-pub(crate) use events::{Ack, Congestion, ControllerSetup, Loss, Packet, Path, Reset};
+pub(crate) use events::{
+    Ack, Congestion, ControllerSetup, Loss, LostPacket, Packet, Path, RateSample, Reset,
+};
 pub(crate) use formula::ExpressionController;
 pub(crate) use steered::Steered;
 
@@ -234,6 +237,12 @@ pub(crate) struct Maker {
     asked_at_departure: bool,
     /// Loss rate that a configured notifier reports.
     loss_rate: f64,
+    /// True for a congestion controller with a pacing rate.
+    paces: bool,
+    /// True for one with a method for rate samples or for lost packets.
+    samples_rate: bool,
+    /// True once the user was told that the class misses a method.
+    told: &'static AtomicBool,
 }
 
 /// Makers by axis and address of the class. Classes are kept forever, so addresses stay unique.
@@ -260,6 +269,9 @@ impl Maker {
             name: Box::leak(name.unwrap_or_else(|_| "python".to_owned()).into_boxed_str()),
             asked_at_departure: bound.hasattr("on_dequeue")?,
             loss_rate,
+            paces: bound.hasattr("pacing_rate")?,
+            samples_rate: bound.hasattr("on_rate_sample")? || bound.hasattr("on_lost")?,
+            told: Box::leak(Box::new(AtomicBool::new(false))),
         }));
         MAKERS.lock().map_err(error::failed)?.insert(key, maker);
         Ok(maker)
@@ -272,13 +284,80 @@ impl fmt::Debug for Maker {
     }
 }
 
+const NUMBERS: &[Need] = &[Need {
+    any_of: &[Ability::TransmissionNumbers],
+    why: "on_rate_sample and on_lost are not called (use the recovery packet-number or rack)",
+}];
+
 impl CustomPart for Maker {
     fn words(&self) -> Words {
         Words { name: self.name, what: "what a class in Python does", source: "Python" }
     }
+    fn needs(&self) -> &'static [Need] {
+        if self.samples_rate { NUMBERS } else { &[] }
+    }
     fn failure(&self) -> Option<String> {
         failure()
     }
+}
+
+/// The group of a key `flows.GROUP.protocol` whose value is a class of a congestion controller.
+///
+/// # Errors
+/// `TypeError` if the value is such a class and the key is another.
+pub(crate) fn group_of_class(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if !value.is_instance_of::<PyType>() || !value.hasattr(Axis::Window.method())? {
+        return Ok(None);
+    }
+    let group = key.strip_prefix("flows.").and_then(|rest| rest.strip_suffix(".protocol"));
+    let group = group.filter(|group| !group.contains('.')).ok_or_else(|| {
+        let class = value.repr().map_or_else(|_| "a class".to_owned(), |text| text.to_string());
+        PyTypeError::new_err(format!(
+            "{key} = {class}: a controller is the value of flows.GROUP.protocol"
+        ))
+    })?;
+    Ok(Some(group.to_owned()))
+}
+
+/// The row of the table whose other parts a class gets.
+///
+/// # Errors
+/// As [`Maker::of`].
+pub(crate) fn base_of(class: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    let maker = Maker::of(class.py(), Axis::Window, &class.clone().unbind())?;
+    Ok(if maker.needs().is_empty() { "cubic" } else { "bbr" })
+}
+
+impl Attached {
+    /// A class as the congestion controller of a group.
+    pub(crate) fn window(group: String, class: Py<PyAny>) -> Self {
+        Attached { axis: Axis::Window, place: group, class }
+    }
+}
+
+/// Identity of a class among those of the same name: a checksum of its source text, if Python has
+/// it.
+pub(crate) fn source_of(class: &Bound<'_, PyAny>) -> String {
+    let source = || -> PyResult<u32> {
+        let py = class.py();
+        let text = py.import("inspect")?.call_method1("getsource", (class,))?;
+        let bytes = text.call_method1("encode", ("utf-8",))?;
+        py.import("zlib")?.call_method1("crc32", (bytes,))?.extract()
+    };
+    let name = class.repr().map_or_else(|_| "a class".to_owned(), |text| text.to_string());
+    match source() {
+        Ok(crc) => format!("Python, {name}, CRC-32 {crc:08x}"),
+        Err(_) => format!("Python, {name}"),
+    }
+}
+
+/// `FILE.py:CLASS`, as the command line names a class; `None` for one that no file has.
+pub(crate) fn place_of(class: &Bound<'_, PyAny>) -> Option<String> {
+    let py = class.py();
+    let file = py.import("inspect").ok()?.call_method1("getsourcefile", (class,)).ok()?;
+    let file: String = file.extract().ok()?;
+    let name: String = class.getattr("__qualname__").ok()?.extract().ok()?;
+    (file.ends_with(".py") && !name.contains('.')).then(|| format!("{file}:{name}"))
 }
 
 /// A protocol with a congestion controller in Python; the other parts are those of `cubic`.
@@ -302,7 +381,9 @@ pub(crate) fn protocol(
             let message = format!("{} is not a class with a method {method}", controller.repr()?);
             return Err(PyTypeError::new_err(message));
         };
-    let others = protocols::find("cubic").ok_or_else(|| error::failed("there is no cubic"))?;
+    // Rate samples and single losses need the recovery of RFC 9002, as bbr has it.
+    let others = if window.needs().is_empty() { "cubic" } else { "bbr" };
+    let others = protocols::find(others).ok_or_else(|| error::failed("there is no cubic"))?;
     Ok(Protocol {
         name: Box::leak(name.into_boxed_str()),
         source: Box::leak(source.into_boxed_str()),
