@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import functools
 import importlib
+import importlib.util
 import math
 import os
 import pickle
@@ -335,6 +336,14 @@ def _grid(payload: Any) -> Grid:
     return _unpickled(grid)
 
 
+def _pickled(grid: Grid) -> bytes:
+    """The grid for another process. cloudpickle, which Dask and Ray have, also takes classes of scripts."""
+    if importlib.util.find_spec("cloudpickle") is None:
+        return pickle.dumps(grid)
+    dumped: bytes = importlib.import_module("cloudpickle").dumps(grid)
+    return dumped
+
+
 @functools.lru_cache(maxsize=4)
 def _unpickled(payload: bytes) -> Grid:
     grid = pickle.loads(payload)
@@ -365,7 +374,7 @@ class _Workers:
 
     def payload(self, grid: Grid) -> Any:
         """The grid in the form in which tasks carry it."""
-        return _windward.BUILD, pickle.dumps(grid)
+        return _windward.BUILD, _pickled(grid)
 
     def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
         raise NotImplementedError

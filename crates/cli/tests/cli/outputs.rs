@@ -74,6 +74,7 @@ const FILES: &[(&str, &[&str])] = &[
     ("shell", &["--plot", "--record", "--pcap"]),
     ("emulate", &["--plot", "--record", "--pcap"]),
     ("compare-logs", &["--plot"]),
+    ("evaluate", &["--junit"]),
 ];
 /// Options that read a file.
 const INPUTS: &[&str] = &["--psk", "--table", "--config", "--trace"];
