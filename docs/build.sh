@@ -43,9 +43,7 @@ case $venv in /*) PATH=$venv/bin:$PATH ;; esac
 export PATH PYTHONWARNINGS=ignore::DeprecationWarning
 "$venv/bin/sphinx-build" -q -W --keep-going -j auto -c docs/site -b html "$sources" "$site"
 cp -r "$sources/schema" "$site/schema"
-# The playground, which the first page leads to.
-gunzip -c crates/web/dist/play.html.gz >"$site/play.html"
-sed -i '0,/<\/h1>/s##</h1><p><a href="play.html">Open the playground</a>: the simulator in your browser.</p>#' "$site/index.html"
+"$venv/bin/python" docs/site/playground.py "$site"
 if [ -d "$rust" ]; then
     cp -r "$rust" "$site/rust"
 fi

@@ -138,6 +138,8 @@ export class Editor {
         });
         // The keyboard scrolls it.
         this.#view.scrollDOM.tabIndex = 0;
+        // Its styles are there only now.
+        requestAnimationFrame(() => this.#view.requestMeasure());
     }
 
     /** Completes from these. */

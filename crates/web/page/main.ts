@@ -361,7 +361,7 @@ let isMoving = !matchMedia("(prefers-reduced-motion: reduce)").matches;
 const range = make("input", { type: "range", min: "0", step: "any", id: "instant" });
 const play = make("button", { type: "button", id: "play" });
 const scrubber = make("div", { className: "scrub" }, play, make("label", {}, "Instant", range));
-const length = () => results[0][0]?.facts.duration_s ?? 30;
+const length = () => results[0][0]?.facts.duration_s ?? OPENING.duration;
 
 function moveTo(time: number) {
     instant = time;
@@ -518,7 +518,8 @@ function show(all = true) {
     get<HTMLInputElement>("on_loss").value = own.law.on_loss;
     if (hasLaw(own)) get<HTMLDetailsElement>("law").open = true;
     get<HTMLInputElement>("seed").value = String(own.seed);
-    get<HTMLInputElement>("seed").disabled = own.text !== null;
+    get<HTMLInputElement>("duration").value = String(own.duration);
+    for (const id of ["seed", "duration"]) get<HTMLInputElement>(id).disabled = own.text !== null;
     get<HTMLInputElement>("seeds").value = String(state.seeds);
     get("scene").hidden = own.text !== null;
     get("textual").hidden = own.text === null;
@@ -570,6 +571,7 @@ bind("router", "change", (value) => (setup().router = value));
 bind("on_ack", "input", (value) => (setup().law.on_ack = value));
 bind("on_loss", "input", (value) => (setup().law.on_loss = value));
 bind("seed", "input", (value) => (setup().seed = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.round(Number(value)) || 0))));
+bind("duration", "input", (value) => (setup().duration = Math.min(600, Math.max(1, Number(value) || OPENING.duration))));
 bind("seeds", "input", (value) => (state.seeds = Math.min(30, Math.max(1, Math.round(Number(value)) || 1))));
 get("controls").onsubmit = (event) => event.preventDefault();
 

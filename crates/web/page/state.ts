@@ -49,7 +49,7 @@ export const OPENING: Setup = {
     jitter: 0,
     aqm: "droptail",
     router: "auto",
-    duration: 30,
+    duration: 20,
     seed: 1,
     sides: [
         { protocol: "cubic", count: 1, loss: 0 },
