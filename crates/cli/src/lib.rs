@@ -10,7 +10,8 @@
 //! - `effort`: options and output that `sweep`, `reproduce` and `evaluate` share. `python`:
 //!   controllers in Python.
 //! - `emulation` and `live`: common parts of `emulate`, `shell`, `replay` and `compare`.
-//! - `perf` and `router`: measurements between hosts, and the queues of a gateway.
+//! - `perf` and `router`: measurements between hosts, and the queues of a gateway. `services`: TCP
+//!   and UDP services over QUIC.
 //! - `pages`: completions, manual pages and JSON Schemas. `linux_only`: names of commands that need
 //!   Linux, on other systems.
 
@@ -58,6 +59,8 @@ mod router;
 mod run;
 mod scenario_args;
 mod script;
+#[cfg(all(target_os = "linux", feature = "deploy"))]
+mod services;
 #[cfg(target_os = "linux")]
 mod shell;
 mod signals;
@@ -122,6 +125,10 @@ enum Command {
     Bench(bench::Args),
     #[cfg(target_os = "linux")]
     Perf(perf::Args),
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    Serve(Box<services::ServeArgs>),
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    Forward(Box<services::ForwardArgs>),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
@@ -133,6 +140,10 @@ enum Command {
 impl Cli {
     /// True if the command handles signals itself.
     fn has_signals(&self) -> bool {
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        if matches!(self.command, Some(Command::Serve(_) | Command::Forward(_))) {
+            return true;
+        }
         #[cfg(target_os = "linux")]
         return matches!(self.command, Some(Command::Router(_)));
         #[cfg(not(target_os = "linux"))]
@@ -244,6 +255,10 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Perf(args)) => perf::perf(&args, quiet),
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        Some(Command::Serve(args)) => services::serve(&args, quiet),
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        Some(Command::Forward(args)) => services::forward(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
         Some(Command::Schema(args)) => pages::schema(&args),

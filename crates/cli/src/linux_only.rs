@@ -30,6 +30,12 @@ pub(crate) enum Command {
     /// Needs Linux
     #[command(hide = true)]
     Perf(Args),
+    /// Needs Linux
+    #[command(hide = true)]
+    Serve(Args),
+    /// Needs Linux
+    #[command(hide = true)]
+    Forward(Args),
 }
 
 /// Arguments of the command, which are ignored.
@@ -50,6 +56,8 @@ impl Command {
             Command::Router(_) => "router",
             Command::Compare(_) => "compare",
             Command::Perf(_) => "perf",
+            Command::Serve(_) => "serve",
+            Command::Forward(_) => "forward",
         };
         Failure::Input(format!(
             "`windward {name}` needs Linux; on {} only the simulator and its experiments are available",

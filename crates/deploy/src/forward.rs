@@ -9,7 +9,7 @@
 //!   with its control stream. `pump`: the bytes of one TCP connection. `udp`: the datagrams of one
 //!   flow.
 //! - `limits` and `meter`: what a peer may take, and what was done.
-//! - `server`, `link` and `forwarder`: both programs.
+//! - `server`, `link` and `forwarder`: both sides. `program`: both as programs, with signals.
 
 mod access;
 mod credit;
@@ -17,6 +17,7 @@ mod forwarder;
 mod limits;
 mod link;
 mod meter;
+mod program;
 mod pump;
 mod server;
 mod session;
@@ -32,6 +33,7 @@ pub use forwarder::{Forwarder, ForwarderSettings};
 pub use limits::Limits;
 pub use link::Remote;
 pub use meter::Meter;
+pub use program::{ForwarderProgram, News, ServerProgram};
 pub use server::{Invitation, Remember, Server, ServerSettings};
 pub use target::{Host, Mapping, Rule, Rules, Target, read_bind};
 pub use wire::Reply;

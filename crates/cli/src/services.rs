@@ -1,0 +1,305 @@
+//! `windward serve` and `windward forward`: TCP and UDP services over one QUIC connection.
+
+use std::io::{IsTerminal, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration as WallTime;
+
+use tracing_subscriber::filter::LevelFilter;
+use windward_core::units::Duration;
+use windward_deploy::forward::{
+    ForwarderProgram, ForwarderSettings, Limits, Mapping, News, ServerProgram, ServerSettings,
+    read_bind,
+};
+use windward_deploy::{Error, Fingerprint, Identity, identity};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Options that both programs have.
+#[derive(Debug, clap::Args)]
+struct Common {
+    /// Directory of the key of this machine and its known peers [default: ~/.config/windward]
+    #[arg(long, value_name = "DIR")]
+    config: Option<PathBuf>,
+
+    /// Congestion controller; `windward list` names those for QUIC
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<String>,
+
+    /// Serve metrics for Prometheus at http://ADDR:PORT/metrics
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
+    metrics: Option<SocketAddr>,
+
+    /// Time that open connections have to end after SIGTERM or Ctrl-C
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    grace: Duration,
+
+    /// Lines on standard error: error, warn, info, debug or trace [default: info for serve, warn for
+    /// forward]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<LevelFilter>,
+}
+
+impl Common {
+    fn directory(&self) -> Result<PathBuf, Failure> {
+        self.config.clone().map_or_else(|| identity::default_directory().map_err(failed), Ok)
+    }
+
+    fn grace(&self) -> WallTime {
+        WallTime::from_secs_f64(self.grace.as_secs_f64())
+    }
+
+    fn start_log(&self, default: LevelFilter, quiet: bool) {
+        let level = self.log.unwrap_or(if quiet { LevelFilter::ERROR } else { default });
+        // Fails if the Python process has a subscriber already, which then has the lines.
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_target(false)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(std::io::stderr)
+            .try_init();
+    }
+}
+
+/// Connect to TCP and UDP services for peers that forward them here
+///
+/// Peers are accepted by their key: one that --allow or --authorized names, or the first one that
+/// uses the ticket. SIGTERM lets open connections end within the grace; SIGHUP reads the files
+/// again, and open connections go on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// UDP address to listen at
+    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:4460", value_parser = parse_address)]
+    listen: SocketAddr,
+
+    /// Targets that each accepted peer may reach, as 127.0.0.1:22,*.example.com:443,10.0.0.0/8:*; with
+    /// KEY= for the peer with this key, who is thereby accepted
+    #[arg(long, value_name = "[KEY=]HOST:PORTS,...")]
+    allow: Vec<String>,
+
+    /// Keys of accepted peers, one a line: KEY [HOST:PORTS,...]
+    #[arg(long, value_name = "FILE")]
+    authorized: Option<PathBuf>,
+
+    /// Print a ticket, which admits the first peer that uses it
+    #[arg(long)]
+    ticket: bool,
+
+    /// Time for which the ticket is valid
+    #[arg(long, value_name = "TIME", default_value = "24h", requires = "ticket")]
+    expires: Duration,
+
+    /// Address for the ticket, where this machine is reached by another one than its own
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address, requires = "ticket")]
+    advertise: Vec<SocketAddr>,
+
+    /// Forwarded connections that one peer may have at once
+    #[arg(long, value_name = "N", default_value_t = Limits::default().streams, value_parser = parse_count)]
+    max_connections: usize,
+
+    /// Datagrams per second that one peer may send to UDP targets
+    #[arg(long, value_name = "N", default_value_t = Limits::default().datagrams)]
+    max_datagrams: u32,
+
+    #[command(flatten)]
+    common: Common,
+
+    /// Print a unit file for systemd, and do nothing else
+    #[arg(long, exclusive = true)]
+    systemd_unit: bool,
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  windward serve --allow 127.0.0.1:22 --ticket
+  windward serve --authorized /etc/windward/peers --metrics 127.0.0.1:9470
+  windward serve --allow SHA256:UBC...=db.example:5432 --listen 192.0.2.1:4460
+  windward serve --systemd-unit > /etc/systemd/system/windward-serve.service";
+
+const UNIT: &str = include_str!("../../../contrib/windward-serve.service");
+
+/// Forward TCP and UDP ports, and SOCKS5, to a server over a link that loses packets
+///
+/// All connections share one QUIC connection to `windward serve`, which is made anew when it is
+/// lost. The end and the reset of a connection arrive as such, and a reader that does not read
+/// stops its writer.
+#[derive(Debug, clap::Args)]
+#[command(after_help = FORWARD_EXAMPLES)]
+pub(crate) struct ForwardArgs {
+    /// Port to listen at, and target of the server; udp: for datagrams
+    #[arg(short = 'L', value_name = "[udp:][BIND:]PORT:HOST:PORT")]
+    local: Vec<Mapping>,
+
+    /// Port to listen at for SOCKS5, whose clients name targets of the server
+    #[arg(short = 'D', value_name = "[BIND:]PORT", value_parser = read_bind)]
+    dynamic: Vec<SocketAddr>,
+
+    /// Ticket that the server printed, or HOST:PORT of a known server
+    #[arg(required_unless_present = "print_key")]
+    server: Option<String>,
+
+    /// Key of the server, for the first connection without a ticket
+    #[arg(long, value_name = "KEY")]
+    server_key: Option<Fingerprint>,
+
+    #[command(flatten)]
+    common: Common,
+
+    /// Print the key of this machine, for --allow of a server, and do nothing else
+    #[arg(long, conflicts_with_all = ["server", "local", "dynamic"])]
+    print_key: bool,
+}
+
+const FORWARD_EXAMPLES: &str = "\
+Examples:
+  windward forward -L 2222:127.0.0.1:22 TICKET       then: ssh -p 2222 127.0.0.1
+  windward forward -D 1080 ship.example:4460         then: curl -x socks5h://127.0.0.1:1080 URL
+  windward forward -L 8080:web:80 -L udp:5353:10.0.0.1:53 ship.example:4460
+  windward forward --print-key";
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let example = "write ADDR:PORT, as 127.0.0.1:4460 or [::]:4460";
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {example}"))?;
+    found.next().ok_or_else(|| example.to_owned())
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=65_535) => Ok(count),
+        _ => Err("expected 1 to 65535".to_owned()),
+    }
+}
+
+fn failed(error: Error) -> Failure {
+    match error {
+        Error::Input(text) => Failure::Input(text),
+        Error::Interrupted => Failure::Interrupted,
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
+    if args.systemd_unit {
+        return output::print(UNIT);
+    }
+    let common = &args.common;
+    common.start_log(LevelFilter::INFO, quiet);
+    let limits = Limits {
+        streams: args.max_connections,
+        datagrams: args.max_datagrams,
+        ..Limits::default()
+    };
+    let program = ServerProgram {
+        directory: common.directory()?,
+        settings: ServerSettings {
+            listen: args.listen,
+            protocol: common.protocol.clone(),
+            limits,
+            metrics: common.metrics,
+        },
+        allow: args.allow.clone(),
+        authorized: args.authorized.clone(),
+        ticket: args.ticket.then(|| WallTime::from_secs_f64(args.expires.as_secs_f64())),
+        advertise: args.advertise.clone(),
+        grace: common.grace(),
+    };
+    let mut unwritten = None;
+    program.run(|news| tell(news, quiet, &mut unwritten)).map_err(failed)?;
+    unwritten.map_or(Ok(()), Err)
+}
+
+pub(crate) fn forward(args: &ForwardArgs, quiet: bool) -> Result<(), Failure> {
+    let common = &args.common;
+    let directory = common.directory()?;
+    let Some(server) = args.server.clone().filter(|_| !args.print_key) else {
+        let identity = Identity::open(&directory).map_err(failed)?;
+        return output::print(&format!("{}\n", identity.fingerprint()));
+    };
+    if args.local.is_empty() && args.dynamic.is_empty() {
+        return Err(Failure::Input(
+            "nothing to forward: write -L PORT:HOST:PORT, or -D PORT for SOCKS5".to_owned(),
+        ));
+    }
+    common.start_log(LevelFilter::WARN, quiet);
+    let program = ForwarderProgram {
+        directory,
+        server,
+        key: args.server_key,
+        protocol: common.protocol.clone(),
+        settings: ForwarderSettings {
+            mappings: args.local.clone(),
+            socks: args.dynamic.clone(),
+            metrics: common.metrics,
+        },
+        grace: common.grace(),
+    };
+    let mut unwritten = None;
+    program.run(confirm, |news| tell(news, quiet, &mut unwritten)).map_err(failed)?;
+    unwritten.map_or(Ok(()), Err)
+}
+
+/// Asks the user on the terminal, as ssh does; no without one.
+fn confirm(name: &str, key: Fingerprint) -> bool {
+    let (mut error, input) = (std::io::stderr(), std::io::stdin());
+    if !input.is_terminal() || !error.is_terminal() {
+        return false;
+    }
+    let question = format!(
+        "{name} is not known. Its key is {key}.\nIs that what `windward serve` printed there (yes/no)? "
+    );
+    let mut answer = String::new();
+    let asked = error.write_all(question.as_bytes()).and_then(|()| error.flush());
+    asked.is_ok() && input.read_line(&mut answer).is_ok() && answer.trim() == "yes"
+}
+
+/// Tells the user and the service manager.
+fn tell(news: News<'_>, quiet: bool, unwritten: &mut Option<Failure>) {
+    use sd_notify::NotifyState;
+    // Fails without a service manager, which is not an error.
+    let notify = |states: &[NotifyState<'_>]| drop(sd_notify::notify(states));
+    let note = |text: String| {
+        if !quiet {
+            output::note(&text);
+        }
+    };
+    match news {
+        News::Serves(address, key) => {
+            note(format!("serving at {address}, key {key}"));
+            notify(&[NotifyState::Ready]);
+        }
+        News::Ticket(ticket) => {
+            // The server goes on if nobody reads it; the status tells in the end.
+            let printed = output::print(&format!("{ticket}\n"));
+            *unwritten = printed.err();
+        }
+        News::Forwards(addresses) => {
+            for address in addresses {
+                note(format!("listening at {address}"));
+            }
+            notify(&[NotifyState::Ready]);
+        }
+        News::Metrics(address) => note(format!("metrics: http://{address}/metrics")),
+        News::Hint(text) => note(text.to_owned()),
+        News::Reloading => {
+            let time = NotifyState::monotonic_usec_now();
+            match time {
+                Ok(time) => notify(&[NotifyState::Reloading, time]),
+                Err(_) => notify(&[NotifyState::Reloading]),
+            }
+        }
+        News::Reloaded => {
+            notify(&[NotifyState::Ready]);
+            note("new settings".to_owned());
+        }
+        News::NotReloaded(error) => {
+            notify(&[NotifyState::Ready]);
+            output::note(&format!("warning: settings not changed: {error}"));
+        }
+        News::Ending => {
+            notify(&[NotifyState::Stopping]);
+            note("ending; open connections have a while, and a second signal ends at once".to_owned());
+        }
+    }
+}
