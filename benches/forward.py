@@ -8,7 +8,8 @@
 The first two need the rights of `windward shell`. The link has 10 Mbit/s, 80 ms, a queue of 100 packets
 and 5 % loss in both directions; --loss, --rate and --seed change it. Contestants are the forwarder, and
 TCP of the kernel with cubic and bbr; --only NAME takes one. Needs target/release/windward, or --windward.
-Each result is one line of JSON. A line with "late" above .01 is of a machine too busy for it.
+Each result is one line of JSON. "late" is the share of packets
+more than 1 ms late; a line with more than .01, or with "waited_for_cpu", is of a machine too busy for it.
 """
 
 import argparse
@@ -155,7 +156,7 @@ def percentiles(times):
 def over_link(args, name):
     """One contestant over one link."""
     me, windward = f"{shlex.quote(sys.executable)} {shlex.quote(HERE)}", shlex.quote(args.windward)
-    load = f"load-{args.what} --count {args.count} --length {args.length} --seconds {args.seconds}"
+    load = f"--count {args.count} --length {args.length} --seconds {args.seconds}"
     with tempfile.TemporaryDirectory() as home:
         if name == "windward":
             key = subprocess.run(
@@ -173,12 +174,12 @@ def over_link(args, name):
             program = (
                 f"ip link set lo up; {windward} forward --config {home}/near --server-key {server} "
                 f"-L {ENTRY}:127.0.0.1:{TARGET} outside:{QUIC} --log {args.log} --grace 1s & F=$!; "
-                f"{me} {load} 127.0.0.1:{ENTRY}; kill -INT $F; wait $F"
+                f"{me} load-{args.what} 127.0.0.1:{ENTRY} {load}; kill -INT $F; wait $F"
             )
         else:
             law = f"sysctl -qw net.ipv4.tcp_congestion_control={name}"
             peer = f"{law}; exec {me} target {TARGET}"
-            program = f"{law}; {me} {load} outside:{TARGET}"
+            program = f"{law}; {me} load-{args.what} outside:{TARGET} {load}"
         link = ["--rate", args.rate, "--delay", "40ms", "--queue", "100p", "--seed", str(args.seed)]
         if args.loss != "0":
             link += ["--loss", f"{args.loss}%"]
@@ -187,10 +188,13 @@ def over_link(args, name):
             capture_output=True, text=True, timeout=300,
         )
         lines = [line for line in run.stdout.splitlines() if line.startswith("{")]
-        result = json.loads(lines[0]) if lines else {"error": run.stderr[-600:]}
-        late = re.search(r"([\d.]+) % of (?:the )?packets.*late", run.stderr)
+        result = json.loads(lines[0]) if lines else {"error": run.stderr[:1500]}
+        late = re.search(r"([\d.]+) % later than 1 ms", run.stderr)
         if late:
             result["late"] = float(late[1]) / 100
+        waited = re.search(r"waited for a CPU ([\d.]+) % of the time", run.stderr)
+        if waited:
+            result["waited_for_cpu"] = float(waited[1]) / 100
         if args.log != "error":
             print(run.stderr, file=sys.stderr)
         print(json.dumps({"what": args.what, "by": name, "loss_percent": float(args.loss), **result}), flush=True)

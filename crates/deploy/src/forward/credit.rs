@@ -21,8 +21,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 pub(super) const PIECE: usize = 16 << 10;
 /// The same for a young stream.
 const YOUNG_PIECE: usize = 4 << 10;
-/// Smallest budget of the streams that are not young, bytes.
-const LEAST_BUDGET: usize = 4 * PIECE;
+/// Smallest budget of the streams that are not young, bytes: 16 pieces. A piece counts until all of it
+/// was acknowledged, so that with few of them the budget, and not the window, would set the rate.
+const LEAST_BUDGET: usize = 16 * PIECE;
 /// Budget of young streams, bytes.
 const YOUNG_BUDGET: usize = 256 << 10;
 
@@ -92,7 +93,7 @@ impl Budget {
 pub(super) fn budget_for(window: u64, loss: f64) -> usize {
     let packets = (window as f64 / 1200.0).max(1.0);
     let rounds = if loss > 0.0 { packets.ln() / (1.0 / loss.min(0.5)).ln() } else { 0.0 };
-    (window as f64 * (2.0 + rounds)) as usize
+    (window as f64 * (2.0 + rounds)) as usize + LEAST_BUDGET
 }
 
 /// A piece of a stream with its share of the budget, which returns when QUIC drops the piece: when
@@ -327,19 +328,19 @@ mod tests {
         budget.resize(usize::MAX);
         assert_eq!(budget.old.available_permits(), 1 << 20);
         let held = Arc::clone(&budget.old).acquire_many_owned((1 << 20) - 1000).await;
-        budget.resize(100_000);
+        budget.resize(280_000);
         assert_eq!(budget.old.available_permits(), 0);
         drop(held);
-        budget.resize(100_000);
-        assert_eq!(budget.old.available_permits(), 100_000);
+        budget.resize(280_000);
+        assert_eq!(budget.old.available_permits(), 280_000);
     }
 
     #[test]
     fn the_budget_grows_with_loss() {
-        assert_eq!(budget_for(120_000, 0.0), 240_000);
+        assert_eq!(budget_for(120_000, 0.0), 240_000 + LEAST_BUDGET);
         // ln(100) / ln(5) = 2.86135; 120,000 x 4.86135 = 583,362.
-        assert_eq!(budget_for(120_000, 0.2), 583_362);
-        assert_eq!(budget_for(0, 1.0), 0);
+        assert_eq!(budget_for(120_000, 0.2), 583_362 + LEAST_BUDGET);
+        assert_eq!(budget_for(0, 1.0), LEAST_BUDGET);
     }
 
     #[test]
