@@ -61,6 +61,21 @@ impl KnownPeers {
         Ok(standing)
     }
 
+    /// Fingerprint of a name: that of its first line.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or a line is invalid.
+    pub fn find(&self, name: &str) -> Result<Option<Fingerprint>> {
+        let mut found = None;
+        self.each_line(|known, print| {
+            if known == name && found.is_none() {
+                found = Some(print);
+            }
+        })?;
+        Ok(found)
+    }
+
     /// Names that have this fingerprint; empty for a stranger.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ mod qlog;
 mod readme;
 mod run;
 mod script;
+mod services;
 mod stacks;
 mod sweep;
 mod trace;

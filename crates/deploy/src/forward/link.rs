@@ -112,7 +112,9 @@ impl Link {
                     self.state.send_replace(State::Down);
                     match lost {
                         Some(error) => {
-                            warn!(error = %Error::from(error), "the connection is lost");
+                            if error != quinn::ConnectionError::LocallyClosed {
+                                warn!(error = %Error::from(error), "the connection is lost");
+                            }
                             meter.peers.dec();
                         }
                         None => {

@@ -21,7 +21,7 @@ use crate::clock;
 use crate::endpoint::{Endpoint, Options, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity, make_private_directory};
-use crate::known::{KnownPeers, Standing};
+use crate::known::KnownPeers;
 use crate::ticket::{MAX_ADDRESSES, Ticket, draw_token};
 use crate::tls::Trust;
 
@@ -276,28 +276,26 @@ impl ForwarderProgram {
         }
         let known = KnownPeers::open(&self.directory);
         let addresses = vec![name.to_owned()];
-        let key = match self.key {
-            Some(key) => key,
-            None => {
+        let key = match (self.key, known.find(name)?) {
+            (Some(key), None) => key,
+            (Some(key), Some(before)) if key == before => key,
+            (Some(_), Some(before)) => {
+                return Err(Error::Input(format!(
+                    "{name} had the key {before} before. If it has another one now, remove its line \
+                     from {}",
+                    known.path().display()
+                )));
+            }
+            (None, Some(before)) => before,
+            (None, None) => {
                 let shown = ask_key(identity, name).await?;
-                match known.check(name, shown)? {
-                    Standing::Known => shown,
-                    Standing::New if confirm(name, shown) => shown,
-                    Standing::New => {
-                        return Err(Error::Input(format!(
-                            "{name} is not known. It shows the key {shown}: if that is what `windward \
-                             serve` printed there, write --server-key {shown}"
-                        )));
-                    }
-                    Standing::Changed(before) => {
-                        return Err(Error::Peer(format!(
-                            "{name} shows the key {shown}, but had {before} before: this may be \
-                             another machine, or an attack. If its key was changed, remove the line \
-                             of {name} from {}",
-                            known.path().display()
-                        )));
-                    }
+                if !confirm(name, shown) {
+                    return Err(Error::Input(format!(
+                        "{name} is not known. It shows the key {shown}: if that is what `windward \
+                         serve` printed there, write --server-key {shown}"
+                    )));
                 }
+                shown
             }
         };
         known.remember(name, key)?;

@@ -175,10 +175,15 @@ async fn accept(mut listener: Listener, shared: Arc<Shared>) {
                 connection.quic.close(0u32.into(), b"the server shuts down");
                 return;
             }
-            if let Err(error) = serve(&connection, &shared).await {
-                shared.meter.refused_peers.inc();
-                info!(%peer, %from, %error, "refused");
-                connection.refuse(&error.to_string());
+            match serve(&connection, &shared).await {
+                Ok(()) => {}
+                // It has gone before it was asked for anything.
+                Err(error) if error.is_temporary() => debug!(%peer, %from, %error, "gone"),
+                Err(error) => {
+                    shared.meter.refused_peers.inc();
+                    info!(%peer, %from, %error, "refused");
+                    connection.refuse(&error.to_string());
+                }
             }
         });
     }

@@ -155,7 +155,9 @@ impl Session {
                 None => {}
             }
         }
-        self.close(crate::error::REFUSED, "the control stream has ended");
+        if self.quic.close_reason().is_none() {
+            self.close(crate::error::REFUSED, "the control stream has ended");
+        }
     }
 
     /// Keeps the budget at what the congestion window and the loss rate ask for.
