@@ -99,7 +99,11 @@ mod tests {
         let (_, commands) = source.split_once("enum Command {\n").expect("the commands");
         let (commands, _) = commands.split_once("\n}\n").expect("their end");
         let lines: Vec<&str> = commands.lines().map(str::trim).collect();
-        let gated = lines.windows(2).filter(|pair| pair[0] == "#[cfg(target_os = \"linux\")]");
+        let gated = lines.windows(2).filter(|pair| {
+            pair[0].starts_with("#[cfg(")
+                && pair[0].contains("target_os = \"linux\"")
+                && !pair[0].contains("not(")
+        });
         let mut gated: Vec<String> = gated
             .map(|pair| pair[1].split('(').next().unwrap_or_default().to_lowercase())
             .collect();

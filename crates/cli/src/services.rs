@@ -35,8 +35,8 @@ struct Common {
     #[arg(long, value_name = "TIME", default_value = "30s")]
     grace: Duration,
 
-    /// Lines on standard error: error, warn, info, debug or trace [default: info for serve, warn for
-    /// forward]
+    /// Lines on standard error: error, warn, info, debug or trace [default: info for serve, warn
+    /// for forward]
     #[arg(long, value_name = "LEVEL")]
     log: Option<LevelFilter>,
 }
@@ -74,8 +74,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:4460", value_parser = parse_address)]
     listen: SocketAddr,
 
-    /// Targets that each accepted peer may reach, as 127.0.0.1:22,*.example.com:443,10.0.0.0/8:*; with
-    /// KEY= for the peer with this key, who is thereby accepted
+    /// Targets that each accepted peer may reach, as 127.0.0.1:22,*.example.com:443,10.0.0.0/8:*;
+    /// with KEY= for the peer with this key, who is thereby accepted
     #[arg(long, value_name = "[KEY=]HOST:PORTS,...")]
     allow: Vec<String>,
 
@@ -299,7 +299,10 @@ fn tell(news: News<'_>, quiet: bool, unwritten: &mut Option<Failure>) {
         }
         News::Ending => {
             notify(&[NotifyState::Stopping]);
-            note("ending; open connections have a while, and a second signal ends at once".to_owned());
+            note(
+                "ending; open connections have a while, and a second signal ends at once"
+                    .to_owned(),
+            );
         }
     }
 }

@@ -7,7 +7,7 @@
 //! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
 //! - `endpoint`: sockets, connections and services.
-//! - `forward`: TCP and UDP services.
+//! - `ticket`: what a peer needs for the first meeting, in one word. `forward`: TCP and UDP services.
 
 #[cfg(target_os = "linux")]
 pub mod clock;
@@ -21,6 +21,8 @@ pub mod forward;
 pub mod identity;
 #[cfg(target_os = "linux")]
 pub mod known;
+#[cfg(target_os = "linux")]
+pub mod ticket;
 #[cfg(target_os = "linux")]
 pub mod tls;
 

@@ -55,10 +55,10 @@ fn bad_input_is_told_with_what_to_do() {
 fn the_unit_starts_what_it_names() {
     let unit = success(["serve", "--systemd-unit"]);
     let line = unit.split("ExecStart=/usr/local/bin/windward ").nth(1).expect("a command");
-    let (line, _) = line.replace("\\\n", " ").split_once("\nExecReload").map_or_else(
-        || panic!("{unit}"),
-        |(line, rest)| (line.to_owned(), rest.to_owned()),
-    );
+    let (line, _) = line
+        .replace("\\\n", " ")
+        .split_once("\nExecReload")
+        .map_or_else(|| panic!("{unit}"), |(line, rest)| (line.to_owned(), rest.to_owned()));
     // It stops at the file that is not here, behind all options.
     let home = Home::new();
     let words: Vec<String> = line
@@ -83,7 +83,17 @@ fn connections_arrive_whole_over_a_lossy_link() {
     let output = Command::new("timeout")
         .args(["-k", "5", "90", "python3"])
         .arg(script)
-        .args(["transfers", "--only", "windward", "--loss", "10", "--count", "5", "--length", "50000"])
+        .args([
+            "transfers",
+            "--only",
+            "windward",
+            "--loss",
+            "10",
+            "--count",
+            "5",
+            "--length",
+            "50000",
+        ])
         .arg("--windward")
         .arg(program)
         .output()

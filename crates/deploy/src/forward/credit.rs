@@ -21,8 +21,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 pub(super) const PIECE: usize = 16 << 10;
 /// The same for a young stream.
 const YOUNG_PIECE: usize = 4 << 10;
-/// Smallest budget of the streams that are not young, bytes: 16 pieces. A piece counts until all of it
-/// was acknowledged, so that with few of them the budget, and not the window, would set the rate.
+/// Smallest budget of the streams that are not young, bytes: 16 pieces. A piece counts until all of
+/// it was acknowledged, so that with few of them the budget, and not the window, would set the
+/// rate.
 const LEAST_BUDGET: usize = 16 * PIECE;
 /// Budget of young streams, bytes.
 const YOUNG_BUDGET: usize = 256 << 10;

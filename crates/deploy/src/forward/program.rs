@@ -333,7 +333,8 @@ fn runtime() -> Result<Runtime> {
 }
 
 fn listen_to(kind: SignalKind) -> Result<Signal> {
-    signal(kind).map_err(|error| Error::Socket { what: "cannot listen to signals".to_owned(), error })
+    signal(kind)
+        .map_err(|error| Error::Socket { what: "cannot listen to signals".to_owned(), error })
 }
 
 /// The signals that end a program.
