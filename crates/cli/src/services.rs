@@ -206,7 +206,7 @@ pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
         grace: common.grace(),
     };
     let mut unwritten = None;
-    program.run(|news| tell(news, quiet, &mut unwritten)).map_err(failed)?;
+    program.run(|news| tell(&news, quiet, &mut unwritten)).map_err(failed)?;
     unwritten.map_or(Ok(()), Err)
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn forward(args: &ForwardArgs, quiet: bool) -> Result<(), Failure> {
         grace: common.grace(),
     };
     let mut unwritten = None;
-    program.run(confirm, |news| tell(news, quiet, &mut unwritten)).map_err(failed)?;
+    program.run(confirm, |news| tell(&news, quiet, &mut unwritten)).map_err(failed)?;
     unwritten.map_or(Ok(()), Err)
 }
 
@@ -255,7 +255,7 @@ fn confirm(name: &str, key: Fingerprint) -> bool {
 }
 
 /// Tells the user and the service manager.
-fn tell(news: News<'_>, quiet: bool, unwritten: &mut Option<Failure>) {
+fn tell(news: &News<'_>, quiet: bool, unwritten: &mut Option<Failure>) {
     use sd_notify::NotifyState;
     // Fails without a service manager, which is not an error.
     let notify = |states: &[NotifyState<'_>]| drop(sd_notify::notify(states));
@@ -264,7 +264,7 @@ fn tell(news: News<'_>, quiet: bool, unwritten: &mut Option<Failure>) {
             output::note(&text);
         }
     };
-    match news {
+    match *news {
         News::Serves(address, key) => {
             note(format!("serving at {address}, key {key}"));
             notify(&[NotifyState::Ready]);
