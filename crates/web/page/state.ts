@@ -99,7 +99,7 @@ export function toml(setup: Setup): string {
     }
     return [
         `duration = "${short(setup.duration)}s"`,
-        `warmup = "${short(setup.duration / 6)}s"`,
+        `warmup = "${short(Math.round(setup.duration * 2) / 10)}s"`,
         `seed = ${setup.seed}`,
         "",
         "[endpoint]",
