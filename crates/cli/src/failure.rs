@@ -24,6 +24,8 @@ pub(crate) enum Failure {
     Failed(String),
     /// A part of another project failed, with its own message. Exit status 1.
     Part(String),
+    /// A test was not run to its end, and none failed. Exit status 4, as of the kernel's selftests.
+    Skipped(String),
     /// Ctrl-C. Exit status 130, as in shells.
     Interrupted,
     /// A program ended with this status and has reported why. Windward ends with the same status.
@@ -40,6 +42,7 @@ impl Failure {
             #[cfg(target_os = "linux")]
             Failure::Program(message, status) => (message, status),
             Failure::Failed(message) | Failure::Part(message) => (message, 1),
+            Failure::Skipped(message) => (message, 4),
             Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
             Failure::Command(status) => return status,
             Failure::ReaderLeft => return 0,

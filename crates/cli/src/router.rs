@@ -280,7 +280,8 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
         Failure::Program(why, _)
         | Failure::Input(why)
         | Failure::Failed(why)
-        | Failure::Part(why) => why,
+        | Failure::Part(why)
+        | Failure::Skipped(why) => why,
         Failure::Interrupted | Failure::ReaderLeft | Failure::Command(_) => {
             "interrupted".to_owned()
         }

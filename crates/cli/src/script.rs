@@ -1,8 +1,12 @@
 //! `windward script`: one sender on one path, checked against the text of an RFC.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use windward_conformance::{self as script, Compliance, Finding, Script, ScriptReport};
+use windward_conformance::{
+    self as script, Compliance, Finding, PacketCounts, PacketReport, PacketScript, PacketVerdict,
+    Script, ScriptReport,
+};
+use windward_core::units::Duration;
 
 use crate::failure::Failure;
 use crate::output;
@@ -12,10 +16,14 @@ use crate::signals;
 ///
 /// A script defines which packets of one path are lost, marked or delayed, and which window, rate
 /// or retransmission the RFC requires at which time. Exit status 1 if an expectation is not met.
+///
+/// A file that ends in .pkt is a script in the language of packetdrill, for the sender of a row with
+/// preset = "linux": each packet, each time within the tolerance, and assertions about tcpi_ values.
+/// Exit status 4 if none differs and one is not about congestion control or not supported.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Scripts: TOML files, or names of built-in scripts such as rfc9438 or rfc9438/w-cubic; by
-    /// default all built-in scripts
+    /// Scripts: TOML files, packetdrill's .pkt files or folders with some, or names of built-in
+    /// scripts such as rfc9438 or rfc9438/w-cubic; by default all built-in scripts
     #[arg(value_name = "FILE")]
     scripts: Vec<String>,
 
@@ -37,6 +45,11 @@ pub(crate) struct Args {
     /// Print a Markdown document with a row for each script, as in docs/conformance.md
     #[arg(long)]
     markdown: bool,
+
+    /// Tolerance of times in .pkt files, microseconds, if a script names none
+    #[arg(long, value_name = "US", default_value_t = 4000,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    tolerance_usecs: u64,
 }
 
 /// Stacks that have columns of their own in a document.
@@ -44,8 +57,21 @@ const FOREIGN: [&str; 3] = ["quinn:cubic", "quinn:newreno", "quinn:bbr"];
 
 pub(crate) fn script(args: &Args) -> Result<(), Failure> {
     let mut scripts = Vec::new();
+    let mut packets = Vec::new();
     for name in &args.scripts {
         let path = Path::new(name);
+        let is_packetdrill = path.extension().is_some_and(|ending| ending == "pkt");
+        if is_packetdrill || path.is_dir() && script::select(name).is_err() {
+            let unreadable = |error| Failure::Input(format!("cannot read {name}: {error}"));
+            let files = PacketScript::files(path).map_err(unreadable)?;
+            if files.is_empty() {
+                return Err(Failure::Input(format!(
+                    "{name}: the folder has no file that ends in .pkt"
+                )));
+            }
+            packets.extend(files);
+            continue;
+        }
         // A name that looks like a file is read as one, so that a missing file is reported.
         let is_file = name == "-"
             || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"))
@@ -57,6 +83,13 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
     }
     if args.scripts.is_empty() {
         scripts = script::all()?;
+    }
+    if !packets.is_empty() {
+        if !scripts.is_empty() {
+            let message = "scripts of packetdrill (.pkt) and others need a command each";
+            return Err(Failure::Input(message.to_owned()));
+        }
+        return packetdrill(args, &packets);
     }
     let stacks = crate::stacks();
     let mut reports = Vec::new();
@@ -90,6 +123,80 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         1 => Err(Failure::Failed("1 run does not meet what its script expects".to_owned())),
         _ => Err(Failure::Failed(format!("{failed} runs do not meet what their scripts expect"))),
+    }
+}
+
+/// Runs scripts in packetdrill's language.
+fn packetdrill(args: &Args, files: &[PathBuf]) -> Result<(), Failure> {
+    let stacks = crate::stacks();
+    let tolerance = Duration::from_micros(args.tolerance_usecs);
+    let named: Vec<Option<&str>> = match args.protocol.is_empty() {
+        true => vec![None],
+        false => args.protocol.iter().map(|name| Some(name.as_str())).collect(),
+    };
+    let mut reports = Vec::new();
+    let mut wrong = Vec::new();
+    for file in files {
+        let script = PacketScript::read(file);
+        for protocol in &named {
+            signals::check()?;
+            let report = script.as_ref().map(|script| script.run(*protocol, &stacks, tolerance));
+            match report {
+                Ok(Ok(report)) => reports.push(report),
+                Ok(Err(error)) => wrong.push(error.to_string()),
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+    }
+    wrong.dedup();
+    if args.json {
+        output::print_json(&reports)?;
+    } else if args.markdown {
+        output::print(&script::packet_table(&reports, &folder(files)))?;
+    } else {
+        let text: String = reports.iter().map(packet_lines).collect();
+        output::print(&text)?;
+    }
+    // The other scripts ran nevertheless.
+    if !wrong.is_empty() {
+        return Err(Failure::Input(wrong.join("\nerror: ")));
+    }
+    let count = |verdict| reports.iter().filter(|report| report.verdict == verdict).count();
+    let all = reports.len();
+    let differ = count(PacketVerdict::Differs);
+    let skipped = count(PacketVerdict::NotAboutCongestion) + count(PacketVerdict::NotSupported);
+    match (differ, skipped) {
+        (0, 0) => Ok(()),
+        (0, _) => {
+            Err(Failure::Skipped(format!("{skipped} of {all} scripts did not run to the end")))
+        }
+        _ => Err(Failure::Failed(format!("{differ} of {all} scripts differ"))),
+    }
+}
+
+/// The folder of all files, with `/` at its end.
+fn folder(files: &[PathBuf]) -> String {
+    let mut parents = files.iter().map(|file| file.parent().unwrap_or(Path::new("")));
+    let Some(first) = parents.next() else { return String::new() };
+    let shared = parents.fold(first.to_owned(), |shared, parent| {
+        let same = shared.components().zip(parent.components()).take_while(|(a, b)| a == b);
+        same.map(|(component, _)| component).collect()
+    });
+    shared.display().to_string()
+}
+
+fn packet_lines(report: &PacketReport) -> String {
+    let PacketReport { script, protocol, verdict, counts, line, column, reason } = report;
+    let with = protocol.as_ref().map_or_else(String::new, |row| format!(" with {row}"));
+    let PacketCounts { packets, assertions } = counts;
+    let compared = format!("{packets} packets, {assertions} assertions");
+    match (line, column, reason) {
+        (Some(line), Some(column), Some(reason)) => {
+            format!(
+                "{verdict}: {script}{with}: after {compared}\n  {script}:{line}:{column}: {reason}\n"
+            )
+        }
+        _ => format!("{verdict}: {script}{with}: {compared}\n"),
     }
 }
 

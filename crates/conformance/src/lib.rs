@@ -11,6 +11,7 @@
 //!
 //! The modules, in the order of reading: `reader` reads scripts, `builtin` has those that come with
 //! the program, `path` runs one, `judge` compares, and `conformance` writes the results of all.
+//! `packetdrill` reads and runs scripts in packetdrill's language.
 
 use std::path::Path;
 
@@ -23,12 +24,16 @@ use windward_sim::strict_toml::{FileError, Location};
 mod builtin;
 mod conformance;
 mod judge;
+mod packetdrill;
 mod path;
 mod reader;
 
 pub use builtin::{all, select};
 pub use conformance::conformance;
 pub use judge::{Compliance, Finding, ScriptReport};
+pub use packetdrill::{
+    PacketCounts, PacketReport, PacketScript, PacketVerdict, TOLERANCE, packet_table,
+};
 
 /// A script: a path, the events on it, and expectations.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use crate::endpoint::feedback::{
     Direction, EstcpConfig, FeedbackConfig, Granularity, Notification, XcpRConfig,
 };
 use crate::endpoint::recovery::{
-    BulkRepeatConfig, LossMonitorConfig, NewRenoConfig, RecoveryConfig, SackConfig,
+    BulkRepeatConfig, LossMonitorConfig, NewRenoConfig, RackConfig, RecoveryConfig, SackConfig,
     SendOutWindowConfig,
 };
 use crate::endpoint::window::{
@@ -548,7 +548,7 @@ impl Protocol {
     }
 
     /// The protocol as in Linux, version 6: Reno, CUBIC and DCTCP with TCP's recovery get RACK-TLP
-    /// instead, and CUBIC keeps alpha_cubic beyond cwnd_prior. All others are unchanged.
+    /// instead, and CUBIC counts as tcp_cubic.c does (`cubic.linux`). All others are unchanged.
     /// See also [`EndpointConfig::linux`].
     #[must_use]
     pub const fn linux(mut self) -> Self {
@@ -559,14 +559,17 @@ impl Protocol {
             return self;
         }
         match &mut self.window {
-            ControllerConfig::Cubic(config) => config.reno_alpha = false,
+            ControllerConfig::Cubic(config) => {
+                config.reno_alpha = false;
+                config.linux = true;
+            }
             ControllerConfig::Reno(_) | ControllerConfig::Dctcp(_) => {}
             _ => return self,
         }
         if let RecoveryConfig::Reno(_) | RecoveryConfig::NewReno(_) | RecoveryConfig::Sack(_) =
             self.recovery
         {
-            self.recovery = RecoveryConfig::Rack(Plain);
+            self.recovery = RecoveryConfig::Rack(RackConfig::DEFAULT);
         }
         self
     }
@@ -790,11 +793,16 @@ mod tests {
             let plain =
                 ["reno", "newreno", "sack", "cubic", "dctcp", "cubic-hystart", "cubic-rapid-start"]
                     .contains(&protocol.name);
-            assert_eq!(linux.recovery == RecoveryConfig::Rack(Plain), plain, "{}", protocol.name);
+            assert_eq!(
+                linux.recovery == RecoveryConfig::Rack(RackConfig::DEFAULT),
+                plain,
+                "{}",
+                protocol.name
+            );
             assert!(plain || linux == *protocol, "{}", protocol.name);
         }
         let cubic = find("cubic").unwrap().linux();
-        let config = CubicConfig { reno_alpha: false, ..CubicConfig::DEFAULT };
+        let config = CubicConfig { reno_alpha: false, linux: true, ..CubicConfig::DEFAULT };
         assert_eq!(cubic.window, ControllerConfig::Cubic(config));
     }
 

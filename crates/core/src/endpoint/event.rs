@@ -56,6 +56,9 @@ pub struct AckEvent {
     /// does. Then [`AckEvent::newly_acked`] and `delivered` are 0, and growth counts it for 1. Sent
     /// only if growth counts acknowledgments.
     pub is_part: bool,
+    /// True if the path reorders by more than dupackthreshold packets, so that data that arrives out
+    /// of order may count for growth. Only where recovery numbers transmissions.
+    pub reordered: bool,
     /// True while loss recovery repairs a window whose congestion the controller knows.
     pub in_recovery: bool,
     /// True if the congestion window kept the sender from sending more.
@@ -133,6 +136,35 @@ impl CongestionEvent {
     #[inline]
     pub fn kept(&self, beta: f64) -> f64 {
         self.probability.toward(1.0, beta)
+    }
+}
+
+/// A time without packets in flight, after which the application sends again.
+#[derive(Debug, Clone, Copy)]
+pub struct Idle {
+    /// The instant of the next packet.
+    pub now: Time,
+    /// The time since the latest packet.
+    pub time: Duration,
+    /// The retransmission timeout, if the window decays; `None` if it stays.
+    pub timeout: Option<Duration>,
+    /// The initial window, packets.
+    pub initial: f64,
+}
+
+impl Idle {
+    /// The window after it, packets. Half is left for each timeout that it lasted, and at least the
+    /// restart window, min(IW, cwnd) (RFC 5681 section 4.1, and RFC 2861 for the decay; Linux:
+    /// tcp_cwnd_restart).
+    pub fn window(&self, cwnd: f64) -> f64 {
+        let Some(timeout) = self.timeout.filter(|timeout| !timeout.is_zero()) else { return cwnd };
+        let restart = cwnd.min(self.initial);
+        let mut window = cwnd;
+        // Linux halves for each whole timeout but not for the rest.
+        for _ in 0..(self.time.as_ps().saturating_sub(1) / timeout.as_ps()).min(64) {
+            window = if window > restart { (window / 2.0).trunc() } else { window };
+        }
+        window.max(restart)
     }
 }
 
@@ -251,6 +283,22 @@ mod tests {
         let cause = ResetCause::PersistentCongestion;
         assert_eq!(ResetEvent { cause, ..reset }.window_after(300.0), 2.0);
         assert_eq!(ResetEvent { cause, ..spared }.window_after(1.0), 2.0, "never a larger part");
+    }
+
+    #[test]
+    fn idleness_halves_the_window_down_to_the_initial_one() {
+        let idle = |ms| Idle {
+            now: Time::ZERO,
+            time: Duration::from_millis(ms),
+            timeout: Some(Duration::from_millis(300)),
+            initial: 10.0,
+        };
+        assert_eq!(idle(300).window(36.0), 36.0);
+        assert_eq!(idle(301).window(36.0), 18.0);
+        // 36, 18, and 9 is below the initial window.
+        assert_eq!(idle(2000).window(36.0), 10.0);
+        assert_eq!(idle(2000).window(4.0), 4.0, "never larger");
+        assert_eq!(Idle { timeout: None, ..idle(2000) }.window(36.0), 36.0);
     }
 
     #[test]

@@ -74,6 +74,14 @@ pub struct EndpointConfig {
     /// True if growth counts acknowledged packets, not acknowledgments (RFC 3465 without a limit in
     /// slow start, as in Linux), so that delayed acknowledgments do not slow it down.
     pub byte_counting: bool,
+    /// True if growth requires that the window was used, by the rule of Linux: it was full at some
+    /// time since the packets in flight then were sent, or it is below twice the largest flight in
+    /// slow start (tcp_cwnd_validate; RFC 7661 in spirit). False for the state of the window at the
+    /// latest packet.
+    pub cwnd_validation: bool,
+    /// True if the window decays to the initial one while nothing is sent: half for each
+    /// retransmission timeout (RFC 5681 section 4.1, RFC 2861). Requires `cwnd_validation`.
+    pub slow_start_after_idle: bool,
     /// The conduct of the receiver.
     pub receiver: Conduct,
 }
@@ -97,6 +105,8 @@ impl Default for EndpointConfig {
             ecn: None,
             pacing: false,
             byte_counting: false,
+            cwnd_validation: false,
+            slow_start_after_idle: false,
             receiver: Conduct::Honest,
         }
     }
@@ -133,6 +143,11 @@ crate::parameters! {
     pacing: ValueKind::Bool, "",
         "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
     byte_counting: ValueKind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
+    cwnd_validation: ValueKind::Bool, "",
+        "growth needs a full window, or in slow start half of it, since the last round trip";
+    slow_start_after_idle: ValueKind::Bool, "",
+        "halve cwnd for each timeout without packets, down to initial_window; with cwnd_validation",
+        when = |config| config.cwnd_validation;
     @check(config) {
         config.receiver.validate()?;
         if config.rto_ceiling < config.rto_floor {
@@ -148,7 +163,8 @@ crate::parameters! {
 impl EndpointConfig {
     /// These endpoints with the values of Linux, version 6: an initial window of ten, delayed
     /// acknowledgments after 40 ms and quick ones before (net/ipv4/tcp_input.c), growth by the
-    /// packets acknowledged, a timeout of at least 200 ms, timestamps and a clock of 1 ms.
+    /// packets acknowledged, a timeout of at least 200 ms, timestamps and a clock of 1 ms, and
+    /// windows that only grow while they are used and decay while they are not.
     /// See also [`crate::protocols::Protocol::linux`].
     #[must_use]
     pub const fn linux(self) -> Self {
@@ -162,6 +178,8 @@ impl EndpointConfig {
             delayed_acks: Some(Duration::from_millis(40)),
             quick_acks: 16,
             byte_counting: true,
+            cwnd_validation: true,
+            slow_start_after_idle: true,
             ..self
         }
     }

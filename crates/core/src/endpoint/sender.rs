@@ -7,12 +7,14 @@ use super::EndpointConfig;
 use super::discrimination::{self, Discriminator, DiscriminatorState};
 use super::estimator::{Asked, Estimators, LossRate, RttEstimator};
 use super::event::{
-    AckEvent, AfterTimeout, CongestionEvent, LossEvent, LossSign, Path, ResetCause, ResetEvent,
+    AckEvent, AfterTimeout, CongestionEvent, Idle, LossEvent, LossSign, Path, ResetCause,
+    ResetEvent,
 };
 use super::feedback::{FeedbackConfig, Notice, Notification};
 use super::pacer::{Pacer, WINDOW_GAIN};
 use super::recovery::{
-    Acked, Expired, Finding, Numbers, Recovery, RecoveryReport, RecoveryState, Sent, Sequences,
+    Acked, Expired, Finding, Numbers, Recovery, RecoveryReport, RecoveryState, Scoreboard, Sent,
+    Sequences,
 };
 use super::seconds;
 use super::window::{self, Controller, PhaseCut, Window};
@@ -69,6 +71,8 @@ struct Extras {
     /// Only if classic ECN is negotiated.
     ecn: Option<EcnState>,
     sizes: Sizes,
+    /// Only with [`EndpointConfig::cwnd_validation`].
+    validation: Option<Validation>,
     /// Packets that were polled and could not be sent, in order.
     returned: Vec<Packet>,
 }
@@ -83,6 +87,35 @@ struct EcnState {
     /// True if the losses that are being repaired may be corruption. A mark is certain congestion,
     /// and counts beside them.
     doubted: bool,
+}
+
+/// The use of the window (Linux: tcp_cwnd_validate).
+#[derive(Debug, Clone)]
+struct Validation {
+    /// Until this packet is acknowledged, a full window counts.
+    until: u64,
+    was_full: bool,
+    /// The largest flight since then, packets.
+    most: u64,
+    /// The number of the next packet at the latest look.
+    number: u64,
+    /// The time of the latest packet.
+    sent: Time,
+    /// The initial window, if the window decays without packets.
+    decays_to: Option<f64>,
+}
+
+impl Validation {
+    fn new(config: &EndpointConfig) -> Self {
+        Validation {
+            until: 0,
+            was_full: false,
+            most: 0,
+            number: 1,
+            sent: Time::NEVER,
+            decays_to: config.slow_start_after_idle.then_some(config.initial_window),
+        }
+    }
 }
 
 /// Packets of another size than the usual one. Sequence numbers count packets, so that a packet
@@ -163,7 +196,8 @@ impl Sender {
         };
         let pacer = (law.paces() || config.pacing).then(Pacer::default);
         let ecn = protocol.negotiates_ecn(config).then(EcnState::default);
-        let has_extras = pacer.is_some() || ecn.is_some();
+        let validation = config.cwnd_validation.then(|| Validation::new(config));
+        let has_extras = pacer.is_some() || ecn.is_some() || validation.is_some();
         let stamps = protocol.feedback.stamps() || law.announces();
         let estimators = Estimators::new(config, asked);
         let leaving = if stamps {
@@ -177,12 +211,13 @@ impl Sender {
             seqs: Sequences { rwnd: config.rwnd, ..Sequences::default() },
             next_packet_seq: 1, // W[j] = X with X > 0 (lr2008 section 5.2).
             packet_size: config.packet_size,
-            cwnd_limited: true,
+            cwnd_limited: !config.cwnd_validation,
             byte_counting: config.byte_counting,
             discriminates: protocol.discrimination.hears_acks()
                 || protocol.recovery.asks_for_cause(),
             leaving,
-            extras: has_extras.then(|| Box::new(Extras { pacer, ecn, ..Extras::default() })),
+            extras: has_extras
+                .then(|| Box::new(Extras { pacer, ecn, validation, ..Extras::default() })),
             window: Window::new(
                 &law,
                 window::ControllerSetup {
@@ -242,9 +277,31 @@ impl Sender {
         self.extras.get_or_insert_default()
     }
 
+    /// Sets the receiver window, packets from the first that is not acknowledged.
+    pub fn set_rwnd(&mut self, packets: u64) {
+        self.seqs.rwnd = packets;
+    }
+
+    /// Takes the RTT of a handshake, whose packet left at `sent`, before any data.
+    pub fn on_handshake(&mut self, now: Time, sent: Time) {
+        self.sample_rtt(now, sent);
+    }
+
     /// Handles an acknowledgment.
     #[inline(never)]
     pub fn on_ack(&mut self, now: Time, ack: &Packet) {
+        self.take_ack::<true>(now, ack);
+    }
+
+    /// Handles an acknowledgment that gives no RTT sample, since it may acknowledge an earlier
+    /// transmission and has no timestamp (RFC 6298 section 3: Karn's rule). Its `timestamp` must be
+    /// `now`.
+    pub fn on_ambiguous_ack(&mut self, now: Time, ack: &Packet) {
+        self.take_ack::<false>(now, ack);
+    }
+
+    #[inline(always)]
+    fn take_ack<const SAMPLES: bool>(&mut self, now: Time, ack: &Packet) {
         debug_assert_eq!(ack.kind, PacketKind::Ack);
         if ack.sack_len > 0 {
             self.counters.duplicates += u64::from(reports_duplicate(ack));
@@ -253,12 +310,13 @@ impl Sender {
         // A number below wraps, and then also exceeds all that is outstanding.
         let newly = ack.seq.wrapping_sub(before);
         if newly > self.seqs.high - before {
-            return; // Overtaken by a later one, or for packets that were never sent.
+            return self.on_overtaken(now, ack);
         }
         self.integrate(now);
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
-            if self.estimators.times_by_timestamp() {
+            if !SAMPLES {
+            } else if self.estimators.times_by_timestamp() {
                 self.sample_rtt(now, ack.timestamp);
             } else {
                 self.sample_rtt_by_karn(now, ack);
@@ -269,7 +327,7 @@ impl Sender {
             return; // Nothing is missing: the acknowledgment of a packet that was sent twice.
         } else if ack.flags.contains(Flags::PART) {
             return self.on_part(now, ack, outstanding);
-        } else if self.recovery.samples_rtt(ack.packet_seq) {
+        } else if SAMPLES && self.recovery.samples_rtt(ack.packet_seq) {
             self.sample_rtt(now, ack.timestamp);
         }
         let cwnd = self.window.cwnd();
@@ -288,6 +346,7 @@ impl Sender {
             lost: 0,
             growth: counted as i64 as f64,
             is_part: false,
+            reordered: false,
             in_recovery: self.report.in_recovery,
             cwnd_limited: self.cwnd_limited,
             una: self.seqs.una,
@@ -308,14 +367,41 @@ impl Sender {
         if self.report.finding == Finding::Loss {
             self.on_loss(event.path, ack.timestamp);
         } else if ack.flags.contains(Flags::ECN_ECHO) {
-            self.on_ecn_echo(event.path, ack.timestamp);
+            self.on_ecn_echo(event.path, ack.timestamp, newly > 0);
         }
         self.tell_of_transmissions(now);
-        event.lost_until = self.report.lost_until();
+        if let Some(numbers) = &self.report.numbers {
+            event.lost_until = numbers.lost_until;
+            event.reordered = numbers.reordered;
+        }
         event.delivered = self.report.delivered;
         event.lost = self.report.lost;
         event.in_recovery |= self.report.in_recovery;
         self.window.on_ack(&event);
+    }
+
+    /// An acknowledgment that a later one has overtaken, or one for packets that were never sent.
+    /// The former may report data that arrived out of order.
+    #[inline(never)]
+    fn on_overtaken(&mut self, now: Time, ack: &Packet) {
+        let is_old = ack.seq < self.seqs.una && self.seqs.una < self.seqs.high;
+        if !is_old || ack.sack_len == 0 || !self.recovery.reads_overtaken() {
+            return;
+        }
+        self.integrate(now);
+        let path = self.path(now, self.seqs.outstanding());
+        let (una, high) = (self.seqs.una, self.seqs.high);
+        let event = AckEvent { path, una, high, packet_seq: ack.packet_seq, ..AckEvent::default() };
+        let acked = Acked { event: &event, rtt: &self.estimators.rtt, packet: ack, error: false };
+        self.report.clear();
+        self.recovery.on_ack(&self.seqs, &acked, &mut self.report);
+        if self.report.lost > 0 {
+            self.discriminator.on_lost(&path, self.report.lost);
+        }
+        if self.report.finding == Finding::Loss {
+            self.on_loss(path, ack.timestamp);
+        }
+        self.tell_of_transmissions(now);
     }
 
     /// An acknowledgment of a part of the first packet that is missing: not a duplicate, and
@@ -415,11 +501,13 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn on_ecn_echo(&mut self, path: Path, sent: Time) {
+    fn on_ecn_echo(&mut self, path: Path, sent: Time, advances: bool) {
         let Some(ecn) = self.extras.as_ref().and_then(|extras| extras.ecn) else { return };
         let is_repairing = self.report.in_recovery && !ecn.doubted;
         if self.seqs.una > ecn.reduced_until && !is_repairing {
             self.reduce(path, Probability::ONE, sent, true);
+            self.recovery.on_mark(self.report.delivered, advances && self.report.lost == 0);
+            self.report.in_recovery = self.recovery.in_recovery();
         }
     }
 
@@ -560,8 +648,12 @@ impl Sender {
             if !extras.returned.is_empty() {
                 return self.resend(now, packet);
             }
+            let validates = extras.validation.is_some();
             if extras.pacer.is_some() && self.is_held_back(now) {
                 return false;
+            }
+            if validates && self.seqs.outstanding() == 0 {
+                self.end_idleness(now);
             }
         }
         let cwnd = self.window.cwnd();
@@ -618,8 +710,61 @@ impl Sender {
         let seqs = &self.seqs;
         self.cwnd_limited = seqs.next < seqs.limit && seqs.outstanding() < seqs.rwnd;
         self.check_application_limit();
-        if let Some(pacer) = self.pacer() {
-            pacer.clear(); // Pacing is not the reason.
+        if let Some(extras) = &mut self.extras {
+            if let Some(pacer) = &mut extras.pacer {
+                pacer.clear(); // Pacing is not the reason.
+            }
+            if extras.validation.is_some() {
+                self.validate();
+            }
+        }
+    }
+
+    /// Finds whether the window is used, when nothing more may be sent.
+    #[inline(never)]
+    fn validate(&mut self) {
+        let (cwnd, ssthresh) = (self.window.cwnd(), self.window.ssthresh());
+        let in_flight = self.recovery.in_flight(&self.seqs);
+        let window = self.recovery.window(cwnd);
+        let (seqs, number) = (&self.seqs, self.next_packet_seq);
+        let Some(validation) = self.extras.as_mut().and_then(|extras| extras.validation.as_mut())
+        else {
+            return;
+        };
+        let (full, out) = (in_flight >= window, seqs.outstanding());
+        let renews =
+            full || seqs.una >= validation.until || !validation.was_full && out > validation.most;
+        if (full || number > validation.number) && renews {
+            validation.was_full = full;
+            validation.most = out;
+            validation.until = seqs.next;
+        }
+        validation.number = number;
+        let opens = cwnd < ssthresh && cwnd < 2.0 * validation.most as f64;
+        self.cwnd_limited = validation.was_full || opens;
+    }
+
+    /// Tells the controller of a time without packets, if one is over now.
+    #[inline(never)]
+    fn end_idleness(&mut self, now: Time) {
+        if self.seqs.next >= self.seqs.limit || self.seqs.rwnd == 0 {
+            return;
+        }
+        let timeout = self.estimators.rtt.rto();
+        let Some(validation) = self.extras.as_mut().and_then(|extras| extras.validation.as_mut())
+        else {
+            return;
+        };
+        // Until the first packet it is infinite.
+        if validation.sent < now {
+            let (time, initial) = (now.since(validation.sent), validation.decays_to);
+            validation.sent = now;
+            self.window.on_idle(&Idle {
+                now,
+                time,
+                timeout: initial.map(|_| timeout),
+                initial: initial.unwrap_or_default(),
+            });
         }
     }
 
@@ -650,6 +795,9 @@ impl Sender {
     fn complete(&mut self, now: Time, packet: &mut Packet) {
         let Some(extras) = &mut self.extras else { return };
         packet.size = extras.sizes.of(packet.seq, self.packet_size);
+        if let Some(validation) = &mut extras.validation {
+            validation.sent = now;
+        }
         if let Some(ecn) = &mut extras.ecn
             && !packet.flags.contains(Flags::RETRANSMISSION)
         {
@@ -797,6 +945,10 @@ impl Sender {
     /// The slow start threshold, packets; infinite if there is none.
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
+    }
+    /// The packets that are not acknowledged, if recovery follows single packets.
+    pub fn scoreboard(&self) -> Option<Scoreboard> {
+        self.recovery.scoreboard(self.window.cwnd())
     }
     /// The number of invalid windows that a controller of another crate returned: not a number,
     /// below one packet, or beyond 2^32.

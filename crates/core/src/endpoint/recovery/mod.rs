@@ -22,7 +22,7 @@ pub use bulk_repeat::{BulkRepeatConfig, Repeat, TimeoutWindow};
 pub use fast_recovery::NewRenoConfig;
 pub use loss_monitor::LossMonitorConfig;
 pub use packet_number::PacketNumber;
-pub use rack::Rack;
+pub use rack::{Rack, RackConfig};
 pub use sack::SackConfig;
 pub use send_out_window::{OldDuplicates, SendOutWindowConfig};
 pub use timed::Timed;
@@ -213,6 +213,9 @@ pub struct Numbers {
     pub lost_until: u64,
     /// True if everything taken for lost since the last reduction turned out to have arrived.
     pub spurious: bool,
+    /// True if the path was seen to reorder by more than dupackthreshold packets, so that data that
+    /// arrives out of order counts for growth (Linux: tcp_may_raise_cwnd).
+    pub reordered: bool,
     /// True if the losses amount to persistent congestion (RFC 9002 section 7.6), after which the
     /// connection starts again.
     pub persistent_congestion: bool,
@@ -231,12 +234,6 @@ impl RecoveryReport {
         self.timed_out = false;
         self.delivered = 0;
         self.lost = 0;
-    }
-
-    /// One past the highest data ever found lost, for schemes that number transmissions; else 0.
-    #[inline]
-    pub fn lost_until(&self) -> u64 {
-        self.numbers.as_ref().map_or(0, |numbers| numbers.lost_until)
     }
 
     /// Empties the list of transmissions, for schemes that number them.
@@ -281,6 +278,40 @@ impl Numbers {
     fn delivered(&self) -> u64 {
         self.delivered.len() as u64 + self.unattributed
     }
+}
+
+/// What a sender does about losses, in the words of Linux (`tcpi_ca_state`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepairState {
+    /// Nothing is missing.
+    Open,
+    /// Data arrived out of order, and none is taken for lost.
+    Disorder,
+    /// The flight is reduced because of an ECN mark (`TCP_CA_CWR`).
+    Reduced,
+    /// Losses are repaired, and the flight is reduced.
+    Recovery,
+    /// The repair after a retransmission timeout.
+    Loss,
+}
+
+/// The packets that are not cumulatively acknowledged, for observers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scoreboard {
+    /// What is done about losses.
+    pub state: RepairState,
+    /// Packets that arrived out of order.
+    pub arrived: u64,
+    /// Packets found lost that have not arrived, also those sent again.
+    pub lost: u64,
+    /// Packets whose latest transmission is a repetition that may be in the network.
+    pub resent: u64,
+    /// The greatest distance of reordering seen, in packets; at least dupackthreshold.
+    pub reordering: u64,
+    /// The number of acknowledgments that reported reordering.
+    pub reorderings: u64,
+    /// The packets that may be in the network now: less than cwnd while the flight is reduced.
+    pub window: u64,
 }
 
 behaviour! {
@@ -332,6 +363,16 @@ behaviour! {
         fn is_probing(&self) -> bool = false;
         /// True if everything that is known to be lost has been sent again.
         fn has_repaired_all(&self) -> bool = true;
+        /// Handles the reduction of the window by an ECN mark. The acknowledgment reported
+        /// `delivered` packets, and new data if `advances`.
+        fn on_mark(&mut self, delivered: u64, advances: bool) = ();
+        /// True if SACK blocks of an acknowledgment count that a later one has overtaken.
+        fn reads_overtaken(&self) -> bool = false;
+        /// The packets that may be in the network with a window of `cwnd` packets.
+        fn window(&self, cwnd: f64) -> u64 = cwnd as u64;
+        /// The packets that are not acknowledged, with a window of `cwnd` packets; `None` if the
+        /// scheme does not follow single packets.
+        fn scoreboard(&self, cwnd: f64) -> Option<Scoreboard> = None;
     }
     impl for RecoveryState, by reported;
 }

@@ -19,18 +19,54 @@
 //! that it always exceeds the round trip by at least the floor. A timeout marks as lost the packets
 //! sent more than a round trip ago. After a first timeout new data is sent before old, to detect a
 //! spurious one (F-RTO, RFC 5682 section 3.1, without the return to the old window). The state
-//! after a timeout ends in recovery if a retransmission is lost. Not implemented: every undo
-//! (Eifel, DSACK, F-RTO). The minimum RTT is that of the connection and not of five minutes.
+//! after a timeout ends in recovery if a retransmission is lost. An ECN mark reduces the flight in
+//! the same proportion (RFC 9937 section 5; Linux: CWR). SACK blocks of acknowledgments that were
+//! overtaken count. The reordering that is reported is that of Linux: the greatest distance, in
+//! packets, between data that arrived late and the highest data that arrived before it.
+//!
+//! Without SACK (`rack.sack = false`) duplicate ACKs stand for arrivals, and losses are found as in
+//! RFC 6582: the first missing packet at dupackthreshold duplicates, and at each partial ACK of
+//! recovery. RFC 8985 section 3.1 requires SACK, so that there is neither detection by time nor a
+//! tail probe then.
+//!
+//! Not implemented: every undo (Eifel, DSACK, F-RTO). The minimum RTT is that of the connection and
+//! not of five minutes.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::{Acked, Expired, Finding, Recovery, RecoveryPart, RecoveryReport, Sent, Sequences};
+use super::{
+    Acked, Expired, Finding, Recovery, RecoveryPart, RecoveryReport, RepairState, Scoreboard, Sent,
+    Sequences,
+};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttEstimator;
 use crate::endpoint::range_set::RangeSet;
 use crate::packet::SackBlock;
-use crate::part::{Ability, Form, Part, Plain, Words};
+use crate::part::{Ability, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
+
+/// The reordering that Linux reports at most (net.ipv4.tcp_max_reordering).
+const MOST_REORDERING: u64 = 300;
+
+/// Parameters of RACK-TLP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RackConfig {
+    /// True if the receiver reports data that arrived out of order (RFC 2018). Without it duplicate
+    /// ACKs are counted.
+    pub sack: bool,
+    /// True to probe a tail that is not acknowledged (RFC 8985 section 7).
+    pub tail_probes: bool,
+}
+
+impl RackConfig {
+    /// The values of RFC 8985.
+    pub const DEFAULT: RackConfig = RackConfig { sack: true, tail_probes: true };
+}
+crate::parameters! {
+    RackConfig in "rack", "parameters of rack";
+    sack: ValueKind::Bool, "", "losses are found by SACK blocks; else by duplicate ACKs (RFC 6582)";
+    tail_probes: ValueKind::Bool, "", "probe after two round trips without an ACK (RFC 8985 section 7)";
+}
 
 /// TCP_TIMEOUT_MIN: the time that Linux adds to timers because of its clock ticks.
 const TICKS: Duration = Duration::from_millis(2);
@@ -52,6 +88,8 @@ struct Transmission {
 struct Datum {
     /// Its latest transmission, or [`ARRIVED`].
     number: u64,
+    /// The time of that transmission.
+    sent: Time,
     resent: bool,
     /// True if it was ever found lost.
     lost: bool,
@@ -62,6 +100,10 @@ enum RackPhase {
     Open,
     /// Reduction of the window until this packet is acknowledged.
     Recovery {
+        until: u64,
+    },
+    /// Reduction after an ECN mark until this packet is acknowledged.
+    Reduced {
         until: u64,
     },
     /// Repair after a timeout until this packet is acknowledged; the window grows meanwhile.
@@ -118,6 +160,7 @@ impl Reduction {
 /// The state of RACK-TLP.
 #[derive(Debug)]
 pub struct Rack {
+    config: RackConfig,
     threshold: u64,
     rto_floor: Duration,
     /// Transmissions by number from `base` on; the first is in flight.
@@ -128,16 +171,24 @@ pub struct Rack {
     data: VecDeque<Datum>,
     data_base: u64,
     arrived: RangeSet,
+    /// Without SACK: the duplicates that stand for arrivals.
+    duplicates: u64,
     /// Packets to retransmit, lowest first.
     lost: BTreeSet<u64>,
     phase: RackPhase,
     reduction: Reduction,
     /// The congestion window at the latest acknowledgment.
     cwnd: f64,
-    /// The transmission sent last of those delivered (RFC 8985: RACK.xmit_ts), and its round trip.
+    /// The transmission sent last of those delivered (RFC 8985: RACK.xmit_ts), and the round trip of
+    /// the data that was found delivered last (RACK.rtt).
     newest: u64,
     newest_rtt: Duration,
-    reordering_seen: bool,
+    /// The number of packets that arrived late, by ACK; RFC 8985: RACK.reordering_seen.
+    reorderings: u64,
+    /// The greatest distance of reordering, packets; dupackthreshold before.
+    reordering: u64,
+    /// The lowest data of the present ACK that was overtaken.
+    lowest_late: Option<u64>,
     /// RFC 8985: RACK.reo_wnd_mult, and the number of recoveries for which it lasts.
     reordering_steps: u32,
     reordering_persists: u32,
@@ -166,25 +217,26 @@ struct Delivery {
 }
 
 impl Part for Rack {
-    type Config = Plain;
-    const FORMS: &'static [Form<Plain>] = &[Form {
+    type Config = RackConfig;
+    const FORMS: &'static [Form<RackConfig>] = &[Form {
         words: Words {
             name: "rack",
             what: "lost once overtaken, a round trip and a reordering window after transmission; \
                 tail probes; proportional rate reduction",
             source: "RFC 8985, RFC 9937",
         },
-        config: Plain,
+        config: RackConfig::DEFAULT,
     }];
     const READS: &'static [&'static str] = &["rto_floor"];
-    fn gives(_: &Plain) -> &'static [Ability] {
+    fn gives(_: &RackConfig) -> &'static [Ability] {
         &[Ability::TransmissionNumbers]
     }
 }
 
 impl RecoveryPart for Rack {
-    fn new(_: &Plain, endpoint: &EndpointConfig) -> Self {
+    fn new(config: &RackConfig, endpoint: &EndpointConfig) -> Self {
         Rack {
+            config: *config,
             threshold: u64::from(endpoint.dupack_threshold),
             rto_floor: endpoint.rto_floor,
             sent: VecDeque::new(),
@@ -193,13 +245,16 @@ impl RecoveryPart for Rack {
             data: VecDeque::new(),
             data_base: 0,
             arrived: RangeSet::default(),
+            duplicates: 0,
             lost: BTreeSet::new(),
             phase: RackPhase::Open,
             reduction: Reduction::default(),
             cwnd: endpoint.initial_window,
             newest: 0,
             newest_rtt: Duration::ZERO,
-            reordering_seen: false,
+            reorderings: 0,
+            reordering: u64::from(endpoint.dupack_threshold),
+            lowest_late: None,
             reordering_steps: 1,
             reordering_persists: 0,
             widened_at: 0,
@@ -225,28 +280,32 @@ impl Recovery for Rack {
         self.cwnd = acked.event.path.cwnd;
         self.widen(seqs, acked.sack());
         let delivery = self.deliver(seqs, acked, report);
+        if !self.config.sack {
+            report.delivered = self.count_duplicates(seqs, acked.newly());
+        }
         self.end_phase(seqs);
         let tail_lost = self.end_probe(seqs, advances, &delivery);
-        let delay = self.detect(acked.now(), acked.rtt, report);
+        let delay = match self.config.sack {
+            true => self.detect(acked.now(), acked.rtt, report),
+            false => self.lose_first(seqs, advances, report),
+        };
         let resent_lost = self.take_lost(report);
         self.doubt(seqs, advances, &delivery);
 
         let starts = match self.phase {
-            RackPhase::Open => !self.lost.is_empty(),
+            RackPhase::Open | RackPhase::Reduced { .. } => !self.lost.is_empty(),
             RackPhase::Recovery { .. } => false,
             RackPhase::AfterTimeout { .. } => resent_lost,
         };
-        if starts {
-            self.enter_recovery(seqs);
-        }
-        if starts || tail_lost {
+        if starts && self.enter_recovery(seqs) || tail_lost {
             report.finding = Finding::Loss;
         }
-        if let RackPhase::Recovery { .. } = self.phase {
+        report.numbers().reordered = self.reordering > self.threshold;
+        if self.is_reducing() {
             self.reduction.hear(report.delivered, advances && report.lost == 0);
         }
         self.set_timers(seqs, acked, &delivery, delay);
-        report.numbers().count(self.in_flight, self.base);
+        report.numbers().count(self.flight(), self.base);
     }
 
     fn on_timer(
@@ -262,8 +321,7 @@ impl Recovery for Rack {
             self.detect(now, rtt, report);
             self.take_lost(report);
             if report.lost > 0 {
-                if !matches!(self.phase, RackPhase::Recovery { .. }) {
-                    self.enter_recovery(seqs);
+                if !matches!(self.phase, RackPhase::Recovery { .. }) && self.enter_recovery(seqs) {
                     report.finding = Finding::Loss;
                 }
                 self.reduction.hear(1, false);
@@ -277,7 +335,7 @@ impl Recovery for Rack {
         } else if self.timeout_due <= now {
             self.time_out(seqs, now, rtt, report);
         }
-        report.numbers().count(self.in_flight, self.base);
+        report.numbers().count(self.flight(), self.base);
     }
 
     #[inline]
@@ -302,11 +360,12 @@ impl Recovery for Rack {
             self.probe = seq.map(|seq| (seqs.next.max(seq + 1), seq < seqs.next));
             return seq;
         }
-        let window = match self.phase {
-            RackPhase::Recovery { .. } => self.reduction.window(self.in_flight, cwnd as u64),
-            RackPhase::Open | RackPhase::AfterTimeout { .. } => cwnd as u64,
+        let flight = self.flight();
+        let window = match self.is_reducing() {
+            true => self.reduction.window(flight, cwnd as u64),
+            false => cwnd as u64,
         };
-        if self.in_flight >= window {
+        if flight >= window {
             return None;
         }
         let old = self.lost.first().copied();
@@ -320,18 +379,24 @@ impl Recovery for Rack {
         match self.data.get_mut(slot) {
             Some(datum) => {
                 let earlier = std::mem::replace(&mut datum.number, packet_seq);
+                datum.sent = now;
                 datum.resent = true;
                 self.withdraw(earlier);
                 self.lost.remove(&seq);
             }
             None => {
                 debug_assert_eq!(slot, self.data.len(), "new data is sent in order");
-                self.data.push_back(Datum { number: packet_seq, resent: false, lost: false });
+                self.data.push_back(Datum {
+                    number: packet_seq,
+                    sent: now,
+                    resent: false,
+                    lost: false,
+                });
             }
         }
         self.sent.push_back(Transmission { seq, sent: now, in_flight: true });
         self.in_flight += 1;
-        if let RackPhase::Recovery { .. } = self.phase {
+        if self.is_reducing() {
             self.reduction.sent += 1;
         }
         if self.timeout_due == Time::NEVER {
@@ -346,10 +411,52 @@ impl Recovery for Rack {
     }
 
     fn in_flight(&self, _: &Sequences) -> u64 {
-        self.in_flight
+        self.flight()
     }
     fn in_recovery(&self) -> bool {
-        matches!(self.phase, RackPhase::Recovery { .. })
+        self.is_reducing()
+    }
+    fn on_mark(&mut self, delivered: u64, advances: bool) {
+        if self.phase == RackPhase::Open {
+            self.phase = RackPhase::Reduced { until: self.data_base + self.data.len() as u64 };
+            self.reduction = Reduction::of(self.cwnd);
+            self.reduction.hear(delivered, advances);
+        }
+    }
+    fn reads_overtaken(&self) -> bool {
+        self.config.sack
+    }
+    fn scoreboard(&self, cwnd: f64) -> Option<Scoreboard> {
+        let missing = self.data.iter().filter(|datum| datum.number != ARRIVED);
+        let again = self.sent.iter().filter(|t| {
+            t.in_flight
+                && self.data.get((t.seq - self.data_base) as usize).is_some_and(|d| d.resent)
+        });
+        let arrived = self.arrived.count_from(self.data_base) + self.duplicates;
+        let lost = missing.filter(|datum| datum.lost).count() as u64;
+        let state = match self.phase {
+            RackPhase::Open if arrived + lost > 0 => RepairState::Disorder,
+            RackPhase::Open => RepairState::Open,
+            RackPhase::Reduced { .. } => RepairState::Reduced,
+            RackPhase::Recovery { .. } => RepairState::Recovery,
+            RackPhase::AfterTimeout { .. } => RepairState::Loss,
+        };
+        Some(Scoreboard {
+            state,
+            arrived,
+            lost,
+            resent: again.count() as u64,
+            reordering: self.reordering,
+            reorderings: self.reorderings,
+            window: self.window(cwnd),
+        })
+    }
+    fn window(&self, cwnd: f64) -> u64 {
+        let mut reduction = self.reduction;
+        match self.is_reducing() {
+            true => reduction.window(self.flight(), cwnd as u64),
+            false => cwnd as u64,
+        }
     }
     fn deems_lost(&self, seq: u64) -> bool {
         let at = seq.checked_sub(self.data_base);
@@ -369,6 +476,59 @@ impl Recovery for Rack {
 }
 
 impl Rack {
+    /// Packets in the network.
+    fn flight(&self) -> u64 {
+        self.in_flight.saturating_sub(self.duplicates)
+    }
+
+    /// True while the flight is reduced in proportion.
+    fn is_reducing(&self) -> bool {
+        matches!(self.phase, RackPhase::Recovery { .. } | RackPhase::Reduced { .. })
+    }
+
+    /// Without SACK: counts a duplicate ACK as an arrival, and what an ACK of `newly` packets
+    /// leaves of earlier ones. One of these packets filled the gap; the others were counted by
+    /// their duplicates (Linux: tcp_remove_reno_sacks). Returns the packets delivered.
+    fn count_duplicates(&mut self, seqs: &Sequences, newly: u64) -> u64 {
+        if newly == 0 {
+            let gaps = (self.lost.len() as u64).max(1);
+            let more = self.duplicates + gaps < seqs.outstanding();
+            self.duplicates += u64::from(more);
+            return u64::from(more);
+        }
+        let delivered = newly.saturating_sub(self.duplicates).max(1);
+        self.duplicates = self.duplicates.saturating_sub(newly - 1);
+        if seqs.outstanding() == 0 || self.phase == RackPhase::Open {
+            self.duplicates = 0;
+        }
+        delivered
+    }
+
+    /// Without SACK: the first missing packet is lost at dupackthreshold duplicates (RFC 5681), and
+    /// at each partial ACK of recovery (RFC 6582 section 3.2, step 3).
+    fn lose_first(
+        &mut self,
+        seqs: &Sequences,
+        advances: bool,
+        report: &mut RecoveryReport,
+    ) -> Option<Duration> {
+        let lost = match self.phase {
+            RackPhase::Open | RackPhase::Reduced { .. } => self.duplicates >= self.threshold,
+            RackPhase::Recovery { .. } => advances,
+            RackPhase::AfterTimeout { .. } => false,
+        };
+        if lost && let Some(number) = self.data.front().map(|datum| datum.number) {
+            if self.data[0].lost {
+                return None; // Retransmitted already.
+            }
+            self.withdraw(number);
+            report.numbers().lose(number, seqs.una);
+            // It is sent on the partial ACK, whatever the window.
+            self.force = self.is_reducing();
+        }
+        None
+    }
+
     /// RFC 6298 with Linux's variance, which is never below the floor.
     fn timeout(&self, rtt: &RttEstimator) -> Duration {
         let srtt = rtt.srtt();
@@ -421,6 +581,8 @@ impl Rack {
         let mut delivery = Delivery::default();
         // Data below this that arrives now and was sent only once was reordered.
         let highest = self.arrived.end().unwrap_or(self.data_base);
+        let late = self.reorderings;
+        self.lowest_late = None;
         while self.data_base < seqs.una {
             let Some(datum) = self.data.pop_front() else { break };
             let seq = self.data_base;
@@ -447,6 +609,10 @@ impl Rack {
             }
             self.arrived.insert(*block, 0);
         }
+        if let Some(seq) = self.lowest_late {
+            self.reorderings = late + 1; // Once an ACK.
+            self.reordering = self.reordering.max((highest - seq).min(MOST_REORDERING));
+        }
         report.delivered = report.numbers().delivered();
         delivery
     }
@@ -464,19 +630,21 @@ impl Rack {
         if datum.number == ARRIVED {
             return None;
         }
-        self.reordering_seen |= !datum.resent && seq < highest;
+        if !datum.resent && seq < highest {
+            self.lowest_late = Some(self.lowest_late.map_or(seq, |lowest: u64| lowest.min(seq)));
+        }
         self.lost.remove(&seq);
+        // RFC 8985 section 6.2, step 2: an RTT shorter than any is that of an earlier transmission.
+        let rtt = acked.now().since(datum.sent);
+        if !datum.resent || rtt >= acked.rtt.min_rtt() {
+            self.newest_rtt = rtt;
+            self.newest = self.newest.max(datum.number);
+        }
         let Some(transmission) = self.withdraw(datum.number) else {
             report.numbers().unattributed += 1;
             return None;
         };
         report.numbers().delivered.push(datum.number);
-        // RFC 8985 section 6.2, step 2: an RTT shorter than any is that of an earlier transmission.
-        let rtt = acked.now().since(transmission.sent);
-        if (!datum.resent || rtt >= acked.rtt.min_rtt()) && datum.number > self.newest {
-            self.newest = datum.number;
-            self.newest_rtt = rtt;
-        }
         Some(transmission.sent)
     }
 
@@ -489,7 +657,8 @@ impl Rack {
                     self.reordering_steps = 1;
                 }
             }
-            RackPhase::AfterTimeout { until, .. } if seqs.una >= until => {}
+            RackPhase::Reduced { until } | RackPhase::AfterTimeout { until, .. }
+                if seqs.una >= until => {}
             _ => return,
         }
         self.phase = RackPhase::Open;
@@ -511,7 +680,8 @@ impl Rack {
 
     /// RFC 8985 section 6.2, step 4.
     fn reordering_window(&self, rtt: &RttEstimator, arrived: u64) -> Duration {
-        if !self.reordering_seen && (self.phase != RackPhase::Open || arrived >= self.threshold) {
+        let is_open = matches!(self.phase, RackPhase::Open | RackPhase::Reduced { .. });
+        if self.reorderings == 0 && (!is_open || arrived >= self.threshold) {
             return Duration::ZERO;
         }
         let window = Duration::from_ps(rtt.min_rtt().as_ps() / 4);
@@ -586,11 +756,16 @@ impl Rack {
         self.phase = phase;
     }
 
-    fn enter_recovery(&mut self, seqs: &Sequences) {
+    /// Returns true if the window is to be reduced: a mark has not done so for these packets.
+    fn enter_recovery(&mut self, seqs: &Sequences) -> bool {
+        let reduces = !self.is_reducing();
+        if reduces {
+            self.reduction = Reduction::of(self.cwnd);
+        }
         self.phase = RackPhase::Recovery { until: seqs.next };
-        self.reduction = Reduction::of(self.cwnd);
         self.probe = None;
         self.prefers_new = false;
+        reduces
     }
 
     /// RFC 6298 section 5, with Linux's rule for the packets lost at a timeout.
@@ -603,7 +778,7 @@ impl Rack {
     ) {
         let repeated = match self.phase {
             RackPhase::Open => false,
-            RackPhase::Recovery { .. } => true,
+            RackPhase::Recovery { .. } | RackPhase::Reduced { .. } => true,
             RackPhase::AfterTimeout { .. } => self.timeouts_in_a_row > 0,
         };
         let doubtful = self.phase == RackPhase::Open || self.timeouts_in_a_row > 0;
@@ -617,6 +792,7 @@ impl Rack {
             }
         }
         self.take_lost(report);
+        self.duplicates = 0;
         self.phase = RackPhase::AfterTimeout { until: seqs.next, doubtful };
         self.probe = None;
         self.prefers_new = false;
@@ -637,7 +813,8 @@ impl Rack {
     fn set_probe(&mut self, outstanding: u64, now: Time, rtt: &RttEstimator) {
         let waits =
             self.phase == RackPhase::Open && self.arrived.is_empty() && self.lost.is_empty();
-        if !waits || self.probe.is_some() || rtt.srtt().is_zero() {
+        let probes = self.config.sack && self.config.tail_probes;
+        if !waits || !probes || self.probe.is_some() || rtt.srtt().is_zero() {
             return;
         }
         // A single packet may wait for the receiver's delayed acknowledgment.

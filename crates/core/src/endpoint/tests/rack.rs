@@ -1,12 +1,11 @@
 //! RACK-TLP against RFC 8985, proportional rate reduction against RFC 9937, and what is Linux's.
 
-use super::super::recovery::{Finding, RecoveryConfig};
+use super::super::recovery::{Finding, RackConfig, RecoveryConfig};
 use super::by_number::Scheme;
 use super::*;
-use crate::part::Plain;
 
 fn rack() -> Scheme {
-    Scheme::of(RecoveryConfig::Rack(Plain), 100)
+    Scheme::of(RecoveryConfig::Rack(RackConfig::DEFAULT), 100)
 }
 
 /// Ten packets leave at once, and the first is lost: it is found at 102 ms.

@@ -8,12 +8,14 @@
 //! W_est     += alpha_cubic acked / cwnd     alpha_cubic = 3 (1 - beta) / (1 + beta)
 //! ```
 //!
-//! After a timeout K is 0 and W_max what slow start leads to (section 4.8).
+//! After a timeout K is 0 and W_max what slow start leads to (section 4.8). Linux counts otherwise:
+//! see `cubic_linux`.
 
+use super::cubic_linux::{self, LinuxCubic};
 use super::start_up::{Opening, StartUp, Step};
 use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig, StartUpKind, reno};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::event::{AckEvent, CongestionEvent, Idle, ResetEvent};
 use crate::part::{Form, Part, Words};
 use crate::units::Time;
 
@@ -30,6 +32,9 @@ pub struct CubicConfig {
     /// True for growth with alpha = 1 in the Reno-friendly region once W_est has passed cwnd_prior
     /// (RFC 9438 section 4.3). Linux (tcp_cubic.c) keeps alpha_cubic there.
     pub reno_alpha: bool,
+    /// True for the arithmetic of Linux: whole packets, growth by a count of packets that is renewed
+    /// every 31 ms, and HyStart (tcp_cubic.c). Has no alpha beyond W_est.
+    pub linux: bool,
     /// The share of the window that remains after an ECN mark, 0.1 to 0.99, if it differs from that
     /// after a loss: RFC 8511 (ABE) recommends 0.85.
     pub beta_ecn: Option<f64>,
@@ -39,8 +44,12 @@ pub struct CubicConfig {
 
 impl CubicConfig {
     /// The values of RFC 9438, with slow start.
-    pub const DEFAULT: CubicConfig =
-        CubicConfig { reno_alpha: true, beta_ecn: None, start_up: StartUpConfig::SLOW_START };
+    pub const DEFAULT: CubicConfig = CubicConfig {
+        reno_alpha: true,
+        linux: false,
+        beta_ecn: None,
+        start_up: StartUpConfig::SLOW_START,
+    };
     /// The same with another start-up.
     #[must_use]
     pub const fn starting(start_up: StartUpConfig) -> CubicConfig {
@@ -70,6 +79,10 @@ macro_rules! parameters_of_cubic {
                      none"
                 ),
                 crate::parameter!(
+                    "cubic", linux, $($at.)* linux, crate::part::ValueKind::Bool, "",
+                    "whole packets, counts renewed every 31 ms, HyStart, as in tcp_cubic.c"
+                ),
+                crate::parameter!(
                     "cubic", beta_ecn, $($at.)* beta_ecn,
                     crate::part::ValueKind::Number { least: 0.1, most: 0.99 }, "",
                     "share of the window that remains after an ECN mark; 0.85 for ABE (RFC 8511)",
@@ -96,6 +109,8 @@ pub struct Cubic {
     cwnd_prior: f64,
     epoch: Option<Epoch>,
     start_up: StartUp,
+    /// Only with [`CubicConfig::linux`].
+    linux: Option<Box<LinuxCubic>>,
 }
 
 /// An epoch of congestion avoidance between two congestion events.
@@ -163,6 +178,10 @@ impl Cubic {
             cwnd_prior: 0.0,
             epoch: None,
             start_up: StartUp::new(&config.start_up, endpoint),
+            linux: config.linux.then(|| {
+                let plain = config.start_up.kind == StartUpKind::SlowStart;
+                Box::new(LinuxCubic::new(plain, endpoint.pacing))
+            }),
         }
     }
 
@@ -207,6 +226,9 @@ impl Controller for Cubic {
                 self.epoch = None;
             }
         }
+        if let Some(linux) = &mut self.linux {
+            return linux.on_ack(ack, &mut self.cwnd, &mut self.ssthresh);
+        }
         if !ack.allows_growth() {
             return;
         }
@@ -247,15 +269,35 @@ impl Controller for Cubic {
             return;
         }
         self.remember_w_max();
-        self.ssthresh = (event.path.in_flight * event.kept(beta)).max(2.0);
+        self.ssthresh = match &mut self.linux {
+            None => (event.path.in_flight * event.kept(beta)).max(2.0),
+            Some(linux) => {
+                let beta = if beta == BETA { cubic_linux::BETA } else { beta };
+                linux.on_congestion(self.cwnd);
+                (self.cwnd * event.kept(beta)).trunc().max(2.0)
+            }
+        };
         self.cwnd = self.ssthresh;
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.cwnd = idle.window(self.cwnd);
+        if let Some(linux) = &mut self.linux {
+            linux.on_idle(idle.time, idle.now);
+        }
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
         self.start_up.on_reset();
         if !event.repeated {
             self.remember_w_max();
-            self.ssthresh = (event.path.in_flight * event.kept(BETA)).max(2.0);
+            self.ssthresh = match self.linux {
+                None => (event.path.in_flight * event.kept(BETA)).max(2.0),
+                Some(_) => (self.cwnd * event.kept(cubic_linux::BETA)).trunc().max(2.0),
+            };
+        }
+        if let Some(linux) = &mut self.linux {
+            linux.on_reset();
         }
         // Section 4.8: no plateau to return to.
         self.w_max = 0.0;

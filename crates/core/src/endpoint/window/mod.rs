@@ -11,6 +11,7 @@ mod bbr1;
 mod copa;
 mod cuback;
 mod cubic;
+mod cubic_linux;
 mod dctcp;
 mod estcp;
 mod expressions;
@@ -53,7 +54,7 @@ use std::fmt::Debug;
 
 use super::EndpointConfig;
 use super::estimator::{BandwidthKind, Counting, LostPacket, RateSample};
-use super::event::{AckEvent, CongestionEvent, Path, ResetEvent};
+use super::event::{AckEvent, CongestionEvent, Idle, Path, ResetEvent};
 use super::feedback::FeedbackConfig;
 use crate::packet::Packet;
 use crate::part::{CustomPart, Part, axis, behaviour};
@@ -99,6 +100,9 @@ behaviour! {
         /// Handles the first packet after an idle time of the application, before it is sent.
         /// Called if delivery rates are sampled.
         fn on_restart_from_idle(&mut self, now: Time) = ();
+        /// Handles the first packet after a time without packets in flight, before it is sent.
+        /// Called if [`super::EndpointConfig::cwnd_validation`] is set.
+        fn on_idle(&mut self, idle: &Idle) = ();
         /// Writes the controller's message to the receiver into a data packet that is about to be
         /// sent, after its congestion header was stamped. `limited` is true if cwnd keeps the
         /// sender from sending more. Called if [`ControllerPart::ANNOUNCES`] is set, and for every

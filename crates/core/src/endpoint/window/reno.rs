@@ -8,7 +8,7 @@
 use super::start_up::{Opening, StartUp, Step, parameters_with_start_up};
 use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig};
 use crate::endpoint::EndpointConfig;
-use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
+use crate::endpoint::event::{AckEvent, CongestionEvent, Idle, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 
 /// The share of the window that a congestion event leaves.
@@ -154,6 +154,10 @@ impl Controller for Reno {
             }
         }
         self.reduce_to(event.path.in_flight * event.kept(beta));
+    }
+
+    fn on_idle(&mut self, idle: &Idle) {
+        self.cwnd = idle.window(self.cwnd);
     }
 
     fn on_reset(&mut self, event: &ResetEvent) {
