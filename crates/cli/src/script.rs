@@ -17,9 +17,9 @@ use crate::signals;
 /// A script defines which packets of one path are lost, marked or delayed, and which window, rate
 /// or retransmission the RFC requires at which time. Exit status 1 if an expectation is not met.
 ///
-/// A file that ends in .pkt is a script in the language of packetdrill, for the sender of a row with
-/// preset = "linux": each packet, each time within the tolerance, and assertions about tcpi_ values.
-/// Exit status 4 if none differs and one is not about congestion control or not supported.
+/// A file that ends in .pkt is a script in the language of packetdrill, for the sender of a row
+/// with preset = "linux": each packet, each time within the tolerance, and assertions about tcpi_
+/// values. Exit status 4 if none differs and one is not about congestion control or not supported.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scripts: TOML files, packetdrill's .pkt files or folders with some, or names of built-in

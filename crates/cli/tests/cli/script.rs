@@ -6,12 +6,16 @@ use crate::{Sandbox, repository, stderr, success, windward};
 fn what_comes_along_is_met_and_the_document_says_so() {
     let document = success(["script", "--markdown"]);
     let path = repository().join("docs/conformance.md");
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &document).unwrap();
-    }
     let written = std::fs::read_to_string(&path).unwrap();
+    // The rest needs a checkout of packetdrill, which says by which command it was made.
+    let (ours, theirs) = written.split_once("\n## Scripts of packetdrill\n").unwrap();
+    if std::env::var_os("BLESS").is_some() {
+        let page = format!("{document}\n## Scripts of packetdrill\n{theirs}");
+        std::fs::write(&path, page).unwrap();
+        return;
+    }
     assert_eq!(
-        written, document,
+        ours, document,
         "`BLESS=1 cargo test -p windward what_comes_along` writes docs/conformance.md"
     );
 }
@@ -62,5 +66,42 @@ fn bad_scripts_and_names_are_status_2() {
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(word) && !said.contains("panicked"), "{args:?}: {said}");
         assert!(output.stdout.is_empty(), "{args:?}");
+    }
+}
+
+/// The beginning of a connection with ten segments of data.
+const PACKETS: &str = "\
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 listen(3, 1) = 0
++0 < S 0:0(0) win 65535 <mss 1000,sackOK,nop,wscale 7>
++0 > S. 0:0(0) ack 1 <mss 1460,sackOK,nop,wscale 8>
++.1 < . 1:1(0) ack 1 win 1000
++0 accept(3, ..., ...) = 4
++0 write(4, ..., 20000) = 20000
++0 > P. 1:10001(10000) ack 1
+";
+
+#[test]
+fn packetdrill_scripts_have_a_status_for_each_result() {
+    let ours = repository().join("experiments/scripts/packetdrill").display().to_string();
+    let all = success(["script", &ours]);
+    assert_eq!(all.lines().filter(|line| line.starts_with("passes: ")).count(), 8, "{all}");
+
+    let sandbox = Sandbox::new("");
+    let path = sandbox.path("a.pkt");
+    let name = path.display().to_string();
+    for (more, status, said) in [
+        ("+.1 %{ assert tcpi_snd_cwnd == 10 }%", 0, "passes: "),
+        ("+.1 %{ assert tcpi_snd_cwnd == 11 }%", 1, "a.pkt:9:7: `assert tcpi_snd_cwnd == 11`"),
+        ("+.1 > . 10001:11001(1000) ack 1", 1, "at 0.200000 sec but happened at 0.302000 sec"),
+        ("+.1 poll(4) = 0", 4, "not about congestion: "),
+        ("+.1 `sysctl -q net.ipv4.tcp_frto=0`", 4, "not supported: "),
+        ("+.1 > . 1:9(9) ack 1", 2, "a.pkt:9:12: 1:9 is not a segment of 9 bytes"),
+    ] {
+        std::fs::write(&path, format!("{PACKETS}{more}\n")).unwrap();
+        let output = windward(["script", &name]);
+        assert_eq!(output.status.code(), Some(status), "{more}: {}", stderr(&output));
+        let printed = String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output);
+        assert!(printed.contains(said), "{more}: {printed}");
     }
 }

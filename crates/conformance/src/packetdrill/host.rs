@@ -172,7 +172,7 @@ impl Host {
         }
     }
 
-    /// What `defaults.sh` of packetdrill's repository and of the kernel's selftests sets.
+    /// Sets the values of `defaults.sh`, in packetdrill's repository and in the kernel's selftests.
     fn defaults(&mut self) {
         *self = Host { ecn: 0, slow_start_after_idle: false, ..Host::default() };
     }

@@ -2,8 +2,8 @@
 //!
 //! [`PacketScript::run`] holds a row with `preset = "linux"` against a script, packet by packet and
 //! within packetdrill's tolerance of times: which data leaves when, with which flags, and what
-//! assertions say about `tcpi_` values. The sender's side of the language is read. What is not
-//! modelled is refused with its name, and never passes.
+//! assertions say about `tcpi_` values. The sender's side of the language is read. A script
+//! that needs more is refused with the reason, and never passes.
 //!
 //! Not compared, since they do not concern congestion: the flag PSH, the receiver's window and its
 //! shift, the order of TCP options, and the values of timestamps.
@@ -53,7 +53,7 @@ impl Place {
     const START: Place = Place { line: 1, column: 1 };
 }
 
-/// What ends a script early.
+/// Cause of the early end of a script.
 #[derive(Debug, Clone)]
 struct Fault {
     place: Place,
@@ -108,7 +108,7 @@ impl fmt::Display for PacketVerdict {
     }
 }
 
-/// What a script has compared.
+/// Number of comparisons of a script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct PacketCounts {
     /// Outbound packets that left as the script expects.
@@ -126,13 +126,13 @@ pub struct PacketReport {
     pub protocol: Option<String>,
     /// The result.
     pub verdict: PacketVerdict,
-    /// What was compared until the end.
+    /// Comparisons until the end.
     pub counts: PacketCounts,
     /// The line where it ended, and the column, both from 1; `None` if it passes.
     pub line: Option<usize>,
     /// See `line`.
     pub column: Option<usize>,
-    /// The difference, or what is not supported.
+    /// The difference, or the construct that is not supported.
     pub reason: Option<String>,
 }
 

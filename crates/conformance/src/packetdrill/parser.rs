@@ -271,6 +271,9 @@ impl Parser {
     fn event(&mut self) -> Result<Event, Fault> {
         let place = self.place();
         let when = self.when()?;
+        // Code has lines of its own, which count from where it begins.
+        let is_code = matches!(self.peek(), Some(Token::Code(_)));
+        let place = if is_code { self.place() } else { place };
         let action = match self.peek() {
             Some(Token::Symbol('<' | '>')) => Action::Packet(self.segment()?),
             Some(Token::Command(_) | Token::Code(_)) => match self.next() {

@@ -1,7 +1,7 @@
 //! The code between `%{` and `}%`: assertions about `tcpi_` values, in a small part of Python.
 //!
-//! Statements are `assert`, assignments (`=`, `+=`, `-=`) and `print`, which is ignored. Expressions
-//! have numbers, names, `and`, `or`, `not`, comparisons (also chained), `+ - * / // % & |`, `abs`,
+//! Statements are `assert`, assignments (`=`, `+=`, `-=`) and `print`, which is ignored.
+//! Expressions have numbers, names, `and`, `or`, `not`, comparisons (also chained), `+ - * / // % & |`, `abs`,
 //! `min` and `max`. What stands behind the comma of an assertion is its message, and ignored.
 
 use std::collections::BTreeMap;

@@ -64,7 +64,7 @@ fn changed(before: &str, more: u64) -> Option<String> {
     Some(format!("{head}{}", number + more))
 }
 
-/// The line with one number of what it requires changed: every such line.
+/// Copies of the line, each with another expected number.
 fn wrong_lines(line: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let bare = line.split("//").next().unwrap_or_default();

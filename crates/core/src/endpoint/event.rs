@@ -56,8 +56,8 @@ pub struct AckEvent {
     /// does. Then [`AckEvent::newly_acked`] and `delivered` are 0, and growth counts it for 1. Sent
     /// only if growth counts acknowledgments.
     pub is_part: bool,
-    /// True if the path reorders by more than dupackthreshold packets, so that data that arrives out
-    /// of order may count for growth. Only where recovery numbers transmissions.
+    /// True if the path reorders by more than dupackthreshold packets. Data that arrives out of
+    /// order then counts for growth. Only where recovery numbers transmissions.
     pub reordered: bool,
     /// True while loss recovery repairs a window whose congestion the controller knows.
     pub in_recovery: bool,

@@ -280,7 +280,7 @@ impl Numbers {
     }
 }
 
-/// What a sender does about losses, in the words of Linux (`tcpi_ca_state`).
+/// State of the repair of losses, as Linux divides it (`tcpi_ca_state`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairState {
     /// Nothing is missing.
@@ -298,7 +298,7 @@ pub enum RepairState {
 /// The packets that are not cumulatively acknowledged, for observers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scoreboard {
-    /// What is done about losses.
+    /// State of the repair.
     pub state: RepairState,
     /// Packets that arrived out of order.
     pub arrived: u64,

@@ -65,7 +65,7 @@ impl RackConfig {
 crate::parameters! {
     RackConfig in "rack", "parameters of rack";
     sack: ValueKind::Bool, "", "losses are found by SACK blocks; else by duplicate ACKs (RFC 6582)";
-    tail_probes: ValueKind::Bool, "", "probe after two round trips without an ACK (RFC 8985 section 7)";
+    tail_probes: ValueKind::Bool, "", "probe after two round trips without an ACK (RFC 8985)";
 }
 
 /// TCP_TIMEOUT_MIN: the time that Linux adds to timers because of its clock ticks.
@@ -179,8 +179,8 @@ pub struct Rack {
     reduction: Reduction,
     /// The congestion window at the latest acknowledgment.
     cwnd: f64,
-    /// The transmission sent last of those delivered (RFC 8985: RACK.xmit_ts), and the round trip of
-    /// the data that was found delivered last (RACK.rtt).
+    /// The transmission sent last of those delivered (RFC 8985: RACK.xmit_ts), and the round trip
+    /// of the data that was found delivered last (RACK.rtt).
     newest: u64,
     newest_rtt: Duration,
     /// The number of packets that arrived late, by ACK; RFC 8985: RACK.reordering_seen.

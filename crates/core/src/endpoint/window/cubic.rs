@@ -32,8 +32,8 @@ pub struct CubicConfig {
     /// True for growth with alpha = 1 in the Reno-friendly region once W_est has passed cwnd_prior
     /// (RFC 9438 section 4.3). Linux (tcp_cubic.c) keeps alpha_cubic there.
     pub reno_alpha: bool,
-    /// True for the arithmetic of Linux: whole packets, growth by a count of packets that is renewed
-    /// every 31 ms, and HyStart (tcp_cubic.c). Has no alpha beyond W_est.
+    /// True for the arithmetic of Linux (tcp_cubic.c): whole packets, growth by a count of packets
+    /// that is renewed every 31 ms, and HyStart. `reno_alpha` has no effect then.
     pub linux: bool,
     /// The share of the window that remains after an ECN mark, 0.1 to 0.99, if it differs from that
     /// after a loss: RFC 8511 (ABE) recommends 0.85.

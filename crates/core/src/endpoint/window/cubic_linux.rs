@@ -1,11 +1,11 @@
 //! CUBIC as Linux counts it (net/ipv4/tcp_cubic.c, version 6), for `cubic.linux`.
 //!
 //! The window is a whole number of packets. Congestion avoidance adds one packet for every `count`
-//! packets delivered. The count follows from the cubic function of RFC 9438 and changes every 31 ms,
+//! packets delivered. The count follows from the cubic function of RFC 9438. It changes every 31 ms
 //! or when the window does:
 //!
 //! ```text
-//! target = W_cubic(t + delay_min)            count = cwnd / (target - cwnd), or 100 cwnd if it is 0
+//! target = W_cubic(t + delay_min)            count = cwnd / (target - cwnd), 100 cwnd if it is 0
 //! before the first loss, and after a timeout: count <= 20
 //! W_est + 1 for every 15 cwnd / 8 packets    count <= cwnd / (W_est - cwnd)
 //! count >= 2
@@ -24,10 +24,11 @@
 //! Linux adds to the length of a train the time of four of its largest segments at the pacing rate,
 //! at most 1 ms; here it is always 1 ms.
 
-use super::cubic::C;
 use crate::endpoint::event::AckEvent;
 use crate::units::{Duration, Time};
 
+/// C of the cubic function, packets per cubic second: 41 x 10 / 1024 (RFC 9438: 0.4).
+const C: f64 = 410.0 / 1024.0;
 /// The window that a decrease leaves, as a share: 717 / 1024.
 pub(super) const BETA: f64 = 717.0 / 1024.0;
 /// Packets per packet of W_est and of cwnd: 8 (1024 + 717) / (3 (1024 - 717)) = 15, over 8.
