@@ -56,9 +56,9 @@ pub struct AckEvent {
     /// does. Then [`AckEvent::newly_acked`] and `delivered` are 0, and growth counts it for 1. Sent
     /// only if growth counts acknowledgments.
     pub is_part: bool,
-    /// True if the path reorders by more than dupackthreshold packets. Data that arrives out of
-    /// order then counts for growth. Only where recovery numbers transmissions.
-    pub reordered: bool,
+    /// True if recovery allows growth by the data delivered, whatever [`AckEvent::in_recovery`]
+    /// says: see [`Numbers::raises`](super::recovery::Numbers::raises).
+    pub raises: bool,
     /// True while loss recovery repairs a window whose congestion the controller knows.
     pub in_recovery: bool,
     /// True if the congestion window kept the sender from sending more.

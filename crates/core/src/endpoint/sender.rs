@@ -346,7 +346,7 @@ impl Sender {
             lost: 0,
             growth: counted as i64 as f64,
             is_part: false,
-            reordered: false,
+            raises: false,
             in_recovery: self.report.in_recovery,
             cwnd_limited: self.cwnd_limited,
             una: self.seqs.una,
@@ -372,7 +372,7 @@ impl Sender {
         self.tell_of_transmissions(now);
         if let Some(numbers) = &self.report.numbers {
             event.lost_until = numbers.lost_until;
-            event.reordered = numbers.reordered;
+            event.raises = numbers.raises;
         }
         event.delivered = self.report.delivered;
         event.lost = self.report.lost;

@@ -213,9 +213,10 @@ pub struct Numbers {
     pub lost_until: u64,
     /// True if everything taken for lost since the last reduction turned out to have arrived.
     pub spurious: bool,
-    /// True if the path was seen to reorder by more than dupackthreshold packets, so that data that
-    /// arrives out of order counts for growth (Linux: tcp_may_raise_cwnd).
-    pub reordered: bool,
+    /// True if the acknowledgment may make the window grow by what it delivered: no reduction goes
+    /// on, and it acknowledged new data, or the path reorders by more than dupackthreshold packets
+    /// (Linux: tcp_may_raise_cwnd). Set by RACK.
+    pub raises: bool,
     /// True if the losses amount to persistent congestion (RFC 9002 section 7.6), after which the
     /// connection starts again.
     pub persistent_congestion: bool,

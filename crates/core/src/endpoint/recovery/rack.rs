@@ -300,7 +300,8 @@ impl Recovery for Rack {
         if starts && self.enter_recovery(seqs) || tail_lost {
             report.finding = Finding::Loss;
         }
-        report.numbers().reordered = self.reordering > self.threshold;
+        report.numbers().raises =
+            !self.is_reducing() && (advances || self.reordering > self.threshold);
         if self.is_reducing() {
             self.reduction.hear(report.delivered, advances && report.lost == 0);
         }
@@ -428,9 +429,10 @@ impl Recovery for Rack {
     }
     fn scoreboard(&self, cwnd: f64) -> Option<Scoreboard> {
         let missing = self.data.iter().filter(|datum| datum.number != ARRIVED);
+        // A probe is no retransmission (Linux: tcp_send_loss_probe).
+        let is_repair = |datum: &Datum| datum.resent && datum.lost;
         let again = self.sent.iter().filter(|t| {
-            t.in_flight
-                && self.data.get((t.seq - self.data_base) as usize).is_some_and(|d| d.resent)
+            t.in_flight && self.data.get((t.seq - self.data_base) as usize).is_some_and(is_repair)
         });
         let arrived = self.arrived.count_from(self.data_base) + self.duplicates;
         let lost = missing.filter(|datum| datum.lost).count() as u64;
@@ -657,8 +659,9 @@ impl Rack {
                     self.reordering_steps = 1;
                 }
             }
-            RackPhase::Reduced { until } | RackPhase::AfterTimeout { until, .. }
-                if seqs.una >= until => {}
+            RackPhase::AfterTimeout { until, .. } if seqs.una >= until => {}
+            // CWR, on the first packet after it, has arrived (Linux).
+            RackPhase::Reduced { until } if seqs.una > until => {}
             _ => return,
         }
         self.phase = RackPhase::Open;

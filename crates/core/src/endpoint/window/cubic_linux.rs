@@ -105,11 +105,9 @@ impl LinuxCubic {
         if ack.newly_acked > 0 && !rtt.is_zero() {
             self.on_sample(ack, rtt, *cwnd, ssthresh);
         }
-        let mut delivered = match ack.newly_acked > 0 || ack.reordered {
-            true => ack.delivered,
-            false => 0,
-        };
-        if delivered == 0 || ack.in_recovery || !ack.cwnd_limited {
+        let may_grow = ack.raises && ack.cwnd_limited || ack.allows_growth();
+        let mut delivered = ack.delivered;
+        if delivered == 0 || !may_grow {
             return;
         }
         if *cwnd < *ssthresh {
