@@ -508,6 +508,9 @@ impl Sender {
             self.reduce(path, Probability::ONE, sent, true);
             self.recovery.on_mark(self.report.delivered, advances && self.report.lost == 0);
             self.report.in_recovery = self.recovery.in_recovery();
+            if let Some(numbers) = &mut self.report.numbers {
+                numbers.raises &= !self.report.in_recovery;
+            }
         }
     }
 
