@@ -217,7 +217,7 @@ impl<'a> Drive<'a> {
                 }
                 ("tolerance_percent", Some(percent)) => self.tolerated = percent / 100.0,
                 ("mtu", Some(mtu)) if (128.0..=65_535.0).contains(&mtu) => {
-                    self.host.mtu = mtu as u64
+                    self.host.mtu = mtu as u64;
                 }
                 ("ip_version", _) if value == "ipv4" => {}
                 ("local_ip" | "remote_ip" | "gateway_ip" | "netmask_ip" | "bind_port", _) => {}

@@ -136,10 +136,7 @@ impl Host {
                 Ok(())
             }
             "echo" => match arguments {
-                [value, ">", "/sys/module/tcp_cubic/parameters/hystart_detect"] => match *value {
-                    "3" => Ok(()),
-                    _ => refused(),
-                },
+                ["3", ">", "/sys/module/tcp_cubic/parameters/hystart_detect"] => Ok(()),
                 [value, ">", path] if path.starts_with("/proc/sys/") => {
                     self.sysctl(&format!("{path}={value}"), place)
                 }
