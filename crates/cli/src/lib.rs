@@ -12,6 +12,7 @@
 //! - `emulation` and `live`: common parts of `emulate`, `shell`, `replay` and `compare`.
 //! - `perf` and `router`: measurements between hosts, and the queues of a gateway. `services`: TCP
 //!   and UDP services over QUIC.
+//! - `deploy`, `receive` and `send`: files between hosts.
 //! - `pages`: completions, manual pages and JSON Schemas. `linux_only`: names of commands that need
 //!   Linux, on other systems.
 
@@ -27,6 +28,8 @@ mod clock;
 #[cfg(target_os = "linux")]
 mod compare;
 mod compare_logs;
+#[cfg(all(target_os = "linux", feature = "deploy"))]
+mod deploy;
 mod drive;
 mod effort;
 #[cfg(target_os = "linux")]
@@ -51,6 +54,8 @@ mod play;
 mod progress;
 mod python;
 mod qlog;
+#[cfg(all(target_os = "linux", feature = "deploy"))]
+mod receive;
 #[cfg(target_os = "linux")]
 mod replay;
 mod reproduce;
@@ -59,6 +64,8 @@ mod router;
 mod run;
 mod scenario_args;
 mod script;
+#[cfg(all(target_os = "linux", feature = "deploy"))]
+mod send;
 #[cfg(all(target_os = "linux", feature = "deploy"))]
 mod services;
 #[cfg(target_os = "linux")]
@@ -76,8 +83,9 @@ pub use python::{LoadLaw, PythonController};
 ///
 /// Windward simulates senders, queues and routers packet by packet (`run`, `sweep`, `evaluate`),
 /// lets outside programs send over the same links in real time (`shell`, `emulate`, `compare`),
-/// measures paths between hosts (`perf`), and shapes the traffic of a gateway (`router`). The same
-/// file and seed give the same simulation, to the bit, on any machine.
+/// measures paths between hosts (`perf`), shapes the traffic of a gateway (`router`), and moves
+/// files over links that lose packets (`receive`, `send`). The same file and seed give the same
+/// simulation, to the bit, on any machine.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -129,6 +137,10 @@ enum Command {
     Serve(Box<services::ServeArgs>),
     #[cfg(all(target_os = "linux", feature = "deploy"))]
     Forward(Box<services::ForwardArgs>),
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    Receive(receive::Args),
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    Send(send::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
@@ -259,6 +271,10 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::Serve(args)) => services::serve(&args, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]
         Some(Command::Forward(args)) => services::forward(&args, quiet),
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        Some(Command::Receive(args)) => receive::receive(args, quiet),
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        Some(Command::Send(args)) => send::send(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
         Some(Command::Schema(args)) => pages::schema(&args),

@@ -36,6 +36,12 @@ pub(crate) enum Command {
     /// Needs Linux
     #[command(hide = true)]
     Forward(Args),
+    /// Needs Linux
+    #[command(hide = true)]
+    Receive(Args),
+    /// Needs Linux
+    #[command(hide = true)]
+    Send(Args),
 }
 
 /// Arguments of the command, which are ignored.
@@ -58,6 +64,8 @@ impl Command {
             Command::Perf(_) => "perf",
             Command::Serve(_) => "serve",
             Command::Forward(_) => "forward",
+            Command::Receive(_) => "receive",
+            Command::Send(_) => "send",
         };
         Failure::Input(format!(
             "`windward {name}` needs Linux; on {} only the simulator and its experiments are available",

@@ -5,11 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn::congestion::ControllerFactory;
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{
     EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
+use quinn_proto::HashedConnectionIdGenerator;
+use ring::hmac;
 use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
@@ -43,7 +45,7 @@ impl Service {
 /// Properties of connections and sockets.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Congestion controller, by name.
+    /// Congestion controller: a protocol of the table that QUIC can run.
     pub protocol: String,
     /// Bytes that a peer may have sent and the application not read, over all streams. It bounds
     /// the memory of a connection, and the rate at window / RTT.
@@ -97,17 +99,13 @@ impl Default for Options {
 }
 
 /// Congestion controller of connections that name none.
-pub const DEFAULT_PROTOCOL: &str = "cubic";
+pub const DEFAULT_PROTOCOL: &str = "upwind";
 
 /// The factory of a congestion controller by name.
 fn controller(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>> {
-    match name {
-        "cubic" => Ok(Arc::new(CubicConfig::default())),
-        "newreno" => Ok(Arc::new(NewRenoConfig::default())),
-        _ => Err(Error::Input(format!(
-            "`{}` is not a congestion controller for QUIC; expected cubic or newreno",
-            name.escape_debug()
-        ))),
+    match windward_quic::controller(name) {
+        Ok(factory) => Ok(factory),
+        Err(unsuitable) => Err(Error::Input(unsuitable.to_string())),
     }
 }
 
@@ -211,7 +209,7 @@ impl Endpoint {
     /// If the address cannot be bound, or the options are invalid.
     pub fn client(bind: SocketAddr, identity: Arc<Identity>, options: Options) -> Result<Self> {
         options.transport()?;
-        let (quic, hint) = open(bind, None, &options)?;
+        let (quic, hint) = open(bind, None, &identity, &options)?;
         Ok(Endpoint { quic, identity, options: Arc::new(options), hint })
     }
 
@@ -235,7 +233,7 @@ impl Endpoint {
         config.max_incoming(4 * options.handshakes);
         config.incoming_buffer_size(16 << 10);
         config.incoming_buffer_size_total(1 << 20);
-        let (quic, hint) = open(bind, Some(config.clone()), &options)?;
+        let (quic, hint) = open(bind, Some(config.clone()), &identity, &options)?;
         let options = Arc::new(options);
         let (sender, arrivals) = mpsc::channel(1);
         tokio::spawn(take_in(quic.clone(), config, Arc::clone(&options), sender));
@@ -367,6 +365,7 @@ async fn greet(
 fn open(
     bind: SocketAddr,
     server: Option<ServerConfig>,
+    identity: &Identity,
     options: &Options,
 ) -> Result<(quinn::Endpoint, Option<String>)> {
     let failed = |error: io::Error| {
@@ -380,7 +379,13 @@ fn open(
     };
     let socket = bound(bind, options.socket_buffer).map_err(failed)?;
     let hint = buffer_hint(&socket, options.socket_buffer);
-    let mut config = EndpointConfig::default();
+    // The keys follow from the identity, so that the same port tells peers after a crash at once
+    // that their connections are gone (stateless reset, RFC 9000 section 10.3).
+    let secret = identity.secret("stateless reset");
+    let mut config = EndpointConfig::new(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &secret)));
+    let cid = identity.secret("connection ids");
+    let cid = u64::from_le_bytes([cid[0], cid[1], cid[2], cid[3], cid[4], cid[5], cid[6], cid[7]]);
+    config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(cid)));
     config.grease_quic_bit(false);
     let quic = quinn::Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))
         .map_err(failed)?;

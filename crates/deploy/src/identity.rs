@@ -139,6 +139,11 @@ impl Identity {
         self.chain.clone()
     }
 
+    /// A secret for one use, which follows from the private key.
+    pub(crate) fn secret(&self, usage: &str) -> [u8; 32] {
+        blake3::derive_key(&format!("windward 2026 {usage}"), self.key.secret_der())
+    }
+
     /// Private key.
     pub(crate) fn key(&self) -> PrivateKeyDer<'static> {
         self.key.clone_key()

@@ -7,8 +7,12 @@
 //! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
 //! - `endpoint`: sockets, connections and services.
-//! - `ticket`: what a peer needs for the first meeting, in one word. `forward`: TCP and UDP services.
+//! - `ticket`: everything that a peer needs for the first meeting, in one word.
+//! - `forward`: TCP and UDP services.
+//! - `book`: tickets that are open. `transfer`: files and folders.
 
+#[cfg(target_os = "linux")]
+pub mod book;
 #[cfg(target_os = "linux")]
 pub mod clock;
 #[cfg(target_os = "linux")]
@@ -25,6 +29,8 @@ pub mod known;
 pub mod ticket;
 #[cfg(target_os = "linux")]
 pub mod tls;
+#[cfg(target_os = "linux")]
+pub mod transfer;
 
 #[cfg(target_os = "linux")]
 pub use endpoint::{Connection, Endpoint, Listener, Options, Service};

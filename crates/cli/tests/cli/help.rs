@@ -20,6 +20,10 @@ const COMMANDS: &[&str] = &[
     "compare",
     #[cfg(target_os = "linux")]
     "perf",
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    "receive",
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    "send",
 ];
 
 #[test]

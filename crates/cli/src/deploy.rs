@@ -1,0 +1,58 @@
+//! Common parts of the commands that move files between hosts.
+
+use std::path::PathBuf;
+
+use windward_deploy::identity::{Identity, default_directory};
+use windward_deploy::{Error, Options};
+
+use crate::failure::Failure;
+
+/// Options of the identity and of connections.
+#[derive(Debug, clap::Args)]
+pub(crate) struct IdentityArgs {
+    /// Directory of the key of this machine, its known peers and its tickets [default:
+    /// ~/.config/windward]
+    #[arg(long, value_name = "DIR")]
+    config: Option<PathBuf>,
+
+    /// Certificate of this machine, in PEM, instead of the one that windward makes
+    #[arg(long, value_name = "FILE", requires = "key")]
+    certificate: Option<PathBuf>,
+
+    /// Private key of the certificate, in PEM; only its owner may be able to read the file
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+}
+
+impl IdentityArgs {
+    /// Directory of the configuration.
+    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
+        Ok(match &self.config {
+            Some(directory) => directory.clone(),
+            None => default_directory()?,
+        })
+    }
+
+    /// Identity of this machine, made at the first use.
+    pub(crate) fn identity(&self) -> Result<Identity, Failure> {
+        Ok(match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => Identity::from_files(certificate, key)?,
+            _ => Identity::open(&self.home()?)?,
+        })
+    }
+}
+
+/// Properties of connections with a congestion controller.
+pub(crate) fn options(protocol: &str) -> Options {
+    Options { protocol: protocol.to_owned(), ..Options::default() }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Input(text) => Failure::Input(text),
+            Error::Interrupted => Failure::Interrupted,
+            other => Failure::Failed(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! `windward receive`: files and folders from another host. Linux only.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use windward_core::units::Duration;
+use windward_deploy::endpoint::DEFAULT_PROTOCOL;
+use windward_deploy::transfer::receive::{self, Event, ReceiveOptions, Receiver};
+
+use crate::deploy::{IdentityArgs, options};
+use crate::failure::Failure;
+use crate::{output, signals};
+
+/// Receive files and folders from `windward send`
+///
+/// Prints one line that ends in a ticket. `windward send PATH... TICKET` on another host sends: the
+/// ticket is bound to the first host that uses it. The command ends with status 0 when one transfer
+/// is complete and on the disk. A transfer that was interrupted on either side is resumed by the
+/// same two commands.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A file appears under its name when it is complete and on the disk. Nothing is written outside DIR.
+
+Examples:
+  windward receive inbox
+  windward receive inbox --listen 4460 --address ship.example.org
+  windward receive inbox --keep --expires 30min")]
+pub(crate) struct Args {
+    /// Folder that receives; it is made if it does not exist
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+
+    /// Address and UDP port to listen at, or a port at all addresses; port 0 takes that of the open
+    /// ticket, or a free one
+    #[arg(long, value_name = "[ADDRESS:]PORT", default_value = "0", value_parser = parse_listen)]
+    listen: SocketAddr,
+
+    /// Address at which others reach this host, for the ticket, such as that of a NAT; may be given
+    /// more than once. Those of the interfaces follow
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = parse_address)]
+    address: Vec<SocketAddr>,
+
+    /// Time for which a new ticket is valid
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    expires: Duration,
+
+    /// Give out a new ticket, and refuse the one that is still open for this folder
+    #[arg(long)]
+    new_ticket: bool,
+
+    /// Stay after a complete transfer, for more from the same sender, until Ctrl-C
+    #[arg(long)]
+    keep: bool,
+
+    /// Admit senders that had a ticket once, or are in the file known_peers, without a ticket
+    #[arg(long)]
+    known: bool,
+
+    /// Print the outcome of each transfer as JSON, one line each, after the line with the ticket
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    identity: IdentityArgs,
+}
+
+fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse() {
+        return Ok(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
+    }
+    text.parse().map_err(|_| "expected a port, 192.0.2.1:4460 or [2001:db8::1]:4460".to_owned())
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    use std::net::ToSocketAddrs;
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, 0));
+    }
+    let resolved =
+        if text.contains(':') { text.to_socket_addrs() } else { (text, 0).to_socket_addrs() };
+    resolved
+        .ok()
+        .and_then(|mut found| found.next())
+        .ok_or_else(|| "there is no such host".to_owned())
+}
+
+pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
+    let json = args.json;
+    let lasts = std::time::Duration::from_secs_f64(args.expires.as_secs_f64());
+    if lasts.is_zero() {
+        return Err(Failure::Input("--expires: a ticket must be valid for some time".to_owned()));
+    }
+    let choices = ReceiveOptions {
+        home: args.identity.home()?,
+        folder: args.folder,
+        listen: args.listen,
+        addresses: args.address,
+        expires: lasts,
+        new_ticket: args.new_ticket,
+        keep: args.keep,
+        known: args.known,
+        endpoint: options(DEFAULT_PROTOCOL),
+    };
+    let note = move |text: String| {
+        if !quiet {
+            output::note(&text);
+        }
+    };
+    let opened = move |receiver: &Receiver| -> Result<(), Failure> {
+        if let Some(hint) = receiver.hint() {
+            note(format!("note: {hint}"));
+        }
+        output::print(&format!("windward send PATH... {}", receiver.ticket()))?;
+        note(format!("receiving into {}; Ctrl-C ends", receiver.folder().display()));
+        Ok(())
+    };
+    let tell = move |event: Event| match event {
+        Event::Began(peer) => note(format!("{peer}: connected")),
+        Event::Refused(peer, why) => note(format!("{peer}: refused: {why}")),
+        Event::Broken(peer, why) => note(format!("{peer}: {why}; waiting for it to resume")),
+        Event::Complete(outcome) => {
+            note(format!(
+                "{}: {}{} stored, {} there already, {} failed; {}B received",
+                outcome.sender,
+                if outcome.dry_run { "dry run: " } else { "complete: " },
+                outcome.stored,
+                outcome.same,
+                outcome.failed,
+                output::si(outcome.bytes as f64)
+            ));
+            if json && let Ok(line) = serde_json::to_string(&outcome) {
+                // A reader that left does not end the receiver.
+                let _ = output::print(&line);
+            }
+        }
+    };
+    receive::run(args.identity.identity()?, choices, signals::flag(), opened, tell)
+}

@@ -1,0 +1,307 @@
+//! `windward send`: files and folders to another host. Linux only.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration as StdDuration;
+
+use clap::ValueEnum;
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use windward_core::units::{Duration, Rate};
+use windward_deploy::endpoint::DEFAULT_PROTOCOL;
+use windward_deploy::transfer::figures::{Figures, PathFigures, eta};
+use windward_deploy::transfer::send::{self, SendOptions, Target};
+use windward_deploy::transfer::walk::{Choice, Links, Walk};
+
+use crate::clock::Stopwatch;
+use crate::deploy::{IdentityArgs, options};
+use crate::failure::Failure;
+use crate::{output, signals};
+
+/// Send files and folders to `windward receive`
+///
+/// Ends with status 0 only when the receiver has everything on its disk. Only what differs is sent.
+/// The sender reconnects by itself; after an interruption, the same command resumes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A folder is sent with its name; `.` stands for the contents of the current folder. A file with the
+same size and time as at the receiver is left out.
+
+Examples:
+  windward send photos notes.txt TICKET
+  windward send data TICKET --exclude '*.tmp' --limit 20Mbit
+  windward send data TICKET --dry-run --json")]
+pub(crate) struct Args {
+    /// Files and folders, and at the end the ticket that `windward receive` printed, or HOST:PORT
+    /// of a known receiver
+    #[arg(value_name = "PATH... TICKET", required = true)]
+    words: Vec<OsString>,
+
+    /// Congestion controller: a protocol of `windward list` that QUIC can run
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_PROTOCOL)]
+    protocol: String,
+
+    /// Largest rate, such as 20Mbit [default: unlimited]
+    #[arg(long, value_name = "RATE")]
+    limit: Option<Rate>,
+
+    /// Leave out entries that match, as in .gitignore; may be given more than once
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Leave out entries that match a line of a file, as in .gitignore; may be given more than once
+    #[arg(long, value_name = "FILE")]
+    exclude_from: Vec<PathBuf>,
+
+    /// Symbolic links: keep them, follow them, or skip them. A link out of its folder is never sent
+    #[arg(long, value_name = "HOW", default_value = "keep")]
+    links: LinksArg,
+
+    /// Compare the contents of files also where size and time agree
+    #[arg(long)]
+    checksum: bool,
+
+    /// Find out what would be sent, and change nothing at the receiver
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Give up after this time without progress
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    patience: Duration,
+
+    /// Print the outcome as JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    identity: IdentityArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LinksArg {
+    Keep,
+    Follow,
+    Skip,
+}
+
+/// Outcome of a transfer.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    complete: bool,
+    dry_run: bool,
+    files: u64,
+    bytes: u64,
+    stored: u64,
+    same: u64,
+    skipped: u64,
+    failed: u64,
+    sent_bytes: u64,
+    seconds: f64,
+    rate_bps: f64,
+    loss: f64,
+    queue_s: f64,
+    cubic_bps: Option<f64>,
+    reconnects: u64,
+    path: PathFigures,
+    error: Option<String>,
+}
+
+pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
+    output::claim_json(args.json)?;
+    // Options may stand between them, so that the number of words is known only here.
+    let (ticket, paths) = match args.words.split_last() {
+        Some((ticket, paths)) if !paths.is_empty() => (ticket, paths),
+        _ => {
+            return Err(Failure::Input(
+                "a ticket is missing: windward send PATH... TICKET, with the last word that `windward \
+                 receive` printed"
+                    .to_owned(),
+            ));
+        }
+    };
+    let home = args.identity.home()?;
+    let target = Target::parse(&ticket.to_string_lossy(), &home)?;
+    let links = match args.links {
+        LinksArg::Keep => Links::Keep,
+        LinksArg::Follow => Links::Follow,
+        LinksArg::Skip => Links::Skip,
+    };
+    let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+    let choice =
+        Choice { links, exclude: args.exclude.clone(), exclude_from: args.exclude_from.clone() };
+    let walk = Walk::new(&paths, choice)?;
+    let limit = args.limit.map(|rate| rate.as_bps() as f64 / 8.0);
+    if limit.is_some_and(|limit| limit < 1.0) {
+        return Err(Failure::Input("--limit: must be at least 8 bit/s".to_owned()));
+    }
+    let choices = SendOptions {
+        dry_run: args.dry_run,
+        checksum: args.checksum,
+        links,
+        limit,
+        patience: StdDuration::from_secs_f64(args.patience.as_secs_f64()),
+        home,
+        endpoint: options(&args.protocol),
+    };
+    let identity = args.identity.identity()?;
+    let figures = Arc::new(Figures::default());
+    let stop = signals::flag();
+    let since = Stopwatch::start();
+    let mut line = Line::new(quiet);
+
+    let result = std::thread::scope(|scope| {
+        let work = scope.spawn(|| send::run(identity, &target, &walk, &choices, &figures, stop));
+        while !work.is_finished() {
+            std::thread::sleep(StdDuration::from_millis(50));
+            line.draw(&figures);
+        }
+        work.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    line.end(&figures);
+
+    let seconds = since.elapsed().as_secs_f64();
+    let (path, remarks) = (figures.path(), figures.take_remarks());
+    let rate_bps = figures.sent.get() as f64 * 8.0 / seconds.max(1e-9);
+    let outcome = Outcome {
+        complete: result.is_ok() && remarks.failed == 0,
+        dry_run: args.dry_run,
+        files: figures.files.get(),
+        bytes: figures.size.get(),
+        stored: figures.stored.get(),
+        same: figures.same.get(),
+        skipped: remarks.skipped,
+        failed: remarks.failed,
+        sent_bytes: figures.sent.get(),
+        seconds,
+        rate_bps,
+        loss: path.loss(),
+        queue_s: path.queue(),
+        cubic_bps: path.cubic(),
+        reconnects: figures.reconnects.get(),
+        path,
+        error: result.as_ref().err().map(ToString::to_string),
+    };
+    if args.json {
+        output::print_json(&outcome)?;
+    } else if result.is_ok() {
+        output::print(&outcome.text())?;
+    }
+    result?;
+    if outcome.failed > 0 {
+        let these = if outcome.failed == 1 { "entry was" } else { "entries were" };
+        return Err(Failure::Failed(format!("{} {these} not sent: see above", outcome.failed)));
+    }
+    Ok(())
+}
+
+impl Outcome {
+    fn text(&self) -> String {
+        let bytes = |count: u64| format!("{}B", output::si(count as f64));
+        if self.dry_run {
+            return format!(
+                "dry run: {} to send ({}), {} there already, {} skipped",
+                self.stored,
+                bytes(self.sent_bytes),
+                self.same,
+                self.skipped
+            );
+        }
+        let cubic = self.cubic_bps.map_or_else(String::new, |cubic| {
+            format!(", cubic about {}", output::rate(cubic.min(self.rate_bps)))
+        });
+        format!(
+            "{} stored, {} there already, {} skipped: {} in {}, {}, loss {:.1} %{cubic}",
+            self.stored,
+            self.same,
+            self.skipped,
+            bytes(self.sent_bytes),
+            output::seconds(self.seconds),
+            output::rate(self.rate_bps),
+            self.loss * 100.0
+        )
+    }
+}
+
+/// Time over which the live line averages its rate, seconds.
+const SPAN: f64 = 5.0;
+/// Remarks that are remembered, so that a new connection does not repeat them.
+const REMEMBERED: usize = 10_000;
+
+/// The line on a terminal that shows a transfer while it runs, and remarks above it.
+struct Line {
+    bar: ProgressBar,
+    quiet: bool,
+    since: Stopwatch,
+    /// Times and bytes sent, over the span.
+    sent: std::collections::VecDeque<(f64, u64)>,
+    told: HashSet<String>,
+}
+
+impl Line {
+    fn new(quiet: bool) -> Self {
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(1000), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} %  {msg}") {
+            bar.set_style(style);
+        }
+        Line {
+            bar,
+            quiet,
+            since: Stopwatch::start(),
+            sent: Default::default(),
+            told: HashSet::new(),
+        }
+    }
+
+    fn draw(&mut self, figures: &Figures) {
+        self.tell(figures);
+        if self.bar.is_hidden() {
+            return;
+        }
+        let now = self.since.elapsed().as_secs_f64();
+        self.sent.push_back((now, figures.sent.get()));
+        while self.sent.front().is_some_and(|(at, _)| now - at > SPAN) {
+            self.sent.pop_front();
+        }
+        let rate = match (self.sent.front(), self.sent.back()) {
+            (Some((from, first)), Some((to, last))) if to > from => {
+                (last - first) as f64 * 8.0 / (to - from)
+            }
+            _ => 0.0,
+        };
+        let (done, size, path) = (figures.done.get(), figures.size.get(), figures.path());
+        let is_counted = figures.is_counted.load(Ordering::Relaxed);
+        let left = if is_counted { eta(size.saturating_sub(done), rate) } else { None };
+        let left = left.map_or_else(String::new, |left| format!("  ETA {:#}", HumanDuration(left)));
+        let cubic = path.cubic().map_or_else(String::new, |cubic| {
+            format!("  cubic about {}", output::rate(cubic.min(rate)))
+        });
+        self.bar.set_position((done as f64 / size.max(1) as f64 * 1000.0) as u64);
+        self.bar.set_message(format!(
+            "{}B of {}B  {}  loss {:.1} %  queue {}{left}{cubic}",
+            output::si(done as f64),
+            output::si(size as f64),
+            output::rate(rate),
+            path.loss() * 100.0,
+            output::seconds(path.queue()),
+        ));
+    }
+
+    fn tell(&mut self, figures: &Figures) {
+        for (text, is_failure) in figures.take_remarks().pending {
+            let is_new = self.told.len() < REMEMBERED && self.told.insert(text.clone());
+            if is_new && (is_failure || !self.quiet) {
+                self.bar.suspend(|| output::note(&text));
+            }
+        }
+    }
+
+    fn end(&mut self, figures: &Figures) {
+        self.tell(figures);
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,68 @@
+//! Complete files get their names: first their contents are on the disk, then the name changes.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use crate::transfer::folder::Folder;
+use crate::transfer::path::RelPath;
+
+/// Most files that are committed together.
+const BATCH: usize = 256;
+/// From this number of files on, one synchronization of the file system is faster than one a file.
+const TOGETHER: usize = 8;
+
+/// A file whose contents are complete, under its temporary name.
+#[derive(Debug)]
+pub struct Ready {
+    /// Number of its offer.
+    pub id: u64,
+    /// Path.
+    pub path: RelPath,
+    /// The file.
+    pub file: File,
+    /// False if the file has its name already.
+    pub rename: bool,
+}
+
+/// Outcome of a batch.
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// Files under their names.
+    pub stored: Vec<u64>,
+    /// Files that could not get their name, with the reason.
+    pub failed: Vec<(u64, String)>,
+}
+
+/// Commits files until nobody sends more, and reports each batch. It ends early if `report` returns
+/// false.
+pub fn run(
+    folder: &Arc<Folder>,
+    ready: &Receiver<Ready>,
+    mut report: impl FnMut(Committed) -> bool,
+) {
+    while let Ok(first) = ready.recv() {
+        let mut batch = vec![first];
+        while batch.len() < BATCH
+            && let Ok(next) = ready.try_recv()
+        {
+            batch.push(next);
+        }
+        if !report(commit(folder, batch)) {
+            return;
+        }
+    }
+}
+
+fn commit(folder: &Folder, batch: Vec<Ready>) -> Committed {
+    let mut outcome = Committed::default();
+    let together = batch.len() >= TOGETHER && folder.is_whole() && folder.sync().is_ok();
+    for Ready { id, path, file, rename } in batch {
+        let synced = if together { Ok(()) } else { file.sync_all() };
+        match synced.and_then(|()| if rename { folder.rename(&path) } else { Ok(()) }) {
+            Ok(()) => outcome.stored.push(id),
+            Err(error) => outcome.failed.push((id, error.to_string())),
+        }
+    }
+    outcome
+}

@@ -1,0 +1,698 @@
+//! The receiver's side of a transfer, without a network: offers and frames in, files out.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use crate::error::{Error, Result};
+use crate::transfer::blocks::{Blocks, Hash, MAX_SIZE};
+use crate::transfer::commit::{Committed, Ready};
+use crate::transfer::folder::{self, Folder};
+use crate::transfer::path::{RelPath, check_link};
+use crate::transfer::wire::{
+    Entry, Frame, HASHES, Kind, MAX_LARGE, MAX_OPEN, MAX_OPEN_PATHS, Part, Stamp,
+};
+
+/// A part of a file that is read at once, bytes.
+const READ: usize = 256 << 10;
+
+/// Answers to a message with offers.
+#[derive(Debug, Default)]
+pub struct Answers {
+    /// Files whose whole contents are needed.
+    pub want: Vec<u64>,
+    /// Files that can begin from what is there: see [`Intake::compare`].
+    pub compare: Vec<u64>,
+    /// Entries that were there already.
+    pub same: Vec<u64>,
+    /// Entries that are stored.
+    pub stored: Vec<u64>,
+    /// Entries that cannot be stored, with the reason.
+    pub failed: Vec<(u64, String)>,
+}
+
+/// Counts of a transfer, read while it runs.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Entries offered.
+    pub offered: AtomicU64,
+    /// Entries stored.
+    pub stored: AtomicU64,
+    /// Entries that were there already.
+    pub same: AtomicU64,
+    /// Entries that could not be stored.
+    pub failed: AtomicU64,
+    /// Bytes of contents that arrived, without headers.
+    pub bytes: AtomicU64,
+}
+
+/// The receiver's side of a transfer.
+#[derive(Debug)]
+pub struct Intake {
+    folder: Arc<Folder>,
+    dry_run: bool,
+    checksum: bool,
+    table: Mutex<Table>,
+    ready: SyncSender<Ready>,
+    /// Counts.
+    pub counts: Counts,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    open: HashMap<u64, Arc<Slot>>,
+    /// Offers below this number were made.
+    next: u64,
+    /// Sum of the lengths of the open paths.
+    paths: usize,
+    /// Number of open files that have a temporary file open.
+    large: usize,
+}
+
+/// A file that is on its way.
+#[derive(Debug)]
+struct Slot {
+    path: RelPath,
+    mode: u16,
+    changed: Stamp,
+    blocks: Blocks,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    base: Base,
+    file: Option<Arc<File>>,
+    /// True if the temporary file was made by this transfer, and is zero where nothing was written.
+    fresh: bool,
+    /// Hashes of the blocks of a file with several.
+    hashes: Vec<Option<Hash>>,
+    /// Number of blocks that arrived.
+    arrived: u32,
+    /// True if the contents are complete, or given up.
+    is_done: bool,
+    /// The hash of the file and the number of blocks that were sent, if the sender said so.
+    finish: Option<(Hash, u32)>,
+}
+
+/// The file from which a transfer begins.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Base {
+    #[default]
+    Nothing,
+    /// The temporary file of an earlier transfer.
+    Temporary,
+    /// The file with the final name.
+    Final,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// True for errors that would meet every other file too.
+fn is_general(error: &io::Error) -> bool {
+    const GENERAL: [Errno; 4] = [Errno::NOSPC, Errno::DQUOT, Errno::ROFS, Errno::IO];
+    error
+        .raw_os_error()
+        .is_some_and(|code| GENERAL.iter().any(|errno| errno.raw_os_error() == code))
+}
+
+fn violation(what: &str) -> Error {
+    Error::Peer(format!("the sender violates the protocol: {what}"))
+}
+
+impl Intake {
+    /// A transfer into a folder. Complete files go to `ready`.
+    pub fn new(
+        folder: Arc<Folder>,
+        dry_run: bool,
+        checksum: bool,
+        ready: SyncSender<Ready>,
+    ) -> Self {
+        Intake {
+            folder,
+            dry_run,
+            checksum,
+            table: Mutex::default(),
+            ready,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes offers in, makes folders and links, and tells what is needed of the files.
+    ///
+    /// # Errors
+    ///
+    /// If the peer violates the protocol, or the disk refuses everything.
+    pub fn offer(&self, entries: Vec<Entry>) -> Result<Answers> {
+        let mut answers = Answers::default();
+        for entry in entries {
+            let id = entry.id;
+            {
+                let mut table = lock(&self.table);
+                if id < table.next || id == u64::MAX {
+                    return Err(violation("the numbers of offers must rise"));
+                }
+                table.next = id + 1;
+            }
+            self.counts.offered.fetch_add(1, Ordering::Relaxed);
+            let path = match RelPath::parse(&entry.path) {
+                Ok(path) => path,
+                Err(why) => {
+                    answers.failed.push((id, why.to_owned()));
+                    continue;
+                }
+            };
+            match self.consider(&path, entry, &mut answers) {
+                Ok(()) => {}
+                Err(error) if is_general(&error) && !self.dry_run => {
+                    return Err(Error::file(self.folder.at(&path), "cannot write")(error));
+                }
+                Err(error) => answers.failed.push((id, error.to_string())),
+            }
+        }
+        let count =
+            |counter: &AtomicU64, by: usize| counter.fetch_add(by as u64, Ordering::Relaxed);
+        count(&self.counts.stored, answers.stored.len());
+        count(&self.counts.same, answers.same.len());
+        count(&self.counts.failed, answers.failed.len());
+        let table = lock(&self.table);
+        if table.open.len() > MAX_OPEN || table.paths > MAX_OPEN_PATHS {
+            return Err(violation("too many offers without an outcome"));
+        }
+        Ok(answers)
+    }
+
+    fn consider(&self, path: &RelPath, entry: Entry, answers: &mut Answers) -> io::Result<()> {
+        let (id, mode, changed) = (entry.id, entry.mode & 0o777, entry.changed);
+        if changed.nanos >= 1_000_000_000 {
+            return Err(io::Error::other("its time is invalid"));
+        }
+        let there = self.folder.look(path)?;
+        let kind = there.as_ref().map(folder::file_type);
+        match entry.kind {
+            Kind::Folder => match kind {
+                Some(FileType::Directory) => answers.same.push(id),
+                Some(_) => return Err(io::Error::other("a file with this name is there")),
+                None => {
+                    if !self.dry_run {
+                        self.folder.make(path, mode)?;
+                    }
+                    answers.stored.push(id);
+                }
+            },
+            Kind::Link { target } => {
+                check_link(path, &target).map_err(io::Error::other)?;
+                match kind {
+                    Some(FileType::Symlink) if self.folder.link_target(path)? == target => {
+                        answers.same.push(id);
+                    }
+                    None | Some(FileType::Symlink | FileType::RegularFile) => {
+                        if !self.dry_run {
+                            self.folder.link(path, &target, changed)?;
+                        }
+                        answers.stored.push(id);
+                    }
+                    Some(_) => {
+                        return Err(io::Error::other("something else with this name is there"));
+                    }
+                }
+            }
+            Kind::File { size, space } => {
+                if size > MAX_SIZE {
+                    return Err(io::Error::other("no file can have this size"));
+                }
+                match (kind, &there) {
+                    (None | Some(FileType::Symlink), _) => {}
+                    (Some(FileType::RegularFile), Some(stat)) => {
+                        let same = stat.st_size as u64 == size && folder::changed(stat) == changed;
+                        if same && !self.checksum {
+                            if !self.dry_run
+                                && (stat.st_mode & 0o777) as u16 != mode
+                                && let Some(file) = self.folder.open_file(path, false)?
+                            {
+                                folder::dress(&file, mode, changed)?;
+                            }
+                            answers.same.push(id);
+                            return Ok(());
+                        }
+                    }
+                    (Some(FileType::Directory), _) => {
+                        return Err(io::Error::other("a folder with this name is there"));
+                    }
+                    _ => return Err(io::Error::other("something else with this name is there")),
+                }
+                let blocks = Blocks::of(size);
+                let base = self.base(path, blocks, kind == Some(FileType::RegularFile))?;
+                if base == Base::Nothing && size.min(space) > self.folder.free() {
+                    return Err(io::Error::other(format!(
+                        "it needs {} bytes, and the disk has {} free",
+                        size.min(space),
+                        self.folder.free()
+                    )));
+                }
+                let state = Mutex::new(State { base, ..State::default() });
+                let slot = Slot { path: path.clone(), mode, changed, blocks, state };
+                let mut table = lock(&self.table);
+                table.paths += path.bytes().len();
+                table.open.insert(id, Arc::new(slot));
+                if base == Base::Nothing { answers.want.push(id) } else { answers.compare.push(id) }
+            }
+        }
+        Ok(())
+    }
+
+    /// The file from which a file can begin, if that pays.
+    fn base(&self, path: &RelPath, blocks: Blocks, is_there: bool) -> io::Result<Base> {
+        // A small file is sent faster than compared.
+        if blocks.is_single() && !(self.checksum && is_there) {
+            return Ok(Base::Nothing);
+        }
+        if !blocks.is_single() {
+            match self.folder.open_file(path, true) {
+                Ok(Some(file)) if file.metadata()?.len() > 0 => return Ok(Base::Temporary),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(if is_there { Base::Final } else { Base::Nothing })
+    }
+
+    fn slot(&self, id: u64) -> Result<Option<Arc<Slot>>> {
+        let table = lock(&self.table);
+        if id >= table.next {
+            return Err(violation("data of a file that was not offered"));
+        }
+        // Data of a file that was withdrawn or failed may still be on its way.
+        Ok(table.open.get(&id).map(Arc::clone))
+    }
+
+    /// Hashes the blocks of the file from which an offered one begins, and emits them in order.
+    ///
+    /// # Errors
+    ///
+    /// The number of the offer and the reason, if the file cannot be read.
+    pub fn compare(
+        &self,
+        id: u64,
+        mut emit: impl FnMut(Vec<Hash>) -> bool,
+    ) -> Result<(), (u64, String)> {
+        let Ok(Some(slot)) = self.slot(id) else { return Ok(()) };
+        let failed = |error: io::Error| {
+            self.forget(id);
+            self.counts.failed.fetch_add(1, Ordering::Relaxed);
+            (id, error.to_string())
+        };
+        let base = lock(&slot.state).base;
+        let file = self.folder.open_file(&slot.path, base == Base::Temporary).map_err(failed)?;
+        let file = file.ok_or_else(|| failed(io::Error::other("it vanished")))?;
+        let length = file.metadata().map_err(failed)?.len();
+        let mut buffer = vec![0; READ];
+        let count = slot.blocks.count();
+        let mut pending = Vec::with_capacity(HASHES.min(count as usize));
+        for index in 0..count {
+            let hash =
+                hash_block(&file, length, slot.blocks, index, &mut buffer).map_err(failed)?;
+            if !slot.blocks.is_single() {
+                let mut state = lock(&slot.state);
+                state.hashes.resize(count as usize, None);
+                state.hashes[index as usize] = Some(hash);
+            }
+            pending.push(hash);
+            if (pending.len() == HASHES || index + 1 == count)
+                && !emit(std::mem::take(&mut pending))
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The temporary file of a file with several blocks, open for writing.
+    fn writable(&self, slot: &Slot, state: &mut State) -> io::Result<Arc<File>> {
+        if let Some(file) = &state.file {
+            return Ok(Arc::clone(file));
+        }
+        {
+            let mut table = lock(&self.table);
+            if table.large >= MAX_LARGE {
+                return Err(io::Error::other("too many large files at once"));
+            }
+            table.large += 1;
+        }
+        let file = self.folder.open_temporary(&slot.path, state.base == Base::Temporary)?;
+        if state.base == Base::Final
+            && let Some(mut old) = self.folder.open_file(&slot.path, false)?
+        {
+            // The kernel shares the blocks where the file system can.
+            io::copy(&mut old, &mut &file)?;
+        }
+        file.set_len(slot.blocks.size)?;
+        state.fresh = state.base == Base::Nothing;
+        if state.hashes.is_empty() {
+            state.hashes = vec![None; slot.blocks.count() as usize];
+        }
+        let file = Arc::new(file);
+        state.file = Some(Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Forgets an offer that has an outcome.
+    pub fn forget(&self, id: u64) {
+        let removed = {
+            let mut table = lock(&self.table);
+            let removed = table.open.remove(&id);
+            if let Some(slot) = &removed {
+                table.paths -= slot.path.bytes().len();
+            }
+            removed
+        };
+        // The state is locked before the table elsewhere.
+        if let Some(slot) = removed {
+            let mut state = lock(&slot.state);
+            state.is_done = true;
+            if state.file.take().is_some() {
+                lock(&self.table).large -= 1;
+            }
+        }
+    }
+
+    /// Notes the outcome of complete files.
+    pub fn committed(&self, batch: &Committed) {
+        for id in batch.stored.iter().chain(batch.failed.iter().map(|(id, _)| id)) {
+            self.forget(*id);
+        }
+        self.counts.stored.fetch_add(batch.stored.len() as u64, Ordering::Relaxed);
+        self.counts.failed.fetch_add(batch.failed.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Number of offers without an outcome.
+    pub fn open(&self) -> usize {
+        lock(&self.table).open.len()
+    }
+
+    /// Takes the end of a file with several blocks, or of one that needs no data.
+    ///
+    /// # Errors
+    ///
+    /// If the peer violates the protocol. The inner error is the failure of this file.
+    pub fn finish(&self, id: u64, hash: Hash, sent: u32) -> Result<Result<(), (u64, String)>> {
+        let Some(slot) = self.slot(id)? else { return Ok(Ok(())) };
+        lock(&slot.state).finish = Some((hash, sent));
+        Ok(self.settle(id, &slot))
+    }
+
+    /// Completes a file if nothing of it is missing.
+    fn settle(&self, id: u64, slot: &Slot) -> Result<(), (u64, String)> {
+        let outcome = (|| -> io::Result<Option<(File, bool)>> {
+            let mut state = lock(&slot.state);
+            let Some((hash, sent)) = state.finish else { return Ok(None) };
+            if state.arrived < sent || state.is_done {
+                return Ok(None);
+            }
+            state.is_done = true;
+            if !slot.blocks.is_single() {
+                let hashes: Option<Vec<Hash>> = state.hashes.iter().copied().collect();
+                let hashes = hashes.filter(|hashes| hashes.len() == slot.blocks.count() as usize);
+                if hashes.is_none_or(|hashes| Blocks::root(&hashes) != hash) {
+                    return Err(io::Error::other(
+                        "its contents do not have the hash that the sender states",
+                    ));
+                }
+            }
+            if self.dry_run {
+                return Err(io::Error::other("nothing is written in a dry run"));
+            }
+            if state.arrived == 0 && state.base == Base::Final {
+                let file = self.folder.open_file(&slot.path, false)?;
+                let file = file.ok_or_else(|| io::Error::other("it vanished"))?;
+                // Its blocks may be equal as far as they go, and the file longer or shorter.
+                if file.metadata()?.len() == slot.blocks.size {
+                    return Ok(Some((file, false)));
+                }
+            }
+            if slot.blocks.is_single() {
+                return Err(io::Error::other("its contents are missing"));
+            }
+            let file = self.writable(slot, &mut state)?;
+            Ok(Some((file.try_clone()?, true)))
+        })();
+        match outcome {
+            Ok(None) => Ok(()),
+            Ok(Some((file, rename))) => {
+                if let Err(error) = folder::dress(&file, slot.mode, slot.changed) {
+                    return Err(self.fail(id, &error));
+                }
+                let _ = self.ready.send(Ready { id, path: slot.path.clone(), file, rename });
+                Ok(())
+            }
+            Err(error) => Err(self.fail(id, &error)),
+        }
+    }
+
+    fn fail(&self, id: u64, error: &io::Error) -> (u64, String) {
+        self.forget(id);
+        self.counts.failed.fetch_add(1, Ordering::Relaxed);
+        (id, error.to_string())
+    }
+
+    /// Sets permissions and times of folders.
+    pub fn dress(&self, entries: Vec<Entry>) -> Vec<(u64, String)> {
+        let mut failed = Vec::new();
+        for entry in entries {
+            if self.dry_run {
+                continue;
+            }
+            let done = RelPath::parse(&entry.path)
+                .map_err(io::Error::other)
+                .and_then(|path| self.folder.dress(&path, entry.mode & 0o777, entry.changed));
+            if let Err(error) = done {
+                let name = String::from_utf8_lossy(&entry.path).into_owned();
+                failed.push((entry.id, format!("{name}: permissions and time: {error}")));
+            }
+        }
+        failed
+    }
+
+    /// Waits until everything stored is on the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the disk does not take it.
+    pub fn sync(&self) -> Result<()> {
+        if self.dry_run {
+            return Ok(());
+        }
+        self.folder.sync().map_err(Error::file(self.folder.path(), "cannot write"))
+    }
+}
+
+/// Hash of a block of a file that may be shorter than the block: what is missing counts as zeros.
+fn hash_block(
+    file: &File,
+    length: u64,
+    blocks: Blocks,
+    index: u32,
+    buffer: &mut [u8],
+) -> io::Result<Hash> {
+    let mut hasher = if blocks.is_single() { blake3::Hasher::new() } else { blocks.hasher(index) };
+    let (mut at, mut left) = (blocks.start(index), blocks.len(index));
+    while left > 0 {
+        let part = left.min(buffer.len() as u64) as usize;
+        let bytes = &mut buffer[..part];
+        let there = length.saturating_sub(at).min(part as u64) as usize;
+        file.read_exact_at(&mut bytes[..there], at)?;
+        bytes[there..].fill(0);
+        hasher.update(bytes);
+        at += part as u64;
+        left -= part as u64;
+    }
+    Ok(if blocks.is_single() { *hasher.finalize().as_bytes() } else { Blocks::finish(&hasher) })
+}
+
+/// The frames of one data stream.
+#[derive(Debug, Default)]
+pub struct Inlet {
+    current: Option<Current>,
+}
+
+/// The block whose parts arrive.
+#[derive(Debug)]
+struct Current {
+    id: u64,
+    index: u32,
+    next: u64,
+    hasher: blake3::Hasher,
+}
+
+impl Inlet {
+    /// Takes the complete frames at the beginning of some bytes, and returns their length and the
+    /// files that failed.
+    ///
+    /// # Errors
+    ///
+    /// If the peer violates the protocol, or the disk refuses everything.
+    pub fn feed(&mut self, intake: &Intake, bytes: &[u8]) -> Result<(usize, Vec<(u64, String)>)> {
+        let mut used = 0;
+        let mut failed = Vec::new();
+        while let Some((frame, header)) = Frame::take(&bytes[used..])? {
+            let tail = frame.part.tail() as usize;
+            let Some(body) = bytes[used + header..].get(..tail) else { break };
+            used += header + tail;
+            let Some(slot) = intake.slot(frame.id)? else {
+                self.current = None;
+                continue;
+            };
+            match self.take(intake, frame, &slot, body) {
+                Ok(()) => {}
+                Err(Failure::Violation(what)) => return Err(violation(what)),
+                Err(Failure::File(error)) if is_general(&error) => {
+                    return Err(Error::file(intake.folder.at(&slot.path), "cannot write")(error));
+                }
+                Err(Failure::File(error)) => failed.push(intake.fail(frame.id, &error)),
+                Err(Failure::Settled(id, why)) => failed.push((id, why)),
+            }
+        }
+        Ok((used, failed))
+    }
+
+    fn take(
+        &mut self,
+        intake: &Intake,
+        frame: Frame,
+        slot: &Slot,
+        body: &[u8],
+    ) -> Result<(), Failure> {
+        if intake.dry_run {
+            return Err(Failure::Violation("data in a dry run"));
+        }
+        let id = frame.id;
+        match frame.part {
+            Part::Whole(length) => {
+                if !slot.blocks.is_single() || length != slot.blocks.size {
+                    return Err(Failure::Violation("a file with another size than offered"));
+                }
+                let (data, hash) = body.split_at(length as usize);
+                if blake3::hash(data) != <Hash>::try_from(hash).unwrap_or_default() {
+                    return Err(Failure::Violation("contents that do not have their hash"));
+                }
+                if std::mem::replace(&mut lock(&slot.state).is_done, true) {
+                    return Err(Failure::Violation("a file twice"));
+                }
+                let file = intake.folder.open_temporary(&slot.path, false)?;
+                file.write_all_at(data, 0)?;
+                folder::dress(&file, slot.mode, slot.changed)?;
+                intake.counts.bytes.fetch_add(length, Ordering::Relaxed);
+                let _ =
+                    intake.ready.send(Ready { id, path: slot.path.clone(), file, rename: true });
+                Ok(())
+            }
+            Part::Data(offset, length) => self.write(intake, slot, id, offset, length, Some(body)),
+            Part::Zeros(offset, length) => self.write(intake, slot, id, offset, length, None),
+            Part::End(index) => {
+                let current = self.current.take();
+                let current = current.filter(|c| c.id == id && c.index == index);
+                let Some(current) = current else {
+                    return Err(Failure::Violation("the end of another block"));
+                };
+                if current.next != slot.blocks.start(index) + slot.blocks.len(index) {
+                    return Err(Failure::Violation("a block that is not whole"));
+                }
+                let hash = Blocks::finish(&current.hasher);
+                if hash[..] != *body {
+                    return Err(Failure::Violation("contents that do not have their hash"));
+                }
+                {
+                    let mut state = lock(&slot.state);
+                    state.arrived = state.arrived.saturating_add(1);
+                    if let Some(place) = state.hashes.get_mut(index as usize) {
+                        *place = Some(hash);
+                    }
+                }
+                intake.settle(id, slot).map_err(|(id, why)| Failure::Settled(id, why))
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        intake: &Intake,
+        slot: &Slot,
+        id: u64,
+        offset: u64,
+        length: u64,
+        data: Option<&[u8]>,
+    ) -> Result<(), Failure> {
+        if slot.blocks.is_single() {
+            return Err(Failure::Violation("a small file in parts"));
+        }
+        // Less than 2^15 blocks, checked by the end below.
+        let index = (offset / slot.blocks.block).min(u64::from(u32::MAX)) as u32;
+        let begins = self.current.as_ref().is_none_or(|c| c.id != id || c.index != index);
+        if begins {
+            if index >= slot.blocks.count() || offset != slot.blocks.start(index) {
+                return Err(Failure::Violation("a block that does not begin at its beginning"));
+            }
+            self.current =
+                Some(Current { id, index, next: offset, hasher: slot.blocks.hasher(index) });
+        }
+        let Some(current) = &mut self.current else { return Ok(()) };
+        let end = slot.blocks.start(index) + slot.blocks.len(index);
+        if current.next != offset || length > end - offset {
+            return Err(Failure::Violation("a part outside its block"));
+        }
+        let (file, fresh) = {
+            let mut state = lock(&slot.state);
+            if state.is_done {
+                return Err(Failure::Violation("data after the end of a file"));
+            }
+            let file = intake.writable(slot, &mut state)?;
+            (file, state.fresh)
+        };
+        match data {
+            Some(data) => {
+                current.hasher.update(data);
+                file.write_all_at(data, offset)?;
+                intake.counts.bytes.fetch_add(length, Ordering::Relaxed);
+            }
+            None => {
+                const ZEROS: [u8; 4096] = [0; 4096];
+                let mut left = length;
+                while left > 0 {
+                    let part = left.min(ZEROS.len() as u64);
+                    current.hasher.update(&ZEROS[..part as usize]);
+                    left -= part;
+                }
+                if !fresh && length > 0 {
+                    folder::make_hole(&file, offset, length)?;
+                }
+            }
+        }
+        current.next = offset + length;
+        Ok(())
+    }
+}
+
+/// Reason why a frame cannot be taken.
+#[derive(Debug)]
+enum Failure {
+    Violation(&'static str),
+    File(io::Error),
+    /// A file that failed and is forgotten already.
+    Settled(u64, String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::File(error)
+    }
+}

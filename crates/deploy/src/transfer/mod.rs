@@ -1,0 +1,21 @@
+//! Files and folders from one machine to another.
+//!
+//! The modules, in the order of reading:
+//!
+//! - `path`: names from a peer. `blocks`: hashes. `wire`: messages.
+//! - `folder`: the folder that receives. `commit`: complete files get their names. `intake`: the
+//!   receiver without a network. `receive`: the receiver.
+//! - `walk`: entries to send. `figures`: counts of a transfer while it runs. `outlet`: contents of
+//!   files as frames. `send`: the sender.
+
+pub mod blocks;
+pub mod commit;
+pub mod figures;
+pub mod folder;
+pub mod intake;
+mod outlet;
+pub mod path;
+pub mod receive;
+pub mod send;
+pub mod walk;
+pub mod wire;

@@ -1,0 +1,638 @@
+//! `windward receive`: gives out a ticket, and takes in what its sender sends.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use quinn::{RecvStream, VarInt};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+
+use crate::book::Book;
+use crate::clock;
+use crate::endpoint::{Connection, Endpoint, Listener, Options, Service};
+use crate::error::{Error, Result};
+use crate::identity::{Fingerprint, Identity};
+use crate::known::KnownPeers;
+use crate::ticket::{MAX_ADDRESSES, Ticket};
+use crate::transfer::commit;
+use crate::transfer::folder::Folder;
+use crate::transfer::intake::{Inlet, Intake};
+use crate::transfer::wire::{self, Frame, MAX_FRAME, MAX_HEADER, STREAMS, ToReceiver, ToSender};
+
+/// Time in which a sender must say what it wants after the handshake.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections at once that have not said yet what they want.
+const VISITORS: usize = 64;
+/// Time for which a receiver that is done waits for the sender to know.
+const FAREWELL: Duration = Duration::from_secs(10);
+/// Bytes of a data stream that are handled together: at least the longest frame with its header and
+/// a hash.
+const GATHER: usize = (MAX_FRAME as usize) + MAX_HEADER + 32;
+/// Complete files that wait for their names.
+const READY: usize = 128;
+/// Entries that one message reports.
+const REPORTED: usize = 2048;
+
+/// A receiver's choices.
+#[derive(Debug)]
+pub struct ReceiveOptions {
+    /// Folder that receives.
+    pub folder: PathBuf,
+    /// Directory of the configuration.
+    pub home: PathBuf,
+    /// Address and port to listen at; port 0 takes that of the previous time, or a free one.
+    pub listen: SocketAddr,
+    /// Addresses in the ticket, before those of this machine; port 0 stands for the own port.
+    pub addresses: Vec<SocketAddr>,
+    /// Lifetime of a new ticket.
+    pub expires: Duration,
+    /// True to give out a new ticket even if there is an open one.
+    pub new_ticket: bool,
+    /// True to stay after a complete transfer.
+    pub keep: bool,
+    /// True to admit known peers without a ticket.
+    pub known: bool,
+    /// Properties of connections.
+    pub endpoint: Options,
+}
+
+/// A complete transfer.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Received {
+    /// Fingerprint of the sender.
+    pub sender: String,
+    /// Entries stored.
+    pub stored: u64,
+    /// Entries that were there already.
+    pub same: u64,
+    /// Entries that could not be stored.
+    pub failed: u64,
+    /// Bytes of contents that arrived.
+    pub bytes: u64,
+    /// True if nothing was written.
+    pub dry_run: bool,
+}
+
+/// Opens a receiver, shows it to `opened`, and serves on the calling thread: see
+/// [`Receiver::serve`].
+///
+/// # Errors
+///
+/// As for [`Receiver::open`] and [`Receiver::serve`], and those of `opened`.
+pub fn run<E: From<Error>>(
+    identity: Identity,
+    options: ReceiveOptions,
+    stop: &AtomicBool,
+    opened: impl FnOnce(&Receiver) -> Result<(), E>,
+    tell: impl FnMut(Event),
+) -> Result<(), E> {
+    runtime()?.block_on(async {
+        let receiver = Receiver::open(identity, options)?;
+        opened(&receiver)?;
+        Ok(receiver.serve(stop, tell).await?)
+    })
+}
+
+/// A runtime with a few threads.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.min(4))
+        .max_blocking_threads(64)
+        .enable_all()
+        .build()
+        .map_err(|error| Error::Socket { what: "cannot start threads".to_owned(), error })
+}
+
+/// Something that a receiver tells its user.
+#[derive(Debug)]
+pub enum Event {
+    /// A sender was admitted.
+    Began(Fingerprint),
+    /// A transfer is complete.
+    Complete(Received),
+    /// A transfer ended early, and may be resumed.
+    Broken(Fingerprint, Error),
+    /// A peer was refused.
+    Refused(Fingerprint, String),
+}
+
+/// A receiver that listens.
+#[derive(Debug)]
+pub struct Receiver {
+    options: ReceiveOptions,
+    endpoint: Endpoint,
+    listener: Listener,
+    folder: Arc<Folder>,
+    door: Arc<Door>,
+    ticket: Ticket,
+}
+
+impl Receiver {
+    /// Opens the folder and the socket.
+    ///
+    /// # Errors
+    ///
+    /// If the folder, the socket or the directory of the configuration cannot be used.
+    pub fn open(identity: Identity, options: ReceiveOptions) -> Result<Self> {
+        let folder = Arc::new(Folder::open(&options.folder)?);
+        let now = clock::time_of_day().as_secs();
+        let expires = now.saturating_add(options.expires.as_secs());
+        let mut book = Book::open(&options.home, folder.path(), now, expires, options.new_ticket)?;
+        let identity = Arc::new(identity);
+        let services = &[Service::Transfer];
+        let serve = |port| {
+            let listen = SocketAddr::new(options.listen.ip(), port);
+            let properties =
+                Options { uni_streams: 2 * STREAMS, bidi_streams: 1, ..options.endpoint.clone() };
+            Endpoint::server(listen, Arc::clone(&identity), services, properties)
+        };
+        let (endpoint, listener) = match options.listen.port() {
+            0 => serve(book.record.port).or_else(|_| serve(0))?,
+            port => serve(port)?,
+        };
+        let own = endpoint.local_address()?;
+        book.record.port = own.port();
+        book.save()?;
+        let ticket = Ticket {
+            addresses: addresses(&options.addresses, own),
+            fingerprint: identity.fingerprint(),
+            token: book.record.token,
+            expires: book.record.expires,
+        };
+        let door = Door {
+            book: Mutex::new(book),
+            known: KnownPeers::open(&options.home),
+            opens_to_known: options.known,
+        };
+        Ok(Receiver { options, endpoint, listener, folder, door: Arc::new(door), ticket })
+    }
+
+    /// The ticket for the sender.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Absolute path of the folder.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Change that the operator should make, if the kernel gave too small buffers.
+    pub fn hint(&self) -> Option<&str> {
+        self.endpoint.hint()
+    }
+
+    /// Serves until a transfer is complete (or for good, with `keep`), or until `stop` is raised.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Interrupted`] after `stop`.
+    pub async fn serve(mut self, stop: &AtomicBool, mut tell: impl FnMut(Event)) -> Result<()> {
+        // Only the latest connection of a sender writes into the folder.
+        let mut current: Option<Current> = None;
+        let mut visitors = JoinSet::new();
+        let result = loop {
+            let ended = async {
+                match &mut current {
+                    Some((_, task)) => task.await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                arrival = self.listener.accept(), if visitors.len() < VISITORS => {
+                    let Some(connection) = arrival else { break Ok(()) };
+                    let door = Arc::clone(&self.door);
+                    visitors.spawn(async move { (door.admit(&connection).await, connection) });
+                }
+                Some(visit) = visitors.join_next() => {
+                    let (admission, connection) = match visit {
+                        Ok(visit) => visit,
+                        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                        Err(_) => continue,
+                    };
+                    let peer = connection.peer;
+                    let admitted = match admission {
+                        Ok(admitted) => admitted,
+                        Err(error) => {
+                            connection.refuse(&error.to_string());
+                            tell(Event::Refused(peer, error.to_string()));
+                            continue;
+                        }
+                    };
+                    if let Some((earlier, task)) = current.take() {
+                        earlier.close(VarInt::from_u32(0), b"a newer connection of the same sender");
+                        let _ = task.await;
+                    }
+                    tell(Event::Began(peer));
+                    let folder = Arc::clone(&self.folder);
+                    let quic = connection.quic.clone();
+                    let task = tokio::spawn(async move {
+                        let received = session(&connection, admitted, folder).await;
+                        if let Err(error) = &received {
+                            connection.refuse(&error.to_string());
+                        }
+                        (peer, received)
+                    });
+                    current = Some((quic, task));
+                }
+                joined = ended => {
+                    current = None;
+                    match joined {
+                        Ok((_, Ok(received))) => {
+                            let is_last = !self.options.keep && !received.dry_run;
+                            if is_last {
+                                self.door.book.lock().unwrap_or_else(PoisonError::into_inner).close();
+                            }
+                            tell(Event::Complete(received));
+                            if is_last {
+                                break Ok(());
+                            }
+                        }
+                        Ok((peer, Err(error))) => tell(Event::Broken(peer, error)),
+                        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                    }
+                }
+                () = raised(stop) => break Err(Error::Interrupted),
+            }
+        };
+        if let Some((quic, task)) = current {
+            quic.close(VarInt::from_u32(0), b"the receiver was stopped");
+            let _ = task.await;
+        }
+        self.endpoint.close("the receiver has ended").await;
+        result
+    }
+}
+
+/// A session with its connection.
+type Current = (quinn::Connection, JoinHandle<(Fingerprint, Result<Received>)>);
+
+/// Admission of senders.
+#[derive(Debug)]
+struct Door {
+    book: Mutex<Book>,
+    known: KnownPeers,
+    /// True to admit known peers without a ticket.
+    opens_to_known: bool,
+}
+
+/// An admitted sender: its connection, its control stream and its wishes.
+#[derive(Debug)]
+struct Admitted {
+    control: (quinn::SendStream, RecvStream),
+    dry_run: bool,
+    checksum: bool,
+}
+
+impl Door {
+    /// Reads the first message of a peer, and admits it or not.
+    async fn admit(&self, connection: &Connection) -> Result<Admitted> {
+        let hello = async {
+            let (send, mut receive) = connection.quic.accept_bi().await?;
+            let message = wire::read::<ToReceiver>(&mut receive).await?;
+            Ok::<_, Error>((message, send, receive))
+        };
+        let hello = tokio::time::timeout(PATIENCE, hello).await;
+        let (message, mut send, receive) =
+            hello.map_err(|_| Error::Peer("the sender says nothing".to_owned()))??;
+        let Some(ToReceiver::Hello { token, dry_run, checksum }) = message else {
+            return Err(Error::Peer("the sender does not begin with a greeting".to_owned()));
+        };
+        let peer = connection.peer;
+        let is_known =
+            self.opens_to_known && token.is_none() && !self.known.names_of(peer)?.is_empty();
+        if !is_known {
+            let now = clock::time_of_day().as_secs();
+            self.book.lock().unwrap_or_else(PoisonError::into_inner).admit(token, peer, now)?;
+        }
+        self.known.remember(&format!("sender-{}", short(peer)), peer)?;
+        wire::write(&mut send, &ToSender::Welcome).await?;
+        Ok(Admitted { control: (send, receive), dry_run, checksum })
+    }
+}
+
+/// A short name of a peer.
+fn short(peer: Fingerprint) -> String {
+    peer.0[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Waits until a flag is raised.
+pub(crate) async fn raised(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// The addresses of a ticket: those of the user, then those of the machine, loopback last.
+fn addresses(first: &[SocketAddr], own: SocketAddr) -> Vec<SocketAddr> {
+    let with_port = |mut address: SocketAddr| {
+        if address.port() == 0 {
+            address.set_port(own.port());
+        }
+        address
+    };
+    let mut found: Vec<SocketAddr> = first.iter().copied().map(with_port).collect();
+    if own.ip().is_unspecified() {
+        let mut interfaces: Vec<_> = if_addrs::get_if_addrs().unwrap_or_default();
+        interfaces.retain(|interface| !interface.is_link_local());
+        interfaces.sort_by_key(|interface| (interface.is_loopback(), interface.ip().is_ipv6()));
+        let ips = interfaces
+            .iter()
+            .map(if_addrs::Interface::ip)
+            .filter(|ip| own.is_ipv6() || ip.is_ipv4());
+        found.extend(ips.map(|ip| SocketAddr::new(ip, own.port())));
+    } else {
+        found.push(own);
+    }
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|address| seen.insert(*address));
+    found.truncate(MAX_ADDRESSES);
+    found
+}
+
+/// One connection of an admitted sender.
+async fn session(
+    connection: &Connection,
+    admitted: Admitted,
+    folder: Arc<Folder>,
+) -> Result<Received> {
+    let Admitted { control: (mut send, mut receive), dry_run, checksum } = admitted;
+    let (ready, complete) = std::sync::mpsc::sync_channel(READY);
+    let intake = Arc::new(Intake::new(Arc::clone(&folder), dry_run, checksum, ready));
+    let (answers, mut queue) = mpsc::channel::<ToSender>(64);
+
+    // Files get their names on a thread of their own, which ends with the last `Intake`.
+    let committer = {
+        // The thread must not keep the sender side of its own queue.
+        let (intake, answers, folder) =
+            (Arc::downgrade(&intake), answers.clone(), Arc::clone(&folder));
+        std::thread::Builder::new()
+            .name("commit".to_owned())
+            .spawn(move || {
+                commit::run(&folder, &complete, |batch| {
+                    let Some(intake) = intake.upgrade() else { return false };
+                    intake.committed(&batch);
+                    let failed = batch
+                        .failed
+                        .into_iter()
+                        .map(|(id, reason)| ToSender::Failed { id, reason });
+                    let stored =
+                        (!batch.stored.is_empty()).then_some(ToSender::Stored(batch.stored));
+                    drop(intake);
+                    stored
+                        .into_iter()
+                        .chain(failed)
+                        .all(|message| answers.blocking_send(message).is_ok())
+                });
+            })
+            .map_err(|error| Error::Socket { what: "cannot start a thread".to_owned(), error })?
+    };
+
+    let mut tasks: JoinSet<Result<()>> = JoinSet::new();
+    {
+        let (quic, intake, answers) =
+            (connection.quic.clone(), Arc::clone(&intake), answers.clone());
+        tasks.spawn(async move {
+            let mut streams: JoinSet<Result<()>> = JoinSet::new();
+            loop {
+                tokio::select! {
+                    stream = quic.accept_uni() => {
+                        streams.spawn(inlet(stream?, Arc::clone(&intake), answers.clone()));
+                    }
+                    Some(ended) = streams.join_next() => ended.unwrap_or_else(|error| {
+                        if error.is_panic() { std::panic::resume_unwind(error.into_panic()) } else { Ok(()) }
+                    })?,
+                }
+            }
+        });
+    }
+    let (ended, mut at_end) = mpsc::channel::<()>(1);
+    {
+        let (intake, answers) = (Arc::clone(&intake), answers.clone());
+        tasks.spawn(async move {
+            hear(&mut receive, &intake, &answers).await?;
+            let _ = ended.send(()).await;
+            std::future::pending().await
+        });
+    }
+    drop(answers);
+
+    let result = loop {
+        tokio::select! {
+            Some(message) = queue.recv() => {
+                if let Err(error) = wire::write(&mut send, &message).await {
+                    break Err(error);
+                }
+            }
+            Some(()) = at_end.recv() => {
+                let own = Arc::clone(&intake);
+                let end = async {
+                    blocking(move || own.sync()).await?;
+                    // Answers to the last offers come before the end.
+                    while let Ok(message) = queue.try_recv() {
+                        wire::write(&mut send, &message).await?;
+                    }
+                    wire::write(&mut send, &ToSender::Complete).await
+                };
+                break end.await;
+            }
+            Some(task) = tasks.join_next() => match task {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => break Err(error),
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => {}
+            }
+        }
+    };
+    if result.is_ok() {
+        let _ = send.finish();
+        // The sender closes when it knows. Without that it comes back and asks again.
+        let closed = tokio::time::timeout(FAREWELL, connection.quic.closed()).await;
+        if !matches!(closed, Ok(quinn::ConnectionError::ApplicationClosed(_))) {
+            tasks.shutdown().await;
+            return Err(Error::Unreachable("the sender did not confirm the end".to_owned()));
+        }
+    }
+    let counts = &intake.counts;
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let received = Received {
+        sender: connection.peer.to_string(),
+        stored: load(&counts.stored),
+        same: load(&counts.same),
+        failed: load(&counts.failed),
+        bytes: load(&counts.bytes),
+        dry_run,
+    };
+    tasks.shutdown().await;
+    drop(queue);
+    drop(intake);
+    // Nothing writes into the folder after the session.
+    blocking(move || {
+        let _ = committer.join();
+        Ok(())
+    })
+    .await?;
+    result.map(|()| received)
+}
+
+/// Runs work that blocks, and passes its panics on.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(Error::Interrupted),
+    }
+}
+
+async fn tell(answers: &mpsc::Sender<ToSender>, message: ToSender) -> Result<()> {
+    answers.send(message).await.map_err(|_| Error::Interrupted)
+}
+
+/// Follows the messages of the sender until the last.
+async fn hear(
+    receive: &mut RecvStream,
+    intake: &Arc<Intake>,
+    answers: &mpsc::Sender<ToSender>,
+) -> Result<()> {
+    let mut compares: JoinSet<()> = JoinSet::new();
+    let hashers = Arc::new(tokio::sync::Semaphore::new(2));
+    loop {
+        let Some(message) = wire::read::<ToReceiver>(receive).await? else {
+            return Err(Error::Peer("the sender ended the transfer early".to_owned()));
+        };
+        while compares.try_join_next().is_some() {}
+        let own = Arc::clone(intake);
+        match message {
+            ToReceiver::Hello { .. } => {
+                return Err(Error::Peer("the sender greets twice".to_owned()));
+            }
+            ToReceiver::Offer(entries) => {
+                let outcome = blocking(move || own.offer(entries)).await?;
+                for (id, reason) in outcome.failed {
+                    tell(answers, ToSender::Failed { id, reason }).await?;
+                }
+                for ids in outcome.want.chunks(REPORTED) {
+                    tell(answers, ToSender::Want(ids.to_vec())).await?;
+                }
+                for ids in outcome.same.chunks(REPORTED) {
+                    tell(answers, ToSender::Same(ids.to_vec())).await?;
+                }
+                for ids in outcome.stored.chunks(REPORTED) {
+                    tell(answers, ToSender::Stored(ids.to_vec())).await?;
+                }
+                for id in outcome.compare {
+                    compares.spawn(compare(
+                        id,
+                        Arc::clone(intake),
+                        answers.clone(),
+                        Arc::clone(&hashers),
+                    ));
+                }
+            }
+            ToReceiver::Finish { id, hash, sent } => {
+                if let Err((id, reason)) = blocking(move || own.finish(id, hash, sent)).await? {
+                    tell(answers, ToSender::Failed { id, reason }).await?;
+                }
+            }
+            ToReceiver::Withdraw { id } => intake.forget(id),
+            ToReceiver::Folders(entries) => {
+                for (id, reason) in blocking(move || Ok(own.dress(entries))).await? {
+                    tell(answers, ToSender::Failed { id, reason }).await?;
+                }
+            }
+            ToReceiver::End if intake.open() == 0 => return Ok(()),
+            ToReceiver::End => {
+                return Err(Error::Peer(
+                    "the sender ends before its offers have an outcome".to_owned(),
+                ));
+            }
+        }
+    }
+}
+
+/// Tells the sender the hashes of the file from which one begins.
+async fn compare(
+    id: u64,
+    intake: Arc<Intake>,
+    answers: mpsc::Sender<ToSender>,
+    places: Arc<tokio::sync::Semaphore>,
+) {
+    let Ok(place) = places.acquire().await else { return };
+    let sink = answers.clone();
+    let done = spawn_blocking(move || {
+        intake.compare(id, |hashes| sink.blocking_send(ToSender::Compare { id, hashes }).is_ok())
+    });
+    if let Ok(Err((id, reason))) = done.await {
+        let _ = answers.send(ToSender::Failed { id, reason }).await;
+    }
+    drop(place);
+}
+
+/// Bytes of a data stream that wait for the rest of their frame.
+#[derive(Debug)]
+struct Gathered {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+/// Takes the frames of one data stream.
+async fn inlet(
+    mut stream: RecvStream,
+    intake: Arc<Intake>,
+    answers: mpsc::Sender<ToSender>,
+) -> Result<()> {
+    let mut inlet = Inlet::default();
+    let mut gathered = Gathered { bytes: vec![0; GATHER], filled: 0 };
+    loop {
+        let is_end = gather(&mut stream, &mut gathered).await?;
+        if !is_end && Frame::is_partial(&gathered.bytes[..gathered.filled])? {
+            continue;
+        }
+        let own = Arc::clone(&intake);
+        let failed;
+        (inlet, gathered, failed) = blocking(move || {
+            let (used, failed) = inlet.feed(&own, &gathered.bytes[..gathered.filled])?;
+            gathered.bytes.copy_within(used..gathered.filled, 0);
+            gathered.filled -= used;
+            Ok((inlet, gathered, failed))
+        })
+        .await?;
+        for (id, reason) in failed {
+            tell(&answers, ToSender::Failed { id, reason }).await?;
+        }
+        if is_end {
+            return match gathered.filled {
+                0 => Ok(()),
+                _ => Err(Error::Peer("the sender ended a stream in a frame".to_owned())),
+            };
+        }
+    }
+}
+
+/// Reads what is there, at least one byte; true at the end of the stream.
+async fn gather(stream: &mut RecvStream, gathered: &mut Gathered) -> Result<bool> {
+    let Gathered { bytes, filled } = gathered;
+    let before = *filled;
+    let is_end = std::future::poll_fn(|cx| {
+        while *filled < bytes.len() {
+            let mut part = ReadBuf::new(&mut bytes[*filled..]);
+            match std::pin::Pin::new(&mut *stream).poll_read(cx, &mut part) {
+                Poll::Ready(Ok(())) if part.filled().is_empty() => return Poll::Ready(Ok(true)),
+                Poll::Ready(Ok(())) => *filled += part.filled().len(),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if *filled > before => break,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(false))
+    });
+    is_end.await.map_err(|error| Error::Unreachable(error.to_string()))
+}

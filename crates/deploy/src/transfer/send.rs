@@ -1,0 +1,1057 @@
+//! `windward send`: offers entries, and sends what the receiver lacks.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::net::ToSocketAddrs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use quinn::{RecvStream, SendStream, VarInt};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use crate::clock;
+use crate::endpoint::{Connection, Endpoint, Options, Service};
+use crate::error::{Error, Result};
+use crate::identity::{Fingerprint, Identity};
+use crate::known::{KnownPeers, Standing};
+use crate::ticket::{Ticket, Token};
+use crate::tls::Trust;
+use crate::transfer::blocks::{Blocks, Hash, LEAST_BLOCK};
+use crate::transfer::figures::{Figures, PathFigures};
+use crate::transfer::outlet::{self, Unsent};
+use crate::transfer::receive::{blocking, raised, runtime};
+use crate::transfer::walk::{Found, Links, Source, Walk};
+use crate::transfer::wire::{
+    self, Entry, Frame, Kind, MAX_FRAME, Part, STREAMS, ToReceiver, ToSender,
+};
+
+/// Offers without an outcome: enough for 80 MB/s of files of 1 KB at 100 ms.
+const OPEN: usize = 8192;
+/// Limit of the sum of their paths, bytes.
+const OPEN_PATHS: usize = 2 << 20;
+/// Entries in one message.
+const OFFERED: usize = 512;
+/// Bytes of paths in one message.
+const OFFERED_BYTES: usize = 24 << 10;
+/// Files of several blocks at once.
+const LARGE: usize = 32;
+/// Small files that are read together.
+const TOGETHER: usize = 128;
+/// Attempts for a file that changes while it is sent.
+const ATTEMPTS: u8 = 3;
+/// Delay between attempts at the addresses of a ticket.
+const STAGGER: Duration = Duration::from_millis(300);
+/// Time in which the peer says why it ended the connection.
+const REASON: Duration = Duration::from_millis(500);
+/// Longest pause between attempts to connect.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Receiver of a transfer.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Its addresses, tried in turn.
+    pub addresses: Vec<SocketAddr>,
+    /// Its fingerprint.
+    pub fingerprint: Fingerprint,
+    /// Token of a ticket; `None` for a receiver that admits known peers.
+    pub token: Option<Token>,
+}
+
+impl Target {
+    /// The receiver that a word names: a ticket, or `HOST:PORT` of a known peer.
+    ///
+    /// # Errors
+    ///
+    /// If the word is neither, or the ticket has expired.
+    pub fn parse(word: &str, home: &Path) -> Result<Self> {
+        let known = if word.contains(':') { KnownPeers::open(home).find(word)? } else { None };
+        if let Some(fingerprint) = known {
+            let resolved = word.to_socket_addrs();
+            let resolved =
+                resolved.map_err(|error| Error::Unreachable(format!("{word}: {error}")))?;
+            return Ok(Target { addresses: resolved.collect(), fingerprint, token: None });
+        }
+        let ticket: Ticket = word.parse()?;
+        if ticket.is_expired() {
+            return Err(Error::Input(
+                "the ticket has expired: start `windward receive` again for a new one".to_owned(),
+            ));
+        }
+        let Ticket { addresses, fingerprint, token, .. } = ticket;
+        Ok(Target { addresses, fingerprint, token: Some(token) })
+    }
+}
+
+/// A sender's choices.
+#[derive(Debug, Clone)]
+pub struct SendOptions {
+    /// True to find out only what would be sent.
+    pub dry_run: bool,
+    /// True to compare contents also where size and time agree.
+    pub checksum: bool,
+    /// Treatment of links.
+    pub links: Links,
+    /// Limit of the rate, bytes per second.
+    pub limit: Option<f64>,
+    /// Time without progress after which the sender gives up.
+    pub patience: Duration,
+    /// Directory of the configuration, which remembers the receiver.
+    pub home: PathBuf,
+    /// Properties of connections.
+    pub endpoint: Options,
+}
+
+/// Runs [`send`] on the calling thread until its end.
+///
+/// # Errors
+///
+/// As for [`send`], and if the system gives no threads.
+pub fn run(
+    identity: Identity,
+    target: &Target,
+    walk: &Walk,
+    options: &SendOptions,
+    figures: &Arc<Figures>,
+    stop: &AtomicBool,
+) -> Result<()> {
+    runtime()?.block_on(send(Arc::new(identity), target, walk, options, figures, stop))
+}
+
+/// Sends everything, over as many connections as it takes, until the receiver has it on its disk.
+///
+/// # Errors
+///
+/// If the receiver refuses, cannot be reached for longer than the patience, or `stop` is raised.
+/// Entries that alone cannot be sent are remarks in `figures`.
+pub async fn send(
+    identity: Arc<Identity>,
+    target: &Target,
+    walk: &Walk,
+    options: &SendOptions,
+    figures: &Arc<Figures>,
+    stop: &AtomicBool,
+) -> Result<()> {
+    let endpoint = client(&identity, &options.endpoint)?;
+    count(walk.clone(), Arc::clone(figures));
+    let mut pause = Duration::from_millis(250);
+    let mut progress = (figures.progress(), clock::now());
+    let mut was_connected = false;
+    let result = loop {
+        let attempt = async {
+            let connection = connect(&endpoint, target).await?;
+            remember(&options.home, &connection);
+            figures.begin();
+            let result = session(&connection, target, walk, options, figures).await;
+            if result.is_ok() {
+                connection.quic.close(VarInt::from_u32(0), b"complete");
+                return Ok(());
+            }
+            // A peer that refuses ends its streams first, and says why a moment later.
+            let reason = tokio::time::timeout(REASON, connection.quic.closed()).await;
+            connection.quic.close(VarInt::from_u32(0), b"the sender ended the transfer");
+            result.map_err(|error| reason.map_or(error, Error::from))
+        };
+        let result = tokio::select! {
+            result = attempt => result,
+            () = raised(stop) => break Err(Error::Interrupted),
+        };
+        let error = match result {
+            Ok(()) => break Ok(()),
+            Err(error) => error,
+        };
+        let now = clock::now();
+        if figures.progress() != progress.0 {
+            progress = (figures.progress(), now);
+            pause = Duration::from_millis(250);
+            was_connected = true;
+        }
+        if !error.is_temporary() {
+            break Err(error);
+        }
+        if now.duration_since(progress.1) >= options.patience {
+            break Err(Error::Unreachable(format!(
+                "{error}; gave up after {} s without progress{}",
+                options.patience.as_secs(),
+                if was_connected { ": run the same command again to resume" } else { "" }
+            )));
+        }
+        figures.reconnects.add(1);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = raised(stop) => break Err(Error::Interrupted),
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    };
+    endpoint.close("the sender has ended").await;
+    result
+}
+
+/// Remembers a receiver by its address. A ticket has proved its fingerprint.
+fn remember(home: &Path, connection: &Connection) {
+    let address = connection.quic.remote_address();
+    let name = SocketAddr::new(address.ip().to_canonical(), address.port()).to_string();
+    let known = KnownPeers::open(home);
+    if known.check(&name, connection.peer).is_ok_and(|standing| standing == Standing::New) {
+        // A transfer does not depend on this note.
+        let _ = known.remember(&name, connection.peer);
+    }
+}
+
+/// A socket for IPv6 and IPv4, or for IPv4 alone where the machine has no IPv6.
+fn client(identity: &Arc<Identity>, options: &Options) -> Result<Endpoint> {
+    let open = |ip| Endpoint::client(SocketAddr::new(ip, 0), Arc::clone(identity), options.clone());
+    match open(IpAddr::V6(Ipv6Addr::UNSPECIFIED)) {
+        Err(Error::Socket { .. }) => open(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        endpoint => endpoint,
+    }
+}
+
+/// Counts files and bytes on a thread, for the time that is left.
+fn count(walk: Walk, figures: Arc<Figures>) {
+    let counting = move || {
+        walk.run(&mut |found| {
+            if let Found::Entry(Source { kind: Kind::File { size, .. }, .. }) = found {
+                figures.files.add(1);
+                figures.size.add(size);
+            }
+            true
+        });
+        figures.is_counted.store(true, Ordering::Relaxed);
+    };
+    // Without the thread there is no such time.
+    let _ = std::thread::Builder::new().name("count".to_owned()).spawn(counting);
+}
+
+/// Connects to the first address that answers.
+async fn connect(endpoint: &Endpoint, target: &Target) -> Result<Connection> {
+    let mut attempts = JoinSet::new();
+    for (index, address) in target.addresses.iter().copied().enumerate() {
+        let endpoint = endpoint.clone();
+        let trust = Trust::Pinned(target.fingerprint);
+        attempts.spawn(async move {
+            tokio::time::sleep(STAGGER * index as u32).await;
+            endpoint.connect(address, Service::Transfer, trust).await
+        });
+    }
+    let mut first = None;
+    while let Some(attempt) = attempts.join_next().await {
+        match attempt {
+            Ok(Ok(connection)) => return Ok(connection),
+            // A refusal says more than silence at another address.
+            Ok(Err(error)) => match &first {
+                Some(Error::Unreachable(_)) | None => first = Some(error),
+                Some(_) => {}
+            },
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => {}
+        }
+    }
+    Err(first.unwrap_or_else(|| Error::Input("the ticket has no address".to_owned())))
+}
+
+/// An offer without an outcome.
+#[derive(Debug)]
+struct Pending {
+    source: Arc<Source>,
+    size: u64,
+    hashes: Vec<Hash>,
+    large: Option<Arc<Large>>,
+    _places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+}
+
+/// A file to send.
+#[derive(Debug)]
+struct Job {
+    id: u64,
+    source: Arc<Source>,
+    size: u64,
+    /// Hashes of the blocks that the receiver has.
+    base: Vec<Hash>,
+}
+
+/// A file of several blocks whose blocks are sent.
+#[derive(Debug)]
+struct Large {
+    job: Job,
+    file: File,
+    blocks: Blocks,
+    next: AtomicU32,
+    is_given_up: AtomicBool,
+    progress: Mutex<LargeProgress>,
+}
+
+#[derive(Debug)]
+struct LargeProgress {
+    hashes: Vec<Hash>,
+    left: u32,
+    sent: u32,
+}
+
+/// Files to send.
+#[derive(Debug, Default)]
+struct Queue {
+    small: VecDeque<Job>,
+    waiting: VecDeque<Job>,
+    large: VecDeque<Arc<Large>>,
+    /// Number of large files whose sending has begun and that have no outcome.
+    begun: usize,
+}
+
+/// Work for a stream.
+#[derive(Debug)]
+enum Work {
+    Small(Vec<Job>),
+    Begin(Job),
+    Block(Arc<Large>, u32),
+}
+
+/// One connection of a transfer.
+#[derive(Debug)]
+struct Session {
+    quic: quinn::Connection,
+    figures: Arc<Figures>,
+    links: Links,
+    dry_run: bool,
+    table: Mutex<HashMap<u64, Pending>>,
+    queue: Mutex<Queue>,
+    /// Wakes streams that wait for work.
+    work: Notify,
+    /// Wakes the task that offers.
+    settled: Notify,
+    /// Number of streams in use: few on a slow path, so that an interruption loses little.
+    lanes: AtomicU32,
+    messages: mpsc::Sender<ToReceiver>,
+    again: mpsc::UnboundedSender<Source>,
+    limiter: Option<Limiter>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends over one connection.
+async fn session(
+    connection: &Connection,
+    target: &Target,
+    walk: &Walk,
+    options: &SendOptions,
+    figures: &Arc<Figures>,
+) -> Result<()> {
+    let quic = &connection.quic;
+    let (mut control, mut answers) = quic.open_bi().await?;
+    let hello = ToReceiver::Hello {
+        token: target.token,
+        dry_run: options.dry_run,
+        checksum: options.checksum,
+    };
+    wire::write(&mut control, &hello).await?;
+    match wire::read::<ToSender>(&mut answers).await? {
+        Some(ToSender::Welcome) => {}
+        _ => return Err(Error::Peer("the receiver does not begin with a greeting".to_owned())),
+    }
+
+    let (messages, queue) = mpsc::channel(64);
+    let (again, repeated) = mpsc::unbounded_channel();
+    let session = Arc::new(Session {
+        quic: quic.clone(),
+        figures: Arc::clone(figures),
+        links: options.links,
+        dry_run: options.dry_run,
+        table: Mutex::default(),
+        queue: Mutex::default(),
+        work: Notify::new(),
+        settled: Notify::new(),
+        lanes: AtomicU32::new(2),
+        messages,
+        again,
+        limiter: options.limit.map(Limiter::new),
+    });
+    let mut tasks: JoinSet<Result<()>> = JoinSet::new();
+    tasks.spawn(speak(control, queue));
+    tasks.spawn(Arc::clone(&session).watch());
+    for index in 0..STREAMS {
+        tasks.spawn(Arc::clone(&session).stream(index));
+    }
+    let (complete, mut at_complete) = mpsc::channel(1);
+    tasks.spawn(Arc::clone(&session).listen(answers, complete));
+    let (ended, mut at_end) = mpsc::channel(1);
+    {
+        let (session, walk) = (Arc::clone(&session), walk.clone());
+        tasks.spawn(async move {
+            session.offer(&walk, repeated).await?;
+            let _ = ended.send(()).await;
+            Ok(())
+        });
+    }
+    let mut is_ended = false;
+    loop {
+        tokio::select! {
+            Some(()) = at_end.recv() => is_ended = true,
+            Some(()) = at_complete.recv() => {
+                return if is_ended || at_end.try_recv().is_ok() {
+                    Ok(())
+                } else {
+                    Err(Error::Peer("the receiver ends the transfer early".to_owned()))
+                };
+            }
+            Some(task) = tasks.join_next() => match task {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(error),
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => {}
+            },
+            reason = quic.closed() => return Err(reason.into()),
+        }
+    }
+}
+
+/// Writes the messages of a session.
+async fn speak(mut control: SendStream, mut queue: mpsc::Receiver<ToReceiver>) -> Result<()> {
+    while let Some(message) = queue.recv().await {
+        wire::write(&mut control, &message).await?;
+    }
+    Ok(())
+}
+
+/// An entry of a walk, or the end of it.
+fn walk_into(walk: Walk) -> mpsc::Receiver<Found> {
+    let (sink, items) = mpsc::channel(256);
+    let walking = move || walk.run(&mut |found| sink.blocking_send(found).is_ok());
+    // Without the thread, the walk is empty, and the transfer of nothing is complete: so panic.
+    std::thread::Builder::new().name("walk".to_owned()).spawn(walking).expect("a thread");
+    items
+}
+
+impl Session {
+    async fn tell(&self, message: ToReceiver) -> Result<()> {
+        let closed = || match self.quic.close_reason() {
+            Some(reason) => reason.into(),
+            None => Error::Unreachable("the connection is lost".to_owned()),
+        };
+        self.messages.send(message).await.map_err(|_| closed())
+    }
+
+    /// Keeps the figures of the path and the number of streams up to date.
+    async fn watch(self: Arc<Self>) -> Result<()> {
+        loop {
+            let path = self.quic.stats().path;
+            let min_rtt = self.quic.min_rtt();
+            self.figures.set_path(PathFigures {
+                rtt: path.rtt.as_secs_f64(),
+                min_rtt: min_rtt.as_secs_f64(),
+                window: path.cwnd,
+                mtu: path.current_mtu,
+                packets: path.sent_packets,
+                lost: path.lost_packets,
+            });
+            let lanes = (2 * path.cwnd / LEAST_BLOCK).clamp(2, u64::from(STREAMS));
+            if self.lanes.swap(lanes as u32, Ordering::Relaxed) < lanes as u32 {
+                self.work.notify_waiters();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Offers all entries, then permissions and times of the folders, and ends.
+    async fn offer(
+        &self,
+        walk: &Walk,
+        mut repeated: mpsc::UnboundedReceiver<Source>,
+    ) -> Result<()> {
+        let places = Arc::new(Semaphore::new(OPEN));
+        let bytes = Arc::new(Semaphore::new(OPEN_PATHS));
+        let mut found = walk_into(walk.clone());
+        let mut is_walked = false;
+        let mut id = 0;
+        let mut batch = Vec::new();
+        let mut batched = 0;
+        loop {
+            let item = match (found.try_recv(), repeated.try_recv()) {
+                (Ok(item), repeated) => {
+                    if let Ok(source) = repeated {
+                        // Its turn comes.
+                        let _ = self.again.send(source);
+                    }
+                    Some(item)
+                }
+                (Err(_), Ok(source)) => Some(Found::Entry(source)),
+                (Err(mpsc::error::TryRecvError::Disconnected), Err(_)) => {
+                    is_walked = true;
+                    None
+                }
+                (Err(mpsc::error::TryRecvError::Empty), Err(_)) => None,
+            };
+            let Some(item) = item else {
+                self.flush(&mut batch, &mut batched).await?;
+                let settled = self.settled.notified();
+                if is_walked && lock(&self.table).is_empty() {
+                    // A file is sent again before its first offer is forgotten.
+                    match repeated.try_recv() {
+                        Ok(source) => {
+                            let _ = self.again.send(source);
+                            continue;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                tokio::select! {
+                    item = found.recv(), if !is_walked => match item {
+                        Some(item) => self.take(item, &mut id, &mut batch, &mut batched, &places, &bytes).await?,
+                        None => is_walked = true,
+                    },
+                    Some(source) = repeated.recv() => {
+                        self.take(Found::Entry(source), &mut id, &mut batch, &mut batched, &places, &bytes).await?;
+                    }
+                    () = settled => {}
+                }
+                continue;
+            };
+            self.take(item, &mut id, &mut batch, &mut batched, &places, &bytes).await?;
+        }
+
+        let mut found = walk_into(walk.clone());
+        while let Some(item) = found.recv().await {
+            if let Found::Entry(source) = item
+                && source.kind == Kind::Folder
+            {
+                batched += source.name.bytes().len();
+                batch.push(entry(id, &source));
+                id += 1;
+                if batch.len() >= OFFERED || batched >= OFFERED_BYTES {
+                    batched = 0;
+                    self.tell(ToReceiver::Folders(std::mem::take(&mut batch))).await?;
+                }
+            }
+        }
+        if !batch.is_empty() {
+            self.tell(ToReceiver::Folders(batch)).await?;
+        }
+        self.tell(ToReceiver::End).await
+    }
+
+    /// Adds an entry to the offers.
+    async fn take(
+        &self,
+        item: Found,
+        id: &mut u64,
+        batch: &mut Vec<Entry>,
+        batched: &mut usize,
+        places: &Arc<Semaphore>,
+        bytes: &Arc<Semaphore>,
+    ) -> Result<()> {
+        let source = match item {
+            Found::Entry(source) => source,
+            Found::Skipped(path, why) => {
+                self.figures.remark(format!("{}: skipped: {why}", path.display()), false);
+                return Ok(());
+            }
+            Found::Failed(path, why) => {
+                self.figures.remark(format!("{}: {why}", path.display()), true);
+                return Ok(());
+            }
+        };
+        let length = source.name.bytes().len();
+        let permits = (
+            Arc::clone(places).try_acquire_owned(),
+            Arc::clone(bytes).try_acquire_many_owned(length as u32),
+        );
+        let permits = match permits {
+            (Ok(place), Ok(space)) => (place, space),
+            (place, space) => {
+                drop((place, space));
+                // Offers in the batch occupy places until they are made.
+                self.flush(batch, batched).await?;
+                let closed = || Error::Unreachable("the connection is lost".to_owned());
+                let place = Arc::clone(places).acquire_owned().await.map_err(|_| closed())?;
+                let space = Arc::clone(bytes)
+                    .acquire_many_owned(length as u32)
+                    .await
+                    .map_err(|_| closed())?;
+                (place, space)
+            }
+        };
+        let size = match source.kind {
+            Kind::File { size, .. } => size,
+            _ => 0,
+        };
+        let offer = entry(*id, &source);
+        let link = if let Kind::Link { target } = &source.kind { target.len() } else { 0 };
+        let pending = Pending {
+            source: Arc::new(source),
+            size,
+            hashes: Vec::new(),
+            large: None,
+            _places: permits,
+        };
+        lock(&self.table).insert(*id, pending);
+        *id += 1;
+        batch.push(offer);
+        *batched += length + link;
+        if batch.len() >= OFFERED || *batched >= OFFERED_BYTES {
+            self.flush(batch, batched).await?;
+        }
+        Ok(())
+    }
+
+    async fn flush(&self, batch: &mut Vec<Entry>, batched: &mut usize) -> Result<()> {
+        *batched = 0;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.tell(ToReceiver::Offer(std::mem::take(batch))).await
+    }
+
+    /// Follows the answers of the receiver until the last.
+    async fn listen(
+        self: Arc<Self>,
+        mut answers: RecvStream,
+        complete: mpsc::Sender<()>,
+    ) -> Result<()> {
+        loop {
+            let Some(message) = wire::read::<ToSender>(&mut answers).await? else {
+                return Err(Error::Peer("the receiver ended the transfer early".to_owned()));
+            };
+            match message {
+                ToSender::Welcome => {
+                    return Err(Error::Peer("the receiver greets twice".to_owned()));
+                }
+                ToSender::Want(ids) => {
+                    for id in ids {
+                        let job = lock(&self.table).get(&id).map(|pending| Job {
+                            id,
+                            source: Arc::clone(&pending.source),
+                            size: pending.size,
+                            base: Vec::new(),
+                        });
+                        self.enqueue(job);
+                    }
+                }
+                ToSender::Compare { id, hashes } => {
+                    let job = self.compared(id, hashes)?;
+                    self.enqueue(job);
+                }
+                ToSender::Same(ids) => {
+                    for id in ids {
+                        if let Some(pending) = self.settle(id) {
+                            self.figures.done.add(pending.size);
+                            self.figures.same.add(1);
+                        }
+                    }
+                }
+                ToSender::Stored(ids) => {
+                    for id in ids {
+                        if self.settle(id).is_some() {
+                            self.figures.stored.add(1);
+                        }
+                    }
+                }
+                ToSender::Failed { id, reason } => {
+                    let reason: String = reason.chars().take(1000).collect();
+                    match self.settle(id) {
+                        Some(pending) => {
+                            let path = pending.source.path.display();
+                            self.figures.remark(format!("{path}: not stored: {reason}"), true);
+                        }
+                        None => self.figures.remark(reason, true),
+                    }
+                }
+                ToSender::Complete => {
+                    let _ = complete.send(()).await;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Adds hashes of the receiver's blocks; the file to compare when they are complete.
+    fn compared(&self, id: u64, hashes: Vec<Hash>) -> Result<Option<Job>> {
+        let mut table = lock(&self.table);
+        let Some(pending) = table.get_mut(&id) else { return Ok(None) };
+        let count = Blocks::of(pending.size).count() as usize;
+        if hashes.is_empty() || pending.hashes.len() + hashes.len() > count {
+            return Err(Error::Peer("the receiver has more blocks than the file".to_owned()));
+        }
+        pending.hashes.extend(hashes);
+        Ok((pending.hashes.len() == count).then(|| Job {
+            id,
+            source: Arc::clone(&pending.source),
+            size: pending.size,
+            base: std::mem::take(&mut pending.hashes),
+        }))
+    }
+
+    fn enqueue(&self, job: Option<Job>) {
+        let Some(job) = job else { return };
+        let mut queue = lock(&self.queue);
+        if Blocks::of(job.size).is_single() {
+            queue.small.push_back(job);
+        } else {
+            queue.waiting.push_back(job);
+        }
+        drop(queue);
+        self.work.notify_one();
+    }
+
+    /// Forgets an offer that has an outcome.
+    fn settle(&self, id: u64) -> Option<Pending> {
+        let pending = lock(&self.table).remove(&id)?;
+        if let Some(large) = &pending.large {
+            large.is_given_up.store(true, Ordering::Relaxed);
+            lock(&self.queue).begun -= 1;
+            self.work.notify_waiters();
+        }
+        self.figures.settled.add(1);
+        self.settled.notify_one();
+        Some(pending)
+    }
+
+    /// Withdraws an offer, and offers the file again if it changed.
+    async fn withdraw(&self, id: u64, source: &Source, why: Unsent) -> Result<()> {
+        if !lock(&self.table).contains_key(&id) {
+            return Ok(());
+        }
+        self.tell(ToReceiver::Withdraw { id }).await?;
+        let path = source.path.display();
+        match why {
+            Unsent::Changed if source.attempts + 1 < ATTEMPTS => {
+                match std::fs::symlink_metadata(&source.path) {
+                    Ok(metadata) if metadata.is_file() || self.links == Links::Follow => {
+                        let metadata = std::fs::metadata(&source.path).unwrap_or(metadata);
+                        let (mode, changed) = crate::transfer::walk::properties(&metadata);
+                        let size = metadata.len();
+                        let kind = Kind::File { size, space: size };
+                        let attempts = source.attempts + 1;
+                        let _ = self.again.send(Source {
+                            kind,
+                            mode,
+                            changed,
+                            attempts,
+                            ..source.clone()
+                        });
+                    }
+                    Ok(_) => self.figures.remark(format!("{path}: is no file any more"), true),
+                    Err(error) => self.figures.remark(format!("{path}: {error}"), true),
+                }
+            }
+            Unsent::Changed => {
+                let text = format!(
+                    "{path}: not sent: it changes while it is read; send it again when it is at rest"
+                );
+                self.figures.remark(text, true);
+            }
+            Unsent::Failed(error) => {
+                self.figures.remark(format!("{path}: not sent: {error}"), true);
+            }
+        }
+        self.settle(id);
+        Ok(())
+    }
+
+    /// The next work for a stream.
+    fn next(&self) -> Option<Work> {
+        let mut queue = lock(&self.queue);
+        if !queue.small.is_empty() {
+            let mut jobs: Vec<Job> = Vec::new();
+            let mut bytes = 0;
+            while jobs.len() < TOGETHER
+                && let Some(job) = queue.small.front()
+                && (jobs.is_empty() || bytes + job.size <= MAX_FRAME)
+            {
+                bytes += job.size;
+                jobs.extend(queue.small.pop_front());
+            }
+            return Some(Work::Small(jobs));
+        }
+        while let Some(large) = queue.large.front() {
+            let index = large.next.fetch_add(1, Ordering::Relaxed);
+            let is_last = index + 1 >= large.blocks.count();
+            let work = (index < large.blocks.count() && !large.is_given_up.load(Ordering::Relaxed))
+                .then(|| Work::Block(Arc::clone(large), index));
+            if is_last || work.is_none() {
+                queue.large.pop_front();
+            }
+            if work.is_some() {
+                return work;
+            }
+        }
+        if queue.begun < LARGE
+            && let Some(job) = queue.waiting.pop_front()
+        {
+            queue.begun += 1;
+            return Some(Work::Begin(job));
+        }
+        None
+    }
+
+    /// Sends over one stream until the connection ends.
+    async fn stream(self: Arc<Self>, index: u32) -> Result<()> {
+        let mut stream: Option<SendStream> = None;
+        loop {
+            let work = loop {
+                let woken = self.work.notified();
+                if index < self.lanes.load(Ordering::Relaxed)
+                    && let Some(work) = self.next()
+                {
+                    break work;
+                }
+                // The pause makes up for a wake-up that went to a stream that is not in use.
+                tokio::select! {
+                    () = woken => {}
+                    () = tokio::time::sleep(Duration::from_millis(20)) => {}
+                }
+            };
+            let stream = match &mut stream {
+                Some(stream) => stream,
+                None => stream.insert(self.quic.open_uni().await?),
+            };
+            match work {
+                Work::Small(jobs) => self.small(stream, jobs).await?,
+                Work::Begin(job) => self.begin(job).await?,
+                Work::Block(large, index) => self.block(stream, &large, index).await?,
+            }
+        }
+    }
+
+    async fn write(&self, stream: &mut SendStream, bytes: Vec<u8>) -> Result<()> {
+        let mut bytes = Bytes::from(bytes);
+        while !bytes.is_empty() {
+            let part = match &self.limiter {
+                Some(limiter) => limiter.wait(bytes.len()).await,
+                None => bytes.len(),
+            };
+            stream.write_chunk(bytes.split_to(part)).await.map_err(wire::write_error)?;
+        }
+        Ok(())
+    }
+
+    /// Sends files of one block.
+    async fn small(self: &Arc<Self>, stream: &mut SendStream, jobs: Vec<Job>) -> Result<()> {
+        let own = Arc::clone(self);
+        let (buffer, outcomes) = blocking(move || {
+            let mut buffer = Vec::new();
+            let mut outcomes = Vec::new();
+            for job in jobs {
+                let outcome = match job.base.first() {
+                    Some(base) => {
+                        outlet::hash_whole(&job.source, job.size, own.links).and_then(|hash| {
+                            if hash == *base || own.dry_run {
+                                return Ok((hash, hash != *base));
+                            }
+                            outlet::whole(job.id, &job.source, job.size, own.links, &mut buffer)
+                                .map(|hash| (hash, true))
+                        })
+                    }
+                    None if own.dry_run => {
+                        outlet::open(&job.source, own.links).map(|_| (Hash::default(), true))
+                    }
+                    None => outlet::whole(job.id, &job.source, job.size, own.links, &mut buffer)
+                        .map(|hash| (hash, true)),
+                };
+                outcomes.push((job, outcome));
+            }
+            Ok((buffer, outcomes))
+        })
+        .await?;
+        self.write(stream, buffer).await?;
+        for (job, outcome) in outcomes {
+            match outcome {
+                Err(why) => self.withdraw(job.id, &job.source, why).await?,
+                Ok((hash, differs)) => {
+                    self.figures.done.add(job.size);
+                    if differs {
+                        self.figures.sent.add(job.size);
+                    }
+                    if self.dry_run {
+                        self.conclude(job.id, differs).await?;
+                    } else if !differs {
+                        self.tell(ToReceiver::Finish { id: job.id, hash, sent: 0 }).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends an offer of a dry run.
+    async fn conclude(&self, id: u64, differs: bool) -> Result<()> {
+        self.tell(ToReceiver::Withdraw { id }).await?;
+        if self.settle(id).is_some() {
+            let counter = if differs { &self.figures.stored } else { &self.figures.same };
+            counter.add(1);
+        }
+        Ok(())
+    }
+
+    /// Begins a file of several blocks.
+    async fn begin(self: &Arc<Self>, job: Job) -> Result<()> {
+        let (links, source) = (self.links, Arc::clone(&job.source));
+        let opened = blocking(move || Ok(outlet::open(&source, links))).await?;
+        let file = match opened {
+            Ok(file) => file,
+            Err(why) => {
+                lock(&self.queue).begun -= 1;
+                return self.withdraw(job.id, &job.source, why).await;
+            }
+        };
+        let blocks = Blocks::of(job.size);
+        let count = blocks.count();
+        let progress =
+            LargeProgress { hashes: vec![[0; 32]; count as usize], left: count, sent: 0 };
+        let id = job.id;
+        let large = Arc::new(Large {
+            job,
+            file,
+            blocks,
+            next: AtomicU32::new(0),
+            is_given_up: AtomicBool::new(false),
+            progress: Mutex::new(progress),
+        });
+        match lock(&self.table).get_mut(&id) {
+            Some(pending) => pending.large = Some(Arc::clone(&large)),
+            None => {
+                lock(&self.queue).begun -= 1;
+                return Ok(());
+            }
+        }
+        lock(&self.queue).large.push_back(large);
+        self.work.notify_waiters();
+        Ok(())
+    }
+
+    /// Sends a block, if the receiver lacks it.
+    async fn block(
+        self: &Arc<Self>,
+        stream: &mut SendStream,
+        large: &Arc<Large>,
+        index: u32,
+    ) -> Result<()> {
+        match self.pass_block(stream, large, index).await? {
+            Ok(()) => {}
+            Err(why) => {
+                if !large.is_given_up.swap(true, Ordering::Relaxed) {
+                    self.withdraw(large.job.id, &large.job.source, why).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn pass_block(
+        self: &Arc<Self>,
+        stream: &mut SendStream,
+        large: &Arc<Large>,
+        index: u32,
+    ) -> Result<Result<(), Unsent>> {
+        let (id, blocks) = (large.job.id, large.blocks);
+        let length = blocks.len(index);
+        let mut known = None;
+        let base = large.job.base.get(index as usize).copied();
+        if base.is_some() {
+            let own = Arc::clone(large);
+            match blocking(move || Ok(outlet::hash_block(&own.file, blocks, index))).await? {
+                Ok(hash) => known = Some(hash),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        let differs = known.is_none() || known != base;
+        let mut hash = known.unwrap_or_default();
+        if differs && !self.dry_run {
+            let mut hasher = blocks.hasher(index);
+            let (mut at, end) = (blocks.start(index), blocks.start(index) + length);
+            while at < end {
+                if large.is_given_up.load(Ordering::Relaxed) {
+                    return Ok(Ok(()));
+                }
+                let part = (end - at).min(MAX_FRAME);
+                let own = Arc::clone(large);
+                let read;
+                (read, hasher) = blocking(move || {
+                    let read = outlet::part(id, &own.file, at, part, &mut hasher);
+                    Ok((read, hasher))
+                })
+                .await?;
+                match read {
+                    Ok(frames) => self.write(stream, frames).await?,
+                    Err(why) => return Ok(Err(why)),
+                }
+                self.figures.sent.add(part);
+                self.figures.done.add(part);
+                at += part;
+            }
+            hash = Blocks::finish(&hasher);
+            let mut end = Vec::with_capacity(64);
+            Frame { id, part: Part::End(index) }.put(&mut end);
+            end.extend_from_slice(&hash);
+            self.write(stream, end).await?;
+        } else {
+            self.figures.done.add(length);
+            if differs {
+                self.figures.sent.add(length);
+            }
+        }
+        let (is_last, sent) = {
+            let mut progress = lock(&large.progress);
+            progress.hashes[index as usize] = hash;
+            progress.left -= 1;
+            progress.sent += u32::from(differs);
+            (progress.left == 0, progress.sent)
+        };
+        if is_last {
+            if self.dry_run {
+                self.conclude(id, sent > 0).await?;
+            } else {
+                if let Err(why) = outlet::check(&large.job.source, &large.file) {
+                    return Ok(Err(why));
+                }
+                let hash = Blocks::root(&lock(&large.progress).hashes);
+                self.tell(ToReceiver::Finish { id, hash, sent }).await?;
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// An entry as the receiver sees it.
+fn entry(id: u64, source: &Source) -> Entry {
+    Entry {
+        id,
+        path: source.name.bytes().to_vec(),
+        mode: source.mode,
+        changed: source.changed,
+        kind: source.kind.clone(),
+    }
+}
+
+/// A limit of the rate.
+#[derive(Debug)]
+struct Limiter {
+    /// Bytes per second.
+    rate: f64,
+    /// Time from which on the next bytes may leave.
+    next: Mutex<Instant>,
+}
+
+impl Limiter {
+    fn new(rate: f64) -> Self {
+        Limiter { rate, next: Mutex::new(clock::now()) }
+    }
+
+    /// Waits until some of these bytes may leave, and returns how many.
+    async fn wait(&self, wanted: usize) -> usize {
+        // 20 ms of the rate, at least a packet.
+        let part = wanted.min(((self.rate / 50.0) as usize).max(1200));
+        let at = {
+            let mut next = lock(&self.next);
+            let at = (*next).max(clock::now());
+            *next = at + Duration::from_secs_f64(part as f64 / self.rate);
+            at
+        };
+        tokio::time::sleep_until(at.into()).await;
+        part
+    }
+}
