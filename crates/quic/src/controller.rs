@@ -10,7 +10,7 @@ use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use windward_core::endpoint::driver::{Driver, DriverSetup, Figures, Frame, Pacer, obstacle};
 use windward_core::protocols::{PROTOCOLS, Protocol};
-use windward_core::units::Time;
+use windward_core::units::{Duration, Time};
 
 /// Time after which a connection gets a new driver: a [`Time`] counts up to 213 days.
 const EPOCH: std::time::Duration = std::time::Duration::from_secs(100 * 86_400);
@@ -58,10 +58,10 @@ impl WindwardConfig {
     /// its own recovery.
     ///
     /// # Errors
-    /// If it cannot run in a QUIC stack: the reason, as a sentence without a capital or a full stop.
+    /// If it cannot run in a QUIC stack: the reason, as a sentence without a capital or a full
+    /// stop.
     pub fn of(protocol: &Protocol) -> Result<Self, Unsuitable> {
-        let setup = DriverSetup { mtu: 1200, pacer: Pacer::Window, seed: 0 };
-        Driver::new(protocol, setup).map_err(Unsuitable)?;
+        Driver::check(protocol).map_err(Unsuitable)?;
         Ok(WindwardConfig { protocol: *protocol, seed: None })
     }
 
@@ -150,6 +150,11 @@ impl Adapter {
     }
 }
 
+/// Converts a duration.
+fn span(span: std::time::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).min(LAST))
+}
+
 /// Bytes of a packet, as its size in a datagram: quinn counts them in 64 bits.
 fn size(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
@@ -177,12 +182,13 @@ impl Controller for Adapter {
         sent: Instant,
         bytes: u64,
         _app_limited: bool,
-        _rtt: &RttEstimator,
+        rtt: &RttEstimator,
     ) {
+        let smoothed = span(rtt.get());
         let mut shared = lock(&self.shared);
         let (now, sent) = (shared.time(now), shared.time(sent));
         // The window moves at the end of the frame.
-        shared.driver.on_acked(now, sent, None, size(bytes));
+        shared.driver.on_acked(now, sent, None, size(bytes), smoothed);
     }
 
     fn on_end_acks(
@@ -256,7 +262,7 @@ impl Controller for Adapter {
     }
 }
 
-/// What the congestion controller of a connection is doing, readable from any thread while the
+/// A view of the congestion controller of a connection, readable from any thread while the
 /// connection runs.
 ///
 /// ```no_run
@@ -293,7 +299,7 @@ impl Live {
 mod tests {
     use std::time::Duration;
 
-    use super::*;
+    use super::{Arc, Controller, ControllerFactory, Figures, Instant, Live, controller};
 
     /// An instant to begin with; only distances from it matter.
     #[expect(clippy::disallowed_methods, reason = "the only way to make an Instant")]

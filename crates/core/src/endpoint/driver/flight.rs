@@ -19,6 +19,16 @@ struct Packet {
     number: Option<u32>,
     /// Bytes still in flight; 0 once it is acknowledged, lost or forgotten.
     bytes: u32,
+    /// Packets sent at the same instant before it.
+    place: u16,
+}
+
+/// A packet that is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Acknowledged {
+    pub(super) ordinal: u64,
+    /// Packets sent at the same instant before it.
+    pub(super) place: u16,
 }
 
 /// The packets in flight. Each has an ordinal: 1 for the first packet, consecutive from there on.
@@ -71,8 +81,11 @@ impl Flight {
         }
         // The lower half distinguishes packets of one flight.
         let number = number.map(|number| number as u32);
-        let at = self.packets.back().map_or(at, |last| last.at.max(at));
-        self.packets.push_back(Packet { at, number, bytes });
+        let last = self.packets.back();
+        let at = last.map_or(at, |last| last.at.max(at));
+        let place =
+            last.filter(|last| last.at == at).map_or(0, |last| last.place.saturating_add(1));
+        self.packets.push_back(Packet { at, number, bytes, place });
         self.count += u64::from(bytes > 0);
         self.bytes += u64::from(bytes);
         self.trim();
@@ -80,8 +93,13 @@ impl Flight {
     }
 
     /// Takes out of the flight the packet that was sent at `at` and is acknowledged with so many
-    /// bytes. Returns its ordinal; `None` if the list does not have it.
-    pub(super) fn acknowledge(&mut self, at: Time, number: Option<u64>, bytes: u32) -> Option<u64> {
+    /// bytes; `None` if the list does not have it.
+    pub(super) fn acknowledge(
+        &mut self,
+        at: Time,
+        number: Option<u64>,
+        bytes: u32,
+    ) -> Option<Acknowledged> {
         let number = number.map(|number| number as u32);
         let start = self.packets.partition_point(|packet| packet.at < at);
         let group = || {
@@ -92,15 +110,15 @@ impl Flight {
             Some(_) => group().find(|(_, packet)| packet.number == number),
             None => group().find(|(_, packet)| packet.bytes == bytes).or_else(|| group().next()),
         };
-        let (index, _) = index?;
-        let ordinal = self.base + index as u64;
+        let (index, packet) = index?;
+        let found = Acknowledged { ordinal: self.base + index as u64, place: packet.place };
         if number.is_some() {
             self.close(index);
         } else {
             self.take(index, at, bytes);
         }
         self.trim();
-        Some(ordinal)
+        Some(found)
     }
 
     /// Takes so many bytes of the batch sent at `at`, from this packet on.
@@ -243,13 +261,18 @@ mod tests {
         flight
     }
 
+    /// Ordinal and place of the packet that this acknowledgment takes.
+    fn acknowledged(flight: &mut Flight, ms: u64, bytes: u32) -> Option<(u64, u16)> {
+        flight.acknowledge(at(ms), None, bytes).map(|found| (found.ordinal, found.place))
+    }
+
     #[test]
     fn acknowledgments_take_packets_by_time_and_size() {
         let mut flight = flight();
-        assert_eq!(flight.acknowledge(at(1), None, 400), Some(3), "by its size");
-        assert_eq!(flight.acknowledge(at(1), None, 1000), Some(1));
+        assert_eq!(acknowledged(&mut flight, 1, 400), Some((3, 2)), "by its size");
+        assert_eq!(acknowledged(&mut flight, 1, 1000), Some((1, 0)));
         assert_eq!((flight.oldest(), flight.bytes()), (2, 3000));
-        assert_eq!(flight.acknowledge(at(2), None, 1000), Some(4));
+        assert_eq!(acknowledged(&mut flight, 2, 1000), Some((4, 0)));
         assert_eq!(flight.acknowledge(at(3), None, 1000), None, "sent by nobody");
         assert_eq!((flight.oldest(), flight.count(), flight.bytes()), (2, 2, 2000));
     }
@@ -288,10 +311,12 @@ mod tests {
         for (ms, number) in [(1, 0), (1, 1), (2, 0), (3, 1 << 32)] {
             flight.push(at(ms), Some(number), 1200);
         }
-        assert_eq!(flight.acknowledge(at(2), Some(0), 1200), Some(3));
+        let mut number =
+            |ms, number| flight.acknowledge(at(ms), Some(number), 1200).map(|a| a.ordinal);
+        assert_eq!(number(2, 0), Some(3));
         assert_eq!(flight.lose(0), Some(1));
         assert_eq!(flight.lose(7), None);
-        assert_eq!(flight.acknowledge(at(1), Some(1), 1200), Some(2));
+        assert_eq!(flight.acknowledge(at(1), Some(1), 1200).map(|a| a.ordinal), Some(2));
         assert_eq!((flight.oldest(), flight.count()), (4, 1));
     }
 

@@ -13,8 +13,11 @@
 //!   the first of a round trip, and then those that the discriminator still wants to judge.
 //! - A certain reduction, by a loss or a mark, begins a recovery period. Losses and marks of
 //!   packets sent before do not reduce the window again (RFC 9002 section 7.3.2).
-//! - RTTs contain the ACK delay. They are taken from the newest packet of a frame, if that is newer
-//!   than all before (RFC 9002 section 5.1).
+//! - RTTs are taken from the newest packet of a frame, if that is newer than all before (RFC 9002
+//!   section 5.1). They contain neither the wait of a packet behind its own batch (`batch.rs`) nor
+//!   the ACK delay. A frame that may have been delayed, since it has one packet or a longer RTT
+//!   than the latest, is handled when the next one begins: the stack's smoothed RTT shows its delay
+//!   only then.
 //! - A window that sets a pacing rate also runs in a stack with a pacer of its own
 //!   ([`Pacer::Window`]), whose rate is proportional to the window: the window is then at most what
 //!   the rate carries in a smoothed RTT. Fewer than two packets per round trip are not possible
@@ -23,12 +26,14 @@
 //!   64 packets more than the window or the stack's own flight, and the window is never larger than
 //!   that list.
 
+mod batch;
 mod flight;
 mod support;
 
 pub use support::{Support, obstacle, support};
 
-use flight::Flight;
+use batch::Batches;
+use flight::{Acknowledged, Flight};
 
 use super::EndpointConfig;
 use super::discrimination::{Discriminator, DiscriminatorSetup, DiscriminatorState};
@@ -51,11 +56,15 @@ const LEAST_WINDOW: f64 = 2.0;
 /// are not in flight because they carry only acknowledgments.
 const SLACK: u64 = 64;
 
+/// An RTT that exceeds the latest by more than this may contain an ACK delay (RFC 9002 section
+/// 6.1.2: kGranularity).
+const GRANULARITY: Duration = Duration::from_millis(1);
+
 /// The pacer of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pacer {
-    /// Its rate follows the window, and it ignores [`Driver::pacing_rate`]. quinn sends 1.25 windows
-    /// per round trip.
+    /// Its rate follows the window, and it ignores [`Driver::pacing_rate`]. quinn sends 1.25
+    /// windows per round trip.
     Window,
     /// It obeys [`Driver::pacing_rate`], if there is one.
     Rate,
@@ -101,7 +110,7 @@ pub struct Figures {
     pub in_flight: u64,
     /// Bytes in flight, as the stack told them last, with what it sent and lost since then.
     pub stack_in_flight: u64,
-    /// Latest RTT; zero before the first. RTTs contain the ACK delay.
+    /// Latest RTT, without the ACK delay; zero before the first.
     pub latest_rtt: Duration,
     /// Smoothed RTT; zero before the first.
     pub srtt: Duration,
@@ -141,14 +150,14 @@ pub struct Figures {
     pub refused_windows: u64,
 }
 
-/// What the stack reported since the last ACK frame.
+/// News since the last ACK frame.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pending {
     packets: u64,
     bytes: u64,
     lost: u64,
-    /// Ordinal of the newest packet that the driver knows.
-    newest: Option<u64>,
+    /// The newest packet that the driver knows.
+    newest: Option<Acknowledged>,
     /// Time at which the newest packet was sent.
     sent: Time,
 }
@@ -179,6 +188,7 @@ pub struct Driver {
     hears_acks: bool,
     samples_rate: bool,
     estimators: Estimators,
+    batches: Batches,
     flight: Flight,
     pacer: Pacer,
     mtu: u16,
@@ -189,6 +199,11 @@ pub struct Driver {
     /// Time at which the newest packet of that frame was sent.
     newest_sent: Time,
     pending: Pending,
+    /// Packets of the ACK frame that the stack is reporting, and its smoothed RTT before it.
+    frame_packets: u64,
+    smoothed: Duration,
+    /// The latest frame, if it waits for its ACK delay, and the smoothed RTT before it.
+    waiting: Option<(Frame, Duration)>,
     /// Packets with a smaller ordinal belong to the last recovery period.
     recovery_start: u64,
     /// Marks of packets with a smaller ordinal do not reduce the window again.
@@ -206,14 +221,18 @@ impl Driver {
     /// The driver of a connection with this protocol, of which [`support`] says how much runs.
     ///
     /// # Errors
-    /// If it cannot run in a QUIC stack: the reason, as a sentence without a capital or a full
-    /// stop.
+    /// As [`Driver::check`].
     pub fn new(protocol: &Protocol, setup: DriverSetup) -> Result<Self, String> {
+        Driver::check(protocol).map(|()| Driver::of(protocol, setup))
+    }
+
+    /// Checks that a protocol can run in a QUIC stack, with parameters in their ranges.
+    ///
+    /// # Errors
+    /// The reason why it cannot, as a sentence without a capital or a full stop.
+    pub fn check(protocol: &Protocol) -> Result<(), String> {
         protocol.validate().map_err(|((axis, part), wrong)| format!("{axis} `{part}`: {wrong}"))?;
-        match obstacle(protocol) {
-            Some(why) => Err(why),
-            None => Ok(Driver::of(protocol, setup)),
-        }
+        obstacle(protocol).map_or(Ok(()), Err)
     }
 
     fn of(protocol: &Protocol, setup: DriverSetup) -> Self {
@@ -244,6 +263,7 @@ impl Driver {
             hears_acks: protocol.discrimination.hears_acks(),
             samples_rate: protocol.window.samples_rate(),
             estimators: Estimators::new(&endpoint, asked),
+            batches: Batches::default(),
             flight: Flight::new(),
             pacer: setup.pacer,
             mtu: setup.mtu.max(1),
@@ -251,6 +271,9 @@ impl Driver {
             sent_since: 0,
             newest_sent: Time::ZERO,
             pending: Pending::default(),
+            frame_packets: 0,
+            smoothed: Duration::ZERO,
+            waiting: None,
             recovery_start: 1,
             certain_until: 1,
             largest_acked: 0,
@@ -338,20 +361,36 @@ impl Driver {
     }
 
     /// Handles the acknowledgment of a packet sent at `sent`, with its number if the stack has told
-    /// it to [`Driver::on_sent`].
-    pub fn on_acked(&mut self, now: Time, sent: Time, number: Option<u64>, bytes: u32) {
+    /// it to [`Driver::on_sent`]. `smoothed` is the stack's smoothed RTT, before this ACK frame.
+    pub fn on_acked(
+        &mut self,
+        now: Time,
+        sent: Time,
+        number: Option<u64>,
+        bytes: u32,
+        smoothed: Duration,
+    ) {
+        if self.frame_packets == 0 {
+            if let Some((frame, before)) = self.waiting.take() {
+                self.finish(frame, self.ack_delay(&frame, before, smoothed));
+            }
+            self.smoothed = smoothed;
+        }
         let pending = &mut self.pending;
+        self.frame_packets += 1;
         pending.packets += 1;
         pending.bytes += u64::from(bytes);
         pending.sent = pending.sent.max(sent);
         self.counters.acked += 1;
         self.counters.acked_bytes += u64::from(bytes);
-        let ordinal = self.flight.acknowledge(sent, number, bytes);
+        let found = self.flight.acknowledge(sent, number, bytes);
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
-        match ordinal {
-            Some(ordinal) => {
-                rate.on_delivered(now, ordinal);
-                pending.newest = pending.newest.max(Some(ordinal));
+        match found {
+            Some(found) => {
+                rate.on_delivered(now, found.ordinal);
+                if pending.newest.is_none_or(|newest| newest.ordinal < found.ordinal) {
+                    pending.newest = Some(found);
+                }
             }
             None => {
                 rate.on_unattributed_delivery(now);
@@ -362,24 +401,54 @@ impl Driver {
 
     /// Handles the end of an ACK frame, after all of its packets.
     pub fn on_frame(&mut self, frame: Frame) {
-        let Frame { now, in_flight, app_limited } = frame;
+        let Frame { in_flight, app_limited, .. } = frame;
         self.counters.forgotten += self.flight.reconcile(in_flight, self.mtu.into());
         (self.told, self.sent_since) = (in_flight, 0);
         self.app_limited = app_limited;
+        let packets = std::mem::take(&mut self.frame_packets);
+        let latest = self.estimators.rtt.latest();
+        let is_late =
+            !latest.is_zero() && frame.now.since(self.pending.sent) > latest + GRANULARITY;
+        if packets == 1 || packets > 0 && is_late {
+            self.waiting = Some((frame, self.smoothed));
+        } else if packets > 0 {
+            self.finish(frame, Duration::ZERO);
+        }
+    }
+
+    /// The ACK delay of a frame, by which the stack's RTT sample was less than the time since the
+    /// packet was sent. The smoothed RTT before and after the frame shows that sample (RFC 9002
+    /// section 5.3: smoothed = 7/8 smoothed + 1/8 adjusted).
+    fn ack_delay(&self, frame: &Frame, before: Duration, after: Duration) -> Duration {
+        let least = self.estimators.rtt.min_rtt();
+        if before == after || least.is_zero() {
+            return Duration::ZERO; // The frame gave no sample.
+        }
+        let adjusted = (8 * i128::from(after.as_ps()) - 7 * i128::from(before.as_ps())).max(0);
+        let sample = frame.now.since(self.pending.sent);
+        let most = sample.as_ps().saturating_sub(least.as_ps());
+        let delay = u64::try_from(i128::from(sample.as_ps()) - adjusted).unwrap_or(0);
+        Duration::from_ps(if adjusted == 0 { 0 } else { delay.min(most) })
+    }
+
+    /// Handles an ACK frame that the receiver sent after this delay.
+    fn finish(&mut self, frame: Frame, ack_delay: Duration) {
+        let Frame { now, app_limited, .. } = frame;
         let pending = std::mem::take(&mut self.pending);
-        if pending.packets == 0 {
-            self.pending.lost = pending.lost;
-            return;
-        }
         self.newest_sent = pending.sent;
-        if let Some(newest) = pending.newest.filter(|newest| *newest > self.largest_acked) {
-            self.largest_acked = newest;
-            self.estimators.rtt.on_sample(pending.sent, now);
-        }
+        let newest = pending.newest.filter(|newest| newest.ordinal > self.largest_acked);
+        let rtt = newest.map(|newest| {
+            self.largest_acked = newest.ordinal;
+            let least = self.estimators.rtt.min_rtt();
+            let arrived = before(now, ack_delay);
+            let rtt = self.batches.rtt(pending.sent, arrived, newest.place, least);
+            self.estimators.rtt.on_sample(before(now, rtt), now);
+            rtt
+        });
         let count = self.flight.count();
         let cwnd = self.window.cwnd();
         let bandwidth = self.estimators.estimate_bandwidth(now, pending.packets, cwnd);
-        let in_recovery = pending.newest.is_some_and(|newest| newest < self.recovery_start);
+        let in_recovery = pending.newest.is_some_and(|newest| newest.ordinal < self.recovery_start);
         let event = AckEvent {
             path: self.estimators.path(now, count + pending.packets, cwnd, bandwidth),
             newly_acked: pending.packets,
@@ -392,7 +461,7 @@ impl Driver {
             una: self.flight.oldest(),
             high: self.flight.next(),
             sent: pending.sent,
-            packet_seq: pending.newest.unwrap_or(0),
+            packet_seq: pending.newest.map_or(0, |newest| newest.ordinal),
             ..AckEvent::default()
         };
         if self.hears_acks {
@@ -402,7 +471,8 @@ impl Driver {
             if app_limited && (count as f64) < cwnd {
                 rate.mark_app_limited(count);
             }
-            if let Some(sample) = rate.finish(now, self.flight.oldest(), count, in_recovery) {
+            if let Some(mut sample) = rate.finish(now, self.flight.oldest(), count, in_recovery) {
+                sample.rtt = rtt.unwrap_or(sample.rtt);
                 if sample.rate > 0.0 {
                     self.delivery_rate = sample.rate;
                 }
@@ -489,7 +559,8 @@ impl Driver {
     /// section 7.1).
     pub fn on_mark(&mut self, now: Time) {
         self.counters.marks += 1;
-        if self.largest_acked < self.certain_until {
+        let waiting = self.pending.newest.map_or(0, |newest| newest.ordinal);
+        if self.largest_acked.max(waiting) < self.certain_until {
             return;
         }
         self.recovery_start = self.flight.next();
@@ -534,7 +605,7 @@ impl Driver {
             rate.forget_before(self.flight.oldest());
         }
         (self.told, self.sent_since) = (0, 0);
-        self.pending = Pending::default();
+        (self.pending, self.frame_packets, self.waiting) = (Pending::default(), 0, None);
     }
 
     /// The path now, with so many packets in flight that have just left the list.
@@ -589,4 +660,9 @@ impl Driver {
             refused_windows: self.window.refused_windows(),
         }
     }
+}
+
+/// The instant so much before `now`.
+fn before(now: Time, span: Duration) -> Time {
+    Time::from_ps(now.as_ps().saturating_sub(span.as_ps()))
 }

@@ -1,4 +1,4 @@
-//! Which compositions a QUIC stack can run, derived from their parts.
+//! The compositions that a QUIC stack can run, derived from their parts.
 //!
 //! QUIC brings its own recovery: packet numbers and the loss detection of RFC 9002. It carries no
 //! congestion headers, and stacks tell their controllers neither of each ECN mark nor of the times
@@ -76,7 +76,7 @@ pub fn obstacle(protocol: &Protocol) -> Option<String> {
     None
 }
 
-/// What a QUIC stack gives to a composition.
+/// The abilities that a QUIC stack gives to a composition.
 const GIVES: [Ability; 1] = [Ability::TransmissionNumbers];
 
 #[cfg(test)]
