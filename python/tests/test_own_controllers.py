@@ -188,7 +188,7 @@ def test_rows_of_tables():
 
 def test_gymnasium_finds_the_environment():
     gymnasium = pytest.importorskip("gymnasium")
-    env = gymnasium.make("windward/Congestion-v0", interval=0.2)
+    env = gymnasium.make("windward.env:windward/Congestion-v0", interval=0.2)
     env.reset(seed=1)
     assert env.step(env.action_space.sample())[1] is not None
 

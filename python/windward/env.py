@@ -126,7 +126,7 @@ def make(
     connection: str = "agent-1",
     **settings: Any,
 ) -> CongestionEnv:
-    """The environment of ``gymnasium.make("windward/Congestion-v0", scenario=.., connection=..)``.
+    """The environment of ``gymnasium.make("windward.env:windward/Congestion-v0", scenario=.., connection=..)``.
 
     Without a scenario the agent is alone on 10 Mbit/s with an RTT of 40 ms and a buffer of one BDP for 20 s.
     ``settings`` are those of ``CongestionEnv``.
@@ -382,3 +382,6 @@ class ThreadVectorEnv(gymnasium.vector.SyncVectorEnv[Any, Any]):
         """Ends the threads and the environments."""
         self._pool.shutdown()
         super().close_extras(**options)
+
+
+gymnasium.register(id="windward/Congestion-v0", entry_point="windward.env:make")
