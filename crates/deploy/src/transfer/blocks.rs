@@ -99,7 +99,7 @@ mod tests {
     fn block_hashes_give_the_hash_of_the_file() {
         for size in [2, 3, 4, 5, 7, 8, 9, 16].map(|blocks| blocks * LEAST_BLOCK - 1) {
             for size in [size - 1024, size, size + 1] {
-                let data: Vec<u8> = (0..size).map(|i| (i * i >> 7) as u8).collect();
+                let data: Vec<u8> = (0..size).map(|i| ((i * i) >> 7) as u8).collect();
                 let blocks = Blocks::of(size);
                 let hashes: Vec<Hash> = (0..blocks.count())
                     .map(|index| {
