@@ -1,5 +1,6 @@
 //! `windward explain`: the parts of a protocol, each with its source.
 
+use windward_core::endpoint::driver::{Support, support};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_report::{explain, protocol_pages as pages};
 use windward_sim::scenario::Traffic;
@@ -109,10 +110,16 @@ fn parts(protocol: &Protocol) -> String {
         )
     });
     let without = without.unwrap_or_default();
+    let (quic, why) = support(protocol);
+    let quic = match quic {
+        Support::Whole => "\nIn QUIC: whole",
+        Support::Partly => "\nIn QUIC: partly",
+        Support::None => "\nNot in QUIC",
+    };
     let references = explain::references(protocol).into_iter();
     let references: String = references.map(|(key, title)| format!("\n{key}: {title}")).collect();
     format!(
-        "{} ({})\n{}\n\n{}{without}{references}",
+        "{} ({})\n{}\n\n{}{without}{quic}: {why}.\n{references}",
         protocol.name,
         protocol.source,
         protocol.summary,

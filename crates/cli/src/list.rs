@@ -1,6 +1,6 @@
 //! `windward list`: the protocol table.
 
-use windward_report::catalogue;
+use windward_report::catalogue::{self, ProtocolRow};
 
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
@@ -83,14 +83,17 @@ pub(crate) fn list(args: &Args) -> Result<(), Failure> {
         "discrimination",
         "feedback",
         "router",
+        "QUIC",
         "source",
     ]);
     for row in &rows {
         // In Markdown, names are code.
         let name = if args.markdown { format!("`{}`", row.name) } else { row.name.to_owned() };
-        let parts =
-            [row.window, row.recovery, row.discrimination, row.feedback, row.router, row.source];
-        table.row(std::iter::once(name).chain(parts.map(str::to_owned)));
+        let &ProtocolRow {
+            window, recovery, discrimination, feedback, router, quic, source, ..
+        } = row;
+        let cells = [window, recovery, discrimination, feedback, router, quic, source];
+        table.row(std::iter::once(name).chain(cells.map(str::to_owned)));
     }
     if args.markdown {
         return output::print(&table.markdown());

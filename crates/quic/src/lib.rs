@@ -1,7 +1,7 @@
 //! Windward's congestion controllers in quinn.
 //!
-//! [`controller`] makes a factory for quinn's `TransportConfig` from a row of the protocol table, and
-//! [`WindwardConfig::of`] from a composition. [`Live`] reads what a connection is doing, from any
+//! [`controller`] makes a factory for quinn's `TransportConfig` from a row of the protocol table,
+//! and [`WindwardConfig::of`] from a composition. [`Live`] reads what a connection is doing, from any
 //! thread. The state behind it is [`windward_core::endpoint::driver`], which the simulator runs in
 //! virtual time too. This crate needs no runtime and reads no clock.
 //!
@@ -14,6 +14,10 @@
 //! quinn paces at 1.25 windows per round trip and ignores the rates of its controllers. The window
 //! of a controller that sets a rate is therefore at most what the rate carries in a round trip, and
 //! never less than two packets.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/deploy/controllers.md")]
+struct ControllersGuide;
 
 mod controller;
 

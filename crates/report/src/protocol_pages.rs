@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use windward_core::endpoint::driver::support;
 use windward_core::network::RouterKind;
 use windward_core::part::{AnyPart, Parameters, Setting};
 use windward_core::protocols::{PROTOCOLS, Protocol};
@@ -174,9 +175,11 @@ impl Pages {
     pub fn index(&self) -> String {
         let mut page = format!(
             "{BEGIN}\n# Protocols\n\nEach protocol is a composition of parts. Its page has the parts, \
-             the parameters, the idea, the equations and the deviations from the source.\n\n\
-             | name | window | recovery | discrimination | feedback | router | source |\n\
-             | --- | --- | --- | --- | --- | --- | --- |\n"
+             the parameters, the idea, the equations and the deviations from the source. The column \
+             QUIC says how much of it runs in a QUIC stack: all of it, all but its recovery, or \
+             nothing.\n\n\
+             | name | window | recovery | discrimination | feedback | router | QUIC | source |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- |\n"
         );
         for protocol in PROTOCOLS {
             let name = protocol.name;
@@ -185,7 +188,8 @@ impl Pages {
             let _ = writeln!(
                 page,
                 "| [{name}]({name}.md) | {window} | {recovery} | {discrimination} | {feedback} | \
-                 {router} | {} |",
+                 {router} | {} | {} |",
+                support(protocol).0.word(),
                 protocol.source
             );
         }

@@ -1,6 +1,7 @@
 //! Protocols and parts as rows, for `windward list --json`, Python and JavaScript.
 
 use serde::Serialize;
+use windward_core::endpoint::driver::support;
 use windward_core::network::{AqmConfig, RouterConfig, RouterKind};
 use windward_core::part::{AnyPart, Setting, Words};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
@@ -24,6 +25,10 @@ pub struct ProtocolRow {
     pub feedback: &'static str,
     /// Requirement for routers.
     pub router: &'static str,
+    /// How much of it runs in a QUIC stack: `whole`, `partly` (all but its recovery) or `no`.
+    pub quic: &'static str,
+    /// The reason, as a sentence without a capital or a full stop.
+    pub quic_reason: String,
 }
 
 /// A part of an axis.
@@ -82,6 +87,7 @@ impl ProtocolRow {
     fn new(protocol: &Protocol) -> Self {
         let [window, recovery, discrimination, feedback, router] =
             axes(protocol).map(|(_, part)| part.name);
+        let (quic, quic_reason) = support(protocol);
         ProtocolRow {
             name: protocol.name,
             summary: protocol.summary,
@@ -91,6 +97,8 @@ impl ProtocolRow {
             discrimination,
             feedback,
             router,
+            quic: quic.word(),
+            quic_reason,
         }
     }
 }

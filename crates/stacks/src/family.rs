@@ -3,12 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use windward_core::endpoint::driver::{Pacer, obstacle};
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::AnyPart;
-use windward_core::protocols::PROTOCOLS;
+use windward_core::protocols::{self, PROTOCOLS, Protocol};
 use windward_sim::stack::{Connection, Facts, Stack, StackSetup, UDP_OVERHEAD};
 
-use crate::law::{self, Pacer};
 use crate::watched::Watched;
 
 /// A stack of the family: quinn, or a fork of it.
@@ -23,8 +23,8 @@ pub(crate) trait Family: Sized + 'static {
     /// The controllers that it brings along.
     const OWN: &'static [Own<Self::Controllers>];
 
-    /// Makes a controller that drives a congestion controller of Windward.
-    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Self::Controllers>;
+    /// Makes controllers that drive a protocol of Windward, which has no obstacle.
+    fn drive(protocol: &Protocol, seed: u64) -> Arc<Self::Controllers>;
 
     /// Makes both ends of a connection. `watched` records what happens at the sender.
     fn connect(
@@ -49,8 +49,8 @@ pub(crate) struct Own<F: ?Sized> {
 enum Source<F: ?Sized> {
     /// The stack itself.
     Own(fn(u64) -> Arc<F>),
-    /// A congestion controller of Windward, or of another crate.
-    Driven(ControllerConfig),
+    /// A protocol of Windward, or one with a congestion controller of another crate.
+    Driven(Box<Protocol>),
     /// A factory of the stack's own kind in another crate.
     Factory(Arc<F>),
 }
@@ -76,7 +76,7 @@ impl<F: Family> Stack for Member<F> {
         let watched = Arc::new(Watched::default());
         let controllers = match &self.source {
             Source::Own(make) => make(setup.seed),
-            Source::Driven(law) => F::drive(*law, setup.seed, Arc::clone(&watched)),
+            Source::Driven(protocol) => F::drive(protocol, setup.seed),
             Source::Factory(factory) => Arc::clone(factory),
         };
         F::connect(setup, controllers, watched)
@@ -94,25 +94,24 @@ const NOTES: &[&str] = &[
      the path's MTU: packets have `packet_size` from the start; flow control only at `rwnd`.",
 ];
 
-/// Notes on the congestion controllers of Windward.
-const ON_OURS: &str = "The congestion controller is Windward's, the same code that its own senders run, with its \
-     parameters as they are by default. An acknowledgment frame is one event for it; it \
-     learns of losses and ECN marks once per round trip, and of persistent congestion as a restart, but \
-     not of the number of packets lost or marked. Its window begins at ten packets and is at least two \
-     (RFC 9002 section 7.2).";
+/// Notes on the protocols of Windward.
+const ON_OURS: &str = "The congestion controller and the discriminator are Windward's, the same code that its own \
+     senders run, with their parameters as they are by default; recovery is the stack's. An \
+     acknowledgment frame is one event for them. They learn of ECN marks once per acknowledgment frame, not \
+     of the number of packets marked. The window begins at ten packets and is at least two (RFC 9002 \
+     section 7.2).";
 
 /// Notes on the congestion controllers of other crates.
 const ON_OTHERS: &str = "The congestion controller is that of another crate. An acknowledgment frame is one \
      event for it; it learns of losses and ECN marks once per round trip, and of persistent congestion as a \
-     restart, but not of the number of packets lost or marked. Its window is at least two packets \
-     (RFC 9002 section 7.2).";
+     restart. Its window is at least two packets (RFC 9002 section 7.2).";
 
 /// Notes on factories of other crates.
 const ON_FACTORIES: &str = "The congestion controller is that of another crate, behind the stack's own interface: it hears \
      all that the stack tells its own controllers.";
 
-const ON_PACER: &str =
-    "The stack paces at 1.25 windows per round trip, in bursts, for any controller.";
+const ON_PACER: &str = "The stack paces at 1.25 windows per round trip, in bursts, for any controller. The window of \
+     a controller of Windward that sets a rate is at most what the rate carries in a round trip.";
 
 /// From the smallest payload of QUIC (RFC 9000 section 14) to the largest packet of IPv4.
 const PACKET_SIZES: std::ops::RangeInclusive<u32> = 1200 + UDP_OVERHEAD..=65_535;
@@ -124,7 +123,7 @@ fn facts_of_driven<F: Family>(
     source: String,
     note: &'static str,
 ) -> Facts {
-    let pacer = (F::PACER == Pacer::Own).then_some(ON_PACER);
+    let pacer = (F::PACER == Pacer::Window).then_some(ON_PACER);
     Facts {
         // Made once and kept for the life of the program.
         name: name.leak(),
@@ -150,15 +149,17 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
         },
         source: Source::Own(own.make),
     });
-    let laws = law::rows(F::PACER).map(|row| {
+    let laws = rows().map(|row| {
         let (stack, version) = (F::NAME, F::VERSION);
         let name = format!("{stack}:{}", row.name);
         let taken = F::OWN.iter().any(|own| own.name == name);
         let name = if taken { format!("{stack}:windward-{}", row.name) } else { name };
-        let summary = format!("{stack} with the congestion controller of `{}`", row.name);
+        let judges = row.discrimination != protocols::plain().discrimination;
+        let and = if judges { " and the discriminator" } else { "" };
+        let summary = format!("{stack} with the congestion controller{and} of `{}`", row.name);
         let source = format!("{version}, and Windward's `{}` ({})", row.name, row.source);
         let facts = facts_of_driven::<F>(name, summary, source, ON_OURS);
-        Member { facts, source: Source::Driven(row.window) }
+        Member { facts, source: Source::Driven(Box::new(*row)) }
     });
     own.chain(laws).map(|member| Arc::new(member) as _)
 }
@@ -175,7 +176,8 @@ pub(crate) fn with_controller<F: Family>(
     if crate::all().find(&whole).is_some() {
         return Err(format!("there is already a stack {whole}"));
     }
-    if let Some(why) = law::obstacle_of_law(&law, F::PACER) {
+    let protocol = Protocol { window: law, ..*protocols::plain() };
+    if let Some(why) = obstacle(&protocol) {
         return Err(format!("{whole} is not possible: {why}"));
     }
     let words = law.words();
@@ -183,7 +185,7 @@ pub(crate) fn with_controller<F: Family>(
         format!("{} with a congestion controller of another crate: {}", F::NAME, words.what);
     let source = format!("{}, and {}", F::VERSION, words.source);
     let facts = facts_of_driven::<F>(whole, summary, source, ON_OTHERS);
-    Ok(Arc::new(Member::<F> { facts, source: Source::Driven(law) }))
+    Ok(Arc::new(Member::<F> { facts, source: Source::Driven(Box::new(protocol)) }))
 }
 
 /// The stack with a controller factory of another crate, called `quinn:NAME` or `noq:NAME`.
@@ -204,10 +206,26 @@ pub(crate) fn with_factory<F: Family>(
     Ok(Arc::new(Member::<F> { facts, source: Source::Factory(factory) }))
 }
 
-/// Rows of the protocol table whose congestion controller cannot run in a stack: the name that it
-/// would have there, and the reason as the end of a sentence.
+/// Rows of the protocol table that can run in a stack: the first with each pair of congestion
+/// controller and discriminator, since recovery is the stack's.
+fn rows() -> impl Iterator<Item = &'static Protocol> {
+    let known = |row: &Protocol, before: &[Protocol]| {
+        let same = |other: &&Protocol| {
+            other.window == row.window && other.discrimination == row.discrimination
+        };
+        before.iter().filter(same).any(|other| obstacle(other).is_none())
+    };
+    let rows = PROTOCOLS.iter().enumerate();
+    rows.filter(move |(at, row)| obstacle(row).is_none() && !known(row, &PROTOCOLS[..*at]))
+        .map(|(_, row)| row)
+}
+
+/// Rows of the protocol table that cannot run in a stack: the name that each would have there, and
+/// the reason as the end of a sentence.
 pub(crate) fn refused<F: Family>() -> impl Iterator<Item = (String, &'static str)> {
     PROTOCOLS.iter().filter_map(|row| {
-        law::obstacle(row, F::PACER).map(|why| (format!("{}:{}", F::NAME, row.name), why))
+        // Made once and kept for the life of the program.
+        let why: &'static str = obstacle(row)?.leak();
+        Some((format!("{}:{}", F::NAME, row.name), why))
     })
 }

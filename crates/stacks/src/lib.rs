@@ -9,8 +9,9 @@
 //! - `family`: description and making of the stacks of quinn's family. `quinn` and `noq`: these
 //!   stacks. `quic`: their common code, compiled with each of them.
 //! - `clock`, `random`, `handshake` and `application`: the modelled surroundings of a stack.
-//! - `law`: a controller of Windward in a stack. `s2n`: controllers of s2n-quic in noq. `watched`:
-//!   a record of the values that a stack reports only to its controller.
+//! - `s2n`: controllers of s2n-quic in noq. `watched`: a record of the values that a stack reports
+//!   only to its controller. Windward's own protocols run in `windward_core::endpoint::driver`; the
+//!   one that `windward-quic` puts into quinn is that of deployed programs.
 //! - `wire`: a reader of QUIC packets for logs.
 //!
 //! ```
@@ -56,7 +57,6 @@ mod application;
 mod clock;
 mod family;
 mod handshake;
-mod law;
 mod noq;
 mod quinn;
 mod random;

@@ -1,9 +1,11 @@
 //! Record of the values that a stack reports only to its congestion controller: RTT samples and
 //! bytes in flight.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use windward_core::endpoint::driver::Figures;
 use windward_core::units::Duration;
 
 use crate::clock;
@@ -15,7 +17,20 @@ pub(crate) struct Watched {
     rtt_sum: AtomicU64,
     rtt_samples: AtomicU64,
     in_flight: AtomicU64,
-    refused_windows: AtomicU64,
+    driver: Driven,
+}
+
+/// Reads the figures of a controller of Windward.
+pub(crate) type Figured = Box<dyn Fn() -> Figures + Send + Sync>;
+
+/// The sender's controller, if it is one of Windward.
+#[derive(Default)]
+struct Driven(OnceLock<Figured>);
+
+impl std::fmt::Debug for Driven {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.get().map(|figures| figures()).fmt(f)
+    }
 }
 
 impl Watched {
@@ -29,15 +44,21 @@ impl Watched {
         self.in_flight.load(Relaxed)
     }
 
-    /// Number of invalid windows (zero, negative, not finite) returned by an external controller.
-    pub(crate) fn refused_windows(&self) -> u64 {
-        self.refused_windows.load(Relaxed)
+    /// Sets the reader of the sender's controller, if it is one of Windward.
+    pub(crate) fn show(&self, figures: Option<Figured>) {
+        if let Some(figures) = figures {
+            let _ = self.driver.0.set(figures);
+        }
     }
 
-    /// Notes the number of invalid windows so far. Both ends have a controller; the larger number
-    /// counts.
-    pub(crate) fn refused(&self, windows: u64) {
-        self.refused_windows.fetch_max(windows, Relaxed);
+    /// Figures of the sender's controller, if it is one of Windward.
+    pub(crate) fn figures(&self) -> Option<Figures> {
+        self.driver.0.get().map(|figures| figures())
+    }
+
+    /// Number of invalid windows (zero, negative, not finite) returned by an external controller.
+    pub(crate) fn refused_windows(&self) -> u64 {
+        self.figures().map_or(0, |figures| figures.refused_windows)
     }
 
     pub(crate) fn sent(&self, bytes: u64) {

@@ -14,7 +14,7 @@ use noq_proto::{
 use super::connection::PathNumbers;
 
 pub(super) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
-    Endpoint::new(Arc::new(config), server, false)
+    Endpoint::new(Arc::new(config), server, true)
 }
 
 pub(super) fn set_cid_generator(

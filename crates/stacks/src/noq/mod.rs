@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
-use windward_core::endpoint::window::ControllerConfig;
+use windward_core::endpoint::driver::Pacer;
+use windward_core::protocols::Protocol;
 use windward_sim::stack::{Connection, StackSetup};
 
 use self::controller::MakeDriving;
 use crate::family::{Family, Own};
-use crate::law::Pacer;
 use crate::s2n;
 use crate::watched::Watched;
 
@@ -84,11 +84,11 @@ impl Family for Noq {
     type Controllers = Controllers;
     const NAME: &'static str = "noq";
     const VERSION: &'static str = "noq-proto 1.4.0";
-    const PACER: Pacer = Pacer::Obeys;
+    const PACER: Pacer = Pacer::Rate;
     const OWN: &'static [Own<Controllers>] = OWN;
 
-    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
-        Arc::new(MakeDriving { law, seed, watched })
+    fn drive(protocol: &Protocol, seed: u64) -> Arc<Controllers> {
+        Arc::new(MakeDriving { protocol: *protocol, seed })
     }
 
     fn connect(
@@ -99,3 +99,7 @@ impl Family for Noq {
         Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }
+
+/// The stack of the tests of `connection`.
+#[cfg(test)]
+type Tested = Noq;

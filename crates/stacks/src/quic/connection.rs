@@ -491,3 +491,6 @@ impl TimeSource for NoClock {
         UNIX_EPOCH
     }
 }
+
+#[cfg(test)]
+mod leak;

@@ -1,13 +1,14 @@
-//! quinn's congestion controllers.
+//! quinn's congestion controllers. Those of Windward are the ones of deployed programs.
 
-congestion_controllers! {
+use windward_quic::Live;
+
+use crate::watched::Figured;
+
+watching_controller! {
     quinn_proto,
     watch(),
     on_ack(),
     on_congestion_event(),
-    // quinn reports a mark as a congestion event without lost bytes.
-    is_mark |lost| lost == 0,
-    metrics(),
+    shown |controller| Live::of(controller).map(|live| Box::new(move || live.figures()) as Figured),
     watched {},
-    ours {},
 }

@@ -13,7 +13,7 @@ use quinn_proto::{
 use super::connection::PathNumbers;
 
 pub(super) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
-    Endpoint::new(Arc::new(config), server, false, None)
+    Endpoint::new(Arc::new(config), server, true, None)
 }
 
 pub(super) fn set_cid_generator(

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use quinn_proto as proto;
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use windward_core::endpoint::window::ControllerConfig;
+use windward_core::endpoint::driver::Pacer;
+use windward_core::protocols::Protocol;
+use windward_quic::WindwardConfig;
 use windward_sim::stack::{Connection, StackSetup};
 
-use self::controller::MakeDriving;
 use crate::family::{Family, Own};
-use crate::law::Pacer;
 use crate::watched::Watched;
 
 #[path = "../quic/connection.rs"]
@@ -61,11 +61,13 @@ impl Family for Quinn {
     type Controllers = Controllers;
     const NAME: &'static str = "quinn";
     const VERSION: &'static str = "quinn-proto 0.11.19";
-    const PACER: Pacer = Pacer::Own;
+    const PACER: Pacer = Pacer::Window;
     const OWN: &'static [Own<Controllers>] = OWN;
 
-    fn drive(law: ControllerConfig, seed: u64, watched: Arc<Watched>) -> Arc<Controllers> {
-        Arc::new(MakeDriving { law, seed, watched })
+    fn drive(protocol: &Protocol, seed: u64) -> Arc<Controllers> {
+        let config = WindwardConfig::of(protocol)
+            .unwrap_or_else(|why| unreachable!("it was checked before: {why}"));
+        Arc::new(config.with_seed(seed))
     }
 
     fn connect(
@@ -76,3 +78,7 @@ impl Family for Quinn {
         Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }
+
+/// The stack of the tests of `connection`.
+#[cfg(test)]
+type Tested = Quinn;

@@ -92,11 +92,6 @@ fn windows_that_are_none_are_bounded_and_counted() {
         let flood = run(host, name, &HUGE, &[("flows.bulk.rwnd", "200")]);
         assert!(flood.flows[0].refused_windows > Some(0), "{name}");
         assert!(flood.flows[0].goodput_bps > 0.5 * MOST, "{name}: {:?}", flood.flows[0]);
-        // If the receiver window is a million packets too, the run does not hang, and the error is
-        // reported.
-        let endless = run(host, name, &HUGE, &[]);
-        let failure = endless.flows[0].failure.as_deref().unwrap();
-        assert!(failure.contains("an unbounded window"), "{name}: {failure}");
     }
 }
 
@@ -133,7 +128,9 @@ fn laws_that_cannot_be_are_refused_with_the_reason() {
     assert!(error("", fixed).contains("cannot be named"));
     assert!(error("a:b", fixed).contains("cannot be named"));
     let row = |name: &str| windward_core::protocols::find(name).unwrap().window;
-    assert!(error("mine", row("bbr")).contains("delivery-rate samples"));
-    assert!(error("mine", row("copa")).contains("which the stack ignores"));
-    assert!(with_controller(Host::Noq, "mine", row("copa")).is_ok());
+    assert!(error("mine", row("xcp")).contains("it needs the feedback of XCP routers"));
+    assert!(error("mine", row("dctcp")).contains("an echo of each ECN mark"));
+    for host in [Host::Quinn, Host::Noq] {
+        assert!(with_controller(host, "mine", row("copa")).is_ok());
+    }
 }

@@ -1,5 +1,6 @@
 //! Whole runs of stacks. One program, so that it is linked once.
 
+mod agreement;
 #[path = "../common/mod.rs"]
 mod common;
 mod every;
