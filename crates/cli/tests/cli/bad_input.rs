@@ -180,7 +180,7 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["list", "--stacks", "--parts"], "--parts"),
     (&["list", "--json", "--markdown"], "--markdown"),
     (&["list", "x"], "x"),
-    (&["explain"], "<NAME>"),
+    (&["explain"], "<NAME"),
     (&["explain", "cubik"], "did you mean `cubic`"),
     (&["explain", "cubic", "reno"], "reno"),
     (&["run", "FIRST", "--set", "flows.*.protocol={ base = \"cubic\""], "flows.*.protocol: not valid TOML at character 17"),

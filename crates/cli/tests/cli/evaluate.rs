@@ -103,7 +103,7 @@ fn connections_that_gave_up_are_told() {
         .replace("[experiment]", "quic.streams = 1\n[experiment]");
     fs::write(sandbox.path("small.toml"), text).unwrap();
     let text = success(args(&sandbox, &["quinn:cubic", "--only", "some"]));
-    assert!(text.contains("\nConnections gave up: quinn:cubic. "), "{text}");
+    assert!(text.contains("\nConnections gave up: quinn:cubic, quinn:newreno. "), "{text}");
     let page = fs::read_to_string(sandbox.path("out/evaluation.md")).unwrap();
     assert!(page.contains("\n  - quinn:cubic: 4 runs\n"), "{page}");
     assert!(page.contains("too many gaps in stream buffer"), "{page}");

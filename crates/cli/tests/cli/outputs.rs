@@ -75,9 +75,19 @@ const FILES: &[(&str, &[&str])] = &[
     ("emulate", &["--plot", "--record", "--pcap"]),
     ("compare-logs", &["--plot"]),
     ("evaluate", &["--junit"]),
+    ("play", &["--save"]),
 ];
 /// Options that read a file.
-const INPUTS: &[&str] = &["--psk", "--table", "--config", "--trace"];
+const INPUTS: &[&str] = &[
+    "--psk",
+    "--table",
+    "--config",
+    "--trace",
+    "--exclude-from",
+    "--certificate",
+    "--key",
+    "--authorized",
+];
 
 #[test]
 fn every_option_that_writes_a_file_is_known_here() {
