@@ -62,6 +62,8 @@ class Protocol:
         discrimination: Discriminator between congestion and corruption.
         feedback: Information in packets that acknowledgments echo.
         router: Router that it needs.
+        quic: What of it runs in a QUIC stack: "whole", "partly" or "no".
+        quic_reason: Why not all of it does; empty if all does.
     """
 
     name: str
@@ -72,6 +74,8 @@ class Protocol:
     discrimination: str
     feedback: str
     router: str
+    quic: str
+    quic_reason: str
 
     def explain(self) -> str:
         """Page of the documentation, as Markdown."""

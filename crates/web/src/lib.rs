@@ -6,7 +6,7 @@
 //! run. Results and descriptions go out as JSON, series as arrays of numbers. Types and promises
 //! are in the TypeScript of the package.
 //!
-//! Errors go out as the JSON of [`error::Wrong`]: the words of the program with the line and the
+//! Errors go out as the JSON of `error::Wrong`: the words of the program with the line and the
 //! column, from which the package makes an `Error`.
 
 mod chart;

@@ -32,7 +32,7 @@ impl Run {
     /// `name` stands for the path of the file in errors.
     ///
     /// # Errors
-    /// The JSON of [`Wrong`].
+    /// The JSON of `Wrong`.
     #[wasm_bindgen(constructor)]
     #[expect(clippy::needless_pass_by_value, reason = "wasm-bindgen gives it so")]
     pub fn new(name: &str, text: &str, changes: Vec<String>) -> Result<Run, Wrong> {
