@@ -1,6 +1,6 @@
 //! Windward's congestion controllers in quinn.
 //!
-//! [`controller`] makes a factory for quinn's `TransportConfig` from a row of the protocol table,
+//! [`controller()`] makes a factory for quinn's `TransportConfig` from a row of the protocol table,
 //! and [`WindwardConfig::of`] from a composition. [`Live`] reads what a connection is doing, from
 //! any thread. The state behind it is [`windward_core::endpoint::driver`], which the simulator
 //! runs in virtual time too. This crate needs no runtime and reads no clock.
