@@ -218,7 +218,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// The driver of a connection with this protocol, of which [`support`] says how much runs.
+    /// The driver of a connection with this protocol, of which [`support()`] says how much runs.
     ///
     /// # Errors
     /// As [`Driver::check`].
