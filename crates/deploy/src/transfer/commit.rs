@@ -34,13 +34,9 @@ pub struct Committed {
     pub failed: Vec<(u64, String)>,
 }
 
-/// Commits files until nobody sends more, and reports each batch. It ends early if `report` returns
-/// false.
-pub fn run(
-    folder: &Arc<Folder>,
-    ready: &Receiver<Ready>,
-    mut report: impl FnMut(Committed) -> bool,
-) {
+/// Commits files until nobody sends more, and reports each batch. It does not end before, even if
+/// nobody hears the reports: whoever waits for it knows that nothing more is written.
+pub fn run(folder: &Arc<Folder>, ready: &Receiver<Ready>, mut report: impl FnMut(Committed)) {
     while let Ok(first) = ready.recv() {
         let mut batch = vec![first];
         while batch.len() < BATCH
@@ -48,9 +44,7 @@ pub fn run(
         {
             batch.push(next);
         }
-        if !report(commit(folder, batch)) {
-            return;
-        }
+        report(commit(folder, batch));
     }
 }
 

@@ -241,6 +241,10 @@ impl Intake {
                             {
                                 folder::dress(&file, mode, changed)?;
                             }
+                            if !self.dry_run {
+                                // What an ended attempt left.
+                                self.folder.discard(path);
+                            }
                             answers.same.push(id);
                             return Ok(());
                         }

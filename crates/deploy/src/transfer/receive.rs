@@ -376,7 +376,7 @@ async fn session(
             .name("commit".to_owned())
             .spawn(move || {
                 commit::run(&folder, &complete, |batch| {
-                    let Some(intake) = intake.upgrade() else { return false };
+                    let Some(intake) = intake.upgrade() else { return };
                     intake.committed(&batch);
                     let failed = batch
                         .failed
@@ -385,10 +385,12 @@ async fn session(
                     let stored =
                         (!batch.stored.is_empty()).then_some(ToSender::Stored(batch.stored));
                     drop(intake);
-                    stored
-                        .into_iter()
-                        .chain(failed)
-                        .all(|message| answers.blocking_send(message).is_ok())
+                    for message in stored.into_iter().chain(failed) {
+                        if answers.blocking_send(message).is_err() {
+                            // The session is over.
+                            break;
+                        }
+                    }
                 });
             })
             .map_err(|error| Error::Socket { what: "cannot start a thread".to_owned(), error })?
