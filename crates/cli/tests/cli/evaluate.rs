@@ -147,3 +147,28 @@ fn the_suites_say_what_they_ask() {
         assert!(text.contains(words), "no {words} in:\n{text}");
     }
 }
+
+#[test]
+fn an_evaluation_is_compared_with_an_earlier_one() {
+    let sandbox = sandbox(SUITE);
+    let at = |name: &str| sandbox.path(name).display().to_string();
+    let evaluate = |name: &str, only: &str, controller: &str| {
+        let out = at(name);
+        let suite = at("suite.toml");
+        success(["evaluate", "--suite", &suite, "--only", only, "--out", &out, controller]);
+        format!("{out}/evaluation.json")
+    };
+    let diff = |more: &[&str]| windward([&["evaluate", "--diff"], more].concat());
+    // A tenth of the link is met, more than the link is not.
+    let good = evaluate("good", "some", "cubic");
+    let bad = evaluate("bad", "all", "cubic");
+    let junit = at("junit.xml");
+    assert_eq!(diff(&[&good, &good]).status.code(), Some(0));
+    let worse = diff(&[&good, &bad, "--junit", &junit]);
+    assert_eq!(worse.status.code(), Some(1), "{}", stderr(&worse));
+    assert!(fs::read_to_string(&junit).unwrap().contains("<failure"));
+    assert_eq!(diff(&[&bad, &good]).status.code(), Some(0), "what became better is no failure");
+    let broken = diff(&[&at("suite.toml"), &good]);
+    assert_eq!(broken.status.code(), Some(2), "{}", stderr(&broken));
+    assert!(stderr(&broken).contains("suite.toml"));
+}

@@ -35,7 +35,7 @@ pub struct Committed {
 }
 
 /// Commits files until nobody sends more, and reports each batch. It does not end before, even if
-/// nobody hears the reports: whoever waits for it knows that nothing more is written.
+/// nobody hears the reports, so that nothing is written after its end.
 pub fn run(folder: &Arc<Folder>, ready: &Receiver<Ready>, mut report: impl FnMut(Committed)) {
     while let Ok(first) = ready.recv() {
         let mut batch = vec![first];

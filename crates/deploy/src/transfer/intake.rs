@@ -242,7 +242,7 @@ impl Intake {
                                 folder::dress(&file, mode, changed)?;
                             }
                             if !self.dry_run {
-                                // What an ended attempt left.
+                                // An ended attempt may have left one.
                                 self.folder.discard(path);
                             }
                             answers.same.push(id);
