@@ -18,14 +18,22 @@ from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+TEXT = re.compile(
+    r"""
+    r\#"(?s:.*?)"\#             # a raw string
+    | //[^\n]*                  # a comment
+    | "(?s:\\.|[^"\\])*"        # a string
+    | '(?:\\'|\\[^'\n]+|[^'\\\n])'  # a character; a lifetime has no second quote
+    """,
+    re.VERBOSE,
+)
 TEST = re.compile(r"(^|/)(tests?|testing|testbed|fuzzing|harness)(/|\.rs$)")
 
 
 def strip(text):
     """The code without comments, strings and blocks of tests."""
-    text = re.sub(r'r#"(?s:.*?)"#', '""', text)
-    text = re.sub(r"//[^\n]*", "", text)
-    text = re.sub(r'"(\\.|[^"\\])*"', '""', text)
+    # In one pass: a quote may stand in a comment, slashes in a string, and either as a character.
+    text = TEXT.sub(lambda match: '""' if '"' in match[0] else "", text)
     out, at = [], 0
     for match in re.finditer(r"#\[cfg\((all\()?test[^\]]*\)\]\s*(pub(\([a-z]+\))?\s+)?(mod|use|fn|impl|const|static)\b[^;{]*", text):
         if match.start() < at:
