@@ -129,7 +129,7 @@ enum Travelling {
 
 /// A minimal scenario, whose single flow has the protocol and the endpoints of the script. Its
 /// reader knows their syntax and valid combinations.
-const SCENARIO: &str = r#"
+pub(crate) const SCENARIO: &str = r#"
 duration = "1s"
 [dumbbell]
 bottleneck = { rate = "1Gbit", delay = "1ms", queue = "100p" }

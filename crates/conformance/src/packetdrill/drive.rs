@@ -24,6 +24,7 @@ use super::parser::{
 };
 use super::python::{self, Names};
 use super::{Fault, PacketCounts, Place, Subject};
+use crate::path::SCENARIO;
 
 /// How long packetdrill waits for a packet that is late, to show it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -121,18 +122,6 @@ pub(super) struct Drive<'a> {
     /// Those of the packets that have data.
     data_packets: u64,
 }
-
-/// A minimal scenario, whose single flow has the protocol and the settings of the script.
-const SCENARIO: &str = r#"
-duration = "1s"
-[dumbbell]
-bottleneck = { rate = "1Gbit", delay = "1ms", queue = "100p" }
-access = { rate = "1Gbit", delay = "1ms", queue = "100p" }
-[[flows]]
-group = "script"
-protocol = "newreno"
-preset = "linux"
-"#;
 
 /// Rows by the names of Linux's congestion controls.
 const CONTROLS: [(&str, &str); 7] = [
@@ -642,7 +631,8 @@ impl<'a> Drive<'a> {
         let wrong = |error: windward_sim::strict_toml::FileError| {
             Fault::new(place, Subject::Syntax, format!("{row}: {}", error.message()))
         };
-        let file = ScenarioFile::parse(self.name, SCENARIO).map_err(wrong)?;
+        let scenario = format!("{SCENARIO}preset = \"linux\"\n");
+        let file = ScenarioFile::parse(self.name, &scenario).map_err(wrong)?;
         let mut file = file.with_stacks(self.stacks);
         let keys = [
             ("protocol", row.to_owned()),
