@@ -39,8 +39,8 @@ pub struct Book {
 }
 
 impl Book {
-    /// Reads the ticket of a folder, or draws one where there is none that is valid at `now`
-    /// (seconds since 1970).
+    /// Reads the ticket of a folder. Draws a new one if the folder has no ticket, or one that is
+    /// not valid at `now` (seconds since 1970).
     ///
     /// # Errors
     ///

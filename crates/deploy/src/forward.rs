@@ -19,6 +19,7 @@ mod link;
 mod meter;
 mod program;
 mod pump;
+mod reply;
 mod server;
 mod session;
 mod socks;
@@ -34,9 +35,9 @@ pub use limits::Limits;
 pub use link::Remote;
 pub use meter::Meter;
 pub use program::{ForwarderProgram, News, ServerProgram};
+pub use reply::Reply;
 pub use server::{Invitation, Remember, Server, ServerSettings};
 pub use target::{Host, Mapping, Rule, Rules, Target, read_bind};
-pub use wire::Reply;
 
 use crate::endpoint::Options;
 

@@ -11,34 +11,22 @@
 //! - `forward`: TCP and UDP services.
 //! - `book`: tickets that are open. `transfer`: files and folders.
 
-#[cfg(target_os = "linux")]
+#![cfg(target_os = "linux")]
+
 pub mod book;
-#[cfg(target_os = "linux")]
 pub mod clock;
-#[cfg(target_os = "linux")]
 pub mod endpoint;
-#[cfg(target_os = "linux")]
 pub mod error;
-#[cfg(target_os = "linux")]
 pub mod forward;
-#[cfg(target_os = "linux")]
 pub mod identity;
-#[cfg(target_os = "linux")]
 pub mod known;
-#[cfg(target_os = "linux")]
+mod sync;
 pub mod ticket;
-#[cfg(target_os = "linux")]
 pub mod tls;
-#[cfg(target_os = "linux")]
 pub mod transfer;
 
-#[cfg(target_os = "linux")]
 pub use endpoint::{Connection, Endpoint, Listener, Options, Service};
-#[cfg(target_os = "linux")]
 pub use error::{Error, Result};
-#[cfg(target_os = "linux")]
 pub use identity::{Fingerprint, Identity};
-#[cfg(target_os = "linux")]
 pub use known::{KnownPeers, Standing};
-#[cfg(target_os = "linux")]
 pub use tls::Trust;

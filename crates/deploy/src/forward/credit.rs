@@ -11,11 +11,13 @@
 //! with what its reader takes per round trip, and stays small for a reader that takes little.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::sync::lock;
 
 /// Largest piece that a stream hands over to QUIC at once, bytes.
 pub(super) const PIECE: usize = 16 << 10;
@@ -32,11 +34,6 @@ const YOUNG_BUDGET: usize = 256 << 10;
 pub(super) const FIRST_CREDIT: u64 = 32 << 10;
 /// Largest window of one stream, bytes.
 pub(super) const LARGEST_WINDOW: u64 = 12 << 20;
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic leaves the numbers here as they were after the last statement.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Bytes that the streams of a connection may have in the send buffer of QUIC.
 #[derive(Debug)]

@@ -15,11 +15,12 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::link::{Link, Remote};
-use super::meter::{self, Meter};
+use super::meter::{self, Meter, Open};
 use super::pump::{Broken, abort, prepare, pump, reply, reset};
+use super::reply::Reply;
 use super::session::FLOW_QUEUE;
 use super::target::{Mapping, Target};
-use super::wire::{Kind, Reply};
+use super::wire::Kind;
 use super::{socks, udp};
 use crate::error::{Error, Result};
 use crate::identity::Identity;
@@ -185,27 +186,9 @@ async fn accept(listener: TcpListener, start: impl Fn(TcpStream, SocketAddr)) {
     }
 }
 
-/// Counts a forwarded connection while it exists.
-struct Open<'a>(&'a Shared);
-
-impl<'a> Open<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        shared.open.send_modify(|open| *open += 1);
-        shared.meter.open.inc();
-        Open(shared)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.open.send_modify(|open| *open -= 1);
-        self.0.meter.open.dec();
-    }
-}
-
 /// Carries the connection of a program to a target. Its bytes go out with the request.
 async fn carry(program: TcpStream, target: Target, shared: Shared) {
-    let _open = Open::new(&shared);
+    let _open = Open::new(&shared.open, &shared.meter);
     prepare(&program);
     let opened = shared.link.open(Kind::Tcp, target.clone()).await;
     let ended = match opened {
@@ -240,7 +223,7 @@ fn finish(shared: &Shared, target: &Target, ended: std::result::Result<(), Broke
 
 /// Serves a program that speaks SOCKS5.
 async fn serve_socks(mut program: TcpStream, from: SocketAddr, shared: Shared) {
-    let _open = Open::new(&shared);
+    let _open = Open::new(&shared.open, &shared.meter);
     prepare(&program);
     let target = match timeout(SOCKS_PATIENCE, socks::accept(&mut program)).await {
         Ok(Ok(socks::Command::Connect(target))) => target,

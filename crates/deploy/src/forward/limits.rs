@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::credit::lock;
 use crate::identity::Fingerprint;
+use crate::sync::lock;
 
 /// Limits of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -11,9 +11,10 @@ use tracing::{debug, info, warn};
 
 use super::meter::Meter;
 use super::pump::Broken;
+use super::reply::Reply;
 use super::session::{Lane, Session};
 use super::target::Target;
-use super::wire::{self, Kind, Reply, Request, TOKEN};
+use super::wire::{self, Kind, Request, TOKEN};
 use super::{WELCOME, options};
 use crate::endpoint::{Endpoint, Service};
 use crate::error::{Error, Result};
@@ -42,7 +43,7 @@ pub struct Remote {
     pub addresses: Vec<String>,
     /// Fingerprint that the server must have.
     pub key: Fingerprint,
-    /// Secret of a ticket; zeros if there is none.
+    /// Secret of a ticket; zeros without a ticket.
     pub token: [u8; TOKEN],
     /// Congestion controller, by name; the default one if none.
     pub protocol: Option<String>,

@@ -11,9 +11,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
-use super::wire::Reply;
+use super::reply::Reply;
 use crate::error::{Error, Result};
 
 /// Maximum number of clients at one time. Further ones are closed at once.
@@ -55,6 +55,27 @@ pub struct Meter {
     /// Changes of settings.
     pub reloads: Counter,
     replies: Family<ByReply, Counter>,
+}
+
+/// Counts a forwarded connection while it exists.
+pub(super) struct Open<'a> {
+    count: &'a watch::Sender<usize>,
+    meter: &'a Meter,
+}
+
+impl<'a> Open<'a> {
+    pub(super) fn new(count: &'a watch::Sender<usize>, meter: &'a Meter) -> Self {
+        count.send_modify(|open| *open += 1);
+        meter.open.inc();
+        Open { count, meter }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.count.send_modify(|open| *open -= 1);
+        self.meter.open.dec();
+    }
 }
 
 impl Meter {

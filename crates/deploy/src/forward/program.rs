@@ -66,7 +66,7 @@ pub struct ServerProgram {
     pub authorized: Option<PathBuf>,
     /// Time for which a ticket is valid, if there is to be one.
     pub ticket: Option<Duration>,
-    /// Addresses for the ticket; those of this machine if there are none.
+    /// Addresses for the ticket. If the user names no address, those of this machine.
     pub advertise: Vec<SocketAddr>,
     /// Time for open connections at the end.
     pub grace: Duration,

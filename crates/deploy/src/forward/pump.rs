@@ -17,8 +17,9 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::credit::{Age, PIECE, piece};
+use super::reply::Reply;
 use super::session::Lane;
-use super::wire::{ABORTED, Reply};
+use super::wire::ABORTED;
 use crate::clock;
 
 /// Longest time until a server has replied to a request. It has its own limit for the target.

@@ -12,18 +12,19 @@ use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
 use super::access::Access;
-use super::credit::lock;
 use super::limits::{Limits, Peer, Peers};
-use super::meter::{self, Meter};
+use super::meter::{self, Meter, Open};
 use super::pump::{Broken, abort, prepare, pump};
+use super::reply::Reply;
 use super::session::Session;
 use super::udp;
-use super::wire::{self, ABORTED, Kind, Reply, Request, TOKEN};
+use super::wire::{self, ABORTED, Kind, Request, TOKEN};
 use super::{WELCOME, options};
 use crate::clock;
 use crate::endpoint::{Connection, Endpoint, Listener, Service};
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity};
+use crate::sync::lock;
 
 /// Longest time for the greeting of a peer, and for a request on a stream.
 const GREETING: Duration = Duration::from_secs(10);
@@ -272,24 +273,6 @@ struct Stream {
     lane: super::session::Lane,
 }
 
-/// Counts a forwarded connection while it exists.
-struct Open<'a>(&'a Shared);
-
-impl<'a> Open<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        shared.open.send_modify(|open| *open += 1);
-        shared.meter.open.inc();
-        Open(shared)
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        self.0.open.send_modify(|open| *open -= 1);
-        self.0.meter.open.dec();
-    }
-}
-
 /// Answers the request of a stream.
 async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: Arc<Shared>) {
     let request = match timeout(GREETING, Request::read(&mut stream.recv)).await {
@@ -308,7 +291,7 @@ async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: 
     }
     let rules = lock(&shared.access).rules(key).unwrap_or_default();
     let target = request.target;
-    let _open = Open::new(&shared);
+    let _open = Open::new(&shared.open, &shared.meter);
     let connect = async {
         let addresses = rules.resolve(&target).await?;
         match request.kind {

@@ -10,11 +10,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
-use super::credit::{Budget, Credit, Grant, Pool, budget_for, lock};
+use super::credit::{Budget, Credit, Grant, Pool, budget_for};
 use super::meter::Meter;
 use super::wire::{self, Record};
 use crate::clock;
 use crate::error::Error;
+use crate::sync::lock;
 
 /// Priority of the control stream. Young streams have 1, others 0.
 const CONTROL_PRIORITY: i32 = 2;

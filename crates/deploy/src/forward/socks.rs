@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::reply::Reply;
 use super::target::Target;
-use super::wire::{Reply, address_rest, decode_address, encode_address};
+use super::wire::{address_rest, decode_address, encode_address};
 
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
+use super::reply::Reply;
 use crate::error::Error;
 
 /// Longest name of a host (RFC 1035 section 2.3.4).
@@ -287,9 +288,8 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// The reply to the peer, if there is none.
-    pub async fn resolve(&self, target: &Target) -> Result<Vec<SocketAddr>, super::wire::Reply> {
-        use super::wire::Reply;
+    /// If no address may be reached: the reply to the peer.
+    pub async fn resolve(&self, target: &Target) -> Result<Vec<SocketAddr>, Reply> {
         let port = target.port;
         let name = match &target.host {
             Host::Address(address) if self.allow_address(*address, port) => {
@@ -412,7 +412,7 @@ fn split_outside_brackets(text: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::Reply;
+    use super::super::reply::Reply;
     use super::*;
 
     fn rules(text: &str) -> Rules {

@@ -14,9 +14,10 @@ use tokio::time::timeout;
 use super::limits::Peer;
 use super::link::Link;
 use super::pump::{Broken, reply};
+use super::reply::Reply;
 use super::session::{Session, VarIntId};
 use super::target::Target;
-use super::wire::{ABORTED, Kind, Reply};
+use super::wire::{ABORTED, Kind};
 use crate::clock;
 
 /// A flow ends after this time without a datagram. RFC 4787 (REQ-5) asks NATs for two minutes.

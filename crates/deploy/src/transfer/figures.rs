@@ -1,8 +1,10 @@
 //! Counts of a transfer, and what a live line shows of its path.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use crate::sync::lock;
 
 /// Counts of a transfer, updated while it runs.
 #[derive(Debug, Default)]
@@ -116,12 +118,12 @@ const MAX_PENDING: usize = 1000;
 impl Figures {
     /// Notes the path of the present connection.
     pub fn set_path(&self, path: PathFigures) {
-        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+        *lock(&self.path) = path;
     }
 
     /// Path of the present connection.
     pub fn path(&self) -> PathFigures {
-        *self.path.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.path)
     }
 
     /// Begins the counts of a new connection.
@@ -129,12 +131,12 @@ impl Figures {
         for counter in [&self.settled, &self.done, &self.stored, &self.same] {
             counter.reset();
         }
-        *self.remarks.lock().unwrap_or_else(PoisonError::into_inner) = Remarks::default();
+        *lock(&self.remarks) = Remarks::default();
     }
 
     /// Notes an entry that is not sent.
     pub fn remark(&self, text: String, is_failure: bool) {
-        let mut remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remarks = lock(&self.remarks);
         if is_failure {
             remarks.failed += 1;
         } else {
@@ -147,7 +149,7 @@ impl Figures {
 
     /// Remarks since the last call, with the counts of all.
     pub fn take_remarks(&self) -> Remarks {
-        let mut remarks = self.remarks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remarks = lock(&self.remarks);
         let pending = std::mem::take(&mut remarks.pending);
         Remarks { pending, ..remarks.clone() }
     }

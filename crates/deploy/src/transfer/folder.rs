@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
     self, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat, Timespec,
@@ -17,6 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::sync::lock;
 use crate::transfer::path::{RelPath, temporary_name};
 use crate::transfer::wire::Stamp;
 
@@ -78,7 +79,7 @@ impl Folder {
         if path.is_empty() {
             return Ok(Arc::clone(&self.root));
         }
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || lock(&self.kept);
         if let Some(open) = kept().get(path) {
             return Ok(Arc::clone(open));
         }
@@ -155,7 +156,7 @@ impl Folder {
         self.rename(path)
     }
 
-    /// Opens a regular file to read it; `None` if there is none.
+    /// Opens a regular file to read it. `None` if no regular file has this name.
     pub fn open_file(&self, path: &RelPath, temporary: bool) -> io::Result<Option<File>> {
         let name = name_of(path, temporary);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

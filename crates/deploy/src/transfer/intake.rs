@@ -6,12 +6,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::sync::lock;
 use crate::transfer::blocks::{Blocks, Hash, MAX_SIZE};
 use crate::transfer::commit::{Committed, Ready};
 use crate::transfer::folder::{self, Folder};
@@ -111,10 +112,6 @@ enum Base {
     Temporary,
     /// The file with the final name.
     Final,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// True for errors that would meet every other file too.

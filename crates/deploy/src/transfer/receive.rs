@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use crate::endpoint::{Connection, Endpoint, Listener, Options, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::known::KnownPeers;
+use crate::sync::lock;
 use crate::ticket::{MAX_ADDRESSES, Ticket};
 use crate::transfer::commit;
 use crate::transfer::folder::Folder;
@@ -247,7 +248,7 @@ impl Receiver {
                         Ok((_, Ok(received))) => {
                             let is_last = !self.options.keep && !received.dry_run;
                             if is_last {
-                                self.door.book.lock().unwrap_or_else(PoisonError::into_inner).close();
+                                lock(&self.door.book).close();
                             }
                             tell(Event::Complete(received));
                             if is_last {
@@ -309,7 +310,7 @@ impl Door {
             self.opens_to_known && token.is_none() && !self.known.names_of(peer)?.is_empty();
         if !is_known {
             let now = clock::time_of_day().as_secs();
-            self.book.lock().unwrap_or_else(PoisonError::into_inner).admit(token, peer, now)?;
+            lock(&self.book).admit(token, peer, now)?;
         }
         self.known.remember(&format!("sender-{}", short(peer)), peer)?;
         wire::write(&mut send, &ToSender::Welcome).await?;

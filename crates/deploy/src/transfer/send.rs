@@ -6,7 +6,7 @@ use std::net::ToSocketAddrs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -19,6 +19,7 @@ use crate::endpoint::{Connection, Endpoint, Options, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::known::{KnownPeers, Standing};
+use crate::sync::lock;
 use crate::ticket::{Ticket, Token};
 use crate::tls::Trust;
 use crate::transfer::blocks::{Blocks, Hash, LEAST_BLOCK};
@@ -328,10 +329,6 @@ struct Session {
     messages: mpsc::Sender<ToReceiver>,
     again: mpsc::UnboundedSender<Source>,
     limiter: Option<Limiter>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sends over one connection.

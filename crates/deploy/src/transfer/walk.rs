@@ -5,12 +5,13 @@ use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ignore::WalkBuilder;
 use ignore::overrides::{Override, OverrideBuilder};
 
 use crate::error::{Error, Result};
+use crate::sync::lock;
 use crate::transfer::path::{RelPath, check_link};
 use crate::transfer::wire::{Kind, Stamp};
 
@@ -157,16 +158,13 @@ impl Walk {
                     || entry.depth() == 0
                     || entry.path().canonicalize().is_ok_and(|real| real.starts_with(&top));
                 if !stays {
-                    leaving
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(entry.path().to_owned());
+                    lock(&leaving).push(entry.path().to_owned());
                 }
                 stays
             });
         }
         for entry in builder.build() {
-            let left = std::mem::take(&mut *leaving.lock().unwrap_or_else(PoisonError::into_inner));
+            let left = std::mem::take(&mut *lock(&leaving));
             for path in left {
                 if !visit(Found::Skipped(path, "the link leads out of the folder")) {
                     return false;
