@@ -112,7 +112,7 @@ def evaluate(
             ``windward.controller``, and classes as ``windward.Controller`` describes them.
         against: Protocols that share paths with each subject, in place of those of the suite.
         standards: Controllers that bounds are relative to, in place of those of the suite. A subject is
-            compared with those on its own stack, or with all if there are none.
+            compared with the standards on its own stack, or with all if no standard runs on it.
         suite: Suite of criteria: a built-in one, such as ``rfc9743``, or a file.
         only: Criteria, claims or experiments to check; all by default.
         full: Full range of paths, and more runs.

@@ -50,8 +50,9 @@ pub(crate) struct Args {
 
     /// Controllers that bounds are relative to, in place of those that the suite names
     ///
-    /// A subject is compared with those on its own stack, or with all if there are none. By
-    /// default a subject on a QUIC stack is compared with the suite's standards on that stack.
+    /// A subject is compared with the standards on its own stack. If no standard runs on that
+    /// stack, it is compared with all. By default a subject on a QUIC stack is compared with the
+    /// suite's standards on that stack.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     standards: Vec<String>,
 

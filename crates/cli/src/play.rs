@@ -154,7 +154,7 @@ fn unpacked() -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::Failed(format!("the page in this program is damaged: {error}")))
 }
 
-/// Starts a browser; false if there is none.
+/// Starts a browser. Returns false if this machine has no browser.
 fn open(url: &str) -> bool {
     let openers: &[&[&str]] = if cfg!(target_os = "macos") {
         &[&["open"]]

@@ -86,7 +86,7 @@ pub struct Question {
     /// Stacks that subjects may name in addition to protocols.
     pub stacks: Stacks,
     /// Controllers that bounds are relative to, instead of those that the suite names. A subject is
-    /// compared with those on its own stack, or with all if there are none.
+    /// compared with those on its own stack, or with all if no standard runs on that stack.
     pub standards: Option<Vec<Subject>>,
 }
 

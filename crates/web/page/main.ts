@@ -28,7 +28,7 @@ let faults: (Fault | null)[] = [null, null];
 
 let worker: Worker;
 let ticket = 0;
-/** Identifier of the runs under way; 0 if there are none. */
+/** Identifier of the runs under way; 0 while nothing runs. */
 let busy = 0;
 /** Changes that arrived meanwhile. */
 let isWaiting = false;

@@ -945,7 +945,7 @@ impl Sender {
     pub fn cwnd(&self) -> f64 {
         self.window.cwnd()
     }
-    /// The slow start threshold, packets; infinite if there is none.
+    /// The slow start threshold, packets; infinite for a controller without one.
     pub fn ssthresh(&self) -> f64 {
         self.window.ssthresh()
     }

@@ -165,7 +165,8 @@ pub struct Cast {
 
 impl Cast {
     /// The standards that bounds of a subject are relative to: those on the same stack, so that a
-    /// verdict is about the controller and not about the stack; all of them if there are none.
+    /// verdict is about the controller and not about the stack. If no standard runs on that stack,
+    /// all of them.
     pub fn standards_of(&self, subject: &Subject) -> Vec<&Subject> {
         let same: Vec<&Subject> =
             self.standards.iter().filter(|standard| standard.host() == subject.host()).collect();

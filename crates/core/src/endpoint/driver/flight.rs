@@ -63,7 +63,7 @@ impl Flight {
         self.bytes
     }
 
-    /// Ordinal of the oldest packet in flight, or of the next packet if there is none.
+    /// Ordinal of the oldest packet in flight. If no packet is in flight, that of the next one.
     pub(super) fn oldest(&self) -> u64 {
         self.base
     }

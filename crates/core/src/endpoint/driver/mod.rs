@@ -102,7 +102,7 @@ pub struct Figures {
     pub mtu: u16,
     /// Window given to the stack, bytes.
     pub window: u64,
-    /// Slow start threshold, bytes; `None` if there is none.
+    /// Slow start threshold, bytes; `None` for a controller without one.
     pub ssthresh: Option<u64>,
     /// Pacing rate that the controller sets, bytes per second; `None` if it sets none.
     pub pacing_rate: Option<u64>,
