@@ -1,4 +1,4 @@
-//! Common parts of the commands that move files between hosts.
+//! Common parts of the commands that move files, and of those that forward services.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,30 @@ use windward_deploy::{Error, Options};
 
 use crate::failure::Failure;
 
-/// Options of the identity and of connections.
+/// Option of the configuration.
 #[derive(Debug, clap::Args)]
-pub(crate) struct IdentityArgs {
+pub(crate) struct ConfigArgs {
     /// Directory of the key of this machine, its known peers and its tickets [default:
     /// ~/.config/windward]
     #[arg(long, value_name = "DIR")]
     config: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    /// Directory of the configuration.
+    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
+        Ok(match &self.config {
+            Some(directory) => directory.clone(),
+            None => default_directory()?,
+        })
+    }
+}
+
+/// Options of the identity.
+#[derive(Debug, clap::Args)]
+pub(crate) struct IdentityArgs {
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
 
     /// Certificate of this machine, in PEM, instead of the one that windward makes
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -25,19 +42,11 @@ pub(crate) struct IdentityArgs {
 }
 
 impl IdentityArgs {
-    /// Directory of the configuration.
-    pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
-        Ok(match &self.config {
-            Some(directory) => directory.clone(),
-            None => default_directory()?,
-        })
-    }
-
     /// Identity of this machine, made at the first use.
     pub(crate) fn identity(&self) -> Result<Identity, Failure> {
         Ok(match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Identity::from_files(certificate, key)?,
-            _ => Identity::open(&self.home()?)?,
+            _ => Identity::open(&self.config.home()?)?,
         })
     }
 }

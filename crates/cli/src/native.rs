@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use windward_core::endpoint::window::ControllerConfig;
-use windward_core::part::{Custom, CustomPart};
+use windward_core::part::{Custom, CustomPart, checksum};
 use windward_core::protocols::{self, Protocol};
 use windward_evaluation::{FaultyController, Suite};
 use windward_experiments::experiment::Subject;
@@ -76,7 +76,7 @@ impl Library {
         let others = if needs_numbers { "bbr" } else { "cubic" };
         let others =
             protocols::find(others).ok_or_else(|| wrong(format!("there is no {others}")))?;
-        let crc = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC).checksum(&library);
+        let crc = checksum(&library);
         let protocol = Protocol {
             name: name.leak(),
             source: format!("{}, CRC-32 {crc:08x}", self.file.display()).leak(),

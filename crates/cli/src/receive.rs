@@ -91,7 +91,7 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
         return Err(Failure::Input("--expires: a ticket must be valid for some time".to_owned()));
     }
     let choices = ReceiveOptions {
-        home: args.identity.home()?,
+        home: args.identity.config.home()?,
         folder: args.folder,
         listen: args.listen,
         addresses: args.address,

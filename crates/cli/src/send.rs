@@ -122,7 +122,7 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
             ));
         }
     };
-    let home = args.identity.home()?;
+    let home = args.identity.config.home()?;
     let target = Target::parse(&ticket.to_string_lossy(), &home)?;
     let links = match args.links {
         LinksArg::Keep => Links::Keep,

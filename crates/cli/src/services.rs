@@ -11,17 +11,17 @@ use windward_deploy::forward::{
     ForwarderProgram, ForwarderSettings, Limits, Mapping, News, ServerProgram, ServerSettings,
     read_bind,
 };
-use windward_deploy::{Error, Fingerprint, Identity, identity};
+use windward_deploy::{Fingerprint, Identity};
 
+use crate::deploy::ConfigArgs;
 use crate::failure::Failure;
 use crate::output;
 
 /// Options that both programs have.
 #[derive(Debug, clap::Args)]
 struct Common {
-    /// Directory of the key of this machine and its known peers [default: ~/.config/windward]
-    #[arg(long, value_name = "DIR")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigArgs,
 
     /// Congestion controller; `windward list` names those for QUIC
     #[arg(long, value_name = "NAME")]
@@ -42,10 +42,6 @@ struct Common {
 }
 
 impl Common {
-    fn directory(&self) -> Result<PathBuf, Failure> {
-        self.config.clone().map_or_else(|| identity::default_directory().map_err(failed), Ok)
-    }
-
     fn grace(&self) -> WallTime {
         WallTime::from_secs_f64(self.grace.as_secs_f64())
     }
@@ -172,14 +168,6 @@ fn parse_count(text: &str) -> Result<usize, String> {
     }
 }
 
-fn failed(error: Error) -> Failure {
-    match error {
-        Error::Input(text) => Failure::Input(text),
-        Error::Interrupted => Failure::Interrupted,
-        other => Failure::Failed(other.to_string()),
-    }
-}
-
 pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
     if args.systemd_unit {
         return output::print(UNIT);
@@ -192,7 +180,7 @@ pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
         ..Limits::default()
     };
     let program = ServerProgram {
-        directory: common.directory()?,
+        directory: common.config.home()?,
         settings: ServerSettings {
             listen: args.listen,
             protocol: common.protocol.clone(),
@@ -206,15 +194,15 @@ pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
         grace: common.grace(),
     };
     let mut unwritten = None;
-    program.run(|news| tell(&news, quiet, &mut unwritten)).map_err(failed)?;
+    program.run(|news| tell(&news, quiet, &mut unwritten))?;
     unwritten.map_or(Ok(()), Err)
 }
 
 pub(crate) fn forward(args: &ForwardArgs, quiet: bool) -> Result<(), Failure> {
     let common = &args.common;
-    let directory = common.directory()?;
+    let directory = common.config.home()?;
     let Some(server) = args.server.clone().filter(|_| !args.print_key) else {
-        let identity = Identity::open(&directory).map_err(failed)?;
+        let identity = Identity::open(&directory)?;
         return output::print(&format!("{}\n", identity.fingerprint()));
     };
     if args.local.is_empty() && args.dynamic.is_empty() {
@@ -236,7 +224,7 @@ pub(crate) fn forward(args: &ForwardArgs, quiet: bool) -> Result<(), Failure> {
         grace: common.grace(),
     };
     let mut unwritten = None;
-    program.run(confirm, |news| tell(&news, quiet, &mut unwritten)).map_err(failed)?;
+    program.run(confirm, |news| tell(&news, quiet, &mut unwritten))?;
     unwritten.map_or(Ok(()), Err)
 }
 

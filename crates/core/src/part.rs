@@ -348,6 +348,13 @@ fn span(time: Duration) -> String {
     }
 }
 
+/// CRC-32 of IEEE 802.3, as of zip and Python's zlib: it tells the controllers of users apart, in
+/// names and reports.
+pub fn checksum(definition: &[u8]) -> u32 {
+    const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
+    CRC.checksum(definition)
+}
+
 /// `a`, `a or b`, `a, b or c`.
 pub fn alternatives(words: &[&str]) -> String {
     match words {

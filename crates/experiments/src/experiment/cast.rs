@@ -2,11 +2,9 @@
 
 use std::fmt;
 
+use windward_core::part::checksum;
 use windward_core::protocols::{self, Protocol};
 use windward_sim::stack::Stacks;
-
-/// CRC-32 of IEEE 802.3, as of zip and Python's zlib.
-const CHECKSUM: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
 
 /// A controller in a suite.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +62,7 @@ impl Subject {
         match &self.own {
             Some(own) => format!("{} ({})", own.source, own.summary.trim_end_matches('.')),
             None if self.protocol.starts_with('{') => {
-                let crc = CHECKSUM.checksum(self.protocol.as_bytes());
+                let crc = checksum(self.protocol.as_bytes());
                 format!("{}, CRC-32 {crc:08x}", self.protocol)
             }
             None => format!("`{}` of windward {}", self.protocol, env!("CARGO_PKG_VERSION")),

@@ -26,7 +26,7 @@ use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::expression::{Cursor, Expression, Leaf, Misread};
 use crate::packet::Flags;
-use crate::part::{Ability, CustomPart, Need, Words};
+use crate::part::{Ability, CustomPart, Need, Words, checksum};
 use crate::units::Time;
 
 /// The text of a controller: its expressions and the rest of its definition.
@@ -69,18 +69,12 @@ impl Expressions {
         always.chain(mark).chain(pacing).map(|(key, text)| (key, text.as_str()))
     }
 
-    /// CRC-32 of the definition, to tell controllers apart in names and reports.
+    /// [`checksum`] of the definition.
     pub fn checksum(&self) -> u32 {
-        let slow_start = [u8::from(self.slow_start)];
-        let texts =
-            self.texts().flat_map(|(key, text)| [key.as_bytes(), b"=", text.as_bytes(), b"\n"]);
-        let bytes = texts.flatten().copied().chain(slow_start);
-        // CRC-32 of IEEE 802.3, bit by bit: it is computed once for each controller.
-        !bytes.fold(!0_u32, |crc, byte| {
-            (0..8).fold(crc ^ u32::from(byte), |crc, _| {
-                (crc >> 1) ^ (0xEDB8_8320 & 0_u32.wrapping_sub(crc & 1))
-            })
-        })
+        let lines = self.texts().map(|(key, text)| format!("{key}={text}\n"));
+        let mut definition = lines.collect::<String>().into_bytes();
+        definition.push(u8::from(self.slow_start));
+        checksum(&definition)
     }
 
     /// Compiles the expressions. Each definition is compiled once and kept as long as the program.
