@@ -35,6 +35,8 @@ PYTHON = {
         "WorkerError",
         "reproduce",
         "Reproduction",
+        "worlds",
+        "Worlds",
         "evaluate",
         "Evaluation",
     ],

@@ -51,6 +51,7 @@ from ._windward import (
     Table,
     controller,
 )
+from ._worlds import Worlds, worlds
 
 __all__ = [
     "Ack",
@@ -99,6 +100,7 @@ __all__ = [
     "Trial",
     "Unit",
     "WorkerError",
+    "Worlds",
     "__version__",
     "bit",
     "compare",
@@ -118,6 +120,7 @@ __all__ = [
     "search",
     "sweep",
     "us",
+    "worlds",
 ]
 
 _RENAMED = {

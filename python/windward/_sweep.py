@@ -19,11 +19,14 @@ import socket
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 
 from . import _windward
 from ._progress import told
-from ._windward import Experiment, Grid, Table
+from ._windward import Experiment, Grid, Table, WorldRuns
+
+#: Runs that workers execute: those of a sweep, or of a search for worlds.
+_Runs: TypeAlias = "Grid | WorldRuns"
 
 #: Assumed packet-hops per second before the first measurement.
 _SPEED = 3e6
@@ -311,21 +314,21 @@ class _Task:
 # --- functions on workers ---------------------------------------------------------------------
 
 
-def _run(payload: Any, runs: list[int]) -> tuple[bytes, float]:
-    """Executes runs of a grid; returns their rows and their duration in seconds."""
+def _run(payload: Any, runs: Any) -> tuple[bytes, float]:
+    """Executes runs of a grid or a search; returns their results and their duration in seconds."""
     grid = _grid(payload)
     since = time.perf_counter()
     return grid.run(runs), time.perf_counter() - since
 
 
 def _stop(payload: Any) -> None:
-    """Stops the runs of a grid in this process."""
+    """Stops the runs of a grid or a search in this process."""
     _grid(payload).stop()
     _unpickled.cache_clear()
 
 
-def _grid(payload: Any) -> Grid:
-    if isinstance(payload, Grid):
+def _grid(payload: Any) -> _Runs:
+    if isinstance(payload, Grid | WorldRuns):
         return payload
     version, grid = payload
     if version != _windward.BUILD:
@@ -336,8 +339,8 @@ def _grid(payload: Any) -> Grid:
     return _unpickled(grid)
 
 
-def _pickled(grid: Grid) -> bytes:
-    """The grid for another process. cloudpickle, which Dask and Ray have, also takes classes of scripts."""
+def _pickled(grid: _Runs) -> bytes:
+    """The runs for another process. cloudpickle, which Dask and Ray have, also takes classes of scripts."""
     if importlib.util.find_spec("cloudpickle") is None:
         return pickle.dumps(grid)
     dumped: bytes = importlib.import_module("cloudpickle").dumps(grid)
@@ -345,10 +348,10 @@ def _pickled(grid: Grid) -> bytes:
 
 
 @functools.lru_cache(maxsize=4)
-def _unpickled(payload: bytes) -> Grid:
+def _unpickled(payload: bytes) -> _Runs:
     grid = pickle.loads(payload)
-    if not isinstance(grid, Grid):
-        raise TypeError(f"a sweep is of a windward grid, not {type(grid).__name__}")
+    if not isinstance(grid, Grid | WorldRuns):
+        raise TypeError(f"a worker runs a windward grid or search, not {type(grid).__name__}")
     return grid
 
 
@@ -372,11 +375,11 @@ class _Workers:
         """Current number of workers, at least one."""
         raise NotImplementedError
 
-    def payload(self, grid: Grid) -> Any:
-        """The grid in the form in which tasks carry it."""
+    def payload(self, grid: _Runs) -> Any:
+        """The runs in the form in which tasks carry them."""
         return _windward.BUILD, _pickled(grid)
 
-    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: Any) -> Any:
         raise NotImplementedError
 
     def result(self, future: Any) -> Any:
@@ -387,7 +390,7 @@ class _Workers:
         """
         return future.result()
 
-    def stop(self, grid: Grid, futures: list[Any]) -> None:
+    def stop(self, grid: _Runs, futures: list[Any]) -> None:
         """Ends these tasks as far as possible."""
         grid.stop()
         for future in futures:
@@ -412,13 +415,13 @@ class _Pool(_Workers):
         known = getattr(self._executor, "_max_workers", None)
         return known if isinstance(known, int) and known > 0 else os.cpu_count() or 1
 
-    def payload(self, grid: Grid) -> Any:
+    def payload(self, grid: _Runs) -> Any:
         # Threads share it: one flag stops them all.
         if isinstance(self._executor, concurrent.futures.ThreadPoolExecutor):
             return grid
         return super().payload(grid)
 
-    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: Any) -> Any:
         # A process may be lost before any result reports it.
         with self._whole():
             return self._executor.submit(fn, payload, runs)
@@ -457,7 +460,7 @@ class _Dask(_Workers):
             return 1
         return max(1, sum(threads.values()))
 
-    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: Any) -> Any:
         self.check()
         # Not pure: Dask would keep results of equal tasks.
         return self._client.submit(fn, payload, runs, pure=False)
@@ -479,7 +482,7 @@ class _Dask(_Workers):
         finally:
             future.release()
 
-    def stop(self, grid: Grid, futures: list[Any]) -> None:
+    def stop(self, grid: _Runs, futures: list[Any]) -> None:
         if self._client.status != "running":
             return
         with contextlib.suppress(OSError):
@@ -519,7 +522,7 @@ class _Ray(_Workers):
         with self._reached():
             return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def submit(self, fn: Callable[..., Any], payload: Any, runs: list[int]) -> Any:
+    def submit(self, fn: Callable[..., Any], payload: Any, runs: Any) -> Any:
         with self._reached():
             return _RayFuture(self._remote.remote(payload, runs))
 
@@ -527,7 +530,7 @@ class _Ray(_Workers):
         with self._reached():
             return future.result()
 
-    def stop(self, grid: Grid, futures: list[Any]) -> None:
+    def stop(self, grid: _Runs, futures: list[Any]) -> None:
         # An actor that cannot be reached any more has stopped.
         with contextlib.suppress(self._ray.exceptions.RayError):
             for future in futures:

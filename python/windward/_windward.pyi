@@ -373,6 +373,23 @@ class Dataset:
     @property
     def path(self) -> pathlib.Path: ...
 
+@final
+class WorldRuns:
+    def __new__(cls, names: list[str], full: bool) -> Self: ...
+    def run(self, run: bytes) -> bytes: ...
+    def stop(self) -> None: ...
+
+def worlds(
+    names: list[str],
+    folder: str | PathLike[str],
+    *,
+    budget: float | None,
+    full: bool,
+    resume: bool,
+    threads: int,
+    progress: Callable[[float], object] | bool | None,
+    submit: Callable[[bytes], Any] | None = None,
+) -> str: ...
 def read_dataset(folder: str | PathLike[str]) -> Table: ...
 def reproduce(
     names: list[str],

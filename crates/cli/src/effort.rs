@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
 use windward_experiments::{
-    Effort, Experiment, FULL_READINGS, LabError, QUICK_READINGS, RunOptions,
+    Effort, Experiment, FULL_READINGS, HOPS_PER_SECOND, LabError, QUICK_READINGS, RunOptions,
 };
 use windward_report::Provenance;
 use windward_sim::text::shell_word;
@@ -227,9 +227,6 @@ fn time(hops: f64, threads: usize, cores: usize) -> String {
     let of = if used == cores { String::new() } else { format!("{used} of ") };
     format!("{seconds} s on {of}the {cores} cores of this machine")
 }
-
-/// Packet-hops per second and core, about: see docs/performance.md.
-pub(crate) const HOPS_PER_SECOND: f64 = 8e6;
 
 /// Date, machine, commit and command of a report.
 pub(crate) fn about() -> Provenance {

@@ -38,6 +38,7 @@ mod search;
 use cells::Cells;
 pub(crate) use cells::FRESH;
 use queue::{Closing, Finished, Job, Queue, Stage};
+pub use queue::{RunExecutor, RunId};
 use search::{Answer, Asker, Inquiry};
 pub use search::{Found, Request, Searched, search};
 
@@ -131,7 +132,8 @@ pub fn run(
     observer: &mut dyn Observer,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
-    conduct(plans, options, simulate, |queue, done| {
+    let perform = |job: Job| job.run(plans, options.cancel, simulate);
+    conduct(options, &perform, |queue, done| {
         Campaign::new(plans, options, queue, known, observer).conduct(done)
     })
 }
@@ -150,9 +152,8 @@ pub fn around_workers(around: AroundWorker) {
 
 /// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
 fn conduct<T>(
-    plans: &[Plan],
     options: &RunOptions<'_>,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+    perform: &(impl Fn(Job) -> Result<Finished, LabError> + Sync),
     decide: impl FnOnce(&Queue, &mpsc::Receiver<Result<Finished, LabError>>) -> Result<T, LabError>,
 ) -> Result<T, LabError> {
     let queue = Queue::default();
@@ -172,7 +173,7 @@ fn conduct<T>(
                 let _closing = Closing(queue);
                 let mut work = || {
                     while let Some(job) = queue.take() {
-                        let finished = job.run(plans, options.cancel, simulate);
+                        let finished = perform(job);
                         let ended = finished.is_err();
                         if sender.send(finished).is_err() || ended {
                             break;
@@ -562,8 +563,12 @@ impl<'a> Campaign<'a> {
                 weight: cell.weight,
                 number: self.work.asked.0,
                 cell: id,
-                experiment: cell.experiment,
-                repetition,
+                run: RunId {
+                    experiment: cell.experiment,
+                    reading: cell.reading.clone(),
+                    cell: cell.cell,
+                    repetition,
+                },
                 shown,
                 scenario: cell.scenario.clone(),
             });

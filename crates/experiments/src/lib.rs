@@ -48,4 +48,6 @@ pub use experiment::{Effort, Experiment};
 pub use folder::is_resumable;
 pub use grid::{Grid, GridFacts, PlannedRun};
 pub use journal::BUILD;
-pub use sweep::{FULL_READINGS, Plan, Progress, QUICK_READINGS, Results, RunOptions};
+pub use sweep::{
+    FULL_READINGS, HOPS_PER_SECOND, Plan, Progress, QUICK_READINGS, Results, RunOptions,
+};

@@ -35,6 +35,7 @@ mod slices;
 mod table;
 mod values;
 mod work;
+mod worlds;
 
 /// Runs the command line and returns its exit status. Ctrl-C is handled by the command line.
 #[pyfunction]
@@ -162,6 +163,8 @@ mod _windward {
     use super::simulation::Simulation;
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::worlds::{WorldRuns, worlds};
     #[pymodule_export]
     use super::{
         Bar, estimate, explain, look, main, near, parts_json, protocols_json, quantity, seconds,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use windward_experiments::campaign::Found;
 use windward_experiments::worlds::{self, End, JointWorld, SearchOptions, SearchSummary};
-use windward_experiments::{Experiment, LabError, builtin};
+use windward_experiments::{Experiment, HOPS_PER_SECOND, LabError, builtin};
 
 use super::Args;
 use crate::effort;
@@ -55,7 +55,7 @@ pub(super) fn search(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
     let options = SearchOptions {
         names,
-        budget: args.worlds_budget.seconds.map(|seconds| seconds * effort::HOPS_PER_SECOND),
+        budget: args.worlds_budget.seconds.map(|seconds| seconds * HOPS_PER_SECOND),
         seed: args.effort.seed,
         folder,
         resume: args.effort.resume,

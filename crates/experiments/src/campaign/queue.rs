@@ -8,7 +8,74 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use windward_sim::{Outcome, Scenario};
 
 use crate::LabError;
+use crate::experiment::Deviation;
 use crate::sweep::Plan;
+
+/// One run among those of a list of plans, by which another process finds it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RunId {
+    /// Index of the plan.
+    pub experiment: usize,
+    /// The reading: those of its choices that change something in the cell.
+    pub reading: Deviation,
+    /// Index of the cell: a combination of the axes.
+    pub cell: usize,
+    /// Index of the repetition.
+    pub repetition: u32,
+}
+
+impl RunId {
+    /// Executes the run, and returns a value for each metric.
+    ///
+    /// # Errors
+    /// If these plans have no such run, the run fails, or `cancel` is set.
+    pub fn perform(&self, plans: &[Plan], cancel: &AtomicBool) -> Result<Vec<f64>, LabError> {
+        let plan = plans.get(self.experiment).filter(|plan| self.cell < plan.scenarios.len());
+        let Some(Plan { experiment, length, .. }) = plan else {
+            let (file, line) = (String::new(), 0);
+            let message =
+                format!("there is no cell {} of experiment {}", self.cell, self.experiment);
+            return Err(LabError::Experiment { file, line, message });
+        };
+        let scenario = experiment.scenario(self.cell, length, &self.reading)?;
+        let done =
+            experiment.perform(&scenario, self.repetition, cancel, &crate::sweep::simulate)?;
+        Ok(done.0)
+    }
+}
+
+/// The place where runs without charts are executed: threads of this process, or other machines.
+///
+/// A function from a scenario to its outcome is one: the calling thread executes the run.
+pub trait RunExecutor: Sync {
+    /// Executes a run of that plan, and returns a value for each metric. `scenario` is its cell
+    /// under its reading. Called by several threads at once.
+    ///
+    /// # Errors
+    /// If the run fails, or `cancel` is set meanwhile.
+    fn metrics(
+        &self,
+        run: &RunId,
+        plan: &Plan,
+        scenario: &Scenario,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<f64>, LabError>;
+}
+
+impl<F> RunExecutor for F
+where
+    F: Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync,
+{
+    fn metrics(
+        &self,
+        run: &RunId,
+        plan: &Plan,
+        scenario: &Scenario,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<f64>, LabError> {
+        Ok(plan.experiment.perform(scenario, run.repetition, cancel, self)?.0)
+    }
+}
 
 /// A run to do.
 pub(super) struct Job {
@@ -16,9 +83,9 @@ pub(super) struct Job {
     pub(super) weight: f64,
     /// Number in the order of requests, which decides between equal jobs.
     pub(super) number: usize,
+    /// Number of the cell under its reading, in this campaign.
     pub(super) cell: usize,
-    pub(super) experiment: usize,
-    pub(super) repetition: u32,
+    pub(super) run: RunId,
     pub(super) shown: bool,
     pub(super) scenario: Arc<Scenario>,
 }
@@ -37,17 +104,28 @@ impl Job {
         if cancel.load(Memory::Relaxed) {
             return Err(LabError::Cancelled);
         }
-        let experiment = &plans[self.experiment].experiment;
+        let experiment = &plans[self.run.experiment].experiment;
+        let repetition = self.run.repetition;
         let (metrics, outcome) =
-            experiment.perform(&self.scenario, self.repetition, cancel, simulate)?;
+            experiment.perform(&self.scenario, repetition, cancel, simulate)?;
         let outcome = (self.shown || gave_up(&outcome)).then_some(outcome);
-        Ok(Finished {
-            cell: self.cell,
-            repetition: self.repetition,
-            metrics,
-            outcome,
-            weight: self.weight,
-        })
+        Ok(Finished { cell: self.cell, repetition, metrics, outcome, weight: self.weight })
+    }
+
+    /// Lets an executor run it, for its metrics alone.
+    pub(super) fn run_by(
+        self,
+        plans: &[Plan],
+        cancel: &AtomicBool,
+        executor: &impl RunExecutor,
+    ) -> Result<Finished, LabError> {
+        if cancel.load(Memory::Relaxed) {
+            return Err(LabError::Cancelled);
+        }
+        let plan = &plans[self.run.experiment];
+        let metrics = executor.metrics(&self.run, plan, &self.scenario, cancel)?;
+        let repetition = self.run.repetition;
+        Ok(Finished { cell: self.cell, repetition, metrics, outcome: None, weight: self.weight })
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering as Memory};
+use std::sync::atomic::Ordering as Memory;
 use std::sync::mpsc;
 
-use windward_sim::{Outcome, Scenario};
-
-use super::queue::{Finished, Stage};
-use super::{Campaign, Condition, Observer, Question, Rule, RunRecord, World, conduct};
+use super::queue::{Finished, Job, Stage};
+use super::{
+    Campaign, Condition, Observer, Question, Rule, RunExecutor, RunRecord, World, conduct,
+};
 use crate::LabError;
 use crate::builtin::key_of;
 use crate::claims::{ChangedChoice, CheckResult, Verdict};
@@ -65,16 +65,18 @@ pub struct Searched {
 }
 
 /// Searches for the nearest world of each requested claim, and for the world in which most of the
-/// claims of each paper hold. `known` has the runs of an earlier attempt.
+/// claims of each paper hold. `known` has the runs of an earlier attempt; `executor` executes the
+/// others.
 pub fn search(
     plans: &[Plan],
     options: &RunOptions<'_>,
     request: &Request,
     known: Vec<RunRecord>,
     observer: &mut dyn Observer,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+    executor: &impl RunExecutor,
 ) -> Result<Searched, LabError> {
-    conduct(plans, options, simulate, |queue, done| {
+    let perform = |job: Job| job.run_by(plans, options.cancel, executor);
+    conduct(options, &perform, |queue, done| {
         Campaign::new(plans, options, queue, known, observer).inquire(request, done)
     })
 }

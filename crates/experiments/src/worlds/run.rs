@@ -3,15 +3,16 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use windward_sim::output::OutputDir;
-use windward_sim::{Outcome, Scenario};
 
 use super::{FILE, JointWorld, SearchFacts, Worlds};
 use crate::LabError;
 use crate::builtin::key_of;
-use crate::campaign::{self, Event, FRESH, Found, Observer, Request, RunRecord, Searched};
+use crate::campaign::{
+    self, Event, FRESH, Found, Observer, Request, RunExecutor, RunRecord, Searched,
+};
 use crate::claims;
 use crate::error::nearest;
 use crate::experiment::{Effort, Experiment};
@@ -64,7 +65,7 @@ pub fn search(
     search_with(experiments, effort, options, search, out, &sweep::simulate)
 }
 
-/// As [`search`], with another simulator, which runs a scenario or stops when the flag is set.
+/// As [`search`], with runs on other machines, or by another simulator.
 ///
 /// # Errors
 /// As [`search`].
@@ -74,7 +75,7 @@ pub fn search_with(
     options: &RunOptions<'_>,
     search: &SearchOptions,
     out: &Path,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+    executor: &impl RunExecutor,
 ) -> Result<SearchSummary, LabError> {
     claims::check_references(experiments)?;
     let request = Request { claims: claims_of(experiments, &search.names)?, budget: search.budget };
@@ -101,7 +102,7 @@ pub fn search_with(
     let known: Vec<RunRecord> = folder.journal(key(&plans), search.resume)?;
     let mut recorder = Recorder { folder, resumed: 0 };
     let Searched { found, joint, runs } =
-        campaign::search(&plans, options, &request, known, &mut recorder, simulate)?;
+        campaign::search(&plans, options, &request, known, &mut recorder, executor)?;
     let facts = SearchFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         effort: if effort.is_full() { "full" } else { "quick" }.to_owned(),

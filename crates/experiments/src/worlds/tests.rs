@@ -9,8 +9,10 @@ use windward_sim::{Outcome, Scenario};
 
 use super::*;
 use crate::LabError;
+use crate::campaign::{RunExecutor, RunId};
 use crate::claims::Verdict;
 use crate::experiment::{Effort, Experiment};
+use crate::sweep::Plan;
 use crate::testing::{fake, options};
 
 /// One cell and three choices of two or three values: 12 worlds.
@@ -394,4 +396,44 @@ fn a_pair_that_alone_passes_stands_out() {
     // Beside z, x passes as often as alone.
     assert_eq!(of("a + c", "x + z"), None);
     assert!(super::effects(&choices, &[(Deviation::PLAIN, false)]).is_empty());
+}
+
+/// Executes runs as another process does, which knows the experiments and the run's number alone.
+struct Elsewhere(Vec<Plan>);
+
+impl RunExecutor for Elsewhere {
+    fn metrics(
+        &self,
+        run: &RunId,
+        _: &Plan,
+        _: &Scenario,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<f64>, LabError> {
+        run.perform(&self.0, cancel)
+    }
+}
+
+#[test]
+fn runs_elsewhere_find_the_same_world() {
+    // An access delay of 3 ms shortens the RTT of 80 ms by 34, and the pipe by 4 of 10 packets.
+    let list = [experiment(&["\"clean + lossy >= 990000\""])];
+    let plans = || list.iter().map(|e| e.plan(&Effort::Quick)).collect::<Result<Vec<_>, _>>();
+    let found = |executor: &dyn Fn(&Path) -> Result<SearchSummary, LabError>| {
+        let dir = tempfile::tempdir().unwrap();
+        let summary = executor(dir.path()).unwrap();
+        (summary.found, summary.joint, summary.runs)
+    };
+    let search = SearchOptions::default();
+    let here = found(&|dir| run_in(dir, &list, &search, 2, &crate::sweep::simulate));
+    assert!(here.2 > 10, "{} runs", here.2);
+    let elsewhere = Elsewhere(plans().unwrap());
+    let there = found(&|dir| {
+        let cancel = AtomicBool::new(false);
+        let options = options(3, &cancel);
+        search_with(&list, &Effort::Quick, &options, &search, dir, &elsewhere)
+    });
+    assert_eq!(here, there);
+    let unknown = RunId { experiment: 0, reading: Deviation::PLAIN, cell: 1, repetition: 0 };
+    let error = unknown.perform(&elsewhere.0, &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("no cell 1 of experiment 0"), "{error}");
 }
