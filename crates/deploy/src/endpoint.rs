@@ -16,8 +16,10 @@ use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::crowd::Crowd;
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity, SERVER_NAME};
+use crate::qlog::Qlog;
 use crate::tls::{self, Trust};
 
 /// Purpose of a connection. Each service has its own name in TLS (ALPN, RFC 7301), which ends in
@@ -74,6 +76,8 @@ pub struct Options {
     pub handshakes: usize,
     /// Longest time of a handshake.
     pub handshake_timeout: Duration,
+    /// Logs of connections, if there are to be any.
+    pub qlog: Option<Arc<Qlog>>,
 }
 
 impl Default for Options {
@@ -94,6 +98,7 @@ impl Default for Options {
             socket_buffer: 4 << 20,
             handshakes: 64,
             handshake_timeout: Duration::from_secs(10),
+            qlog: None,
         }
     }
 }
@@ -126,6 +131,15 @@ impl Options {
             .keep_alive_interval(Some(self.keep_alive))
             .congestion_controller_factory(controller(&self.protocol)?);
         Ok(transport)
+    }
+
+    /// The same for one connection of this side, with its log.
+    fn logged(&self, side: &str) -> Result<Arc<TransportConfig>> {
+        let mut transport = self.transport()?;
+        if let Some(qlog) = &self.qlog {
+            qlog.attach(&mut transport, side);
+        }
+        Ok(Arc::new(transport))
     }
 }
 
@@ -254,7 +268,7 @@ impl Endpoint {
     ) -> Result<Connection> {
         let tls = tls::client(&self.identity, trust, service.alpn())?;
         let mut config = quinn::ClientConfig::new(Arc::new(tls));
-        config.transport_config(Arc::new(self.options.transport()?));
+        config.transport_config(self.options.logged("client")?);
         let to = self.mapped(to);
         let connecting = self
             .quic
@@ -326,6 +340,7 @@ async fn take_in(
     arrivals: mpsc::Sender<Connection>,
 ) {
     let places = Arc::new(Semaphore::new(options.handshakes));
+    let crowd = Arc::new(Crowd::default());
     while let Some(incoming) = quic.accept().await {
         let busy = places.available_permits() <= options.handshakes / 2;
         if busy && !incoming.remote_address_validated() {
@@ -333,6 +348,16 @@ async fn take_in(
             let _ = incoming.retry();
             continue;
         }
+        // An address that was not shown to be the sender's own may be anybody's.
+        let guest = if incoming.remote_address_validated() {
+            let Some(guest) = crowd.enter(incoming.remote_address().ip()) else {
+                incoming.refuse();
+                continue;
+            };
+            Some(guest)
+        } else {
+            None
+        };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             incoming.refuse();
             continue;
@@ -346,7 +371,7 @@ async fn take_in(
                 // The place is kept until the application takes the connection.
                 let _ = arrivals.send(connection).await;
             }
-            drop(place);
+            drop((place, guest));
         });
     }
 }
@@ -356,8 +381,8 @@ async fn greet(
     mut config: ServerConfig,
     options: &Options,
 ) -> Result<Connection> {
-    // A controller of its own for each connection.
-    config.transport_config(Arc::new(options.transport()?));
+    // A controller and a log of its own for each connection.
+    config.transport_config(options.logged("server")?);
     let connecting = incoming.accept_with(Arc::new(config))?;
     Connection::new(connecting.await?, options)
 }
