@@ -8,7 +8,8 @@ use std::time::Duration;
 use quinn::congestion::ControllerFactory;
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{
-    EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    EndpointConfig, IdleTimeout, Incoming, MtuDiscoveryConfig, ServerConfig, TokioRuntime,
+    TransportConfig, VarInt,
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
@@ -19,6 +20,7 @@ use tokio::sync::{Semaphore, mpsc};
 use crate::crowd::Crowd;
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity, SERVER_NAME};
+use crate::mtu;
 use crate::qlog::Qlog;
 use crate::tls::{self, Trust};
 
@@ -133,9 +135,12 @@ impl Options {
         Ok(transport)
     }
 
-    /// The same for one connection of this side, with its log.
-    fn logged(&self, side: &str) -> Result<Arc<TransportConfig>> {
+    /// The same for one connection of this side to a peer, with its log.
+    fn for_peer(&self, side: &str, peer: SocketAddr) -> Result<Arc<TransportConfig>> {
         let mut transport = self.transport()?;
+        let mut search = MtuDiscoveryConfig::default();
+        search.upper_bound(mtu::largest_payload(peer));
+        transport.mtu_discovery_config(Some(search));
         if let Some(qlog) = &self.qlog {
             qlog.attach(&mut transport, side);
         }
@@ -268,7 +273,7 @@ impl Endpoint {
     ) -> Result<Connection> {
         let tls = tls::client(&self.identity, trust, service.alpn())?;
         let mut config = quinn::ClientConfig::new(Arc::new(tls));
-        config.transport_config(self.options.logged("client")?);
+        config.transport_config(self.options.for_peer("client", to)?);
         let to = self.mapped(to);
         let connecting = self
             .quic
@@ -382,7 +387,7 @@ async fn greet(
     options: &Options,
 ) -> Result<Connection> {
     // A controller and a log of its own for each connection.
-    config.transport_config(options.logged("server")?);
+    config.transport_config(options.for_peer("server", incoming.remote_address())?);
     let connecting = incoming.accept_with(Arc::new(config))?;
     Connection::new(connecting.await?, options)
 }
@@ -412,6 +417,8 @@ fn open(
     let cid = u64::from_le_bytes([cid[0], cid[1], cid[2], cid[3], cid[4], cid[5], cid[6], cid[7]]);
     config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(cid)));
     config.grease_quic_bit(false);
+    let largest = config.max_udp_payload_size(mtu::LARGEST);
+    largest.map_err(|error| Error::Input(format!("size of datagrams: {error}")))?;
     let quic = quinn::Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))
         .map_err(failed)?;
     Ok((quic, hint))

@@ -6,8 +6,8 @@
 //! - `error`: what is wrong, where, and what to do. `clock`: the clocks of the machine.
 //! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
-//! - `qlog`: logs of connections. `crowd`: places of strangers. `endpoint`: sockets, connections
-//!   and services.
+//! - `qlog`: logs of connections. `crowd`: places of strangers. `mtu`: size of datagrams.
+//!   `endpoint`: sockets, connections and services.
 //! - `ticket`: everything that a peer needs for the first meeting, in one word.
 //! - `forward`: TCP and UDP services.
 //! - `book`: tickets that are open. `transfer`: files and folders.
@@ -22,6 +22,7 @@ pub mod error;
 pub mod forward;
 pub mod identity;
 pub mod known;
+mod mtu;
 pub mod qlog;
 mod sync;
 pub mod ticket;
