@@ -17,6 +17,7 @@ use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::budget;
 use crate::crowd::Crowd;
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity, SERVER_NAME};
@@ -57,7 +58,7 @@ pub struct Options {
     /// The same for one stream.
     pub stream_receive_window: u32,
     /// Limit of the bytes that the application has written and the peer has not acknowledged.
-    /// Within it, the send window follows twice the congestion window.
+    /// Within it, the send window follows the congestion window.
     pub send_window: u32,
     /// The application bounds by itself what it writes: the send window does not follow.
     pub own_budget: bool,
@@ -150,8 +151,6 @@ impl Options {
 
 /// Send window of a new connection, bytes.
 const FIRST_SEND_WINDOW: u32 = 1 << 20;
-/// Smallest send window, bytes. An application thread fills it while the connection waits for it.
-const LEAST_SEND_WINDOW: u64 = 256 << 10;
 
 /// A connection whose peer has proved that it has the key of its certificate.
 #[derive(Debug, Clone)]
@@ -190,25 +189,10 @@ impl Connection {
     }
 }
 
-/// Keeps the send window at twice the congestion window, so that a bulk transfer fills the path and
-/// does not queue seconds of data before others on the connection.
+/// Keeps the send window at the budget of the congestion window, and at most at the limit of the
+/// options.
 async fn follow_window(quic: quinn::Connection, most: u64) {
-    let mut last = 0;
-    let mut pause = Duration::from_millis(20);
-    loop {
-        let wanted = (2 * quic.stats().path.cwnd).clamp(LEAST_SEND_WINDOW.min(most), most);
-        if wanted.abs_diff(last) > last / 16 {
-            quic.set_send_window(wanted);
-            last = wanted;
-            pause = Duration::from_millis(20);
-        } else {
-            pause = (pause * 2).min(Duration::from_secs(1));
-        }
-        tokio::select! {
-            _ = quic.closed() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-    }
+    budget::follow(&quic, |wanted| quic.set_send_window((wanted as u64).min(most))).await;
 }
 
 /// A socket with connections, in both directions.

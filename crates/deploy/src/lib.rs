@@ -7,7 +7,7 @@
 //! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
 //! - `qlog`: logs of connections. `crowd`: places of strangers. `mtu`: size of datagrams.
-//!   `endpoint`: sockets, connections and services.
+//!   `budget`: bytes that QUIC may hold. `endpoint`: sockets, connections and services.
 //! - `ticket`: everything that a peer needs for the first meeting, in one word.
 //! - `forward`: TCP and UDP services.
 //! - `book`: tickets that are open. `transfer`: files and folders.
@@ -15,6 +15,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod book;
+mod budget;
 pub mod clock;
 mod crowd;
 pub mod endpoint;
