@@ -1,9 +1,10 @@
 //! Common parts of the commands that move files, and of those that forward services.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use windward_deploy::identity::{Identity, default_directory};
-use windward_deploy::{Error, Options};
+use windward_deploy::{Error, Options, Qlog};
 
 use crate::failure::Failure;
 
@@ -51,9 +52,25 @@ impl IdentityArgs {
     }
 }
 
+/// Option of logs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct QlogArgs {
+    /// Write a qlog of each connection into a folder, several hundred bytes for each packet
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
+}
+
+impl QlogArgs {
+    /// The logs, if the user asks for them.
+    pub(crate) fn open(&self) -> Result<Option<Arc<Qlog>>, Failure> {
+        let opened = self.qlog.as_deref().map(Qlog::open).transpose()?;
+        Ok(opened.map(Arc::new))
+    }
+}
+
 /// Properties of connections with a congestion controller.
-pub(crate) fn options(protocol: &str) -> Options {
-    Options { protocol: protocol.to_owned(), ..Options::default() }
+pub(crate) fn options(protocol: &str, qlog: &QlogArgs) -> Result<Options, Failure> {
+    Ok(Options { protocol: protocol.to_owned(), qlog: qlog.open()?, ..Options::default() })
 }
 
 impl From<Error> for Failure {

@@ -83,9 +83,10 @@ pub use python::{LoadLaw, PythonController};
 ///
 /// Windward simulates senders, queues and routers packet by packet (`run`, `sweep`, `evaluate`),
 /// lets outside programs send over the same links in real time (`shell`, `emulate`, `compare`),
-/// measures paths between hosts (`perf`), shapes the traffic of a gateway (`router`), and moves
-/// files over links that lose packets (`receive`, `send`). The same file and seed give the same
-/// simulation, to the bit, on any machine.
+/// measures paths between hosts (`perf`), shapes the traffic of a gateway (`router`), moves files
+/// over links that lose packets (`receive`, `send`), and forwards TCP and UDP services over them
+/// (`serve`, `forward`). The same file and seed give the same simulation, to the bit, on any
+/// machine.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -104,6 +105,9 @@ Examples:
   windward explain lr-lmxcp              the parts of that protocol, with their sources
   windward run experiments/examples/first.toml
   windward run experiments/examples/first.toml --set 'flows.lossy.protocol=lr-lmxtcp'
+  windward receive inbox                 prints a ticket; on another host: windward send PATH... TICKET
+  windward serve --allow 127.0.0.1:22 --ticket
+                                         and there: windward forward -L 2222:127.0.0.1:22 TICKET
 
 Exit status: 0 success, 1 failure, 2 invalid input, 130 interrupted.";
 

@@ -7,7 +7,7 @@ use windward_core::units::Duration;
 use windward_deploy::endpoint::DEFAULT_PROTOCOL;
 use windward_deploy::transfer::receive::{self, Event, ReceiveOptions, Receiver};
 
-use crate::deploy::{IdentityArgs, options};
+use crate::deploy::{IdentityArgs, QlogArgs, options};
 use crate::failure::Failure;
 use crate::{output, signals};
 
@@ -61,6 +61,9 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten)]
+    qlog: QlogArgs,
+
+    #[command(flatten)]
     identity: IdentityArgs,
 }
 
@@ -99,7 +102,7 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
         new_ticket: args.new_ticket,
         keep: args.keep,
         known: args.known,
-        endpoint: options(DEFAULT_PROTOCOL),
+        endpoint: options(DEFAULT_PROTOCOL, &args.qlog)?,
     };
     let note = move |text: String| {
         if !quiet {

@@ -17,7 +17,7 @@ use windward_deploy::transfer::send::{self, SendOptions, Target};
 use windward_deploy::transfer::walk::{Choice, Links, Walk};
 
 use crate::clock::Stopwatch;
-use crate::deploy::{IdentityArgs, options};
+use crate::deploy::{IdentityArgs, QlogArgs, options};
 use crate::failure::Failure;
 use crate::{output, signals};
 
@@ -75,6 +75,9 @@ pub(crate) struct Args {
     /// Print the outcome as JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    qlog: QlogArgs,
 
     #[command(flatten)]
     identity: IdentityArgs,
@@ -144,7 +147,7 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
         limit,
         patience: StdDuration::from_secs_f64(args.patience.as_secs_f64()),
         home,
-        endpoint: options(&args.protocol),
+        endpoint: options(&args.protocol, &args.qlog)?,
     };
     let identity = args.identity.identity()?;
     let figures = Arc::new(Figures::default());

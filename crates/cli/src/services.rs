@@ -13,7 +13,7 @@ use windward_deploy::forward::{
 };
 use windward_deploy::{Fingerprint, Identity};
 
-use crate::deploy::ConfigArgs;
+use crate::deploy::{ConfigArgs, QlogArgs};
 use crate::failure::Failure;
 use crate::output;
 
@@ -39,6 +39,9 @@ struct Common {
     /// for forward]
     #[arg(long, value_name = "LEVEL")]
     log: Option<LevelFilter>,
+
+    #[command(flatten)]
+    qlog: QlogArgs,
 }
 
 impl Common {
@@ -184,6 +187,7 @@ pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
         settings: ServerSettings {
             listen: args.listen,
             protocol: common.protocol.clone(),
+            qlog: common.qlog.open()?,
             limits,
             metrics: common.metrics,
         },
@@ -216,6 +220,7 @@ pub(crate) fn forward(args: &ForwardArgs, quiet: bool) -> Result<(), Failure> {
         server,
         key: args.server_key,
         protocol: common.protocol.clone(),
+        qlog: common.qlog.open()?,
         settings: ForwarderSettings {
             mappings: args.local.clone(),
             socks: args.dynamic.clone(),

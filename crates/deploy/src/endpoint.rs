@@ -8,7 +8,8 @@ use std::time::Duration;
 use quinn::congestion::ControllerFactory;
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{
-    EndpointConfig, IdleTimeout, Incoming, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    EndpointConfig, IdleTimeout, Incoming, MtuDiscoveryConfig, ServerConfig, TokioRuntime,
+    TransportConfig, VarInt,
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
@@ -16,8 +17,12 @@ use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
 
+use crate::budget;
+use crate::crowd::Crowd;
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity, SERVER_NAME};
+use crate::mtu;
+use crate::qlog::Qlog;
 use crate::tls::{self, Trust};
 
 /// Purpose of a connection. Each service has its own name in TLS (ALPN, RFC 7301), which ends in
@@ -53,7 +58,7 @@ pub struct Options {
     /// The same for one stream.
     pub stream_receive_window: u32,
     /// Limit of the bytes that the application has written and the peer has not acknowledged.
-    /// Within it, the send window follows twice the congestion window.
+    /// Within it, the send window follows the congestion window.
     pub send_window: u32,
     /// The application bounds by itself what it writes: the send window does not follow.
     pub own_budget: bool,
@@ -74,6 +79,8 @@ pub struct Options {
     pub handshakes: usize,
     /// Longest time of a handshake.
     pub handshake_timeout: Duration,
+    /// Logs of connections, if there are to be any.
+    pub qlog: Option<Arc<Qlog>>,
 }
 
 impl Default for Options {
@@ -94,6 +101,7 @@ impl Default for Options {
             socket_buffer: 4 << 20,
             handshakes: 64,
             handshake_timeout: Duration::from_secs(10),
+            qlog: None,
         }
     }
 }
@@ -127,12 +135,22 @@ impl Options {
             .congestion_controller_factory(controller(&self.protocol)?);
         Ok(transport)
     }
+
+    /// The same for one connection of this side to a peer, with its log.
+    fn for_peer(&self, side: &str, peer: SocketAddr) -> Result<Arc<TransportConfig>> {
+        let mut transport = self.transport()?;
+        let mut search = MtuDiscoveryConfig::default();
+        search.upper_bound(mtu::largest_payload(peer));
+        transport.mtu_discovery_config(Some(search));
+        if let Some(qlog) = &self.qlog {
+            qlog.attach(&mut transport, side);
+        }
+        Ok(Arc::new(transport))
+    }
 }
 
 /// Send window of a new connection, bytes.
 const FIRST_SEND_WINDOW: u32 = 1 << 20;
-/// Smallest send window, bytes. An application thread fills it while the connection waits for it.
-const LEAST_SEND_WINDOW: u64 = 256 << 10;
 
 /// A connection whose peer has proved that it has the key of its certificate.
 #[derive(Debug, Clone)]
@@ -171,25 +189,10 @@ impl Connection {
     }
 }
 
-/// Keeps the send window at twice the congestion window, so that a bulk transfer fills the path and
-/// does not queue seconds of data before others on the connection.
+/// Keeps the send window at the budget of the congestion window, and at most at the limit of the
+/// options.
 async fn follow_window(quic: quinn::Connection, most: u64) {
-    let mut last = 0;
-    let mut pause = Duration::from_millis(20);
-    loop {
-        let wanted = (2 * quic.stats().path.cwnd).clamp(LEAST_SEND_WINDOW.min(most), most);
-        if wanted.abs_diff(last) > last / 16 {
-            quic.set_send_window(wanted);
-            last = wanted;
-            pause = Duration::from_millis(20);
-        } else {
-            pause = (pause * 2).min(Duration::from_secs(1));
-        }
-        tokio::select! {
-            _ = quic.closed() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-    }
+    budget::follow(&quic, |wanted| quic.set_send_window((wanted as u64).min(most))).await;
 }
 
 /// A socket with connections, in both directions.
@@ -254,7 +257,7 @@ impl Endpoint {
     ) -> Result<Connection> {
         let tls = tls::client(&self.identity, trust, service.alpn())?;
         let mut config = quinn::ClientConfig::new(Arc::new(tls));
-        config.transport_config(Arc::new(self.options.transport()?));
+        config.transport_config(self.options.for_peer("client", to)?);
         let to = self.mapped(to);
         let connecting = self
             .quic
@@ -326,6 +329,7 @@ async fn take_in(
     arrivals: mpsc::Sender<Connection>,
 ) {
     let places = Arc::new(Semaphore::new(options.handshakes));
+    let crowd = Arc::new(Crowd::default());
     while let Some(incoming) = quic.accept().await {
         let busy = places.available_permits() <= options.handshakes / 2;
         if busy && !incoming.remote_address_validated() {
@@ -333,6 +337,16 @@ async fn take_in(
             let _ = incoming.retry();
             continue;
         }
+        // An address that was not shown to be the sender's own may be anybody's.
+        let guest = if incoming.remote_address_validated() {
+            let Some(guest) = crowd.enter(incoming.remote_address().ip()) else {
+                incoming.refuse();
+                continue;
+            };
+            Some(guest)
+        } else {
+            None
+        };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             incoming.refuse();
             continue;
@@ -346,7 +360,7 @@ async fn take_in(
                 // The place is kept until the application takes the connection.
                 let _ = arrivals.send(connection).await;
             }
-            drop(place);
+            drop((place, guest));
         });
     }
 }
@@ -356,8 +370,8 @@ async fn greet(
     mut config: ServerConfig,
     options: &Options,
 ) -> Result<Connection> {
-    // A controller of its own for each connection.
-    config.transport_config(Arc::new(options.transport()?));
+    // A controller and a log of its own for each connection.
+    config.transport_config(options.for_peer("server", incoming.remote_address())?);
     let connecting = incoming.accept_with(Arc::new(config))?;
     Connection::new(connecting.await?, options)
 }
@@ -387,6 +401,8 @@ fn open(
     let cid = u64::from_le_bytes([cid[0], cid[1], cid[2], cid[3], cid[4], cid[5], cid[6], cid[7]]);
     config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(cid)));
     config.grease_quic_bit(false);
+    let largest = config.max_udp_payload_size(mtu::LARGEST);
+    largest.map_err(|error| Error::Input(format!("size of datagrams: {error}")))?;
     let quic = quinn::Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))
         .map_err(failed)?;
     Ok((quic, hint))

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("{0}")]
     Input(String),
     /// The system refuses an operation on a file.
-    #[error("{}: {verb}: {error}", path.display())]
+    #[error("{}: {verb}: {error}", shown(path))]
     File {
         /// File or folder.
         path: PathBuf,
@@ -60,6 +60,20 @@ impl Error {
     }
 }
 
+/// A path in a message, on one line: names may have control characters, and newlines.
+pub fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}
+
+/// Some text with its control characters escaped, newlines among them.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}
+
 impl From<quinn::ConnectionError> for Error {
     fn from(error: quinn::ConnectionError) -> Self {
         use quinn::ConnectionError as E;
@@ -67,7 +81,7 @@ impl From<quinn::ConnectionError> for Error {
         const NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
         match error {
             E::ApplicationClosed(close) => {
-                let reason = String::from_utf8_lossy(&close.reason).into_owned();
+                let reason = one_line(&String::from_utf8_lossy(&close.reason));
                 if close.error_code.into_inner() == REFUSED {
                     Error::Refused(reason)
                 } else {
@@ -97,3 +111,18 @@ impl From<quinn::ConnectionError> for Error {
 
 /// Application error code of a peer that refuses, with its reason.
 pub const REFUSED: u64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_is_one_line() {
+        // An escape sequence that would clear a terminal, and a line that looks like one of ours.
+        let said = "bad\u{1b}[2J\r\nerror: none\u{7f} \u{fc}";
+        assert_eq!(one_line(said), "bad\\u{1b}[2J\\r\\nerror: none\\u{7f} \u{fc}");
+        assert_eq!(shown(Path::new("a\nb")), "a\\nb");
+        let error = Error::file(Path::new("a\nb"), "cannot open")(io::ErrorKind::NotFound.into());
+        assert_eq!(error.to_string(), "a\\nb: cannot open: entity not found");
+    }
+}

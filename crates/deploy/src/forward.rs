@@ -27,6 +27,7 @@ mod target;
 mod udp;
 mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use access::Access;
@@ -40,13 +41,19 @@ pub use server::{Invitation, Remember, Server, ServerSettings};
 pub use target::{Host, Mapping, Rule, Rules, Target, read_bind};
 
 use crate::endpoint::Options;
+use crate::qlog::Qlog;
 
 /// First byte of the control stream of a server that accepts the peer.
 const WELCOME: u8 = 1;
 
 /// Properties of a connection on which the peer may open so many streams, and have so many bytes
 /// wait beyond the first credit of each.
-fn options(protocol: Option<&str>, streams: usize, buffer: u64) -> Options {
+fn options(
+    protocol: Option<&str>,
+    qlog: Option<Arc<Qlog>>,
+    streams: usize,
+    buffer: u64,
+) -> Options {
     let default = Options::default();
     // Each stream may fill its first credit, and large datagrams have a little.
     let streams = u32::try_from(streams).unwrap_or(u32::MAX).saturating_add(1);
@@ -54,6 +61,7 @@ fn options(protocol: Option<&str>, streams: usize, buffer: u64) -> Options {
     let window = first.saturating_add(buffer).saturating_add(2 << 20);
     Options {
         protocol: protocol.map_or(default.protocol.clone(), str::to_owned),
+        qlog,
         receive_window: u32::try_from(window).unwrap_or(u32::MAX),
         // The credit of a stream is the bound that counts.
         stream_receive_window: u32::try_from(2 * credit::LARGEST_WINDOW).unwrap_or(u32::MAX),

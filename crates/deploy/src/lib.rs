@@ -6,7 +6,8 @@
 //! - `error`: what is wrong, where, and what to do. `clock`: the clocks of the machine.
 //! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
-//! - `endpoint`: sockets, connections and services.
+//! - `qlog`: logs of connections. `crowd`: places of strangers. `mtu`: size of datagrams.
+//!   `budget`: bytes that QUIC may hold. `endpoint`: sockets, connections and services.
 //! - `ticket`: everything that a peer needs for the first meeting, in one word.
 //! - `forward`: TCP and UDP services.
 //! - `book`: tickets that are open. `transfer`: files and folders.
@@ -14,12 +15,16 @@
 #![cfg(target_os = "linux")]
 
 pub mod book;
+mod budget;
 pub mod clock;
+mod crowd;
 pub mod endpoint;
 pub mod error;
 pub mod forward;
 pub mod identity;
 pub mod known;
+mod mtu;
+pub mod qlog;
 mod sync;
 pub mod ticket;
 pub mod tls;
@@ -29,4 +34,5 @@ pub use endpoint::{Connection, Endpoint, Listener, Options, Service};
 pub use error::{Error, Result};
 pub use identity::{Fingerprint, Identity};
 pub use known::{KnownPeers, Standing};
+pub use qlog::Qlog;
 pub use tls::Trust;

@@ -54,7 +54,8 @@ async fn start(
     limits: Limits,
     invitation: Option<Invitation>,
 ) -> Server {
-    let settings = ServerSettings { listen: home(), protocol: None, limits, metrics: None };
+    let settings =
+        ServerSettings { listen: home(), protocol: None, qlog: None, limits, metrics: None };
     let remember = Box::new(|_| Ok(()));
     Server::start(Arc::clone(far), &settings, access, invitation, remember).await.expect("a server")
 }
@@ -67,6 +68,7 @@ impl Bed {
             key: self.far.fingerprint(),
             token: NO_TOKEN,
             protocol: None,
+            qlog: None,
         }
     }
 
@@ -444,6 +446,7 @@ async fn a_forwarder_finds_its_server_again() {
     let settings = ServerSettings {
         listen: address,
         protocol: None,
+        qlog: None,
         limits: Limits::default(),
         metrics: None,
     };

@@ -24,6 +24,7 @@ mod services;
 mod stacks;
 mod sweep;
 mod trace;
+mod transfer;
 mod worlds;
 
 /// The binary, without standard input and not on a terminal.

@@ -17,16 +17,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use crate::budget;
 use crate::sync::lock;
 
 /// Largest piece that a stream hands over to QUIC at once, bytes.
 pub(super) const PIECE: usize = 16 << 10;
 /// The same for a young stream.
 const YOUNG_PIECE: usize = 4 << 10;
-/// Smallest budget of the streams that are not young, bytes: 16 pieces. A piece counts until all of
-/// it was acknowledged, so that with few of them the budget, and not the window, would set the
-/// rate.
-const LEAST_BUDGET: usize = 16 * PIECE;
+/// Smallest budget of the streams that are not young, bytes.
+const LEAST_BUDGET: usize = budget::LEAST;
 /// Budget of young streams, bytes.
 const YOUNG_BUDGET: usize = 256 << 10;
 
@@ -81,17 +80,6 @@ impl Budget {
             }
         }
     }
-}
-
-/// Size of the budget for a congestion window: how many bytes streams hold while the path is full.
-///
-/// One window is in flight and one waits. With loss, quinn also keeps what was acknowledged behind
-/// a gap, until the gap is filled. Of the w / 1200 packets of a window, the one that is lost most
-/// often needs about ln(w / 1200) / ln(1 / p) rounds more.
-pub(super) fn budget_for(window: u64, loss: f64) -> usize {
-    let packets = (window as f64 / 1200.0).max(1.0);
-    let rounds = if loss > 0.0 { packets.ln() / (1.0 / loss.min(0.5)).ln() } else { 0.0 };
-    (window as f64 * (2.0 + rounds)) as usize + LEAST_BUDGET
 }
 
 /// A piece of a stream with its share of the budget, which returns when QUIC drops the piece: when
@@ -331,14 +319,6 @@ mod tests {
         drop(held);
         budget.resize(280_000);
         assert_eq!(budget.old.available_permits(), 280_000);
-    }
-
-    #[test]
-    fn the_budget_grows_with_loss() {
-        assert_eq!(budget_for(120_000, 0.0), 240_000 + LEAST_BUDGET);
-        // ln(100) / ln(5) = 2.86135; 120,000 x 4.86135 = 583,362.
-        assert_eq!(budget_for(120_000, 0.2), 583_362 + LEAST_BUDGET);
-        assert_eq!(budget_for(0, 1.0), LEAST_BUDGET);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::{WELCOME, options};
 use crate::endpoint::{Endpoint, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
+use crate::qlog::Qlog;
 use crate::tls::Trust;
 
 /// Longest time that a program waits for a connection to the server, or for a free stream.
@@ -47,6 +48,8 @@ pub struct Remote {
     pub token: [u8; TOKEN],
     /// Congestion controller, by name; the default one if none.
     pub protocol: Option<String>,
+    /// Logs of connections.
+    pub qlog: Option<Arc<Qlog>>,
 }
 
 #[derive(Debug, Clone)]
@@ -231,7 +234,8 @@ async fn dial_one(
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let options = options(remote.protocol.as_deref(), STREAMS_OF_SERVER, BUFFER);
+    let options =
+        options(remote.protocol.as_deref(), remote.qlog.clone(), STREAMS_OF_SERVER, BUFFER);
     let endpoint = Endpoint::client(SocketAddr::new(any, 0), Arc::clone(identity), options)?;
     if let Some(hint) = endpoint.hint() {
         debug!(hint);

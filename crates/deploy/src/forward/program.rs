@@ -22,6 +22,7 @@ use crate::endpoint::{Endpoint, Options, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity, make_private_directory};
 use crate::known::KnownPeers;
+use crate::qlog::Qlog;
 use crate::ticket::{MAX_ADDRESSES, Ticket, draw_token};
 use crate::tls::Trust;
 
@@ -200,6 +201,8 @@ pub struct ForwarderProgram {
     pub key: Option<Fingerprint>,
     /// Congestion controller, by name.
     pub protocol: Option<String>,
+    /// Logs of connections.
+    pub qlog: Option<Arc<Qlog>>,
     /// Settings.
     pub settings: ForwarderSettings,
     /// Time for open connections at the end.
@@ -262,6 +265,7 @@ impl ForwarderProgram {
             key,
             token,
             protocol: self.protocol.clone(),
+            qlog: self.qlog.clone(),
         };
         let name = self.server.as_str();
         if !name.contains(':') {

@@ -21,9 +21,11 @@ use super::udp;
 use super::wire::{self, ABORTED, Kind, Request, TOKEN};
 use super::{WELCOME, options};
 use crate::clock;
+use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Service};
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity};
+use crate::qlog::Qlog;
 use crate::sync::lock;
 
 /// Longest time for the greeting of a peer, and for a request on a stream.
@@ -40,6 +42,8 @@ pub struct ServerSettings {
     pub listen: SocketAddr,
     /// Congestion controller, by name; the default one if none.
     pub protocol: Option<String>,
+    /// Logs of connections.
+    pub qlog: Option<Arc<Qlog>>,
     /// Limits.
     pub limits: Limits,
     /// Where metrics are served.
@@ -66,6 +70,7 @@ struct Shared {
     limits: Limits,
     meter: Arc<Meter>,
     greetings: Semaphore,
+    crowd: Arc<Crowd>,
     sessions: Mutex<HashMap<usize, (Fingerprint, Arc<Session>)>>,
     /// Forwarded connections that are open.
     open: watch::Sender<usize>,
@@ -93,7 +98,12 @@ impl Server {
         remember: Remember,
     ) -> Result<Self> {
         let limits = settings.limits;
-        let options = options(settings.protocol.as_deref(), limits.streams, limits.buffer);
+        let options = options(
+            settings.protocol.as_deref(),
+            settings.qlog.clone(),
+            limits.streams,
+            limits.buffer,
+        );
         let (endpoint, listener) =
             Endpoint::server(settings.listen, identity, &[Service::Forward], options)?;
         let meter = Arc::new(Meter::default());
@@ -109,6 +119,7 @@ impl Server {
             limits,
             meter,
             greetings: Semaphore::new(MOST_GREETINGS),
+            crowd: Arc::default(),
             sessions: Mutex::default(),
             open: watch::channel(0).0,
             draining: watch::channel(false).0,
@@ -203,6 +214,8 @@ async fn serve(connection: &Connection, shared: &Arc<Shared>) -> Result<()> {
     if !lock(&shared.access).has(key) && lock(&shared.invitation).is_none() {
         return Err(refused(NOT_ACCEPTED));
     }
+    let from = connection.quic.remote_address().ip();
+    let guest = shared.crowd.enter(from).ok_or_else(|| refused("too many at once"))?;
     let greeting = shared.greetings.try_acquire().map_err(|_| refused("too many at once"))?;
     let greet = async {
         let (send, mut recv) = connection.quic.accept_bi().await?;
@@ -211,7 +224,7 @@ async fn serve(connection: &Connection, shared: &Arc<Shared>) -> Result<()> {
     };
     let (mut send, recv, token) =
         timeout(GREETING, greet).await.map_err(|_| refused("no greeting"))??;
-    drop(greeting);
+    drop((greeting, guest));
     admit(shared, key, token)?;
     send.write_all(&[WELCOME]).await.map_err(|error| Error::Unreachable(error.to_string()))?;
 

@@ -10,19 +10,16 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
-use super::credit::{Budget, Credit, Grant, Pool, budget_for};
+use super::credit::{Budget, Credit, Grant, Pool};
 use super::meter::Meter;
 use super::wire::{self, Record};
+use crate::budget;
 use crate::clock;
 use crate::error::Error;
 use crate::sync::lock;
 
 /// Priority of the control stream. Young streams have 1, others 0.
 const CONTROL_PRIORITY: i32 = 2;
-/// Interval at which the budget follows the congestion window.
-const FOLLOW: Duration = Duration::from_millis(25);
-/// Longest interval, on a connection whose window does not move.
-const FOLLOW_IDLE: Duration = Duration::from_millis(400);
 /// Largest budget, bytes.
 const MOST_BUDGET: usize = 24 << 20;
 /// Datagrams of one UDP flow that wait to be taken.
@@ -163,31 +160,7 @@ impl Session {
 
     /// Keeps the budget at what the congestion window and the loss rate ask for.
     async fn follow(self: Arc<Self>) {
-        let (mut sent, mut lost, mut last) = (0, 0, 0);
-        let mut loss = 0.0;
-        let mut pause = FOLLOW;
-        loop {
-            let path = self.quic.stats().path;
-            // Over some hundred packets, since the rate of fewer is chance.
-            if path.sent_packets >= sent + 500 {
-                let (new, gone) =
-                    (path.sent_packets - sent, path.lost_packets.saturating_sub(lost));
-                loss = gone as f64 / new as f64;
-                (sent, lost) = (path.sent_packets, path.lost_packets);
-            }
-            let wanted = budget_for(path.cwnd, loss);
-            pause = if wanted.abs_diff(last) > last / 16 {
-                self.budget.resize(wanted);
-                last = wanted;
-                FOLLOW
-            } else {
-                (pause * 2).min(FOLLOW_IDLE)
-            };
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                _ = self.quic.closed() => return,
-            }
-        }
+        budget::follow(&self.quic, |wanted| self.budget.resize(wanted)).await;
     }
 
     /// Datagrams of a UDP flow, until the receiver is dropped. None if the number is taken.

@@ -21,8 +21,19 @@ pub struct Ready {
     pub path: RelPath,
     /// The file.
     pub file: File,
-    /// False if the file has its name already.
-    pub rename: bool,
+    /// Whether and how it gets its name.
+    pub naming: Naming,
+}
+
+/// Change of the name of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// It has its name already.
+    Done,
+    /// It replaces the one with its name.
+    Replace,
+    /// Nothing has its name.
+    New,
 }
 
 /// Outcome of a batch.
@@ -51,9 +62,14 @@ pub fn run(folder: &Arc<Folder>, ready: &Receiver<Ready>, mut report: impl FnMut
 fn commit(folder: &Folder, batch: Vec<Ready>) -> Committed {
     let mut outcome = Committed::default();
     let together = batch.len() >= TOGETHER && folder.is_whole() && folder.sync().is_ok();
-    for Ready { id, path, file, rename } in batch {
+    for Ready { id, path, file, naming } in batch {
         let synced = if together { Ok(()) } else { file.sync_all() };
-        match synced.and_then(|()| if rename { folder.rename(&path) } else { Ok(()) }) {
+        let named = synced.and_then(|()| match naming {
+            Naming::Done => Ok(()),
+            Naming::Replace => folder.rename(&path, false),
+            Naming::New => folder.rename(&path, true),
+        });
+        match named {
             Ok(()) => outcome.stored.push(id),
             Err(error) => outcome.failed.push((id, error.to_string())),
         }

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
-    self, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, Stat, Timespec,
-    Timestamps,
+    self, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat,
+    Timespec, Timestamps,
 };
 use rustix::io::Errno;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 use crate::sync::lock;
 use crate::transfer::path::{RelPath, temporary_name};
 use crate::transfer::wire::Stamp;
@@ -51,7 +51,7 @@ impl Folder {
         if fs::flock(&root, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(Error::Input(format!(
                 "{}: another `windward receive` is at work in this folder",
-                path.display()
+                shown(&path)
             )));
         }
         let device = fs::fstat(&root).map_err(failed)?.st_dev;
@@ -129,6 +129,17 @@ impl Folder {
         Ok(())
     }
 
+    /// Lets the owner write into a folder that is there, until [`Folder::dress`]. Where that is not
+    /// allowed, the files in it say so.
+    pub fn open_up(&self, path: &RelPath, stat: &Stat) -> io::Result<()> {
+        let mode = Mode::from_raw_mode(stat.st_mode) | Mode::WUSR | Mode::XUSR;
+        if mode != Mode::from_raw_mode(stat.st_mode) {
+            let folder = open_folder(&*self.parent(path)?, path.name())?;
+            let _ = fs::fchmod(&folder, mode);
+        }
+        Ok(())
+    }
+
     /// Sets permissions and times of a folder.
     pub fn dress(&self, path: &RelPath, mode: u16, changed: Stamp) -> io::Result<()> {
         let folder = open_folder(&*self.parent(path)?, path.name())?;
@@ -153,7 +164,7 @@ impl Folder {
         }
         fs::symlinkat(target, &*parent, &temporary[..])?;
         fs::utimensat(&*parent, &temporary[..], &times(changed), AtFlags::SYMLINK_NOFOLLOW)?;
-        self.rename(path)
+        self.rename(path, false)
     }
 
     /// Opens a regular file to read it. `None` if no regular file has this name.
@@ -185,10 +196,32 @@ impl Folder {
         Ok(fs::openat(&*parent, &name[..], flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// Gives the temporary file of a file its name.
-    pub fn rename(&self, path: &RelPath) -> io::Result<()> {
+    /// Gives the temporary file of a file its name. If it must be new, nothing with this name is
+    /// replaced.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system, and if it must be new and something with this name is there. On a file
+    /// system that ignores case, that may be a file whose name differs in case only.
+    pub fn rename(&self, path: &RelPath, must_be_new: bool) -> io::Result<()> {
         let parent = self.parent(path)?;
         let temporary = temporary_name(path.name());
+        if must_be_new {
+            let flags = RenameFlags::NOREPLACE;
+            match fs::renameat_with(&*parent, &temporary[..], &*parent, path.name(), flags) {
+                // The file system cannot, as some over networks.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+                Err(Errno::EXIST) => {
+                    self.discard(path);
+                    return Err(io::Error::new(
+                        io::ErrorKind::AlreadyExists,
+                        "a file with this name, or one that differs in case only, has appeared \
+                         meanwhile",
+                    ));
+                }
+                other => return Ok(other?),
+            }
+        }
         fs::renameat(&*parent, &temporary[..], &*parent, path.name())?;
         Ok(())
     }

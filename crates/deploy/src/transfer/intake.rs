@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 use crate::transfer::blocks::{Blocks, Hash, MAX_SIZE};
-use crate::transfer::commit::{Committed, Ready};
+use crate::transfer::commit::{Committed, Naming, Ready};
 use crate::transfer::folder::{self, Folder};
 use crate::transfer::path::{RelPath, check_link};
 use crate::transfer::wire::{
@@ -84,7 +84,15 @@ struct Slot {
     mode: u16,
     changed: Stamp,
     blocks: Blocks,
+    /// True if nothing had this name when it was offered.
+    is_new: bool,
     state: Mutex<State>,
+}
+
+impl Slot {
+    fn naming(&self) -> Naming {
+        if self.is_new { Naming::New } else { Naming::Replace }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -197,7 +205,12 @@ impl Intake {
         let kind = there.as_ref().map(folder::file_type);
         match entry.kind {
             Kind::Folder => match kind {
-                Some(FileType::Directory) => answers.same.push(id),
+                Some(FileType::Directory) => {
+                    if let (Some(stat), false) = (&there, self.dry_run) {
+                        self.folder.open_up(path, stat)?;
+                    }
+                    answers.same.push(id);
+                }
                 Some(_) => return Err(io::Error::other("a file with this name is there")),
                 None => {
                     if !self.dry_run {
@@ -261,7 +274,14 @@ impl Intake {
                     )));
                 }
                 let state = Mutex::new(State { base, ..State::default() });
-                let slot = Slot { path: path.clone(), mode, changed, blocks, state };
+                let slot = Slot {
+                    path: path.clone(),
+                    mode,
+                    changed,
+                    blocks,
+                    is_new: kind.is_none(),
+                    state,
+                };
                 let mut table = lock(&self.table);
                 table.paths += path.bytes().len();
                 table.open.insert(id, Arc::new(slot));
@@ -414,7 +434,7 @@ impl Intake {
 
     /// Completes a file if nothing of it is missing.
     fn settle(&self, id: u64, slot: &Slot) -> Result<(), (u64, String)> {
-        let outcome = (|| -> io::Result<Option<(File, bool)>> {
+        let outcome = (|| -> io::Result<Option<(File, Naming)>> {
             let mut state = lock(&slot.state);
             let Some((hash, sent)) = state.finish else { return Ok(None) };
             if state.arrived < sent || state.is_done {
@@ -438,22 +458,22 @@ impl Intake {
                 let file = file.ok_or_else(|| io::Error::other("it vanished"))?;
                 // Its blocks may be equal as far as they go, and the file longer or shorter.
                 if file.metadata()?.len() == slot.blocks.size {
-                    return Ok(Some((file, false)));
+                    return Ok(Some((file, Naming::Done)));
                 }
             }
             if slot.blocks.is_single() {
                 return Err(io::Error::other("its contents are missing"));
             }
             let file = self.writable(slot, &mut state)?;
-            Ok(Some((file.try_clone()?, true)))
+            Ok(Some((file.try_clone()?, slot.naming())))
         })();
         match outcome {
             Ok(None) => Ok(()),
-            Ok(Some((file, rename))) => {
+            Ok(Some((file, naming))) => {
                 if let Err(error) = folder::dress(&file, slot.mode, slot.changed) {
                     return Err(self.fail(id, &error));
                 }
-                let _ = self.ready.send(Ready { id, path: slot.path.clone(), file, rename });
+                let _ = self.ready.send(Ready { id, path: slot.path.clone(), file, naming });
                 Ok(())
             }
             Err(error) => Err(self.fail(id, &error)),
@@ -593,8 +613,8 @@ impl Inlet {
                 file.write_all_at(data, 0)?;
                 folder::dress(&file, slot.mode, slot.changed)?;
                 intake.counts.bytes.fetch_add(length, Ordering::Relaxed);
-                let _ =
-                    intake.ready.send(Ready { id, path: slot.path.clone(), file, rename: true });
+                let ready = Ready { id, path: slot.path.clone(), file, naming: slot.naming() };
+                let _ = intake.ready.send(ready);
                 Ok(())
             }
             Part::Data(offset, length) => self.write(intake, slot, id, offset, length, Some(body)),

@@ -4,7 +4,9 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::transfer::blocks::{Blocks, Hash};
 use crate::transfer::walk::{Links, Source, properties};
@@ -69,8 +71,7 @@ pub(crate) fn whole(
         let file = open(source, links)?;
         Frame { id, part: Part::Whole(size) }.put(buffer);
         let at = buffer.len();
-        buffer.resize(at + size as usize, 0);
-        file.read_exact_at(&mut buffer[at..], 0)?;
+        append(&file, 0, size as usize, buffer)?;
         check(source, &file)?;
         let hash = *blake3::hash(&buffer[at..]).as_bytes();
         buffer.extend_from_slice(&hash);
@@ -101,8 +102,7 @@ pub(crate) fn part(
     let mut buffer = Vec::with_capacity(length as usize + 64);
     Frame { id, part: Part::Data(offset, length) }.put(&mut buffer);
     let at = buffer.len();
-    buffer.resize(at + length as usize, 0);
-    file.read_exact_at(&mut buffer[at..], offset)?;
+    append(file, offset, length as usize, &mut buffer)?;
     hasher.update(&buffer[at..]);
     if buffer[at..].iter().all(|byte| *byte == 0) {
         buffer.clear();
@@ -110,6 +110,24 @@ pub(crate) fn part(
         buffer.shrink_to_fit();
     }
     Ok(buffer)
+}
+
+/// Appends bytes of a file to a buffer, whose memory need not be set before.
+fn append(file: &File, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let begin = buffer.len();
+    buffer.reserve_exact(length);
+    while buffer.len() < begin + length {
+        let read = buffer.len() - begin;
+        let at = offset + read as u64;
+        match rustix::io::pread(file, spare_capacity(buffer), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // The allocator may have given more than was asked for.
+        buffer.truncate(begin + length);
+    }
+    Ok(())
 }
 
 /// Hash of one block of a file with several.

@@ -14,6 +14,7 @@ use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use crate::book::Book;
 use crate::clock;
+use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Options, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
@@ -198,6 +199,7 @@ impl Receiver {
         // Only the latest connection of a sender writes into the folder.
         let mut current: Option<Current> = None;
         let mut visitors = JoinSet::new();
+        let crowd = Arc::new(Crowd::default());
         let result = loop {
             let ended = async {
                 match &mut current {
@@ -208,8 +210,16 @@ impl Receiver {
             tokio::select! {
                 arrival = self.listener.accept(), if visitors.len() < VISITORS => {
                     let Some(connection) = arrival else { break Ok(()) };
+                    let Some(guest) = crowd.enter(connection.quic.remote_address().ip()) else {
+                        connection.refuse("too many connections of this address at once");
+                        continue;
+                    };
                     let door = Arc::clone(&self.door);
-                    visitors.spawn(async move { (door.admit(&connection).await, connection) });
+                    visitors.spawn(async move {
+                        let admission = door.admit(&connection).await;
+                        drop(guest);
+                        (admission, connection)
+                    });
                 }
                 Some(visit) = visitors.join_next() => {
                     let (admission, connection) = match visit {
@@ -235,8 +245,13 @@ impl Receiver {
                     let quic = connection.quic.clone();
                     let task = tokio::spawn(async move {
                         let received = session(&connection, admitted, folder).await;
-                        if let Err(error) = &received {
-                            connection.refuse(&error.to_string());
+                        match &received {
+                            // The sender would take the path for one of its own.
+                            Err(error @ Error::File { .. }) => {
+                                connection.refuse(&format!("at the receiver: {error}"));
+                            }
+                            Err(error) => connection.refuse(&error.to_string()),
+                            Ok(_) => {}
                         }
                         (peer, received)
                     });

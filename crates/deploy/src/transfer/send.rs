@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::clock;
 use crate::endpoint::{Connection, Endpoint, Options, Service};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, one_line, shown};
 use crate::identity::{Fingerprint, Identity};
 use crate::known::{KnownPeers, Standing};
 use crate::sync::lock;
@@ -144,7 +144,10 @@ pub async fn send(
     let mut was_connected = false;
     let result = loop {
         let attempt = async {
-            let connection = connect(&endpoint, target).await?;
+            let left = options.patience.saturating_sub(clock::now().duration_since(progress.1));
+            let connected = tokio::time::timeout(left.max(REASON), connect(&endpoint, target));
+            let silent = |_| Error::Unreachable("the receiver does not answer".to_owned());
+            let connection = connected.await.map_err(silent)??;
             remember(&options.home, &connection);
             figures.begin();
             let result = session(&connection, target, walk, options, figures).await;
@@ -261,8 +264,25 @@ struct Pending {
     source: Arc<Source>,
     size: u64,
     hashes: Vec<Hash>,
+    /// True after the receiver has asked for it, or has sent all hashes of its blocks.
+    is_asked: bool,
     large: Option<Arc<Large>>,
     _places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+}
+
+impl Pending {
+    /// The file to send, once: the receiver cannot fill the queue with it.
+    fn job(&mut self, id: u64) -> Result<Job> {
+        if std::mem::replace(&mut self.is_asked, true) {
+            return Err(Error::Peer("the receiver asks for a file twice".to_owned()));
+        }
+        Ok(Job {
+            id,
+            source: Arc::clone(&self.source),
+            size: self.size,
+            base: std::mem::take(&mut self.hashes),
+        })
+    }
 }
 
 /// A file to send.
@@ -544,11 +564,11 @@ impl Session {
         let source = match item {
             Found::Entry(source) => source,
             Found::Skipped(path, why) => {
-                self.figures.remark(format!("{}: skipped: {why}", path.display()), false);
+                self.figures.remark(format!("{}: skipped: {why}", shown(&path)), false);
                 return Ok(());
             }
             Found::Failed(path, why) => {
-                self.figures.remark(format!("{}: {why}", path.display()), true);
+                self.figures.remark(format!("{}: {why}", shown(&path)), true);
                 return Ok(());
             }
         };
@@ -582,6 +602,7 @@ impl Session {
             source: Arc::new(source),
             size,
             hashes: Vec::new(),
+            is_asked: false,
             large: None,
             _places: permits,
         };
@@ -619,12 +640,7 @@ impl Session {
                 }
                 ToSender::Want(ids) => {
                     for id in ids {
-                        let job = lock(&self.table).get(&id).map(|pending| Job {
-                            id,
-                            source: Arc::clone(&pending.source),
-                            size: pending.size,
-                            base: Vec::new(),
-                        });
+                        let job = self.wanted(id)?;
                         self.enqueue(job);
                     }
                 }
@@ -648,10 +664,10 @@ impl Session {
                     }
                 }
                 ToSender::Failed { id, reason } => {
-                    let reason: String = reason.chars().take(1000).collect();
+                    let reason = one_line(&reason.chars().take(1000).collect::<String>());
                     match self.settle(id) {
                         Some(pending) => {
-                            let path = pending.source.path.display();
+                            let path = shown(&pending.source.path);
                             self.figures.remark(format!("{path}: not stored: {reason}"), true);
                         }
                         None => self.figures.remark(reason, true),
@@ -665,6 +681,13 @@ impl Session {
         }
     }
 
+    /// The file that the receiver wants, unless it has an outcome.
+    fn wanted(&self, id: u64) -> Result<Option<Job>> {
+        let mut table = lock(&self.table);
+        let Some(pending) = table.get_mut(&id) else { return Ok(None) };
+        pending.job(id).map(Some)
+    }
+
     /// Adds hashes of the receiver's blocks; the file to compare when they are complete.
     fn compared(&self, id: u64, hashes: Vec<Hash>) -> Result<Option<Job>> {
         let mut table = lock(&self.table);
@@ -674,12 +697,10 @@ impl Session {
             return Err(Error::Peer("the receiver has more blocks than the file".to_owned()));
         }
         pending.hashes.extend(hashes);
-        Ok((pending.hashes.len() == count).then(|| Job {
-            id,
-            source: Arc::clone(&pending.source),
-            size: pending.size,
-            base: std::mem::take(&mut pending.hashes),
-        }))
+        if pending.hashes.len() < count {
+            return Ok(None);
+        }
+        pending.job(id).map(Some)
     }
 
     fn enqueue(&self, job: Option<Job>) {
@@ -713,7 +734,7 @@ impl Session {
             return Ok(());
         }
         self.tell(ToReceiver::Withdraw { id }).await?;
-        let path = source.path.display();
+        let path = shown(&source.path);
         match why {
             Unsent::Changed if source.attempts + 1 < ATTEMPTS => {
                 match std::fs::symlink_metadata(&source.path) {

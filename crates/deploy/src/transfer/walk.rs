@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use ignore::WalkBuilder;
 use ignore::overrides::{Override, OverrideBuilder};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 use crate::sync::lock;
 use crate::transfer::path::{RelPath, check_link};
 use crate::transfer::wire::{Kind, Stamp};
@@ -102,7 +102,7 @@ impl Walk {
             if !(kind.is_file() || kind.is_dir() || kind.is_symlink()) {
                 return Err(Error::Input(format!(
                     "{}: is {}, and only files, folders and links can be sent",
-                    path.display(),
+                    shown(path),
                     special(&metadata)
                 )));
             }
@@ -113,7 +113,7 @@ impl Walk {
                 return Err(Error::Input(format!(
                     "{}: two paths have this last name, and would meet at the receiver: send them one \
                      after the other",
-                    path.display()
+                    shown(path)
                 )));
             }
             let mut excluded = OverrideBuilder::new(&real);
@@ -245,7 +245,15 @@ fn special(metadata: &Metadata) -> &'static str {
 }
 
 fn reason(error: &ignore::Error) -> String {
-    error.io_error().map_or_else(|| error.to_string(), ToString::to_string)
+    // The innermost error does not repeat the path.
+    let mut inner: &dyn std::error::Error = match error.io_error() {
+        Some(io) => io,
+        None => error,
+    };
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
 }
 
 fn path_of(error: &ignore::Error) -> Option<PathBuf> {

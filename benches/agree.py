@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Compares three arms: benches/agree.py [ROW ...]   (root, Linux)
+
+- own: Windward's transport in virtual time.
+- virtual: quinn with the same controller, in virtual time.
+- real: quinn with the same controller, `windward send` to `windward receive`, over the same link in real time.
+
+Each figure is the share of C (1 - p) that arrives, C being what the link carries net of the arm's headers. Runs whose
+packets were late, or whose programs waited for a CPU, are unusable (docs/emulate.md) and left out. The status is 1 if the
+means of two arms differ by more than 5 % somewhere.
+
+WINDWARD names the program (target/release/windward), SECONDS the length of a measurement (15), RUNS the number of seeds
+(3), LOSS the loss rates of data packets (0,0.01,0.05,0.2).
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+WINDWARD = os.path.abspath(os.environ.get("WINDWARD", "target/release/windward"))
+SECONDS = int(os.environ.get("SECONDS", "15"))
+RUNS = int(os.environ.get("RUNS", "3"))
+LOSS = [float(p) for p in os.environ.get("LOSS", "0,0.01,0.05,0.2").split(",")]
+WARM_UP = 5
+RATE = 10e6
+# quinn's packets with IPv4 and UDP, and the payload of their streams.
+PACKET, PAYLOAD = 1480, 1420
+# The names of rows in quinn, where quinn has a controller of that name too.
+IN_QUINN = {"cubic": "windward-cubic", "bbr": "windward-bbr", "newreno": "reno"}
+
+
+def virtual(protocol, loss, seed, net, folder):
+    """Goodput of a flow in virtual time, as a share of C (1 - p), where C is a part `net` of the rate."""
+    scenario = folder / "scenario.toml"
+    endpoint = "" if ":" in protocol else f"[endpoint]\npacket_size = {PACKET}\n"
+    scenario.write_text(
+        f'duration = "{WARM_UP + SECONDS}s"\nwarmup = "{WARM_UP}s"\nseed = {seed}\n{endpoint}'
+        f'[dumbbell]\nbottleneck = {{ rate = "{RATE:.0f}bit", delay = "40ms", queue = "100p", loss = {loss} }}\n'
+        f'access = {{ rate = "1Gbit", delay = "0ms" }}\n[[flows]]\ngroup = "f"\nprotocol = "{protocol}"\n'
+    )
+    command = [WINDWARD, "-q", "run", str(scenario), "--json"]
+    outcome = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return outcome["flows"][0]["goodput_bps"] / (RATE * net * (1 - loss))
+
+
+def real(row, loss, folder):
+    """Shares of C (1 - p) of the usable runs, and the number of others."""
+    table = Path(__file__).parent.parent / "crates/net/programs.toml"
+    programs = tomllib.loads(table.read_text())["programs"]
+    entry = next(entry for entry in programs if entry["name"] == "windward-quic")
+    server = entry["server"].replace(" -q send ", f" -q send --protocol {row} ")
+    own = folder / "programs.toml"
+    own.write_text(
+        f"[[programs]]\nname = \"here\"\nserver = {json.dumps(server)}\nclient = {json.dumps(entry['client'])}\n"
+    )
+    command = [WINDWARD, "-q", "compare", "--table", str(own), "--programs", "here", "--alone", "--json", "--rate"]
+    command += ["10mbit", "--delay", "40ms", "--queue", "100p", "--loss", f"{100 * loss}%", "--runs", str(RUNS)]
+    command += ["-t", f"{SECONDS}s", "--warmup", f"{WARM_UP}s"]
+    result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    usable = [run["alone"] for run in result["runs"] if run.get("alone") and not run.get("unusable")]
+    shares = [run["goodput_bps"] / (RATE * (1 - loss)) for run in usable]
+    return shares, RUNS - len(shares)
+
+
+def main():
+    rows = sys.argv[1:] or ["upwind", "cubic", "newreno", "vegas", "westwood"]
+    agree = True
+    print(f"{'row':10} loss    own  virtual  real  largest difference")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for row in rows:
+            for loss in LOSS:
+                seeds = range(1, RUNS + 1)
+                quinn = f"quinn:{IN_QUINN.get(row, row)}"
+                arms = [
+                    [virtual(row, loss, seed, 1, folder) for seed in seeds],
+                    [virtual(quinn, loss, seed, PAYLOAD / PACKET, folder) for seed in seeds],
+                ]
+                shares, unusable = real(row, loss, folder)
+                means = [sum(arm) / len(arm) for arm in (*arms, shares) if arm]
+                difference = max(means) / min(means) - 1
+                agree &= difference <= 0.05 and not unusable
+                shown = f"{means[2]:.3f}" if shares else "-"
+                note = f"  {unusable} unusable" if unusable else ""
+                print(f"{row:10} {loss:4.0%} {means[0]:6.3f} {means[1]:8.3f} {shown:>5} {difference:7.1%}{note}", flush=True)
+    sys.exit(0 if agree else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+//! `windward receive` and `windward send`: bad input, bad outputs, and a transfer with logs.
+#![cfg(all(target_os = "linux", feature = "deploy"))]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+
+use crate::{command, stderr};
+
+/// Folders of a test, and what is sent.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Place(tempfile::tempdir().expect("a folder"));
+        fs::write(place.path("file"), b"contents").expect("written");
+        place
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    /// A receiver, and its ticket.
+    fn receiver(&self, more: &[&str]) -> (Child, String) {
+        let (inbox, far) = (self.path("in"), self.path("far"));
+        let mut command = command(["receive", &inbox, "--config", &far, "--listen", "127.0.0.1:0"]);
+        command.args(more).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("read");
+        let ticket = line.split_whitespace().next_back().expect("a ticket").to_owned();
+        (child, ticket)
+    }
+}
+
+#[test]
+fn bad_input_is_told_with_what_to_do() {
+    let place = Place::new();
+    let near = place.path("near");
+    let (file, fifo) = (place.path("file"), place.path("fifo"));
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    let (mut receiver, ticket) = place.receiver(&["--keep"]);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
+    let taken = socket.local_addr().expect("an address").to_string();
+    let cut = &ticket[..ticket.len() - 1];
+    let inbox = place.path("in");
+    // Words, a part of the message, and the exit status.
+    let cases: &[(&[&str], &str, i32)] = &[
+        (&["send", &ticket], "a ticket is missing", 2),
+        (&["send", &file, "ticket"], "does not begin with `ww1.`", 2),
+        (&["send", &file, cut], "it is damaged or cut", 2),
+        (&["send", &file, "192.0.2.1:4460"], "does not begin with `ww1.`", 2),
+        (&["send", "/nonexistent", &ticket], "/nonexistent: cannot send", 1),
+        (&["send", "/dev/null", &ticket], "/dev/null: is a device", 2),
+        (&["send", &fifo, &ticket], "is a FIFO", 2),
+        (&["send", &file, &file, &ticket], "two paths have this last name", 2),
+        (&["send", &file, &ticket, "--limit", "0"], "--limit", 2),
+        (&["send", &file, &ticket, "--exclude", "[a"], "--exclude", 2),
+        (&["send", &file, &ticket, "--protocol", "xcp"], "cannot control a QUIC connection", 2),
+        (&["send", &file, &ticket, "--qlog", &file], "cannot make the folder", 1),
+        (&["receive", "/dev/null"], "/dev/null: cannot make the folder", 1),
+        (&["receive", &file], "cannot make the folder", 1),
+        (&["receive", &inbox], "another `windward receive` is at work", 2),
+        (&["receive", &place.path("x"), "--listen", &taken], "another program has this port", 1),
+        (&["receive", &place.path("x"), "--listen", "192.0.2.1:4460"], "no such address", 1),
+        (&["receive", &place.path("x"), "--expires", "0s"], "--expires", 2),
+    ];
+    for (words, expected, status) in cases {
+        let output = command(*words).args(["--config", &near]).output().expect("it starts");
+        let text = stderr(&output);
+        assert!(text.contains(expected), "{words:?}: {text}");
+        assert_eq!(output.status.code(), Some(*status), "{words:?}: {text}");
+    }
+    receiver.kill().expect("killed");
+    receiver.wait().expect("ended");
+}
+
+#[test]
+fn a_ticket_that_was_used_or_has_expired_is_refused() {
+    let place = Place::new();
+    let (file, near, other) = (place.path("file"), place.path("near"), place.path("other"));
+    let send = |ticket: &str, config: &str| {
+        command(["send", &file, ticket, "--config", config]).output().expect("it starts")
+    };
+    let (mut receiver, ticket) = place.receiver(&["--keep"]);
+    assert!(send(&ticket, &near).status.success());
+    let second = send(&ticket, &other);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(stderr(&second).contains("another sender uses this ticket"), "{}", stderr(&second));
+    receiver.kill().expect("killed");
+    receiver.wait().expect("ended");
+
+    let (mut receiver, ticket) = place.receiver(&["--new-ticket", "--expires", "1s"]);
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    let late = send(&ticket, &near);
+    assert_eq!(late.status.code(), Some(2));
+    assert!(stderr(&late).contains("the ticket has expired"), "{}", stderr(&late));
+    receiver.kill().expect("killed");
+    receiver.wait().expect("ended");
+}
+
+/// The transfer is complete whatever becomes of the output; the status says that it was not written.
+#[test]
+fn outputs_may_be_devices_and_closed_pipes() {
+    let place = Place::new();
+    let (file, near) = (place.path("file"), place.path("near"));
+    let send = |ticket: &str, stdout: Stdio| {
+        let words = ["send", &file, ticket, "--config", &near, "--json"];
+        let status = command(words).stdout(stdout).stderr(Stdio::null()).status();
+        status.expect("it starts").code()
+    };
+    let device = |path| Stdio::from(fs::OpenOptions::new().write(true).open(path).expect("open"));
+    let (mut receiver, ticket) = place.receiver(&["--keep"]);
+    assert_eq!(send(&ticket, device("/dev/null")), Some(0));
+    assert_eq!(send(&ticket, device("/dev/full")), Some(1));
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert_eq!(send(&ticket, Stdio::from(writer)), Some(0));
+    assert_eq!(fs::read(place.path("in/file")).expect("there"), b"contents");
+    receiver.kill().expect("killed");
+    receiver.wait().expect("ended");
+
+    let words = ["receive", &place.path("in"), "--config", &place.path("far")];
+    let status = command(words).stdout(device("/dev/full")).stderr(Stdio::null()).status();
+    assert_eq!(status.expect("it starts").code(), Some(1), "nobody can read the ticket");
+}
+
+/// Logs of both sides can be read by `windward compare-logs`.
+#[test]
+fn connections_are_logged_on_request() {
+    let place = Place::new();
+    let (logs, near) = (place.path("logs"), place.path("near"));
+    fs::write(place.path("file"), vec![7; 300_000]).expect("written");
+    let (mut receiver, ticket) = place.receiver(&["--qlog", &logs]);
+    let words = ["send", &place.path("file"), &ticket, "--config", &near, "--qlog", &logs];
+    let sent = command(words).output().expect("it starts");
+    assert!(sent.status.success(), "{}", stderr(&sent));
+    assert!(receiver.wait().expect("ended").success());
+    let mut names: Vec<String> = fs::read_dir(&logs)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path().display().to_string())
+        .collect();
+    names.sort();
+    let [client, server] = &names[..] else { panic!("{names:?}") };
+    assert!(client.contains("/client-") && server.contains("/server-"), "{names:?}");
+    let compared = command(["compare-logs", client, client]).output().expect("it starts");
+    assert!(compared.status.success(), "{}", stderr(&compared));
+}

@@ -1,0 +1,79 @@
+//! Disks that are full or cannot be written, in a mount namespace of the receiver alone.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use windward_deploy::Error;
+use windward_deploy::transfer::walk::Choice;
+
+use crate::child::Process;
+use crate::place::{Place, noise, write};
+
+/// A receiver whose folder is a file system in memory with these options; `None` where only root
+/// could make it.
+fn receiver(place: &Place, options: &str) -> Option<Process> {
+    let own = ["unshare", "--mount", "--propagation", "private"];
+    let mut trial = Command::new(own[0]);
+    trial.args(&own[1..]).args(["mount", "-t", "tmpfs", "none", "/mnt"]);
+    if !trial.output().is_ok_and(|output| output.status.success()) {
+        return None;
+    }
+    fs::create_dir_all(&place.to).expect("made");
+    let script =
+        format!("mount -t tmpfs -o {options} none '{}' && exec \"$@\"", place.to.display());
+    let shell = ["sh", "-c", &script, "sh"];
+    let words: Vec<&OsStr> = own.iter().chain(&shell).map(OsStr::new).collect();
+    Some(Process::receiver(place, &words))
+}
+
+/// The reason for which the receiver ends the transfer.
+fn refusal(place: &Place) -> String {
+    let ticket = fs::read_to_string(place.home().join("ticket")).expect("a ticket");
+    let (result, _) =
+        place.send_with(&ticket, &place.send_options(), Choice::default(), &AtomicBool::new(false));
+    match result {
+        Err(Error::Refused(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_transfer_with_the_reason() {
+    let place = Place::new();
+    // 2 MB for 1 MB; each alone would fit.
+    for index in 0..40 {
+        write(&place.from.join(format!("{index}")), &noise(index, 50_000));
+    }
+    let Some(mut receiver) = receiver(&place, "size=1m") else { return };
+    let why = refusal(&place);
+    assert!(why.contains("at the receiver") && why.contains("No space left"), "{why}");
+    // It waits for the sender to come back, when there is space.
+    assert_eq!(receiver.end(std::time::Duration::from_millis(200)), None);
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_ends_the_transfer_with_the_reason() {
+    let place = Place::new();
+    write(&place.from.join("a"), b"a");
+    let Some(_receiver) = receiver(&place, "ro") else { return };
+    let why = refusal(&place);
+    assert!(why.contains("at the receiver") && why.contains("Read-only"), "{why}");
+}
+
+#[test]
+fn a_file_that_does_not_fit_does_not_stop_the_others() {
+    let place = Place::new();
+    write(&place.from.join("large"), &noise(1, 3_000_000));
+    write(&place.from.join("small"), b"small");
+    let Some(mut receiver) = receiver(&place, "size=1m") else { return };
+    let ticket = fs::read_to_string(place.home().join("ticket")).expect("a ticket");
+    let (result, figures) = place.send(&ticket);
+    result.expect("the transfer ends");
+    let remarks = figures.take_remarks();
+    assert_eq!((remarks.failed, figures.stored.get()), (1, 2), "{remarks:?}");
+    let remark = &remarks.pending[0].0;
+    assert!(remark.contains("it needs 3000000 bytes, and the disk has"), "{remark}");
+    assert_eq!(receiver.end(std::time::Duration::from_secs(60)), Some(true));
+}

@@ -1,0 +1,299 @@
+//! Peers that violate the protocol.
+
+use std::cell::Cell;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use windward_deploy::ticket::Ticket;
+use windward_deploy::transfer::receive::ReceiveOptions;
+use windward_deploy::transfer::send::{self, Target};
+use windward_deploy::transfer::walk::{Choice, Walk};
+use windward_deploy::transfer::wire::{
+    self, Entry, Frame, Kind, Part, Stamp, ToReceiver, ToSender,
+};
+use windward_deploy::{Endpoint, Error, Identity, Options, Service, Trust};
+
+use crate::place::{LOOPBACK, Place, Receiver, noise, tree, write};
+
+/// Time in which a receiver ends a connection that violates the protocol, on any machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A client that says what it likes.
+struct Raw {
+    runtime: tokio::runtime::Runtime,
+    endpoint: Endpoint,
+    ticket: Ticket,
+    /// Happens once after an offer is answered, before its data are sent.
+    between: Cell<Option<Box<dyn FnOnce()>>>,
+}
+
+impl Raw {
+    fn new(place: &Place, receiver: &Receiver) -> Raw {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let identity = Arc::new(Identity::open(&place.near).expect("an identity"));
+        let endpoint = runtime.block_on(async {
+            Endpoint::client(LOOPBACK, identity, Options::default()).expect("a client")
+        });
+        let ticket = receiver.ticket.parse().expect("a ticket");
+        Raw { runtime, endpoint, ticket, between: Cell::new(None) }
+    }
+
+    /// Greets, makes offers, sends bytes on a data stream, and returns the answers until the
+    /// receiver closes or is silent for `patience`, with the reason.
+    fn say(
+        &self,
+        patience: Duration,
+        messages: &[ToReceiver],
+        control: &[u8],
+        data: &[u8],
+    ) -> (Vec<ToSender>, Option<Error>) {
+        self.runtime.block_on(async {
+            let trust = Trust::Pinned(self.ticket.fingerprint);
+            let connection = self
+                .endpoint
+                .connect(self.ticket.addresses[0], Service::Transfer, trust)
+                .await
+                .expect("connected");
+            let (mut send, mut receive) = connection.quic.open_bi().await.expect("a stream");
+            let hello = ToReceiver::Hello {
+                token: Some(self.ticket.token),
+                dry_run: false,
+                checksum: false,
+            };
+            if !messages.is_empty() {
+                wire::write(&mut send, &hello).await.expect("written");
+            }
+            for message in messages {
+                let _ = wire::write(&mut send, message).await;
+            }
+            let _ = send.write_all(control).await;
+            let mut answers = Vec::new();
+            let offers =
+                messages.iter().any(|m| matches!(m, ToReceiver::Offer(e) if !e.is_empty()));
+            // Frames come after their offer was answered.
+            while !data.is_empty() && offers && !matches!(answers.last(), Some(ToSender::Want(_))) {
+                answers.push(wire::read(&mut receive).await.expect("an answer").expect("no end"));
+            }
+            if let Some(between) = self.between.take() {
+                between();
+            }
+            let mut stream = None;
+            if !data.is_empty()
+                && let Ok(mut opened) = connection.quic.open_uni().await
+            {
+                let _ = opened.write_all(data).await;
+                let _ = opened.finish();
+                stream = Some(opened);
+            }
+            while let Ok(Ok(Some(answer))) =
+                tokio::time::timeout(patience, wire::read::<ToSender>(&mut receive)).await
+            {
+                answers.push(answer);
+            }
+            let closed = tokio::time::timeout(patience, connection.quic.closed()).await;
+            drop(stream);
+            connection.quic.close(0u32.into(), b"");
+            (answers, closed.ok().map(Error::from))
+        })
+    }
+}
+
+/// A name, messages, bytes after them on the control stream, and bytes on a data stream.
+type Violation = (&'static str, Vec<ToReceiver>, Vec<u8>, Vec<u8>);
+
+fn file(id: u64, path: &[u8], size: u64) -> Entry {
+    let changed = Stamp { seconds: 0, nanos: 0 };
+    Entry { id, path: path.to_vec(), mode: 0o7777, changed, kind: Kind::File { size, space: 0 } }
+}
+
+#[test]
+fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
+    let place = Place::new();
+    write(&place.from.join("a"), b"a");
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let raw = Raw::new(&place, &receiver);
+    let outside = place.to.with_file_name("victim");
+    fs::write(&outside, b"untouched").expect("written");
+
+    // Names that lead out, and a link through which the next name would.
+    let names: [&[u8]; 8] =
+        [b"../victim", b"/etc/passwd", b"a/../../victim", b"", b".", b"x\0", b"a//b", &[b'n'; 300]];
+    let mut offers: Vec<Entry> =
+        names.iter().enumerate().map(|(id, name)| file(id as u64, name, 1)).collect();
+    let link = |id, path: &[u8], target: &[u8]| Entry {
+        kind: Kind::Link { target: target.to_vec() },
+        ..file(id, path, 0)
+    };
+    offers.push(link(8, b"gate", b"../"));
+    offers.push(link(9, b"gate", b"/tmp"));
+    // 2^60 bytes are more than any disk has: the sum of claims is bounded by what is free.
+    offers
+        .push(Entry { kind: Kind::File { size: 1 << 60, space: 1 << 60 }, ..file(10, b"huge", 0) });
+    offers.push(file(11, b"longer", u64::MAX));
+    let (answers, closed) = raw.say(Duration::from_secs(2), &[ToReceiver::Offer(offers)], b"", b"");
+    let failed = answers.iter().filter(|answer| matches!(answer, ToSender::Failed { .. })).count();
+    assert_eq!(failed, 12, "{answers:?}");
+    assert!(closed.is_none(), "they do not end the transfer: {closed:?}");
+    assert_eq!(fs::read_dir(&place.to).expect("there").count(), 0);
+    assert_eq!(fs::read(&outside).expect("there"), b"untouched");
+
+    let offer = |entry: Entry| vec![ToReceiver::Offer(vec![entry])];
+    let frame = |part: Part, body: &[u8]| {
+        let mut bytes = Vec::new();
+        Frame { id: 0, part }.put(&mut bytes);
+        bytes.extend_from_slice(body);
+        bytes
+    };
+    let huge = 1u64 << 40;
+    let violations: Vec<Violation> = vec![
+        ("a length of 4 GB", vec![ToReceiver::Offer(vec![])], vec![0xff; 4], vec![]),
+        ("garbage", vec![ToReceiver::Offer(vec![])], vec![3, 0, 0, 0, 0xff, 0xff, 0xff], vec![]),
+        ("frames of garbage", vec![ToReceiver::Offer(vec![])], vec![], noise(1, 5000)),
+        (
+            "data of no offer",
+            vec![ToReceiver::Offer(vec![])],
+            vec![],
+            frame(Part::Whole(0), &[0; 32]),
+        ),
+        ("another size", offer(file(0, b"s", 3)), vec![], frame(Part::Whole(2), &[0; 34])),
+        ("a false hash", offer(file(0, b"s", 3)), vec![], frame(Part::Whole(3), &[0; 35])),
+        (
+            "a part past the end",
+            offer(file(0, b"l", 600_000)),
+            vec![],
+            frame(Part::Data(1 << 50, 1), &[0]),
+        ),
+        (
+            "a part inside a block",
+            offer(file(0, b"l", 600_000)),
+            vec![],
+            frame(Part::Data(5, 1), &[0]),
+        ),
+        ("the end of nothing", offer(file(0, b"l", huge)), vec![], frame(Part::End(7), &[0; 32])),
+        (
+            "an end too early",
+            vec![ToReceiver::Offer(vec![file(0, b"s", 3)]), ToReceiver::End],
+            vec![],
+            vec![],
+        ),
+        (
+            "numbers that fall",
+            vec![ToReceiver::Offer(vec![file(5, b"s", 3), file(5, b"t", 3)])],
+            vec![],
+            vec![],
+        ),
+    ];
+    for (what, messages, control, data) in violations {
+        let (_, closed) = raw.say(PATIENCE, &messages, &control, &data);
+        assert!(matches!(closed, Some(Error::Refused(_))), "{what}: {closed:?}");
+    }
+    // Many offers without contents: the receiver ends it at its limit, whatever follows.
+    let flood: Vec<ToReceiver> = (0..600u64)
+        .map(|batch| {
+            let entries = (0..100)
+                .map(|index| file(batch * 100 + index, format!("f{batch}-{index}").as_bytes(), 9));
+            ToReceiver::Offer(entries.collect())
+        })
+        .collect();
+    let (answers, closed) = raw.say(PATIENCE, &flood, b"", b"");
+    assert!(matches!(closed, Some(Error::Refused(_))), "{closed:?}");
+    assert!(answers.len() < 200, "{}", answers.len());
+
+    // An honest transfer follows. No violation left a file under a final name.
+    place.send(&receiver.ticket).0.expect("sent");
+    assert_eq!(place.tree(), tree(&place.from));
+    let names: Vec<_> =
+        fs::read_dir(&place.to).expect("there").flatten().map(|entry| entry.file_name()).collect();
+    for name in &names {
+        let name = name.to_string_lossy();
+        assert!(name == "from" || name.starts_with(".windward-"), "{names:?}");
+    }
+    receiver.stop();
+}
+
+/// A receiver that says what it likes once the sender has offered; how the sender ends.
+fn receive_with(place: &Place, answers: &[ToSender]) -> Error {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let identity = Arc::new(Identity::open(&place.far).expect("an identity"));
+        let fingerprint = identity.fingerprint();
+        let options = Options { uni_streams: 32, ..Options::default() };
+        let (endpoint, mut listener) =
+            Endpoint::server(LOOPBACK, identity, &[Service::Transfer], options).expect("a server");
+        let addresses = vec![endpoint.local_address().expect("an address")];
+        let ticket = Ticket { addresses, fingerprint, token: [0; 16], expires: u64::MAX };
+        let serve = async {
+            let connection = listener.accept().await.expect("a sender");
+            let (mut send, mut receive) = connection.quic.accept_bi().await.expect("a stream");
+            let hello = wire::read::<ToReceiver>(&mut receive).await.expect("read");
+            assert!(matches!(hello, Some(ToReceiver::Hello { .. })), "{hello:?}");
+            wire::write(&mut send, &ToSender::Welcome).await.expect("written");
+            while !matches!(
+                wire::read::<ToReceiver>(&mut receive).await.expect("read"),
+                Some(ToReceiver::Offer(_))
+            ) {}
+            for answer in answers {
+                let _ = wire::write(&mut send, answer).await;
+            }
+            connection.quic.closed().await
+        };
+        let word = ticket.to_string();
+        let (target, walk) = (
+            Target::parse(&word, &place.near).expect("a ticket"),
+            Walk::new(std::slice::from_ref(&place.from), Choice::default()).expect("a folder"),
+        );
+        let near = Arc::new(Identity::open(&place.near).expect("an identity"));
+        let (options, stop) = (place.send_options(), AtomicBool::new(false));
+        let figures = Arc::default();
+        let sender = send::send(near, &target, &walk, &options, &figures, &stop);
+        let (sent, _) = tokio::join!(tokio::time::timeout(PATIENCE, sender), serve);
+        sent.expect("in time").expect_err("the receiver violates the protocol")
+    })
+}
+
+#[test]
+fn a_hostile_receiver_is_left() {
+    let place = Place::new();
+    write(&place.from.join("a"), &noise(1, 1000));
+    write(&place.from.join("b"), &noise(1, 600_000));
+    let cases: [(&str, Vec<ToSender>); 5] = [
+        // The folder is the offer with number 0.
+        ("asks for a file twice", vec![ToSender::Want(vec![1, 1])]),
+        ("greets twice", vec![ToSender::Welcome]),
+        ("ends the transfer early", vec![ToSender::Complete]),
+        ("more blocks", vec![ToSender::Compare { id: 1, hashes: vec![[0; 32]; 100] }]),
+        ("more blocks", vec![ToSender::Compare { id: 1, hashes: vec![] }]),
+    ];
+    for (what, answers) in cases {
+        let error = receive_with(&place, &answers);
+        assert!(matches!(&error, Error::Peer(why) if why.contains(what)), "{what}: {error:?}");
+    }
+}
+
+/// Somebody else makes a file after the receiver has looked and before the contents are complete. On
+/// a file system that ignores case, `README` and `readme` meet like this.
+#[test]
+fn a_file_that_appears_meanwhile_is_kept() {
+    let place = Place::new();
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let raw = Raw::new(&place, &receiver);
+    let mut frame = Vec::new();
+    Frame { id: 0, part: Part::Whole(3) }.put(&mut frame);
+    frame.extend_from_slice(b"new");
+    frame.extend_from_slice(blake3::hash(b"new").as_bytes());
+    let there = place.to.join("name");
+    raw.between.set(Some(Box::new(move || fs::write(&there, b"there").expect("written"))));
+    let offer = ToReceiver::Offer(vec![file(0, b"name", 3)]);
+    let (answers, _) = raw.say(Duration::from_secs(2), &[offer], b"", &frame);
+    let failed = answers.iter().any(|answer| {
+        matches!(answer, ToSender::Failed { id: 0, reason } if reason.contains("appeared"))
+    });
+    assert!(failed, "{answers:?}");
+    assert_eq!(fs::read(place.to.join("name")).expect("there"), b"there");
+    assert_eq!(fs::read_dir(&place.to).expect("there").count(), 1, "no temporary file");
+    receiver.stop();
+}

@@ -1,0 +1,198 @@
+//! Strangers at the door: wrong tickets, garbage, and handshakes that stall.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use windward_deploy::ticket::Ticket;
+use windward_deploy::transfer::receive::{self, ReceiveOptions};
+use windward_deploy::transfer::send::SendOptions;
+use windward_deploy::transfer::walk::Choice;
+use windward_deploy::{Error, Identity, Service, clock};
+
+use crate::child::Process;
+use crate::place::{LOOPBACK, Place, Receiver, noise, tree, write};
+
+#[test]
+fn a_ticket_admits_one_sender() {
+    let place = Place::new();
+    write(&place.from.join("a"), b"a");
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let ticket: Ticket = receiver.ticket.parse().expect("a ticket");
+
+    let wrong = Ticket { token: [0; 16], ..ticket.clone() };
+    let error = place.send(&wrong.to_string()).0.expect_err("a wrong token");
+    assert!(matches!(&error, Error::Refused(why) if why.contains("not valid here")), "{error:?}");
+    let strange = Ticket { fingerprint: windward_deploy::Fingerprint([7; 32]), ..ticket.clone() };
+    let error = place.send(&strange.to_string()).0.expect_err("another machine");
+    assert!(matches!(&error, Error::Peer(why) if why.contains("fingerprint")), "{error:?}");
+    let late = Ticket { expires: 1, ..ticket };
+    let error = place.send(&late.to_string()).0.expect_err("expired");
+    assert!(matches!(&error, Error::Input(why) if why.contains("expired")), "{error:?}");
+
+    place.send(&receiver.ticket).0.expect("the first sender");
+    let other = Place { near: place.near.with_file_name("other"), ..Place::new() };
+    let error = other.send(&receiver.ticket).0.expect_err("a second sender");
+    assert!(matches!(&error, Error::Refused(why) if why.contains("another sender")), "{error:?}");
+    place.send(&receiver.ticket).0.expect("the first sender again");
+
+    let error = receive::run(
+        Identity::open(&place.far).expect("an identity"),
+        place.receive_options(),
+        &AtomicBool::new(false),
+        |_| Ok::<_, Error>(()),
+        |_| {},
+    )
+    .expect_err("two receivers in one folder");
+    assert!(error.to_string().contains("another `windward receive`"), "{error}");
+    receiver.stop();
+}
+
+/// Half of the packets are noise, half are those of a real client, cut or with a wrong bit.
+#[test]
+fn garbage_does_not_disturb_a_transfer() {
+    let place = Place::new();
+    write(&place.from.join("a"), &noise(1, 2 << 20));
+    let receiver = place.receiver();
+    let ticket: Ticket = receiver.ticket.parse().expect("a ticket");
+    let done = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut stalling = Stalling::new(ticket.addresses[0]);
+            let mut number = 0;
+            while !done.load(Ordering::Relaxed) {
+                number += 1;
+                let random = noise(number, 1300);
+                let length = 1 + random[0] as usize * 5;
+                stalling.throw(&random[..length.min(1300)]);
+                let mut first = stalling.first_packet();
+                match number % 3 {
+                    0 => first.truncate(length.min(first.len())),
+                    1 => first[length % 1200] ^= 1 << (random[1] % 8),
+                    // A long header with another version (RFC 9000 section 17.2.1).
+                    _ => first[1..5].copy_from_slice(&[0x1a, 0x2a, 0x3a, 0x4a]),
+                }
+                stalling.throw(&first);
+                // Some thousand packets per second.
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        });
+        let sent = place.send(&receiver.ticket).0;
+        done.store(true, Ordering::Relaxed);
+        sent
+    });
+    sent.expect("sent");
+    receiver.end().0.expect("received");
+    assert_eq!(place.tree(), tree(&place.from));
+}
+
+/// Clients that begin a handshake and do not go on: half of them are silent at once, half show
+/// their address first. They need a place of the receiver each, and memory.
+#[test]
+fn ten_thousand_stalled_handshakes_take_neither_places_nor_memory() {
+    let place = Place::new();
+    write(&place.from.join("a"), &noise(1, 100_000));
+    let mut receiver = Process::receiver(&place, &[]);
+    let word = std::fs::read_to_string(place.home().join("ticket")).expect("a ticket");
+    let ticket: Ticket = word.parse().expect("a ticket");
+    let before = receiver.peak();
+    let mut stalling = Stalling::new(ticket.addresses[0]);
+    for number in 0..10_000 {
+        stalling.stall(number % 2 == 0);
+    }
+    assert!(stalling.answers > 0, "no client was asked to show its address");
+    let grown = receiver.peak() - before;
+    assert!(grown < 32 << 20, "{grown} bytes more");
+    // The places of strangers that hold still are not all that there are.
+    let patient = SendOptions { patience: Duration::from_secs(120), ..place.send_options() };
+    let (sent, _) = place.send_with(&word, &patient, Choice::default(), &AtomicBool::new(false));
+    sent.expect("sent");
+    assert_eq!(receiver.end(Duration::from_secs(60)), Some(true));
+    assert_eq!(place.tree(), tree(&place.from));
+}
+
+/// Clients of QUIC that do not go on.
+struct Stalling {
+    endpoint: quinn_proto::Endpoint,
+    config: quinn_proto::ClientConfig,
+    sockets: Vec<UdpSocket>,
+    server: SocketAddr,
+    count: usize,
+    /// Packets of the server that were answered.
+    answers: usize,
+}
+
+impl Stalling {
+    fn new(server: SocketAddr) -> Stalling {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("TLS 1.3")
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![Service::Transfer.alpn().to_vec()];
+        let tls = quinn_proto::crypto::rustls::QuicClientConfig::try_from(tls).expect("for QUIC");
+        let sockets = (0..64).map(|_| {
+            let socket = UdpSocket::bind(LOOPBACK).expect("bound");
+            socket.set_read_timeout(Some(Duration::from_millis(20))).expect("set");
+            socket
+        });
+        Stalling {
+            endpoint: quinn_proto::Endpoint::new(Arc::default(), None, false, None),
+            config: quinn_proto::ClientConfig::new(Arc::new(tls)),
+            sockets: sockets.collect(),
+            server,
+            count: 0,
+            answers: 0,
+        }
+    }
+
+    fn socket(&self) -> &UdpSocket {
+        &self.sockets[self.count % self.sockets.len()]
+    }
+
+    fn throw(&self, bytes: &[u8]) {
+        // A full buffer of the kernel loses packets, as any queue does.
+        let _ = self.socket().send_to(bytes, self.server);
+    }
+
+    fn connect(&mut self) -> (quinn_proto::ConnectionHandle, quinn_proto::Connection) {
+        self.count += 1;
+        let config = self.config.clone();
+        self.endpoint.connect(clock::now(), config, self.server, "windward").expect("begun")
+    }
+
+    /// The next packet of a connection; empty if it has none now.
+    fn packet(connection: &mut quinn_proto::Connection) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let _ = connection.poll_transmit(clock::now(), 1, &mut bytes);
+        bytes
+    }
+
+    fn first_packet(&mut self) -> Vec<u8> {
+        let (_, mut connection) = self.connect();
+        Stalling::packet(&mut connection)
+    }
+
+    /// Begins a handshake. With `answer`, answers the first packet of the server, which may ask it
+    /// to show its address.
+    fn stall(&mut self, answer: bool) {
+        let (handle, mut connection) = self.connect();
+        self.throw(&Stalling::packet(&mut connection));
+        let mut buffer = [0; 2048];
+        while answer && let Ok((length, _)) = self.socket().recv_from(&mut buffer) {
+            let data = bytes::BytesMut::from(&buffer[..length]);
+            let now = clock::now();
+            let event = self.endpoint.handle(now, self.server, None, None, data, &mut Vec::new());
+            // Packets for earlier clients of the same socket are left.
+            if let Some(quinn_proto::DatagramEvent::ConnectionEvent(of, event)) = event
+                && of == handle
+            {
+                connection.handle_event(event);
+                self.answers += 1;
+                return self.throw(&Stalling::packet(&mut connection));
+            }
+        }
+    }
+}
