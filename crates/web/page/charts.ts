@@ -1,16 +1,8 @@
 /** The charts of a set-up: goodput, windows and queueing delay over time. */
 
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import type { Result } from "./messages.ts";
-
-/** Colours that people with any colour vision can tell apart, for light and for dark pages. */
-const LIGHT = ["#0072b2", "#b84e00", "#00785a", "#6a3fa0", "#7a5c00", "#7a4a1e"];
-const DARK = ["#56b4e9", "#f0894a", "#34c79a", "#b79aea", "#d8b84a", "#d09a70"];
-const EMPHASISED = { name: "upwind", light: "#c4006a", dark: "#ff6fb0" };
-
-const dark = matchMedia("(prefers-color-scheme: dark)");
-export const isDark = () => dark.matches;
-export const onTheme = (then: () => void) => dark.addEventListener("change", then);
+import { DARK, EMPHASISED, LIGHT, type Line, type Lines, isDark, ink, plot, shape } from "./plot.ts";
 
 /** The colour of each group. */
 export function colors(result: Result): string[] {
@@ -34,18 +26,6 @@ export function delay(result: Result, packets: number): number {
     return (packets * group.packet_size * 8e3) / result.facts.links[group.bottleneck].rate_bps;
 }
 
-type Lines = (number | null)[];
-interface Series {
-    label: string;
-    color: string;
-    values: Lines;
-    dash?: number[];
-    width?: number;
-    /** The band of the repetitions. */
-    low?: Lines;
-    high?: Lines;
-}
-
 const QUANTITIES = [
     { id: "goodput", title: "Goodput, Mbit/s", height: 230 },
     { id: "cwnd", title: "Congestion window, packets", height: 150 },
@@ -55,7 +35,7 @@ type Quantity = (typeof QUANTITIES)[number]["id"];
 
 const known = (value: number) => (Number.isFinite(value) ? value : null);
 
-function series(quantity: Quantity, all: Result[]): Series[] {
+function series(quantity: Quantity, all: Result[]): Line[] {
     const [first] = all;
     const paint = colors(first);
     const values = (result: Result, group: number): Lines => {
@@ -129,11 +109,11 @@ export class Charts {
     /** Draws a run and its repetitions. `tops` are the tops of the axes, so that two set-ups compare. */
     draw(all: Result[], tops: number[]) {
         const drawn = QUANTITIES.map(({ id }) => series(id, all));
-        const shape = JSON.stringify([isDark(), drawn.map((lines) => lines.map((line) => [line.label, line.color, !!line.low]))]);
-        if (shape !== this.#shape) {
+        const now = drawn.map(shape).join("\n");
+        if (now !== this.#shape) {
             this.#plots.forEach((plot) => plot.destroy());
             this.#plots = drawn.map((lines, n) => this.#make(n, lines));
-            this.#shape = shape;
+            this.#shape = now;
         }
         const times = all[0].times;
         const over = (SMOOTH * all[0].facts.duration_s) / Math.max(1, times.length);
@@ -155,43 +135,14 @@ export class Charts {
         for (const plot of this.#plots) plot.redraw(false, false);
     }
 
-    #make(n: number, lines: Series[]): uPlot {
-        const ink = isDark() ? "#a7acb5" : "#5b6068";
-        const grid = { stroke: isDark() ? "#2a2e36" : "#e9ebee", width: 1 };
-        const font = "12px system-ui, sans-serif";
-        const bands: uPlot.Band[] = [];
-        const all: uPlot.Series[] = [{}];
-        for (const { label, color, dash, width, low } of lines) {
-            all.push({ label, stroke: color, width: width ?? 1.75, dash, points: { show: false } });
-            if (!low) continue;
-            bands.push({ series: [all.length + 1, all.length], fill: `${color}30` });
-            all.push({ show: true, stroke: "transparent", width: 0, points: { show: false } });
-            all.push({ show: true, stroke: "transparent", width: 0, points: { show: false } });
-        }
-        const options: uPlot.Options = {
-            width: Math.max(200, this.#places[n].clientWidth),
-            height: QUANTITIES[n].height,
-            legend: { show: false },
-            cursor: { sync: { key: "time" }, y: false, drag: { x: false, y: false }, points: { show: false } },
-            scales: { x: { time: false }, y: { range: () => [0, this.#tops[n]] } },
-            axes: [
-                { stroke: ink, grid, ticks: { show: false }, font, size: 26, values: (_, ticks) => ticks.map((t) => `${t} s`) },
-                { stroke: ink, grid, ticks: { show: false }, font, size: 44 },
-            ],
-            series: all,
-            bands,
-            hooks: {
-                draw: [
-                    (plot) => {
-                        if (this.#cursor <= 0) return;
-                        const x = plot.valToPos(this.#cursor, "x", true);
-                        plot.ctx.fillStyle = ink;
-                        plot.ctx.fillRect(x, plot.bbox.top, devicePixelRatio, plot.bbox.height);
-                    },
-                ],
-            },
+    #make(n: number, lines: Line[]): uPlot {
+        const mark = (plot: uPlot) => {
+            if (this.#cursor <= 0) return;
+            const x = plot.valToPos(this.#cursor, "x", true);
+            plot.ctx.fillStyle = ink();
+            plot.ctx.fillRect(x, plot.bbox.top, devicePixelRatio, plot.bbox.height);
         };
-        return new uPlot(options, [[0], ...all.slice(1).map(() => [0])] as uPlot.AlignedData, this.#places[n]);
+        return plot(this.#places[n], lines, { height: QUANTITIES[n].height, top: () => this.#tops[n], onDraw: mark });
     }
 }
 

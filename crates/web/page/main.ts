@@ -1,9 +1,10 @@
 /** The playground: what is chosen, what it gives, and the pictures of it. */
 
-import { Charts, capacity, colors, delay, onTheme, tops } from "./charts.ts";
+import { Charts, capacity, colors, delay, tops } from "./charts.ts";
 import { Editor } from "./editor.ts";
 import { LinkPicture } from "./link.ts";
 import type { Answer, Ask, Fault, Job, Result } from "./messages.ts";
+import { onTheme } from "./plot.ts";
 import { OPENING, type Setup, type State, bdp, command, decode, encode, hasLaw, toml } from "./state.ts";
 import presets from "virtual:presets";
 

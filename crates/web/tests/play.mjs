@@ -6,43 +6,17 @@
 // set; CHROMIUM the browser. --measure also prints sizes and times; they decide nothing.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import puppeteer from "puppeteer-core";
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { here, program, shots, start } from "./browser.mjs";
 
-const here = dirname(fileURLToPath(import.meta.url));
-const root = join(here, "../../..");
-const program = process.env.WINDWARD ?? join(root, "target/release/windward");
 const measures = process.argv.includes("--measure");
-const shots = process.argv.includes("--shots") ? process.argv[process.argv.indexOf("--shots") + 1] : null;
 
-const folder = mkdtempSync(join(tmpdir(), "windward-play-"));
 const server = spawn(program, ["play", "--no-browser", "--quiet"], { stdio: ["ignore", "pipe", "inherit"] });
-const browser = await puppeteer.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    headless: true,
-    userDataDir: join(folder, "profile"),
-    args: ["--no-sandbox", "--disable-dev-shm-usage"],
-});
+const { folder, open: visit, accessible, part, close } = await start();
 
-let passed = 0;
-/** Everything that must not happen. */
-const wrong = [];
-
-async function open(url, { width = 1400, scheme = "light" } = {}) {
-    const page = await browser.newPage();
-    page.setDefaultTimeout(20_000);
-    page.on("pageerror", (error) => wrong.push(`error in the page: ${error.message}`));
-    page.on("console", (message) => message.type() === "error" && wrong.push(`console: ${message.text()}`));
-    page.on("request", (request) => {
-        const local = ["data:", "blob:"].some((scheme) => request.url().startsWith(scheme)) || request.url().startsWith(url.split("#")[0]);
-        if (!local) wrong.push(`request to ${request.url()}`);
-    });
-    await page.setViewport({ width, height: 900 });
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    await page.goto(url);
+async function open(url, options) {
+    const page = await visit(url, options);
     await drawn(page, 0);
     return page;
 }
@@ -68,20 +42,6 @@ async function agrees(page) {
     const native = JSON.parse(execFileSync(program, ["run", "-", "--json"], { input: toml, encoding: "utf8" }));
     assert.equal(shown, native.fingerprint);
     return { toml, native };
-}
-
-async function part(name, act) {
-    const began = performance.now();
-    await act();
-    assert.deepEqual(wrong, [], name);
-    passed += 1;
-    console.log(`ok: ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
-}
-
-async function accessible(page) {
-    await page.evaluate(readFileSync(join(here, "../node_modules/axe-core/axe.min.js"), "utf8"));
-    const { violations } = await page.evaluate(() => globalThis.axe.run());
-    assert.deepEqual(violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ")}`), []);
 }
 
 try {
@@ -234,16 +194,11 @@ try {
     });
 
     if (measures) await measure(url);
-    console.log(`play: ${passed} passed, 0 failed`);
+    await close("play");
 } catch (error) {
-    console.log(error);
-    if (wrong.length) console.log(wrong);
-    console.log(`play: ${passed} passed, 1 failed`);
-    process.exitCode = 1;
+    await close("play", error);
 } finally {
-    await browser.close();
     server.kill("SIGINT");
-    rmSync(folder, { recursive: true, force: true });
 }
 
 /** Sizes and times of docs/playground.md. */
