@@ -167,7 +167,7 @@ impl<'a> Emulation<'a> {
             let mut charted = scenario.clone();
             charted.duration = charted.duration.min(CHARTED);
             charted.sample = Some(charted.sample.unwrap_or(CHART_INTERVAL));
-            Plot::create(path, &charted)
+            Plot::create(path, &charted, None)
         });
         let plot = plot.transpose()?;
         let out = telling.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;

@@ -10,11 +10,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use windward_report::playground::unpacked;
+
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
 
-/// Largest size of a page, bytes.
-const MAX_PAGE: usize = 16 << 20;
 /// Maximum size of the head of a request, bytes, and its maximum number of fields.
 const MAX_REQUEST: usize = 8 << 10;
 const MAX_FIELDS: usize = 64;
@@ -238,21 +238,11 @@ fn is_of(host: &str, ours: SocketAddr) -> bool {
     is_ours && port == Some(ours.port())
 }
 
-/// A page as HTML.
-///
-/// # Errors
-/// If it is damaged.
-pub(crate) fn unpacked(page: &[u8]) -> Result<Vec<u8>, Failure> {
-    // A gzip member without optional fields (RFC 1952 section 2.3): ten bytes, data, eight bytes.
-    let data = page.get(10..page.len().saturating_sub(8)).unwrap_or_default();
-    miniz_oxide::inflate::decompress_to_vec_with_limit(data, MAX_PAGE)
-        .map_err(|error| Failure::Failed(format!("the page in this program is damaged: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
+    use windward_report::playground::PAGE;
+
     use super::*;
-    use crate::play::PAGE;
 
     const SITE: Site = Site { page: PAGE, events: None };
 

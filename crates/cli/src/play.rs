@@ -1,18 +1,18 @@
 //! `windward play`: the playground in a browser, served on loopback.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use windward_report::playground::{self, PAGE, PORT};
 use windward_sim::output::OutputFile;
+use windward_sim::scenario::file::ScenarioFile;
 
 use crate::failure::Failure;
-use crate::http::{Listener, Site, unpacked};
+use crate::http::{Listener, Site};
+use crate::scenario_args::{Changes, build};
 use crate::{output, signals};
-
-/// The page, which crates/web/build.sh makes: one compressed file.
-pub(crate) const PAGE: &[u8] = include_bytes!("../../web/dist/play.html.gz");
 
 /// Open the playground: the simulator in a browser, with sliders
 ///
@@ -20,9 +20,17 @@ pub(crate) const PAGE: &[u8] = include_bytes!("../../web/dist/play.html.gz");
 /// nothing.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Port on 127.0.0.1; 0 takes a free one
-    #[arg(long, default_value_t = 0)]
-    port: u16,
+    /// Scenario to open, a TOML file; `-` reads standard input [default: cubic beside upwind]
+    #[arg(value_name = "FILE", conflicts_with = "save")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    changes: Changes,
+
+    /// Port on 127.0.0.1; 0 takes a free one [default: 9744, to which links in charts lead, or a
+    /// free one if another program uses it]
+    #[arg(long, value_name = "N")]
+    port: Option<u16>,
 
     /// Print the address and do not open a browser
     #[arg(long)]
@@ -36,13 +44,20 @@ pub(crate) struct Args {
 pub(crate) fn play(args: &Args, quiet: bool) -> Result<(), Failure> {
     if let Some(path) = &args.save {
         output::claim("--save", path)?;
-        let page = unpacked(PAGE)?;
+        let page = playground::html()
+            .map_err(|_| Failure::Failed("the page in this program is damaged".to_owned()))?;
         OutputFile::create(path)?.finish(&page)?;
         return Ok(());
     }
-    let option = format!("--port {}", args.port);
-    let listener = Listener::bind(&option, SocketAddr::from((Ipv4Addr::LOCALHOST, args.port)))?;
-    let url = listener.url();
+    let state = match &args.file {
+        Some(file) => format!("#{}", state(file, &args.changes)?),
+        None if !args.changes.list().is_empty() => {
+            return Err(Failure::Input("changes need a scenario: write its FILE".to_owned()));
+        }
+        None => String::new(),
+    };
+    let listener = listen(args.port)?;
+    let url = format!("{}{state}", listener.url());
     output::print(&format!("{url}\n"))?;
     if !args.no_browser && !open(&url) && !quiet {
         output::note("no browser could be started: open the address above");
@@ -53,6 +68,31 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<(), Failure> {
     let site = Arc::new(Site { page: PAGE, events: None });
     listener.serve(&site, || signals::check().is_err());
     Err(Failure::Interrupted)
+}
+
+/// State of the page with a scenario.
+fn state(path: &Path, changes: &Changes) -> Result<String, Failure> {
+    let file = changes.of(ScenarioFile::read(path)?)?;
+    build(&file)?;
+    playground::fragment(&file).ok_or_else(|| {
+        Failure::Input(format!(
+            "{}: the playground has no files, so that it cannot open a scenario with trace files, \
+             and none of more than some 100 kB",
+            ScenarioFile::name(path)
+        ))
+    })
+}
+
+/// Listens at a port of loopback: the given one, or the usual one, or a free one.
+fn listen(port: Option<u16>) -> Result<Listener, Failure> {
+    let at = |port| {
+        let option = format!("--port {port}");
+        Listener::bind(&option, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    match port {
+        Some(port) => at(port),
+        None => at(PORT).or_else(|_| at(0)),
+    }
 }
 
 /// Starts a browser. Returns false if this machine has no browser.

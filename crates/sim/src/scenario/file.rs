@@ -216,6 +216,13 @@ impl ScenarioFile {
         self.document.table.to_toml(is_ours)
     }
 
+    /// True if the text of [`Self::to_toml`] describes a whole scenario: the file is valid, and
+    /// names neither trace files, stacks nor protocols of the caller.
+    pub fn stands_alone(&self) -> bool {
+        let Ok(copy) = ScenarioFile::parse("scenario", &self.to_toml()) else { return false };
+        self.protocols.is_empty() && copy.build().is_ok() && copy.traces.is_empty()
+    }
+
     /// Hashes the contents of the trace files that were read to build scenarios of this file, and
     /// the protocols of [`Self::with_protocols`] with their sources. Both may differ between files
     /// with [the same values](Self::says_the_same_as).
