@@ -108,7 +108,7 @@ impl Listener {
     }
 }
 
-/// What a server has.
+/// Contents of a server.
 #[derive(Debug)]
 pub(crate) struct Site {
     /// The page at `/`: gzip without optional fields.

@@ -1,4 +1,4 @@
-//! `--web`: charts of what runs now, in a browser.
+//! `--web`: charts of a run in a browser, while it lasts.
 //!
 //! A thread serves one page and the events that it draws. It reads nothing from browsers but
 //! requests, and the emulation never waits for it.
@@ -77,7 +77,7 @@ impl Args {
 pub(crate) struct About<'a> {
     /// The command.
     pub(crate) command: &'static str,
-    /// What it runs.
+    /// The scenario or the interfaces.
     pub(crate) subject: &'a str,
     /// Rate that the bottleneck can deliver, C (1 - p), if it has a limit.
     pub(crate) capacity_bps: Option<f64>,

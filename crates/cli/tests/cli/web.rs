@@ -19,7 +19,7 @@ fn address(child: &mut Child) -> String {
         let line = said.trim_end().lines().last().unwrap();
         if let Some(url) = line.strip_prefix("charts: http://") {
             let address = url.trim_end_matches('/').to_owned();
-            // What follows is not of interest, but has to be read.
+            // Later lines are read, so that the command can go on.
             std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
             return address;
         }
