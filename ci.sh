@@ -170,7 +170,7 @@ step_compile() {
 # Tests by the wall clock, which wait more than they compute: these programs, and these modules of the tests of
 # the command line.
 clocked=(router namespaces)
-clocked_modules=(compare:: emulate:: perf::)
+clocked_modules=(compare:: emulate:: perf:: web::)
 
 # All other tests.
 step_tests() {
@@ -281,6 +281,7 @@ step_web() {
     [ "$status" -eq 0 ] || fail "web: a test, see above"
     if offer chromium chromium; then
         check "web: the playground, driven in a browser, agrees with the program" node crates/web/tests/play.mjs
+        check "web: live charts of a shell in a browser" node crates/web/tests/live.mjs
     else
         echo "skipped: there is no chromium"
     fi

@@ -25,6 +25,8 @@ mod stacks;
 mod sweep;
 mod trace;
 mod transfer;
+#[cfg(target_os = "linux")]
+mod web;
 mod worlds;
 
 /// The binary, without standard input and not on a terminal.
