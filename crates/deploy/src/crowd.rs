@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::sync::lock;
 
-/// Most strangers of one address who are at the door at once: those who make a handshake, and those
-/// who have not said yet what they want. One address cannot take all places.
+/// Most strangers of one address at once, in a handshake or before their first message. One address
+/// cannot take all places.
 pub(crate) const OF_ONE_ADDRESS: usize = 16;
 
 /// Counts of strangers by address: IPv4 addresses, and networks of 64 bits of IPv6, which one host

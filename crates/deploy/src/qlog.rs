@@ -76,7 +76,7 @@ impl Sink {
         let Some(file) = &mut self.file else { return otherwise };
         what(file).unwrap_or_else(|error| {
             warn!("{}: cannot write: {error}; the log ends here", self.path.display());
-            // What is in the buffer is lost.
+            // The buffer is lost.
             drop(self.file.take().map(BufWriter::into_parts));
             otherwise
         })

@@ -101,7 +101,8 @@ fn a_ticket_that_was_used_or_has_expired_is_refused() {
     receiver.wait().expect("ended");
 }
 
-/// The transfer is complete whatever becomes of the output; the status says that it was not written.
+/// The transfer is complete whatever becomes of the output; the status says that it was not
+/// written.
 #[test]
 fn outputs_may_be_devices_and_closed_pipes() {
     let place = Place::new();

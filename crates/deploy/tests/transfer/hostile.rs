@@ -274,8 +274,8 @@ fn a_hostile_receiver_is_left() {
     }
 }
 
-/// Somebody else makes a file after the receiver has looked and before the contents are complete. On
-/// a file system that ignores case, `README` and `readme` meet like this.
+/// Somebody else makes a file after the receiver has looked and before the contents are complete.
+/// On a file system that ignores case, `README` and `readme` meet like this.
 #[test]
 fn a_file_that_appears_meanwhile_is_kept() {
     let place = Place::new();

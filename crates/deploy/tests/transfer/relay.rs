@@ -12,7 +12,7 @@ use windward_deploy::clock;
 
 use crate::place::LOOPBACK;
 
-/// What happens to packets, in both directions alike but for `lost`.
+/// Damage to packets, in both directions alike but for `lost`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trouble {
     /// Probability that a packet to the server is lost, and one from it.
@@ -119,7 +119,7 @@ impl Path {
         }
     }
 
-    /// What leaves the path when a packet enters it.
+    /// Passes a packet, and returns those that leave the path.
     fn pass(&mut self, goes_up: bool, bytes: &mut [u8]) -> Vec<(bool, Vec<u8>)> {
         self.packets.fetch_add(1, Ordering::Relaxed);
         let begun = *self.begun.get_or_insert_with(clock::now);
