@@ -92,11 +92,11 @@ fn a_path_with_the_smallest_mtu_carries_everything() {
 fn another_address_of_the_sender_does_not_interrupt() {
     let place = Place::new();
     fill(&place, 4 << 20);
-    let trouble = Trouble { moves_after: Some(300), ..Trouble::default() };
+    let trouble = Trouble { moves_after: Some(100), ..Trouble::default() };
     let (result, figures, packets) = send(&place, &place.send_options(), trouble);
     result.expect("sent");
-    // 4 MB need more than 2000 packets of 1452 bytes in one direction.
-    assert!(packets > 1000, "{packets}");
+    // 4 MB are 645 packets of 6500 bytes, the largest that are tried.
+    assert!(packets > 645, "{packets}");
     assert_eq!(figures.reconnects.get(), 0);
     assert_eq!(place.tree(), tree(&place.from));
 }
