@@ -468,7 +468,7 @@ mod tests {
             let error =
                 client.connect(to, Service::Forward, other).await.expect_err("another peer");
             assert!(
-                matches!(&error, Error::Peer(text) if text.contains("instead of")),
+                matches!(&error, Error::Peer(text) if text.starts_with("the peer has the fingerprint")),
                 "{error:?}"
             );
             let error =

@@ -98,7 +98,9 @@ impl From<quinn::ConnectionError> for Error {
                 )
             }
             E::TransportError(error) if u64::from(error.code) & !0xff == 0x100 => {
-                Error::Peer(error.reason)
+                // rustls puts this before the words of our own check.
+                let own = error.reason.strip_prefix("unexpected error: ");
+                Error::Peer(one_line(own.unwrap_or(&error.reason)))
             }
             E::VersionMismatch => {
                 Error::Refused("the peer has no common version of QUIC".to_owned())
