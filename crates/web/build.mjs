@@ -38,7 +38,7 @@ for (const file of ["package.json", "README.md", "example.mjs"]) copyFileSync(jo
 for (const file of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join(root, file), join(out, file));
 copyFileSync(join(root, "experiments/examples/first.toml"), join(out, "first.toml"));
 
-// The playground: one file, which works from a server and from a disk.
+// The pages, each one file: the playground, which works from a server and from a disk, and that of live charts.
 
 const EXAMPLES = ["first", "graph", "handover", "parking-lot", "satellite", "upload", "datagrams"];
 const FIELD = ["geo", "long-path", "many-connections", "today"];
@@ -87,28 +87,38 @@ const embedded = {
         onLoad({ filter: /.*/, namespace: "presets" }, () => ({ contents: JSON.stringify(presets), loader: "json" }));
     },
 };
-const [main, worker] = [await page("main.ts", [embedded]), await page("worker.ts")];
 const style = readFileSync(join(here, "page/page.css"), "utf8").replace(/\s*\n\s*/g, " ").trim();
 const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
-const policy = [
-    "default-src 'none'",
-    `script-src ${hash(main)} 'wasm-unsafe-eval'`,
-    `style-src ${hash(style)}`,
-    "worker-src blob:",
-    "img-src data:",
-    "base-uri 'none'",
-    "form-action 'none'",
-].join("; ");
-const pieces = {
-    policy: `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
-    style: `<style>${style}</style>`,
-    scripts: `<script type="text/plain" id="engine">${worker}</script>\n<script>${main}</script>`,
+
+/** A page as one file with its own policy: what it allows besides its script, in `allowed` and `sources`. */
+function pack(file, main, { allowed = "", sources, before = "" }) {
+    const policy = [
+        "default-src 'none'",
+        `script-src ${hash(main)}${allowed}`,
+        `style-src ${hash(style)}`,
+        sources,
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ].join("; ");
+    const pieces = {
+        policy: `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
+        style: `<style>${style}</style>`,
+        scripts: `${before}<script>${main}</script>`,
+    };
+    return readFileSync(join(here, "page", file), "utf8").replace(/<!-- (\w+) -->/g, (_, piece) => pieces[piece]);
+}
+
+const before = `<script type="text/plain" id="engine">${await page("worker.ts")}</script>\n`;
+const pages = {
+    play: pack("index.html", await page("main.ts", [embedded]), { allowed: " 'wasm-unsafe-eval'", sources: "worker-src blob:", before }),
+    live: pack("live.html", await page("live.ts"), { sources: "connect-src 'self'" }),
 };
-const html = readFileSync(join(here, "page/index.html"), "utf8").replace(/<!-- (\w+) -->/g, (_, piece) => pieces[piece]);
-writeFileSync(join(web, "play.html"), html);
-const packed = gzipSync(html, { level: 9 });
-console.log(`target/web/play.html: ${html.length} bytes, ${packed.length} compressed`);
-if (process.argv.includes("--page")) {
+for (const [name, html] of Object.entries(pages)) {
+    const packed = gzipSync(html, { level: 9 });
+    writeFileSync(join(web, `${name}.html`), html);
+    console.log(`target/web/${name}.html: ${html.length} bytes, ${packed.length} compressed`);
+    if (!process.argv.includes("--page")) continue;
     mkdirSync(join(here, "dist"), { recursive: true });
-    writeFileSync(join(here, "dist/play.html.gz"), packed);
+    writeFileSync(join(here, `dist/${name}.html.gz`), packed);
 }

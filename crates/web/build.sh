@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the package for JavaScript in target/npm/windward, and the playground: crates/web/build.sh [--page]
 #
-#   --page   also writes crates/web/dist/play.html.gz, which `windward play` serves and which is committed
+#   --page   also writes crates/web/dist: the pages of `windward play` and of `--web`, which are committed
 #
 # Needs a Rust toolchain, Node 18 or later and npm; fetches crates and npm packages of the lock files.
 

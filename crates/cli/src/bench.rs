@@ -10,7 +10,7 @@ use crate::clock::CpuStopwatch;
 use crate::failure::Failure;
 use crate::output::{self, TextTable, si};
 use crate::run::{Observers, simulate};
-use crate::scenario_args::Changes;
+use crate::scenario_args::{Changes, build};
 
 mod counters;
 use counters::Instructions;
@@ -74,7 +74,7 @@ pub(crate) fn bench(args: &Args, quiet: bool) -> Result<(), Failure> {
 fn scenarios(args: &Args) -> Result<Vec<(String, Scenario)>, Failure> {
     if let Some(path) = &args.file {
         let scenario =
-            args.changes.apply(ScenarioFile::read(path)?.with_stacks(&crate::stacks()))?;
+            build(&args.changes.of(ScenarioFile::read(path)?.with_stacks(&crate::stacks()))?)?;
         return Ok(vec![(path.display().to_string(), scenario)]);
     }
     REFERENCE_FLOWS
@@ -83,7 +83,7 @@ fn scenarios(args: &Args) -> Result<Vec<(String, Scenario)>, Failure> {
             let mut file = ScenarioFile::parse("experiments/speed/dumbbell.toml", REFERENCE)?
                 .with_stacks(&crate::stacks());
             file.set("flows.*.count", n)?;
-            Ok((format!("dumbbell, N = {n}"), args.changes.apply(file)?))
+            Ok((format!("dumbbell, N = {n}"), build(&args.changes.of(file)?)?))
         })
         .collect()
 }

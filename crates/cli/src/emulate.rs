@@ -13,12 +13,13 @@ use windward_net::source::Source;
 use windward_net::testbed;
 use windward_netns::{Published, published, sweep};
 
-use crate::emulation::{Emulation, Telling};
+use crate::emulation::{Emulation, Telling, Views};
 use crate::failure::Failure;
+use crate::http::Listener;
 use crate::live::Style;
 use crate::output;
 use crate::scenario_args::Changes;
-use crate::signals;
+use crate::{signals, web};
 
 /// Run a scenario on a real clock, with a network namespace for each node that has a port
 ///
@@ -38,7 +39,14 @@ pub(crate) struct Args {
     telling: Telling,
 }
 
-pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
+impl Args {
+    /// The option `--web`.
+    pub(crate) fn web(&self) -> &web::Args {
+        &self.telling.web
+    }
+}
+
+pub(crate) fn emulate(args: &Args, listener: Option<Listener>, quiet: bool) -> Result<(), Failure> {
     output::claim_json(args.telling.json)?;
     let mut source = Source::read(&args.file, false, crate::stacks())?;
     source.changes = args.changes.list();
@@ -47,9 +55,10 @@ pub(crate) fn emulate(args: &Args, quiet: bool) -> Result<(), Failure> {
         (false, true) => Style::Hidden,
         (false, false) => Style::People,
     };
+    let views = Views { command: "windward emulate", style, listener };
     sweep()?;
     let options = testbed::Options::default();
-    let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
+    let mut emulation = Emulation::new(&source, &args.telling, views, &options, quiet)?;
     let testbed = &mut emulation.inner.testbed;
     testbed.stop_on(Some(signals::flag()));
     let nodes: Vec<String> = testbed.nodes().map(str::to_owned).collect();

@@ -18,6 +18,7 @@ use windward_sim::{Outcome, Scenario};
 use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
+use crate::http::Listener;
 use crate::live::{Live, Style};
 use crate::output::{self, TextTable, rate, seconds};
 use crate::pcap::PcapArgs;
@@ -25,6 +26,7 @@ use crate::progress::Progress;
 use crate::run::{Plot, parse_plot, summary};
 use crate::scenario_args::warn;
 use crate::signals;
+use crate::web::{self, About, Web};
 
 /// Output of an emulation.
 #[derive(Debug, clap::Args)]
@@ -62,6 +64,9 @@ pub(crate) struct Telling {
     #[command(flatten)]
     pcap: PcapArgs,
 
+    #[command(flatten)]
+    pub(crate) web: web::Args,
+
     /// Largest packet that programs may send, bytes [default: the `packet_size` of the port]
     ///
     /// Larger packets are answered by ICMP, as by a router before a smaller MTU.
@@ -91,13 +96,54 @@ pub(crate) fn warn_of(loaded: &Loaded) {
     warn(loaded.scenario.warnings.iter().map(String::as_str));
 }
 
+/// Live views of an emulation.
+#[derive(Debug)]
+pub(crate) struct Views {
+    /// The command.
+    pub(crate) command: &'static str,
+    pub(crate) style: Style,
+    /// The socket of `--web`.
+    pub(crate) listener: Option<Listener>,
+}
+
+impl Views {
+    fn create(
+        self,
+        scenario: &Scenario,
+        (title, every): (&str, Duration),
+        quiet: bool,
+    ) -> Result<Vec<Live>, Failure> {
+        let mut views = vec![Live::new(scenario, self.style, every)];
+        if let Some(listener) = self.listener {
+            let about =
+                About { command: self.command, subject: title, capacity_bps: capacity(scenario) };
+            let web = Web::start(listener, &about, quiet)?;
+            views.push(Live::new(scenario, Style::Web(web), web::INTERVAL));
+        }
+        Ok(views)
+    }
+}
+
+/// Rate of links that have no limit, bits per second.
+const UNLIMITED: f64 = 1e12;
+
+/// Rate C (1 - p) that the slowest bottleneck can deliver, bits per second. `None` if no rate is
+/// limited.
+fn capacity(scenario: &Scenario) -> Option<f64> {
+    let of_links = scenario.flows.iter().map(|flow| {
+        let link = &scenario.links[flow.bottleneck].kind;
+        link.rate.mean().as_bps() as f64 * (1.0 - link.loss_rate(1500))
+    });
+    of_links.min_by(f64::total_cmp).filter(|bps| *bps < UNLIMITED)
+}
+
 /// An emulation under way, with everything that shows and keeps it.
 #[derive(Debug)]
 pub(crate) struct Emulation<'a> {
     pub(crate) inner: emulation::Emulation,
     telling: &'a Telling,
     title: String,
-    live: Live,
+    views: Vec<Live>,
     plot: Option<Plot>,
     out: Option<OutputDir>,
     pcap: Option<PcapFile>,
@@ -109,7 +155,7 @@ impl<'a> Emulation<'a> {
     pub(crate) fn new(
         source: &Source,
         telling: &'a Telling,
-        style: Style,
+        views: Views,
         options: &testbed::Options,
         quiet: bool,
     ) -> Result<Self, Failure> {
@@ -121,7 +167,7 @@ impl<'a> Emulation<'a> {
             let mut charted = scenario.clone();
             charted.duration = charted.duration.min(CHARTED);
             charted.sample = Some(charted.sample.unwrap_or(CHART_INTERVAL));
-            Plot::create(path, &charted)
+            Plot::create(path, &charted, None)
         });
         let plot = plot.transpose()?;
         let out = telling.out.as_ref().map(|dir| OutputDir::create(dir)).transpose()?;
@@ -145,14 +191,14 @@ impl<'a> Emulation<'a> {
             progress.set(share, "creating namespaces");
             signals::check().is_ok()
         };
-        let live = Live::new(scenario, style, telling.every);
+        let views = views.create(scenario, (&source.name, telling.every), quiet)?;
         let inner = emulation::Emulation::new(loaded.scenario, begun, recorder, &options, go_on)?;
         let inner = inner.ok_or(Failure::Interrupted)?;
         Ok(Emulation {
             inner,
             telling,
             title: source.name.clone(),
-            live,
+            views,
             plot,
             out,
             pcap,
@@ -167,7 +213,9 @@ impl<'a> Emulation<'a> {
         {
             output::note(&format!("packets may be late while other processes run: {error}"));
         }
-        self.live.begin(&mut self.inner.simulation);
+        for view in &mut self.views {
+            view.begin(&mut self.inner.simulation);
+        }
         self.cpu = CpuStopwatch::start();
     }
 
@@ -177,16 +225,16 @@ impl<'a> Emulation<'a> {
         loop {
             let of_chart = self.plot.as_ref().and_then(|plot| plot.chart.next_sample());
             let of_chart = of_chart.unwrap_or(Time::NEVER);
-            let of_live = self.live.next();
-            if self.inner.run(of_chart.min(of_live).min(until))? == Until::Stopped {
+            let of_views = self.views.iter().map(Live::next).min().unwrap_or(Time::NEVER);
+            if self.inner.run(of_chart.min(of_views).min(until))? == Until::Stopped {
                 return Ok(Until::Stopped);
             }
             let now = self.inner.simulation.now();
             if let Some(plot) = self.plot.as_mut().filter(|_| now >= of_chart) {
                 plot.chart.sample(&mut self.inner.simulation);
             }
-            if now >= of_live {
-                self.live.look(&mut self.inner.simulation, self.inner.testbed.ports())?;
+            for view in self.views.iter_mut().filter(|view| now >= view.next()) {
+                view.look(&mut self.inner.simulation, self.inner.testbed.ports())?;
             }
             if now >= until {
                 return Ok(Until::Over);

@@ -9,6 +9,7 @@
 //! - `list`, `explain`, `run`, `script`, `compare_logs` and `bench`: one command each.
 //! - `effort`: options and output that `sweep`, `reproduce` and `evaluate` share. `python`:
 //!   controllers in Python.
+//! - `http`: pages for a browser. `play`: the playground. `feed` and `web`: live charts of `moment`s.
 //! - `emulation` and `live`: common parts of `emulate`, `shell`, `replay` and `compare`.
 //! - `perf` and `router`: measurements between hosts, and the queues of a gateway. `services`: TCP
 //!   and UDP services over QUIC.
@@ -39,11 +40,16 @@ mod emulation;
 mod evaluate;
 mod explain;
 mod failure;
+#[cfg(target_os = "linux")]
+mod feed;
+mod http;
 #[cfg(any(test, not(target_os = "linux")))]
 mod linux_only;
 mod list;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+mod moment;
 mod native;
 mod output;
 mod pages;
@@ -73,6 +79,8 @@ mod shell;
 mod signals;
 mod sweep;
 mod trace;
+#[cfg(target_os = "linux")]
+mod web;
 
 use failure::Failure;
 pub use progress::Progress;
@@ -185,8 +193,8 @@ pub fn main(
 ) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     let cli = Cli::try_parse_from(&args).unwrap_or_else(|error| refuse(&error));
-    let rights = match rights(cli.command.as_ref()) {
-        Ok(rights) => rights,
+    let given = match given(cli.command.as_ref()) {
+        Ok(given) => given,
         Err(failure) => return failure.report(),
     };
     if !cli.has_signals() {
@@ -195,7 +203,7 @@ pub fn main(
     let arguments: Vec<OsString> = args.into_iter().skip(1).collect();
     // A second call in a process of Python keeps those of the first.
     let _ = effort::ARGUMENTS.set(arguments.clone());
-    match dispatch(cli, rights, &Python { interpreter: python, load, arguments }) {
+    match dispatch(cli, given, &Python { interpreter: python, load, arguments }) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
@@ -211,35 +219,47 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code());
 }
 
-/// Rights of the process.
+/// Sockets and rights of a command, which it needs before there is a second thread.
 #[cfg(target_os = "linux")]
-type Rights = windward_netns::Rights;
-/// No rights: no command needs any.
+struct Given {
+    /// The socket of `--web`.
+    listener: Option<http::Listener>,
+    rights: windward_netns::Rights,
+}
 #[cfg(not(target_os = "linux"))]
-#[derive(Debug)]
-struct Rights;
+struct Given;
 
-/// Gets the rights to make namespaces for commands that need them, before there is a second thread.
+/// Listens for browsers in the network of this machine. Then gets the rights to make namespaces for
+/// commands that need them.
 #[cfg(target_os = "linux")]
-fn rights(command: Option<&Command>) -> Result<Rights, Failure> {
-    match command {
+fn given(command: Option<&Command>) -> Result<Given, Failure> {
+    let web = match command {
+        Some(Command::Shell(args)) => Some(args.web()),
+        Some(Command::Emulate(args)) => Some(args.web()),
+        Some(Command::Router(args)) => Some(args.web()),
+        Some(Command::Perf(args)) => args.web(),
+        _ => None,
+    };
+    let listener = web.map_or(Ok(None), web::Args::listen)?;
+    let rights = match command {
         Some(Command::Shell(_) | Command::Emulate(_) | Command::Compare(_)) => {
-            Ok(windward_netns::become_root()?)
+            windward_netns::become_root()?
         }
-        _ => Ok(Rights::OfRoot),
-    }
+        _ => windward_netns::Rights::OfRoot,
+    };
+    Ok(Given { listener, rights })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn rights(_: Option<&Command>) -> Result<Rights, Failure> {
-    Ok(Rights)
+fn given(_: Option<&Command>) -> Result<Given, Failure> {
+    Ok(Given)
 }
 
 #[cfg_attr(
     not(target_os = "linux"),
     expect(unused_variables, clippy::needless_pass_by_value, reason = "for commands of Linux")
 )]
-fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure> {
+fn dispatch(cli: Cli, given: Given, python: &Python<'_>) -> Result<(), Failure> {
     let quiet = cli.quiet;
     match cli.command {
         None => output::print(&Cli::command().render_long_help().to_string()),
@@ -252,21 +272,21 @@ fn dispatch(cli: Cli, rights: Rights, python: &Python<'_>) -> Result<(), Failure
         Some(Command::CompareLogs(args)) => compare_logs::compare_logs(&args, quiet),
         Some(Command::Script(args)) => script::script(&args),
         #[cfg(target_os = "linux")]
-        Some(Command::Shell(args)) => shell::shell(&args, rights, quiet),
+        Some(Command::Shell(args)) => shell::shell(&args, given.rights, given.listener, quiet),
         #[cfg(target_os = "linux")]
-        Some(Command::Emulate(args)) => emulate::emulate(&args, quiet),
+        Some(Command::Emulate(args)) => emulate::emulate(&args, given.listener, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Exec(args)) => emulate::exec(&args),
         #[cfg(target_os = "linux")]
         Some(Command::Replay(args)) => replay::replay(&args),
         #[cfg(target_os = "linux")]
-        Some(Command::Router(args)) => router::router(&args, quiet),
+        Some(Command::Router(args)) => router::router(&args, given.listener, quiet),
         #[cfg(target_os = "linux")]
         Some(Command::Compare(args)) => compare::compare(&args, quiet),
         Some(Command::Play(args)) => play::play(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]
-        Some(Command::Perf(args)) => perf::perf(&args, quiet),
+        Some(Command::Perf(args)) => perf::perf(&args, given.listener, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]
         Some(Command::Serve(args)) => services::serve(&args, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]

@@ -2,7 +2,6 @@
 
 use std::io::{self, IsTerminal, Write as _};
 
-use serde::Serialize;
 use windward_core::units::{Duration, Time};
 use windward_net::port::Port;
 use windward_sim::stack::End;
@@ -10,10 +9,12 @@ use windward_sim::text::printable;
 use windward_sim::{LinkSnapshot, Scenario, Simulation};
 
 use crate::failure::Failure;
+use crate::moment::{FlowMoment, LinkMoment, Moment};
 use crate::output::{TextTable, rate, seconds};
+use crate::web::Web;
 
 /// Form of the live view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Style {
     /// No live view.
     Hidden,
@@ -21,10 +22,9 @@ pub(crate) enum Style {
     People,
     /// A line of JSON for each interval, on standard output.
     Json,
+    /// Charts in a browser.
+    Web(Web),
 }
-
-/// Largest number of rows for links, and for flows; the busiest are shown.
-const ROWS: usize = 12;
 
 /// Shows the state of a simulation at an interval.
 #[derive(Debug)]
@@ -80,50 +80,6 @@ struct Flow {
     of_port: [u64; 2],
 }
 
-/// A moment, as JSON.
-#[derive(Debug, Serialize)]
-struct Moment<'a> {
-    time_s: f64,
-    links: Vec<LinkMoment<'a>>,
-    flows: Vec<FlowMoment<'a>>,
-}
-
-/// A link since the last moment.
-#[derive(Debug, Serialize)]
-struct LinkMoment<'a> {
-    name: &'a str,
-    rate_bps: f64,
-    queue_packets: u64,
-    /// Delay of a packet that arrives now: the queue at the current rate, and the propagation
-    /// delay.
-    delay_s: f64,
-    dropped: u64,
-    corrupted: u64,
-    marked: u64,
-}
-
-/// A flow since the last moment.
-#[derive(Debug, Serialize)]
-struct FlowMoment<'a> {
-    name: &'a str,
-    rate_bps: f64,
-    /// Rate of a port in the other direction.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    back_bps: Option<f64>,
-    /// Absent where the engine does not know it, as for outside programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cwnd_packets: Option<f64>,
-    /// Smoothed RTT of a simulated connection; for others, the sum of the delays of their links.
-    rtt_s: f64,
-}
-
-impl FlowMoment<'_> {
-    /// Rate of both directions.
-    fn busy(&self) -> f64 {
-        self.rate_bps + self.back_bps.unwrap_or(0.0)
-    }
-}
-
 impl Live {
     /// A live view of this scenario, with an interval of `every`.
     pub(crate) fn new(scenario: &Scenario, style: Style, every: Duration) -> Self {
@@ -151,7 +107,7 @@ impl Live {
 
     /// Time of the next [look](Live::look).
     pub(crate) fn next(&self) -> Time {
-        if self.style == Style::Hidden { Time::NEVER } else { self.next }
+        if matches!(self.style, Style::Hidden) { Time::NEVER } else { self.next }
     }
 
     /// Starts counting now: the simulation may have run before.
@@ -195,9 +151,13 @@ impl Live {
             })
             .collect();
         let moment = Moment { time_s: now.as_secs_f64(), links, flows };
-        match self.style {
+        match &self.style {
             Style::Hidden => Ok(()),
             Style::Json => json(&moment),
+            Style::Web(web) => {
+                web.show(moment);
+                Ok(())
+            }
             Style::People => {
                 self.drawn = show(moment, self.drawn);
                 Ok(())
@@ -220,6 +180,7 @@ impl Link {
             rate_bps: (now.sent_bytes - before.sent_bytes) as f64 * 8.0 / span,
             queue_packets: now.waiting,
             delay_s: self.propagation.as_secs_f64() + wait,
+            queueing_delay_s: wait,
             dropped: now.dropped - before.dropped,
             corrupted: now.corrupted - before.corrupted,
             marked: now.marked - before.marked,
@@ -251,6 +212,7 @@ impl Flow {
             rate_bps: of_port.map_or(rate_of(bytes - before), |[forward, _]| forward),
             back_bps: of_port.map(|[_, back]| back),
             cwnd_packets: of_ours.as_ref().map(|flow| flow.cwnd),
+            retransmissions: None,
             rtt_s: of_ours.map_or_else(of_links, |flow| flow.srtt.as_secs_f64()),
         }
     }
@@ -287,16 +249,7 @@ fn show(moment: Moment<'_>, drawn: usize) -> usize {
 
 /// The busiest links and flows.
 fn tables(moment: Moment<'_>) -> [TextTable; 2] {
-    let Moment { mut links, mut flows, .. } = moment;
-    // If there are too many, the busiest are shown, in the order of the scenario.
-    let nth = |mut rates: Vec<f64>| {
-        rates.sort_by(|a, b| b.total_cmp(a));
-        rates.get(ROWS).copied()
-    };
-    let least = nth(links.iter().map(|link| link.rate_bps).collect());
-    links.retain(|link| least.is_none_or(|least| link.rate_bps > least));
-    let least = nth(flows.iter().map(FlowMoment::busy).collect());
-    flows.retain(|flow| least.is_none_or(|least| flow.busy() > least));
+    let Moment { links, flows, .. } = moment.busiest();
     let mut of_links =
         TextTable::new(["link", ">rate", ">queue", ">delay", ">dropped", ">corrupted", ">marked"]);
     for link in links {

@@ -18,14 +18,18 @@ use windward_sim::output::OutputDir;
 use windward_sim::stack::End;
 
 use crate::failure::Failure;
+use crate::http::Listener;
 use crate::output::{self, TextTable, rate, seconds};
 use crate::qlog::QlogArgs;
 use crate::scenario_args::parse_change;
+use crate::web::{self, About, Web};
 use crate::{signals, trace};
 
+mod charts;
 mod record;
 mod series;
 
+use charts::Charts;
 use record::Record;
 use series::Series;
 
@@ -37,6 +41,16 @@ use series::Series;
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
+}
+
+impl Args {
+    /// The option `--web`, if this command has it.
+    pub(crate) fn web(&self) -> Option<&web::Args> {
+        match &self.command {
+            Command::Client(args) => Some(&args.web),
+            Command::Server(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -181,6 +195,9 @@ struct ClientArgs {
 
     #[command(flatten)]
     qlog: QlogArgs,
+
+    #[command(flatten)]
+    web: web::Args,
 }
 
 /// Size of a transfer.
@@ -274,10 +291,10 @@ fn parse_trace_interval(text: &str) -> Result<Duration, String> {
     })
 }
 
-pub(crate) fn perf(args: &Args, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn perf(args: &Args, listener: Option<Listener>, quiet: bool) -> Result<(), Failure> {
     match &args.command {
         Command::Server(args) => server(args, quiet),
-        Command::Client(args) => client(args, quiet),
+        Command::Client(args) => client(args, listener, quiet),
     }
 }
 
@@ -444,7 +461,7 @@ fn logs(args: &ClientArgs, test: &Test) -> Result<Option<QlogFiles>, Failure> {
     args.qlog.create_measured(&scenario, &ends)
 }
 
-fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
+fn client(args: &ClientArgs, listener: Option<Listener>, quiet: bool) -> Result<(), Failure> {
     let server = address_of(&args.host, args.port)?;
     let mut config = ClientConfig::new(test_of(args, server)?);
     config.flows = args.parallel;
@@ -474,6 +491,16 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
         let logs = std::rc::Rc::clone(logs);
         config.watch = Some(Box::new(move |_| logs.observer()));
     }
+    let mut charts = None;
+    if let Some(listener) = listener {
+        if series.is_none() {
+            config.sample = web::INTERVAL;
+        }
+        let subject = format!("{} to {}", args.protocol, args.host);
+        let about =
+            About { command: "windward perf client", subject: &subject, capacity_bps: None };
+        charts = Some(Charts::new(Web::start(listener, &about, quiet)?, names.len()));
+    }
     let mut intervals = Vec::new();
     let mut written = Ok(());
     let shows = !quiet && !args.json;
@@ -489,6 +516,9 @@ fn client(args: &ClientArgs, quiet: bool) -> Result<(), Failure> {
         Progress::Sample(sample) => {
             if let (Some(series), Ok(())) = (&mut series, &written) {
                 written = series.sample(sample, &names);
+            }
+            if let Some(charts) = &mut charts {
+                charts.sample(sample, &names);
             }
         }
     })?;

@@ -1,5 +1,6 @@
 //! `windward router`: queues of a gateway.
 
+mod charts;
 mod row;
 
 use std::io::ErrorKind;
@@ -15,11 +16,14 @@ use windward_core::units::{Duration, Probability, Rate};
 use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding, qdiscs};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
+use charts::Charts;
 use row::QueueJson;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
+use crate::http::Listener;
 use crate::output::{self, TextTable, rate, seconds};
+use crate::web::{self, About, Web};
 
 /// Shape the traffic that this machine forwards to a network interface, with an AQM or a router of
 /// the papers
@@ -67,6 +71,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<String>,
 
+    #[command(flatten)]
+    web: web::Args,
+
     /// Print one JSON object at the end instead of a table
     #[arg(long)]
     json: bool,
@@ -74,6 +81,13 @@ pub(crate) struct Args {
     /// Print a unit file for systemd, and do nothing else
     #[arg(long, exclusive = true)]
     systemd_unit: bool,
+}
+
+impl Args {
+    /// The option `--web`.
+    pub(crate) fn web(&self) -> &web::Args {
+        &self.web
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -145,7 +159,7 @@ impl Watchdog {
     }
 }
 
-pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn router(args: &Args, listener: Option<Listener>, quiet: bool) -> Result<(), Failure> {
     if args.systemd_unit {
         return output::print(UNIT);
     }
@@ -163,11 +177,20 @@ pub(crate) fn router(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("metrics: http://{}/metrics", metrics.address()));
         }
     }
+    let subject = interfaces(&config).join(", ");
+    let mut charts = match listener {
+        Some(listener) => {
+            let about = About { command: "windward router", subject: &subject, capacity_bps: None };
+            Some(Charts::new(Web::start(listener, &about, quiet)?, &routers))
+        }
+        None => None,
+    };
     // Fails without a service manager, which is not an error.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    watch(args, &config, &routers, &signals, quiet);
+    watch((args, &config), &routers, &signals, charts.as_mut(), quiet);
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     drop(metrics);
+    drop(charts);
     let mut all = Vec::new();
     let mut failed = None;
     for (settings, router) in config.queues.iter().zip(&mut routers) {
@@ -207,7 +230,13 @@ fn serve(address: &str, routers: &[Router]) -> Result<Metrics, Failure> {
 
 /// Waits for the end: reloads settings, warns of datagrams that ask for another router, and tells
 /// the service manager that all queues work.
-fn watch(args: &Args, config: &Config, routers: &[Router], signals: &Signals, quiet: bool) {
+fn watch(
+    (args, config): (&Args, &Config),
+    routers: &[Router],
+    signals: &Signals,
+    mut charts: Option<&mut Charts>,
+    quiet: bool,
+) {
     // For each queue, true once the warning was printed.
     let mut told = vec![false; routers.len()];
     let mut watchdog = Watchdog::of_service(routers);
@@ -234,6 +263,9 @@ fn watch(args: &Args, config: &Config, routers: &[Router], signals: &Signals, qu
         }
         if let Some(watchdog) = &mut watchdog {
             watchdog.look(routers);
+        }
+        if let Some(charts) = &mut charts {
+            charts.look(routers);
         }
         sleep(LOOK);
     }
@@ -271,6 +303,11 @@ fn check_forwarding(config: &Config, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Names of the interfaces that have queues.
+fn interfaces(config: &Config) -> Vec<&str> {
+    config.queues.iter().map(Settings::device).collect()
+}
+
 /// Reads the settings again.
 fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String> {
     if args.config.is_none() {
@@ -286,10 +323,7 @@ fn reload(args: &Args, config: &Config, routers: &[Router]) -> Result<(), String
             "interrupted".to_owned()
         }
     })?;
-    let devices = |config: &Config| -> Vec<String> {
-        config.queues.iter().map(|queue| queue.device().to_owned()).collect()
-    };
-    if devices(&next) != devices(config) {
+    if interfaces(&next) != interfaces(config) {
         return Err("a change of interfaces needs a restart".to_owned());
     }
     for (router, settings) in routers.iter().zip(&next.queues) {

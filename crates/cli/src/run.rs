@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use windward_core::units::Time;
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
+use windward_report::playground::{self, LOOPBACK};
 use windward_report::plot::RunChart;
 use windward_sim::output::{OutputDir, OutputFile, is_standard_output};
 use windward_sim::record::RunRecord;
@@ -18,7 +19,7 @@ use crate::failure::Failure;
 use crate::output::{self, TextTable, rate, seconds, si};
 use crate::pcap::PcapArgs;
 use crate::qlog::QlogArgs;
-use crate::scenario_args::ScenarioArgs;
+use crate::scenario_args::{self, ScenarioArgs};
 use crate::signals;
 use crate::trace::TraceArgs;
 
@@ -39,6 +40,8 @@ pub(crate) struct Args {
 
     /// Draw windows, rates and queues over time, at the sampling interval of the scenario or at 500
     /// instants
+    ///
+    /// The drawing has a link that opens the scenario in the playground while `windward play` runs.
     #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
 
@@ -72,13 +75,19 @@ pub(crate) struct Plot {
 }
 
 impl Plot {
-    pub(crate) fn create(path: &Path, scenario: &Scenario) -> Result<Self, Failure> {
+    /// `playground` is the address that opens the scenario there.
+    pub(crate) fn create(
+        path: &Path,
+        scenario: &Scenario,
+        playground: Option<String>,
+    ) -> Result<Self, Failure> {
         if path.is_dir() {
             return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
         }
         output::claim("--plot", path)?;
         signals::check()?;
-        Ok(Plot { chart: RunChart::new(scenario), file: OutputFile::create(path)? })
+        let chart = RunChart::new(scenario).with_playground(playground);
+        Ok(Plot { chart, file: OutputFile::create(path)? })
     }
 
     pub(crate) fn commit(self, title: &str, outcome: &Outcome) -> Result<(), Failure> {
@@ -95,11 +104,14 @@ const MAX_LINK_ROWS: usize = 16;
 
 pub(crate) fn run(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::claim_json(args.json)?;
-    let scenario = args.scenario.load()?;
+    let file = args.scenario.read()?;
+    let scenario = scenario_args::build(&file)?;
     let trace = args.trace.create(&scenario)?;
     let logs = args.qlog.create(&scenario)?;
     // A path that cannot be written fails before the run.
-    let mut plot = args.plot.as_ref().map(|path| Plot::create(path, &scenario)).transpose()?;
+    let address = || playground::fragment(&file).map(|state| format!("{LOOPBACK}#{state}"));
+    let create = |path: &PathBuf| Plot::create(path, &scenario, address());
+    let mut plot = args.plot.as_ref().map(create).transpose()?;
     let pcap = args.pcap.create(&scenario)?;
     let mut out = None;
     if let Some(dir) = &args.out {

@@ -41,10 +41,17 @@ pub(crate) struct ScenarioArgs {
 }
 
 impl ScenarioArgs {
-    /// Reads, changes and checks the scenario.
-    pub(crate) fn load(&self) -> Result<Scenario, Failure> {
-        self.changes.apply(ScenarioFile::read(&self.file)?.with_stacks(&crate::stacks()))
+    /// The file with the changes.
+    pub(crate) fn read(&self) -> Result<ScenarioFile, Failure> {
+        self.changes.of(ScenarioFile::read(&self.file)?.with_stacks(&crate::stacks()))
     }
+}
+
+/// The scenario of a file; prints its warnings.
+pub(crate) fn build(file: &ScenarioFile) -> Result<Scenario, Failure> {
+    let scenario = file.build()?;
+    warn(scenario.warnings.iter().map(String::as_str));
+    Ok(scenario)
 }
 
 impl Changes {
@@ -56,14 +63,12 @@ impl Changes {
         self.set.iter().cloned().chain(duration).chain(seed).collect()
     }
 
-    /// Changes the file and checks the scenario it then describes; prints its warnings.
-    pub(crate) fn apply(&self, mut file: ScenarioFile) -> Result<Scenario, Failure> {
+    /// The file with these changes.
+    pub(crate) fn of(&self, mut file: ScenarioFile) -> Result<ScenarioFile, Failure> {
         for (key, value) in self.list() {
             file.set(&key, &value)?;
         }
-        let scenario = file.build()?;
-        warn(scenario.warnings.iter().map(String::as_str));
-        Ok(scenario)
+        Ok(file)
     }
 }
 

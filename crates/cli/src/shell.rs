@@ -18,12 +18,13 @@ use windward_net::testbed::{self, Testbed};
 use windward_netns::{Inside, Masquerade, Rights, sweep};
 
 use crate::emulate::or_shell;
-use crate::emulation::{Emulation, Telling};
+use crate::emulation::{Emulation, Telling, Views};
 use crate::failure::Failure;
+use crate::http::Listener;
 use crate::live::Style;
 use crate::output;
 use crate::scenario_args::{Changes, parse_change};
-use crate::signals;
+use crate::{signals, web};
 
 /// Run a program behind a link, or behind a whole scenario, on a real clock
 ///
@@ -118,6 +119,11 @@ impl LinkArgs {
 }
 
 impl Args {
+    /// The option `--web`.
+    pub(crate) fn web(&self) -> &web::Args {
+        &self.telling.web
+    }
+
     fn source(&self) -> Result<Source, Failure> {
         let mut source = match &self.file {
             None => self.link.link(self.loss.as_ref()).source(crate::stacks())?,
@@ -158,7 +164,12 @@ fn find_program(program: &OsStr) -> Result<(), Failure> {
 /// Time in which a program may end by itself after a signal.
 const GRACE: Duration = Duration::from_secs(2);
 
-pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn shell(
+    args: &Args,
+    rights: Rights,
+    listener: Option<Listener>,
+    quiet: bool,
+) -> Result<(), Failure> {
     output::claim_json(args.telling.json)?;
     let source = args.source()?;
     let command = or_shell(&args.command);
@@ -171,8 +182,9 @@ pub(crate) fn shell(args: &Args, rights: Rights, quiet: bool) -> Result<(), Fail
         (false, true) => Style::People,
         (false, false) => Style::Hidden,
     };
+    let views = Views { command: "windward shell", style, listener };
     sweep()?;
-    let mut emulation = Emulation::new(&source, &args.telling, style, &options, quiet)?;
+    let mut emulation = Emulation::new(&source, &args.telling, views, &options, quiet)?;
     let ends = PortEnds::prepare(&mut emulation.inner.testbed, &source, rights, present)?;
     if !present && args.peer.is_none() && !quiet {
         output::note(

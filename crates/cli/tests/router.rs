@@ -39,6 +39,7 @@ mod linux {
         ("codel_marks_what_is_capable_and_drops_the_rest", codel_marks),
         ("xcp_writes_into_our_datagrams", xcp_writes_into_our_datagrams),
         ("ceten_tells_of_corruption", ceten_tells_of_corruption),
+        ("the_packets_of_a_queue_are_in_its_charts", the_packets_of_a_queue_are_in_its_charts),
         ("new_settings_lose_nothing", new_settings_lose_nothing),
         ("a_full_queue_goes_out_before_another", a_full_queue_goes_out_before_another),
         ("a_killed_router_leaves_nothing", a_killed_router_leaves_nothing),
@@ -505,6 +506,45 @@ mod linux {
         assert_eq!(number(&rows[0], "dropped_packets"), 0);
         assert_eq!(number(&rows[0], "sent_packets"), u64::from(sent));
         assert_eq!(rows[0]["qdisc"], "classes none, xcp");
+    }
+
+    fn the_packets_of_a_queue_are_in_its_charts() {
+        let net = Net::new();
+        let router = net.router(&["g1", "--rate", "8Mbit", "--web", "0", "--json"]);
+        eventually("it says where", || router.errors().contains("charts: http://"));
+        let errors = router.errors();
+        let (_, rest) = errors.split_once("charts: http://").unwrap();
+        let address = rest.split_once("/\n").unwrap().0.to_owned();
+        let request = format!("GET /events HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        let connect = move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        };
+        let mut stream = net.gateway.run(connect).unwrap();
+        let (receiver, sender) = (net.receiver(4, 9000), net.socket(4, 9000));
+        for _ in 0..100 {
+            // With the headers of UDP and IP, 1000 bytes.
+            send(&sender, &[0; 972]);
+        }
+        assert_eq!(received(&receiver).len(), 100);
+        // The counts are a quarter of a second old, and so are the charts.
+        thread::sleep(Duration::from_millis(900));
+        router.end(Signal::INT);
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.ends_with("event: end\ndata: {}\n\n"), "{text}");
+        let (mut last, mut bits) = (0.0, 0.0);
+        for event in text.lines().filter_map(|line| line.strip_prefix("data: {\"time_s\":")) {
+            let moment: Value = serde_json::from_str(&format!("{{\"time_s\":{event}")).unwrap();
+            let link = &moment["links"][0];
+            assert_eq!(link["name"], "g1");
+            let now = moment["time_s"].as_f64().unwrap();
+            bits += link["rate_bps"].as_f64().unwrap() * (now - last);
+            last = now;
+        }
+        // 100 * 8000, up to rounding.
+        assert!((bits - 800_000.0).abs() < 1.0, "{bits} bits");
     }
 
     /// The metrics, read over HTTP on the gateway.

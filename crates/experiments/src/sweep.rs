@@ -208,6 +208,14 @@ impl Experiment {
         Ok(file)
     }
 
+    /// The scenario file of a cell in the plain reading.
+    ///
+    /// # Errors
+    /// If the file cannot have a key that an axis or a reading sets.
+    pub fn plain_file(&self, cell: usize, length: &RunLength) -> Result<ScenarioFile, LabError> {
+        self.file_of(cell, length, &Deviation::PLAIN)
+    }
+
     fn at_cell(
         &self,
         cell: usize,

@@ -9,6 +9,7 @@ use windward_experiments::claims::{
 use crate::group::Group;
 use crate::matrix;
 use crate::page::{badge, badge_of, class, prose};
+use crate::playground;
 use crate::plot::escape;
 use crate::section::{Choice, ExperimentSection};
 use crate::worlds;
@@ -132,6 +133,7 @@ fn figure(html: &mut String, section: &ExperimentSection) {
             }
         }
     );
+    playground::links(html, &section.origin.playground);
     let _ = writeln!(
         html,
         "<p class=\"setting\">{} {}</p>",

@@ -7,6 +7,7 @@
 //!   pages.
 //! - [`page`]: parts that all pages share. [`page_of_comparison`]: the page of a comparison of
 //!   programs.
+//! - [`playground`]: links that open a scenario in the playground.
 //! - `section`: the stored contents of the pages for one experiment; `matrix`: its properties of
 //!   protocols. `group`: the sections on one page. `figure`: that page.
 //!   `worlds`: the squares, the matrix of claims and worlds, the paper's numbers.
@@ -23,6 +24,7 @@ pub mod lead;
 mod matrix;
 pub mod page;
 mod palette;
+pub mod playground;
 pub mod plot;
 pub mod protocol_pages;
 mod reproduce;

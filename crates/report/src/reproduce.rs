@@ -21,6 +21,7 @@ use crate::group::{Tally, page_of, tallies};
 use crate::lead::{self, GaveUp, Lead};
 use crate::matrix;
 use crate::page::{Provenance, Standing};
+use crate::playground;
 use crate::plot;
 use crate::section::{ExperimentSection, manifest, reported};
 
@@ -347,6 +348,11 @@ impl Writer<'_> {
         let mut dir = self.folder.output()?;
         for (name, text) in &written.files {
             dir.write(name, |out| out.write_all(text.as_bytes()))?;
+        }
+        if sections.iter().any(|section| !section.origin.playground.is_empty())
+            && let Ok(page) = playground::html()
+        {
+            dir.write(playground::FILE, |out| out.write_all(&page))?;
         }
         dir.write("claims.json", |out| write_json(out, &claims))?;
         dir.write("manifest.json", |out| write_json(out, &manifest))?;

@@ -13,6 +13,7 @@ use windward_experiments::sweep::Results;
 use windward_sim::Scenario;
 
 use crate::matrix::{self, PropertyColumn};
+use crate::playground::{self, Opened};
 use crate::plot::Chart;
 
 /// Contents of the pages for one experiment.
@@ -66,6 +67,8 @@ pub(crate) struct Origin {
     pub(crate) command: String,
     /// The scenario file next to the page.
     pub(crate) scenario: Option<String>,
+    /// Scenarios to open in the playground.
+    pub(crate) playground: Vec<Opened>,
     pub(crate) effort: String,
     /// Runs that charts and tables show.
     pub(crate) runs: usize,
@@ -141,6 +144,7 @@ impl ExperimentSection {
             origin: Origin {
                 command: String::new(),
                 scenario: None,
+                playground: playground::of(results),
                 effort: effort(&plan.effort),
                 runs: results.runs.len(),
                 manifest: String::new(),

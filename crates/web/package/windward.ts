@@ -277,8 +277,16 @@ export class Simulation {
         return call(() => this.#run.times());
     }
 
-    /** A quantity of a group at each sample: the sum of goodputs, the mean window, the mean smoothed RTT. */
-    group(index: number, quantity: "goodput_bps" | "cwnd_packets" | "srtt_s"): Float64Array {
+    /** A quantity of a flow at each sample. Needs `flows: true`. */
+    flow(index: number, quantity: "goodput_bps" | "cwnd_packets" | "srtt_s"): Float64Array {
+        return call(() => this.#run.flow(index, quantity));
+    }
+
+    /**
+     * A quantity of a group at each sample: the sum of goodputs, or of throughputs at the bottleneck, the mean window,
+     * the mean smoothed RTT.
+     */
+    group(index: number, quantity: "goodput_bps" | "throughput_bps" | "cwnd_packets" | "srtt_s"): Float64Array {
         return call(() => this.#run.group(index, quantity));
     }
 
@@ -333,6 +341,8 @@ export async function describe(toml: string, options: Changes = {}): Promise<Fac
 export interface BeginOptions extends RunOptions {
     /** Interval of samples, seconds. */
     interval?: number;
+    /** Samples each flow too, as `windward run --plot` draws them. */
+    flows?: boolean;
     /** Lets links change. The run takes longer, with the same result while none does. */
     changes?: boolean;
     /** Index of a link whose packets are kept. */
@@ -344,7 +354,7 @@ export async function begin(toml: string, options: BeginOptions = {}): Promise<S
     const run = await read(toml, options);
     const facts: Facts = JSON.parse(run.facts());
     facts.warnings.forEach(options.onWarning ?? ((warning) => console.warn(`warning: ${warning}`)));
-    call(() => run.begin(options.interval ?? Infinity, options.changes ?? false, options.watch));
+    call(() => run.begin(options.interval ?? Infinity, options.flows ?? false, options.changes ?? false, options.watch));
     return new Simulation(run, facts);
 }
 

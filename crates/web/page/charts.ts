@@ -1,19 +1,11 @@
 /** The charts of a set-up: goodput, windows and queueing delay over time. */
 
-import uPlot from "uplot";
-import type { Result } from "./messages.ts";
-
-/** Colours that people with any colour vision can tell apart, for light and for dark pages. */
-const LIGHT = ["#0072b2", "#b84e00", "#00785a", "#6a3fa0", "#7a5c00", "#7a4a1e"];
-const DARK = ["#56b4e9", "#f0894a", "#34c79a", "#b79aea", "#d8b84a", "#d09a70"];
-const EMPHASISED = { name: "upwind", light: "#c4006a", dark: "#ff6fb0" };
-
-const dark = matchMedia("(prefers-color-scheme: dark)");
-export const isDark = () => dark.matches;
-export const onTheme = (then: () => void) => dark.addEventListener("change", then);
+import type uPlot from "uplot";
+import type { Samples } from "./messages.ts";
+import { DARK, EMPHASISED, LIGHT, type Line, type Lines, isDark, ink, plot, shape } from "./plot.ts";
 
 /** The colour of each group. */
-export function colors(result: Result): string[] {
+export function colors(result: Samples): string[] {
     let next = 0;
     return result.facts.groups.map((group) => {
         if (group.protocol === EMPHASISED.name) return isDark() ? EMPHASISED.dark : EMPHASISED.light;
@@ -22,28 +14,16 @@ export function colors(result: Result): string[] {
 }
 
 /** Capacity that the link can deliver, C (1 - p), bits per second. */
-export function capacity(result: Result): number {
+export function capacity(result: Samples): number {
     const { groups, links } = result.facts;
     const at = groups[0].bottleneck;
     return links[at].rate_bps * (1 - links[at].loss);
 }
 
 /** Queueing delay at the bottleneck of a number of packets, ms. */
-export function delay(result: Result, packets: number): number {
+export function delay(result: Samples, packets: number): number {
     const group = result.facts.groups[0];
     return (packets * group.packet_size * 8e3) / result.facts.links[group.bottleneck].rate_bps;
-}
-
-type Lines = (number | null)[];
-interface Series {
-    label: string;
-    color: string;
-    values: Lines;
-    dash?: number[];
-    width?: number;
-    /** The band of the repetitions. */
-    low?: Lines;
-    high?: Lines;
 }
 
 const QUANTITIES = [
@@ -55,15 +35,15 @@ type Quantity = (typeof QUANTITIES)[number]["id"];
 
 const known = (value: number) => (Number.isFinite(value) ? value : null);
 
-function series(quantity: Quantity, all: Result[]): Series[] {
+function series(quantity: Quantity, all: Samples[]): Line[] {
     const [first] = all;
     const paint = colors(first);
-    const values = (result: Result, group: number): Lines => {
+    const values = (result: Samples, group: number): Lines => {
         const own = result.groups[group];
         return quantity === "goodput" ? smooth(own.goodput) : Array.from(own.cwnd, known);
     };
     if (quantity === "delay") {
-        const of = (result: Result) => Array.from(result.queue, (packets) => delay(result, packets));
+        const of = (result: Samples) => Array.from(result.queue, (packets) => delay(result, packets));
         return [{ label: "queue", color: isDark() ? "#b8bcc4" : "#4a4f57", values: of(first), ...band(all.map(of)) }];
     }
     const groups = first.facts.groups.flatMap((group, index) => {
@@ -100,7 +80,7 @@ export class Charts {
     readonly #places: HTMLElement[];
     #plots: uPlot[] = [];
     readonly #captions: HTMLElement[] = [];
-    #shape = "";
+    readonly #shapes: string[] = [];
     #cursor = 0;
 
     constructor(host: HTMLElement) {
@@ -126,28 +106,39 @@ export class Charts {
         });
     }
 
-    /** Draws a run and its repetitions. `tops` are the tops of the axes, so that two set-ups compare. */
-    draw(all: Result[], tops: number[]) {
-        const drawn = QUANTITIES.map(({ id }) => series(id, all));
-        const shape = JSON.stringify([isDark(), drawn.map((lines) => lines.map((line) => [line.label, line.color, !!line.low]))]);
-        if (shape !== this.#shape) {
-            this.#plots.forEach((plot) => plot.destroy());
-            this.#plots = drawn.map((lines, n) => this.#make(n, lines));
-            this.#shape = shape;
-        }
+    /**
+     * Draws the lines of a run and its repetitions, of the first charts as many as are given. `tops` are the tops of the
+     * axes, so that two set-ups compare.
+     */
+    draw(all: Samples[], drawn: Line[][], tops: number[]) {
         const times = all[0].times;
-        const over = (SMOOTH * all[0].facts.duration_s) / Math.max(1, times.length);
-        this.#captions[0].textContent = `${QUANTITIES[0].title}, means over ${Number(over.toPrecision(2))} s`;
+        this.#duration = all[0].facts.duration_s;
         drawn.forEach((lines, n) => {
+            const now = shape(lines);
+            if (now !== this.#shapes[n]) {
+                this.#plots[n]?.destroy();
+                this.#plots[n] = this.#make(n, lines);
+                this.#shapes[n] = now;
+            }
             const data = [times, ...lines.flatMap((line) => [line.values, ...(line.low ? [line.low, line.high!] : [])])];
             this.#tops[n] = tops[n];
             this.#plots[n].setData(data as uPlot.AlignedData);
+        });
+    }
+
+    /** Says in words what all charts show. */
+    tell(all: Samples[]) {
+        const times = all[0].times;
+        const over = SMOOTH * (times[1] - times[0] || 0);
+        this.#captions[0].textContent = `${QUANTITIES[0].title}, means over ${Number(over.toPrecision(2))} s`;
+        linesOf(all).forEach((lines, n) => {
             const means = lines.map((line) => `${line.label} ${mean(line.values).toPrecision(3)}`);
             this.#places[n].setAttribute("aria-label", `${QUANTITIES[n].title}. Means: ${means.join(", ")}.`);
         });
     }
 
     #tops: number[] = [1, 1, 1];
+    #duration = 1;
 
     /** Marks an instant, seconds. */
     mark(time: number) {
@@ -155,53 +146,27 @@ export class Charts {
         for (const plot of this.#plots) plot.redraw(false, false);
     }
 
-    #make(n: number, lines: Series[]): uPlot {
-        const ink = isDark() ? "#a7acb5" : "#5b6068";
-        const grid = { stroke: isDark() ? "#2a2e36" : "#e9ebee", width: 1 };
-        const font = "12px system-ui, sans-serif";
-        const bands: uPlot.Band[] = [];
-        const all: uPlot.Series[] = [{}];
-        for (const { label, color, dash, width, low } of lines) {
-            all.push({ label, stroke: color, width: width ?? 1.75, dash, points: { show: false } });
-            if (!low) continue;
-            bands.push({ series: [all.length + 1, all.length], fill: `${color}30` });
-            all.push({ show: true, stroke: "transparent", width: 0, points: { show: false } });
-            all.push({ show: true, stroke: "transparent", width: 0, points: { show: false } });
-        }
-        const options: uPlot.Options = {
-            width: Math.max(200, this.#places[n].clientWidth),
-            height: QUANTITIES[n].height,
-            legend: { show: false },
-            cursor: { sync: { key: "time" }, y: false, drag: { x: false, y: false }, points: { show: false } },
-            scales: { x: { time: false }, y: { range: () => [0, this.#tops[n]] } },
-            axes: [
-                { stroke: ink, grid, ticks: { show: false }, font, size: 26, values: (_, ticks) => ticks.map((t) => `${t} s`) },
-                { stroke: ink, grid, ticks: { show: false }, font, size: 44 },
-            ],
-            series: all,
-            bands,
-            hooks: {
-                draw: [
-                    (plot) => {
-                        if (this.#cursor <= 0) return;
-                        const x = plot.valToPos(this.#cursor, "x", true);
-                        plot.ctx.fillStyle = ink;
-                        plot.ctx.fillRect(x, plot.bbox.top, devicePixelRatio, plot.bbox.height);
-                    },
-                ],
-            },
+    #make(n: number, lines: Line[]): uPlot {
+        const mark = (plot: uPlot) => {
+            if (this.#cursor <= 0) return;
+            const x = plot.valToPos(this.#cursor, "x", true);
+            plot.ctx.fillStyle = ink();
+            plot.ctx.fillRect(x, plot.bbox.top, devicePixelRatio, plot.bbox.height);
         };
-        return new uPlot(options, [[0], ...all.slice(1).map(() => [0])] as uPlot.AlignedData, this.#places[n]);
+        return plot(this.#places[n], lines, { height: QUANTITIES[n].height, top: () => this.#tops[n], times: () => [0, this.#duration], onDraw: mark });
     }
 }
 
 const mean = (values: Lines) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / Math.max(1, values.length);
 
+/** The lines of each chart, or of the first ones. */
+export const linesOf = (all: Samples[], charts: number = QUANTITIES.length) => QUANTITIES.slice(0, charts).map(({ id }) => series(id, all));
+
 /** Tops of the axes of a set-up. */
-export function tops(all: Result[]): number[] {
-    return QUANTITIES.map(({ id }) => {
-        const lines = series(id, all).flatMap((line) => [line.high ?? line.values]);
-        const top = lines.flat().reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+export function tops(charts: Line[][]): number[] {
+    return charts.map((lines) => {
+        let top = 0;
+        for (const line of lines) for (const value of line.high ?? line.values) top = Math.max(top, value ?? 0);
         return (top || 1) * 1.08;
     });
 }

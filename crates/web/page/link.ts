@@ -1,7 +1,8 @@
 /** Picture of the bottleneck at an instant: packets in its queue, and on its wire. */
 
-import { colors, isDark } from "./charts.ts";
+import { colors } from "./charts.ts";
 import type { Result } from "./messages.ts";
+import { isDark } from "./plot.ts";
 
 const HEIGHT = 84;
 

@@ -1,9 +1,10 @@
 /** The playground: what is chosen, what it gives, and the pictures of it. */
 
-import { Charts, capacity, colors, delay, onTheme, tops } from "./charts.ts";
+import { Charts, capacity, colors, delay, linesOf, tops } from "./charts.ts";
 import { Editor } from "./editor.ts";
 import { LinkPicture } from "./link.ts";
-import type { Answer, Ask, Fault, Job, Result } from "./messages.ts";
+import type { Answer, Ask, Fault, Job, Result, Samples } from "./messages.ts";
+import { onTheme } from "./plot.ts";
 import { OPENING, type Setup, type State, bdp, command, decode, encode, hasLaw, toml } from "./state.ts";
 import presets from "virtual:presets";
 
@@ -22,6 +23,8 @@ let shown = 0;
 const setup = () => state.setups[shown];
 /** The results of each set-up by repetition; those of the last valid one stay until others come. */
 const results: Result[][] = [[], []];
+/** First halves of runs that a later change has overtaken: the charts show them while a slider moves. */
+const halves: (Samples | null)[] = [null, null];
 let faults: (Fault | null)[] = [null, null];
 
 // --- the worker ------------------------------------------------------------------------
@@ -66,10 +69,15 @@ function run() {
     saving = window.setTimeout(save, 400);
     if (busy !== 0) {
         isWaiting = true;
-        // A short run ends by itself, so that a slider draws each of them; a long one is stopped.
-        if (performance.now() - since > 250) stop();
+        // A short run ends by itself or with its half, so that a slider draws it; a long one is stopped.
+        if (performance.now() - since > 600) stop();
         return;
     }
+    next();
+}
+
+/** Begins runs of what is chosen now. */
+function next() {
     busy = ++ticket;
     since = performance.now();
     isWaiting = false;
@@ -97,21 +105,34 @@ let pending: Result[][] = [[], []];
 
 function receive(answer: Answer) {
     switch (answer.kind) {
+        case "half":
+            if (answer.id !== busy || !isWaiting || !results[answer.job.index].length) return;
+            halves[answer.job.index] = answer.samples;
+            if (answer.job.index === state.setups.length - 1) {
+                next();
+                drawSoon();
+            }
+            return;
         case "result": {
             if (answer.id !== busy) return;
             const { index, repetition } = answer.job;
             pending[index][repetition] = answer.result;
             if (repetition === 0) {
                 results[index] = [answer.result];
+                halves[index] = null;
                 // Both set-ups are drawn together.
-                if (index === state.setups.length - 1) draw();
+                if (index === state.setups.length - 1) {
+                    // The worker computes the next figure while this one is drawn.
+                    if (isWaiting) next();
+                    drawSoon();
+                }
             }
             return;
         }
         case "fault":
             if (answer.id === busy && answer.job.repetition === 0) {
                 faults[answer.job.index] = answer.fault;
-                if (results[answer.job.index].length && answer.job.index === state.setups.length - 1) draw();
+                if (results[answer.job.index].length && answer.job.index === state.setups.length - 1) drawSoon();
             }
             return;
         case "long":
@@ -152,7 +173,9 @@ function finished() {
     state.setups.forEach((_, index) => {
         if (pending[index].length > 1 && pending[index].every(Boolean)) results[index] = pending[index];
     });
-    if (state.seeds > 1) draw();
+    // Half a run is shown no longer than until the next.
+    halves.fill(null);
+    if (owesDetails || state.seeds > 1) drawSoon();
     report();
     // Not while a slider moves.
     watching = window.setTimeout(() => {
@@ -240,7 +263,8 @@ class Figures {
         this.link = new LinkPicture(link);
     }
 
-    draw(all: Result[], top: number[], title: string) {
+    /** Draws what stands beside the charts. */
+    tell(all: Result[], title: string) {
         const [first] = all;
         const paint = colors(first);
         this.#title.textContent = title;
@@ -250,7 +274,6 @@ class Figures {
             swatch.style.background = paint[n];
             return make("li", {}, swatch, `${group.name}${group.flows > 1 ? ` × ${group.flows}` : ""}`);
         }), make("li", { textContent: "dashed: C (1 − p), all that the link can deliver" }));
-        this.charts.draw(all, top);
         const goodputs = first.outcome.groups.map((group) => group.goodput_bps);
         const sum = goodputs.reduce((a, b) => a + b, 0) || 1;
         this.#share.replaceChildren(...goodputs.map((goodput, n) => {
@@ -316,7 +339,36 @@ const COLUMNS: [string, string, (all: Result[], group: number) => string][] = [
 
 const figures = [new Figures(), new Figures()];
 
-function draw() {
+/** Least time between two drawings of everything but the goodput while results follow each other, ms. */
+const DETAILS = 150;
+/** When they were drawn last, and whether later results await it. */
+let detailed = -DETAILS;
+let owesDetails = false;
+let isDue = false;
+
+/** Draws before the next frame, however many results come until then. */
+function drawSoon() {
+    if (isDue) return;
+    isDue = true;
+    const act = () => {
+        cancelAnimationFrame(frame);
+        clearTimeout(timer);
+        isDue = false;
+        draw(busy !== 0 && performance.now() - detailed < DETAILS);
+    };
+    const frame = requestAnimationFrame(act);
+    // A page in the background has no frames.
+    const timer = setTimeout(act, 200);
+}
+
+/** Counts drawings, for tests. */
+function count(what: "drawn" | "charted") {
+    const { dataset } = document.documentElement;
+    dataset[what] = String(Number(dataset[what] ?? 0) + 1);
+}
+
+/** Draws the results; the goodput only if it is `quick`. */
+function draw(quick = false) {
     const present = state.setups.map((_, index) => results[index]).filter((all) => all.length > 0);
     if (present.length < state.setups.length) return;
     const place = get("figures");
@@ -325,16 +377,29 @@ function draw() {
         place.classList.toggle("two", two);
         place.replaceChildren(...state.setups.map((_, index) => figures[index].element), scrubber);
     }
-    const each = state.setups.map((_, index) => tops(results[index]));
+    const samples = state.setups.map((_, index): Samples[] => (halves[index] ? [halves[index]] : results[index]));
+    const lines = samples.map((each) => linesOf(each, quick ? 1 : undefined));
+    const each = lines.map(tops);
     const top = each[0].map((_, n) => Math.max(...each.map((own) => own[n])));
-    state.setups.forEach((_, index) => figures[index].draw(results[index], top, two ? `Set-up ${"AB"[index]}` : ""));
+    state.setups.forEach((_, index) => figures[index].charts.draw(samples[index], lines[index], top));
+    count("charted");
+    if (!quick) detailed = performance.now();
+    owesDetails = quick || state.setups.some((_, index) => halves[index]);
+    if (!owesDetails) words();
+}
+
+/** Draws what belongs to the charts. */
+function words() {
+    const two = state.setups.length === 2;
+    state.setups.forEach((_, index) => figures[index].charts.tell(results[index]));
+    state.setups.forEach((_, index) => figures[index].tell(results[index], two ? `Set-up ${"AB"[index]}` : ""));
     headline();
     get("command").textContent = command(setup());
     get("print").textContent = results[shown][0]?.outcome.fingerprint ?? "…";
     if (!editor?.isFocused && editor) editor.text = toml(setup());
     paintSides();
     if (!isMoving) moveTo(Math.min(instant, length()));
-    document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
+    count("drawn");
 }
 
 /** The result in one sentence. */
@@ -542,10 +607,12 @@ function tabs() {
         if (two) {
             state.setups = [setup()];
             results[0] = results[shown];
+            halves.fill(null);
             select(0);
         } else {
             state.setups.push(structuredClone(setup()));
             results[1] = results[0];
+            halves.fill(null);
             select(1);
         }
         run();
@@ -647,8 +714,7 @@ async function save() {
     history.replaceState(null, "", `#${saved}`);
 }
 
-async function load() {
-    const fragment = location.hash.slice(1);
+async function load(fragment = location.hash.slice(1)) {
     if (fragment === "" || fragment === saved) return false;
     try {
         state = await decode(fragment);
@@ -660,12 +726,16 @@ async function load() {
         return false;
     }
 }
-addEventListener("hashchange", () => void load().then((isNew) => {
-    if (!isNew) return;
-    results[1] = [];
-    show();
-    run();
-}));
+addEventListener("hashchange", (event) => {
+    // Not the current address, in which a state before this may have been saved meanwhile.
+    clearTimeout(saving);
+    void load(new URL(event.newURL).hash.slice(1)).then((isNew) => {
+        if (!isNew) return;
+        results[1] = [];
+        show();
+        run();
+    });
+});
 
 // --- the catalogue ---------------------------------------------------------------------
 
@@ -685,6 +755,8 @@ function catalogue(all: Extract<Answer, { kind: "catalogue" }>) {
 }
 
 onTheme(() => draw());
+// A part of another page: the charts and two sliders.
+document.body.classList.toggle("figure", location.search === "?figure");
 
 if (typeof WebAssembly !== "object" || typeof Worker !== "function" || typeof DecompressionStream !== "function") {
     say("This browser lacks WebAssembly, workers or DecompressionStream, which the simulator needs. Versions since 2023 have them.", true);

@@ -2,14 +2,18 @@
 
 import type { Facts, Outcome, Part, Protocol } from "../package/windward.ts";
 
-/** A run and its samples. */
-export interface Result {
+/** Samples of a run, as far as it has come. */
+export interface Samples {
     facts: Facts;
-    outcome: Outcome;
     times: Float64Array;
     groups: { goodput: Float64Array; cwnd: Float64Array; srtt: Float64Array }[];
     /** Packets in the queue of the first bottleneck. */
     queue: Float64Array;
+}
+
+/** A run and its samples. */
+export interface Result extends Samples {
+    outcome: Outcome;
     /** CPU time of the run, ms. */
     took: number;
 }
@@ -39,6 +43,7 @@ export type Ask =
     | { kind: "catalogue" };
 
 export type Answer =
+    | { kind: "half"; id: number; job: Job; samples: Samples }
     | { kind: "result"; id: number; job: Job; result: Result }
     | { kind: "fault"; id: number; job: Job; fault: Fault }
     | { kind: "long"; id: number; job: Job; packetHops: number; seconds: number }

@@ -45,22 +45,33 @@ async function one(id: number, job: Job, signal: AbortSignal) {
     try {
         let told = performance.now();
         const began = told;
-        const outcome = await simulation.finish({
+        const control = {
             signal,
-            onProgress(share) {
+            onProgress(share: number) {
                 if (performance.now() - told < 150) return;
                 told = performance.now();
                 tell({ kind: "progress", id, share });
             },
+        };
+        const samples = () => ({
+            facts,
+            times: simulation.times(),
+            groups: facts.groups.map((_, index) => ({
+                goodput: simulation.group(index, "goodput_bps"),
+                cwnd: simulation.group(index, "cwnd_packets"),
+                srtt: simulation.group(index, "srtt_s"),
+            })),
+            queue: simulation.link(facts.groups[0].bottleneck, "queue_packets"),
         });
+        if (job.repetition === 0) {
+            await simulation.advance(facts.duration_s / 2, control);
+            tell({ kind: "half", id, job, samples: samples() });
+            // A later request that came meanwhile is heard.
+            await new Promise((resume) => setTimeout(resume));
+        }
+        const outcome = await simulation.finish(control);
         const took = performance.now() - began;
-        const groups = facts.groups.map((_, index) => ({
-            goodput: simulation.group(index, "goodput_bps"),
-            cwnd: simulation.group(index, "cwnd_packets"),
-            srtt: simulation.group(index, "srtt_s"),
-        }));
-        const queue = simulation.link(facts.groups[0].bottleneck, "queue_packets");
-        tell({ kind: "result", id, job, result: { facts, outcome, times: simulation.times(), groups, queue, took } });
+        tell({ kind: "result", id, job, result: { ...samples(), outcome, took } });
     } finally {
         simulation.free();
     }

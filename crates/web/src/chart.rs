@@ -1,4 +1,4 @@
-//! Samples of a run for charts: groups of flows, and links.
+//! Samples of a run for charts: flows, groups of flows, and links.
 
 use windward_core::units::{Duration, Time};
 use windward_sim::trace::Instants;
@@ -10,8 +10,21 @@ pub(crate) struct Chart {
     instants: Instants,
     last: Time,
     pub(crate) times: Vec<f64>,
+    /// A series for each flow; empty unless they are wanted.
+    flows: Vec<FlowSeries>,
     groups: Vec<GroupSeries>,
     links: Vec<LinkSeries>,
+}
+
+/// A flow at each sample.
+#[derive(Debug, Clone, Default)]
+struct FlowSeries {
+    delivered: u64,
+    goodput: Vec<f64>,
+    /// Window, packets; NaN without a connection.
+    cwnd: Vec<f64>,
+    /// Smoothed RTT, seconds; NaN before the first.
+    srtt: Vec<f64>,
 }
 
 /// A group of flows at each sample.
@@ -19,8 +32,11 @@ pub(crate) struct Chart {
 struct GroupSeries {
     flows: Vec<usize>,
     delivered: u64,
+    passed: u64,
     /// Sum of the goodputs since the sample before, bits per second.
     goodput: Vec<f64>,
+    /// Sum of the throughputs at their bottlenecks since the sample before, bits per second.
+    throughput: Vec<f64>,
     /// Mean window, packets; NaN without connections.
     cwnd: Vec<f64>,
     /// Mean of the smoothed RTTs, seconds; NaN before the first.
@@ -36,12 +52,14 @@ struct LinkSeries {
     corrupted: Vec<f64>,
 }
 
-/// Quantities of groups and links by their names in JavaScript.
-pub(crate) const GROUPS: [&str; 3] = ["goodput_bps", "cwnd_packets", "srtt_s"];
+/// Quantities of flows, groups and links by their names in JavaScript.
+pub(crate) const FLOWS: [&str; 3] = ["goodput_bps", "cwnd_packets", "srtt_s"];
+pub(crate) const GROUPS: [&str; 4] = ["goodput_bps", "throughput_bps", "cwnd_packets", "srtt_s"];
 pub(crate) const LINKS: [&str; 3] = ["queue_packets", "dropped", "corrupted"];
 
 impl Chart {
-    pub(crate) fn new(scenario: &Scenario, interval: Duration) -> Self {
+    /// A sampler of this scenario, with series of each flow if `of_flows`.
+    pub(crate) fn new(scenario: &Scenario, interval: Duration, of_flows: bool) -> Self {
         let mut groups = vec![GroupSeries::default(); scenario.groups.len()];
         let mut links: Vec<LinkSeries> = Vec::new();
         for (index, flow) in scenario.flows.iter().enumerate() {
@@ -55,6 +73,7 @@ impl Chart {
             instants: Instants::until(end, interval),
             last: Time::ZERO,
             times: Vec::new(),
+            flows: vec![FlowSeries::default(); if of_flows { scenario.flows.len() } else { 0 }],
             groups,
             links,
         }
@@ -70,7 +89,22 @@ impl Chart {
         let since = now.since(self.last).as_secs_f64();
         self.last = now;
         self.times.push(now.as_secs_f64());
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 * 8.0 / since;
+        for (index, series) in self.flows.iter_mut().enumerate() {
+            let flow = sim.flow(index);
+            let bytes = flow
+                .as_ref()
+                .map_or_else(|| sim.bottleneck_bytes(index), |flow| flow.delivered_bytes);
+            series.goodput.push(rate(bytes, series.delivered));
+            series.delivered = bytes;
+            series.cwnd.push(flow.as_ref().map_or(f64::NAN, |flow| flow.cwnd));
+            let srtt = flow.map(|flow| flow.srtt).filter(|srtt| *srtt > Duration::ZERO);
+            series.srtt.push(srtt.map_or(f64::NAN, Duration::as_secs_f64));
+        }
         for group in &mut self.groups {
+            let passed = group.flows.iter().map(|flow| sim.bottleneck_bytes(*flow)).sum();
+            group.throughput.push(rate(passed, group.passed));
+            group.passed = passed;
             let (mut bytes, mut cwnd, mut srtt, mut count, mut heard) = (0, 0.0, 0.0, 0.0, 0.0);
             for &index in &group.flows {
                 // Datagrams have no window; what they put through their bottleneck counts.
@@ -86,7 +120,7 @@ impl Chart {
                     heard += 1.0;
                 }
             }
-            group.goodput.push(bytes.saturating_sub(group.delivered) as f64 * 8.0 / since);
+            group.goodput.push(rate(bytes, group.delivered));
             group.delivered = bytes;
             group.cwnd.push(cwnd / count);
             group.srtt.push(srtt / heard);
@@ -99,11 +133,23 @@ impl Chart {
         }
     }
 
+    /// A quantity of [`FLOWS`] of the flow with that index, if they are sampled.
+    pub(crate) fn flow(&self, index: usize, quantity: &str) -> Option<&[f64]> {
+        let flow = self.flows.get(index)?;
+        match quantity {
+            "goodput_bps" => Some(&flow.goodput),
+            "cwnd_packets" => Some(&flow.cwnd),
+            "srtt_s" => Some(&flow.srtt),
+            _ => None,
+        }
+    }
+
     /// A quantity of [`GROUPS`] of the group with that index.
     pub(crate) fn group(&self, index: usize, quantity: &str) -> Option<&[f64]> {
         let group = self.groups.get(index)?;
         match quantity {
             "goodput_bps" => Some(&group.goodput),
+            "throughput_bps" => Some(&group.throughput),
             "cwnd_packets" => Some(&group.cwnd),
             "srtt_s" => Some(&group.srtt),
             _ => None,

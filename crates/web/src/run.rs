@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 
 use wasm_bindgen::prelude::wasm_bindgen;
+use windward_core::endpoint::window::not_a_number;
 use windward_core::network::{ChannelConfig, DelaySteps};
 use windward_core::units::{Duration, Probability, Rate, Time};
 use windward_sim::record::RunRecord;
@@ -10,7 +11,7 @@ use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::suggest::near;
 use windward_sim::{LinkChange, Scenario, Simulation};
 
-use crate::chart::{Chart, GROUPS, LINKS};
+use crate::chart::{Chart, FLOWS, GROUPS, LINKS};
 use crate::describe::Facts;
 use crate::error::Wrong;
 use crate::wire::{Packets, Watch};
@@ -49,14 +50,15 @@ impl Run {
     }
 
     /// Creates the simulation. With a finite `interval`, in seconds, groups and bottlenecks are
-    /// sampled. Links can change if `is_changeable`. The packets of the link with the index
-    /// `watched` are kept.
+    /// sampled, and each flow if `of_flows`. Links can change if `is_changeable`. The packets of
+    /// the link with the index `watched` are kept.
     ///
     /// # Errors
     /// If the interval is not greater than zero, or there is no such link.
     pub fn begin(
         &mut self,
         interval: f64,
+        of_flows: bool,
         is_changeable: bool,
         watched: Option<usize>,
     ) -> Result<(), Wrong> {
@@ -67,8 +69,9 @@ impl Run {
             return Err(Wrong::new(format!("there are {} links", self.scenario.links.len())));
         }
         let interval = interval.is_finite().then(|| Duration::from_secs_f64(interval));
-        self.chart =
-            interval.map(|interval| Chart::new(&self.scenario, interval.max(Duration::from_ps(1))));
+        self.chart = interval.map(|interval| {
+            Chart::new(&self.scenario, interval.max(Duration::from_ps(1)), of_flows)
+        });
         self.packets = Packets::default();
         self.sim = Some(match watched {
             Some(link) => {
@@ -86,7 +89,7 @@ impl Run {
     /// the run at most.
     ///
     /// # Errors
-    /// If the run has not begun, or is finished.
+    /// If the run has not begun, or is finished, or an expression of a controller gives no number.
     pub fn advance(&mut self, until: f64) -> Result<f64, Wrong> {
         let sim = self.sim.as_mut().ok_or_else(not_running)?;
         let until = (Time::ZERO + Duration::from_secs_f64(until.max(0.0)))
@@ -98,7 +101,11 @@ impl Run {
             }
         }
         sim.advance(until);
-        Ok(sim.now().as_secs_f64())
+        // Of the events above: each call takes what it finds.
+        match not_a_number() {
+            Some(wrong) => Err(Wrong::new(wrong.to_string())),
+            None => Ok(sim.now().as_secs_f64()),
+        }
     }
 
     /// Runs to the end, and returns the outcome as `windward run --json` prints it. Samples and
@@ -149,8 +156,17 @@ impl Run {
         self.chart.as_ref().map_or_else(Vec::new, |chart| chart.times.clone())
     }
 
-    /// A quantity of a group at each sample: `goodput_bps` is the sum over its flows,
-    /// `cwnd_packets` and `srtt_s` are means over its connections.
+    /// A quantity of a flow at each sample: `goodput_bps`, `cwnd_packets` or `srtt_s`.
+    ///
+    /// # Errors
+    /// If there is no such flow or quantity, or flows were not sampled.
+    pub fn flow(&self, index: usize, quantity: &str) -> Result<Vec<f64>, Wrong> {
+        let series = self.chart.as_ref().and_then(|chart| chart.flow(index, quantity));
+        series.map(<[f64]>::to_vec).ok_or_else(|| no_series("flow", index, quantity, &FLOWS))
+    }
+
+    /// A quantity of a group at each sample: `goodput_bps` and `throughput_bps` are sums over its
+    /// flows, `cwnd_packets` and `srtt_s` are means over its connections.
     ///
     /// # Errors
     /// If there is no such group or quantity, or no sample was taken.

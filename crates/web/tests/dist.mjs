@@ -1,4 +1,4 @@
-// The committed page is up to date: its own code is what build.sh made, and its engine gives the golden fingerprints.
+// The committed pages are up to date: their own code is what build.sh made, and the engine gives the golden fingerprints.
 //
 // The engine is compared by what it does, since other versions of the compiler make other bytes.
 import assert from "node:assert/strict";
@@ -8,12 +8,19 @@ import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
-const built = readFileSync(join(root, "target/web/play.html"), "utf8");
-const committed = gunzipSync(readFileSync(join(root, "crates/web/dist/play.html.gz"))).toString();
-const again = "crates/web/dist/play.html.gz is out of date: run crates/web/build.sh --page and commit it";
-
+const again = "crates/web/dist is out of date: run crates/web/build.sh --page and commit it";
 const engine = /<script type="text\/plain" id="engine">[\s\S]*?<\/script>/;
-assert.ok(built.replace(engine, "") === committed.replace(engine, ""), again);
+
+/** The committed page. It must have the code of the built one. */
+function page(name) {
+    const built = readFileSync(join(root, `target/web/${name}.html`), "utf8");
+    const committed = gunzipSync(readFileSync(join(root, `crates/web/dist/${name}.html.gz`))).toString();
+    assert.ok(built.replace(engine, "") === committed.replace(engine, ""), `${name}: ${again}`);
+    return committed;
+}
+
+page("live");
+const committed = page("play");
 
 // The worker of the committed page, with this process in the place of the page.
 const source = engine.exec(committed)[0].replace(/^<[^>]*>|<\/script>$/g, "");

@@ -57,6 +57,35 @@ test("errors are those of the program, with line and column", async () => {
     await assert.rejects(run("#".repeat(11 << 20)), /larger than|is empty/);
 });
 
+test("an expression that gives no number ends the run with the words of the program", async () => {
+    const law = 'protocol = { window = { on_ack = "cwnd * 0 / (rtt - rtt)", on_loss = "cwnd" } }';
+    const wrong = first.replaceAll(/^protocol = .*$/gm, law);
+    const { stderr } = spawnSync(program, ["run", "-", "--quiet"], { cwd: root, input: wrong, encoding: "utf8" });
+    const error = await run(wrong, quiet).catch((error) => error);
+    assert.match(error.message, /on_ack/);
+    assert.equal(`error: ${error.message}\n`, stderr);
+    // The next run is not blamed for it.
+    assert.equal((await run(first, quiet)).flows.length, 10);
+});
+
+test("flows are sampled if they are asked for, as groups are", async () => {
+    const simulation = await begin(first, { interval: 0.5, flows: true, ...quiet });
+    await simulation.finish();
+    const { groups, group_of: groupOf } = simulation.facts;
+    groups.forEach((_, group) => {
+        const own = groupOf.flatMap((of, flow) => (of === group ? [flow] : []));
+        const mean = (quantity) => simulation.times().map((_, at) => own.reduce((sum, flow) => sum + simulation.flow(flow, quantity)[at], 0) / own.length);
+        const near = (mine, its, what) => mine.forEach((value, at) => assert.ok(Math.abs(value - its[at]) <= 1e-9 * Math.abs(its[at]), `${what} ${at}`));
+        near(mean("cwnd_packets"), simulation.group(group, "cwnd_packets"), "cwnd");
+        near(mean("goodput_bps").map((bps) => bps * own.length), simulation.group(group, "goodput_bps"), "goodput");
+        const passed = simulation.group(group, "throughput_bps");
+        assert.ok(passed.every((bps) => bps >= 0) && passed.some((bps) => bps > 0));
+    });
+    const without = await begin(first, { interval: 0.5, ...quiet });
+    await without.finish();
+    assert.throws(() => without.flow(0, "cwnd_packets"), /no samples of `cwnd_packets` of flow 0/);
+});
+
 test("slices and samples change nothing; goodput samples add up to what was delivered", async () => {
     const whole = await run(first, quiet);
     const simulation = await begin(first, { interval: 0.25, ...quiet });

@@ -6,43 +6,17 @@
 // set; CHROMIUM the browser. --measure also prints sizes and times; they decide nothing.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import puppeteer from "puppeteer-core";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { here, program, root, shots, start } from "./browser.mjs";
 
-const here = dirname(fileURLToPath(import.meta.url));
-const root = join(here, "../../..");
-const program = process.env.WINDWARD ?? join(root, "target/release/windward");
 const measures = process.argv.includes("--measure");
-const shots = process.argv.includes("--shots") ? process.argv[process.argv.indexOf("--shots") + 1] : null;
 
-const folder = mkdtempSync(join(tmpdir(), "windward-play-"));
-const server = spawn(program, ["play", "--no-browser", "--quiet"], { stdio: ["ignore", "pipe", "inherit"] });
-const browser = await puppeteer.launch({
-    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    headless: true,
-    userDataDir: join(folder, "profile"),
-    args: ["--no-sandbox", "--disable-dev-shm-usage"],
-});
+const server = spawn(program, ["play", "--no-browser", "--quiet", "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
+const { browser, folder, open: visit, accessible, part, close } = await start();
 
-let passed = 0;
-/** Everything that must not happen. */
-const wrong = [];
-
-async function open(url, { width = 1400, scheme = "light" } = {}) {
-    const page = await browser.newPage();
-    page.setDefaultTimeout(20_000);
-    page.on("pageerror", (error) => wrong.push(`error in the page: ${error.message}`));
-    page.on("console", (message) => message.type() === "error" && wrong.push(`console: ${message.text()}`));
-    page.on("request", (request) => {
-        const local = ["data:", "blob:"].some((scheme) => request.url().startsWith(scheme)) || request.url().startsWith(url.split("#")[0]);
-        if (!local) wrong.push(`request to ${request.url()}`);
-    });
-    await page.setViewport({ width, height: 900 });
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-    await page.goto(url);
+async function open(url, options) {
+    const page = await visit(url, options);
     await drawn(page, 0);
     return page;
 }
@@ -68,20 +42,6 @@ async function agrees(page) {
     const native = JSON.parse(execFileSync(program, ["run", "-", "--json"], { input: toml, encoding: "utf8" }));
     assert.equal(shown, native.fingerprint);
     return { toml, native };
-}
-
-async function part(name, act) {
-    const began = performance.now();
-    await act();
-    assert.deepEqual(wrong, [], name);
-    passed += 1;
-    console.log(`ok: ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
-}
-
-async function accessible(page) {
-    await page.evaluate(readFileSync(join(here, "../node_modules/axe-core/axe.min.js"), "utf8"));
-    const { violations } = await page.evaluate(() => globalThis.axe.run());
-    assert.deepEqual(violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ")}`), []);
 }
 
 try {
@@ -211,6 +171,73 @@ try {
         await agrees(page);
     });
 
+    await part("scenarios of hostile links are refused with a word, and the page goes on", async () => {
+        const { deflateRawSync } = await import("node:zlib");
+        const link = (text) => `s=${deflateRawSync(JSON.stringify({ setups: [{ text }], seeds: 1 })).toString("base64url")}`;
+        const follow = (text) => page.evaluate((fragment) => (location.hash = fragment), link(text));
+        const notice = async (pattern) => {
+            const shown = (source) => new RegExp(source).test(document.getElementById("notice").textContent);
+            await page.waitForFunction(shown, {}, pattern.source).catch(async () => assert.match(await text(page, "#notice"), pattern));
+        };
+        const [, scenario] = /<<'END'\n([\s\S]*)END$/.exec(await text(page, "#command"));
+        // 10 MB that a link of a few kB would unfold to.
+        await follow("#".repeat(10 << 20));
+        await notice(/^The link cannot be read: it is too large/);
+        await follow(`x = ${"[".repeat(50_000)}`);
+        await notice(/scenario\.toml:1.*nested|recursion|too deep/);
+        await follow('<img src=x onerror=alert(1)>\n');
+        await notice(/^scenario\.toml:1:/);
+        assert.equal(await page.$("#notice img"), null);
+        await follow(scenario.replace(/count = \d+/, "count = 1000000"));
+        await notice(/count = 1000000: must lie between 1 and/);
+        await follow(scenario.replace(/duration = "\d+s"/, 'duration = "1000000000s"'));
+        await notice(/duration = "1000000000s": longer than/);
+        await follow(scenario.replace(/protocol = "cubic"/, 'protocol = { window = { on_ack = "0 / (rtt - rtt)", on_loss = "cwnd" } }'));
+        await notice(/on_ack/);
+        // Many flows for long: asked about first, and cancelled at once.
+        await follow(scenario.replace(/count = \d+/, "count = 20000").replace(/duration = "\d+s"/, 'duration = "100000s"'));
+        await notice(/packet-hops, some .* in this page/);
+        await page.click("#notice button");
+        await page.waitForFunction(() => !document.getElementById("busy").hidden);
+        await page.click("#cancel");
+        await notice(/^Cancelled/);
+        await follow(scenario);
+        await page.waitForFunction(() => document.getElementById("notice").hidden);
+        await agrees(page);
+    });
+
+    await part("a page in the background draws, and one without WebAssembly says what it lacks", async () => {
+        const front = await open(url);
+        await front.bringToFront();
+        const before = await count(page);
+        await page.evaluate(() => {
+            const slider = document.getElementById("slider-loss");
+            document.getElementById("back").click();
+            slider.value = "700";
+            slider.dispatchEvent(new Event("input"));
+        });
+        // A page in the background has no frames, in which `drawn` would look.
+        const isDrawn = (before) => Number(document.documentElement.dataset.drawn) > before;
+        await page.waitForFunction(isDrawn, { polling: 50 }, before);
+        await front.close();
+        await page.bringToFront();
+        const old = await browser.newPage();
+        await old.evaluateOnNewDocument(() => delete globalThis.WebAssembly);
+        await old.goto(url);
+        assert.match(await text(old, "#notice"), /lacks WebAssembly/);
+        await old.close();
+    });
+
+    await part("the figure alone, as a part of another page, moves with its slider", async () => {
+        const figure = await open(`${url}?figure`, { width: 800 });
+        assert.deepEqual(await figure.$$eval(".slider", (all) => all.filter((each) => each.offsetParent).length), 3);
+        await figure.focus("#slider-loss");
+        await then(figure, () => figure.keyboard.press("Home"));
+        assert.doesNotMatch(await text(figure, "h1"), /loses/);
+        if (shots) await figure.screenshot({ path: join(shots, "figure.png") });
+        await figure.close();
+    });
+
     await part("no violations of accessibility, narrow and wide, light and dark; nothing sticks out", async () => {
         await page.close();
         for (const [width, scheme] of [[390, "light"], [390, "dark"], [1400, "light"], [1400, "dark"]]) {
@@ -233,17 +260,41 @@ try {
         await page.close();
     });
 
+    await part("links of drawings and of reports open their very scenarios", async () => {
+        const changed = ["experiments/examples/first.toml", "--set", "flows.lossy.protocol=upwind", "--seed", "5"];
+        const at = { cwd: root, encoding: "utf8" };
+        const native = JSON.parse(execFileSync(program, ["run", ...changed, "--json", "--plot", join(folder, "run.svg")], { ...at, stdio: "pipe" }));
+        const [, address] = /<a href="http:\/\/127\.0\.0\.1:9744\/(#s=[\w-]+)"/.exec(readFileSync(join(folder, "run.svg"), "utf8"));
+        const linked = await open(url + address);
+        assert.equal(await text(linked, "#print"), native.fingerprint);
+        await linked.close();
+        // `windward play FILE` prints that address.
+        const other = spawn(program, ["play", ...changed, "--no-browser", "--quiet", "--port", "0"], { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+        const printed = await new Promise((found) => other.stdout.once("data", (line) => found(String(line).trim())));
+        other.kill("SIGINT");
+        assert.equal(printed.slice(printed.indexOf("#")), address);
+
+        const report = join(folder, "report");
+        execFileSync(program, ["sweep", "experiments/examples/loss-sweep.toml", "--quick", "--quiet", "--out", report], { ...at, stdio: "pipe" });
+        const figure = await visit(`file://${join(report, "own-experiments.html")}`);
+        const links = await figure.$$eval('a[href^="play.html#s="]', (all) => all.map((link) => [link.href, link.textContent]));
+        await figure.close();
+        // Four protocols at three loss rates.
+        assert.equal(links.length, 12);
+        const [href] = links.find(([, label]) => label === "cubic, 5%");
+        const cell = await open(href);
+        const { toml } = await agrees(cell);
+        assert.equal(toml.match(/^protocol = "cubic"$/gm).length, 2);
+        assert.match(toml, /^last_hop = \{ loss = "5%" \}$/m);
+        await cell.close();
+    });
+
     if (measures) await measure(url);
-    console.log(`play: ${passed} passed, 0 failed`);
+    await close("play");
 } catch (error) {
-    console.log(error);
-    if (wrong.length) console.log(wrong);
-    console.log(`play: ${passed} passed, 1 failed`);
-    process.exitCode = 1;
+    await close("play", error);
 } finally {
-    await browser.close();
     server.kill("SIGINT");
-    rmSync(folder, { recursive: true, force: true });
 }
 
 /** Sizes and times of docs/playground.md. */
@@ -256,7 +307,8 @@ async function measure(url) {
     await new Promise((resume) => setTimeout(resume, 1500));
     // A person who drags the slider of the losses: 60 events a second for five seconds.
     const memory = async () => (await page.metrics()).JSHeapUsedSize / 1e6;
-    const [before, heap] = [await count(page), await memory()];
+    const charted = () => page.evaluate(() => Number(document.documentElement.dataset.charted));
+    const [before, heap] = [await charted(), await memory()];
     const took = await page.evaluate(async () => {
         const began = performance.now();
         const slider = document.getElementById("slider-loss");
@@ -267,7 +319,7 @@ async function measure(url) {
         }
         return performance.now() - began;
     });
-    const rate = (1e3 * ((await count(page)) - before)) / took;
+    const rate = (1e3 * ((await charted()) - before)) / took;
     console.log(`slider: ${rate.toFixed(0)} redraws a second at ${(3e5 / took).toFixed(0)} frames, heap ${heap.toFixed(0)} to ${(await memory()).toFixed(0)} MB`);
     await page.close();
 }

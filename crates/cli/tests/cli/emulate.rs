@@ -51,11 +51,11 @@ fn devices() -> BTreeSet<String> {
 }
 
 /// A command that goes on until its standard input ends, or it is killed.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
     /// Starts it; what follows `--` is `cat`.
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         let mut command = command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(command.spawn().unwrap())
@@ -68,7 +68,7 @@ impl Running {
     }
 
     /// Waits until there is such a node.
-    fn node(&mut self, label: &str) -> Published {
+    pub(crate) fn node(&mut self, label: &str) -> Published {
         let mut found = None;
         eventually("a node is there", || {
             if self.0.try_wait().unwrap().is_some() {
@@ -83,7 +83,7 @@ impl Running {
     }
 
     /// Ends its input and waits for it.
-    fn end(mut self) -> Output {
+    pub(crate) fn end(mut self) -> Output {
         drop(self.0.stdin.take());
         let id = self.0.id();
         let child = std::mem::replace(&mut self.0, Command::new("true").spawn().unwrap());
@@ -111,7 +111,10 @@ pub(crate) fn signal(process: u32, name: &str) {
 }
 
 /// Does something on a thread in a namespace.
-fn inside<T: Send + 'static>(node: &Published, task: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) fn inside<T: Send + 'static>(
+    node: &Published,
+    task: impl FnOnce() -> T + Send + 'static,
+) -> T {
     let node = node.clone();
     let thread = thread::spawn(move || {
         node.enter().unwrap();
@@ -121,10 +124,10 @@ fn inside<T: Send + 'static>(node: &Published, task: impl FnOnce() -> T + Send +
 }
 
 /// Echo server for datagrams, at a port of its choice, until it is dropped.
-struct Echo(u16);
+pub(crate) struct Echo(pub(crate) u16);
 
 impl Echo {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         thread::spawn(move || {
@@ -158,7 +161,7 @@ fn byte_of(number: u8) -> u8 {
 }
 
 /// Datagrams sent one after the other, and what came back of them.
-struct Exchange {
+pub(crate) struct Exchange {
     /// Stays open: the answer to a closed socket would be one more packet on the link.
     socket: UdpSocket,
     /// Round-trip times of those that came back within 2 s.
@@ -168,7 +171,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn run(host: &str, port: u16, count: u8, size: usize) -> Self {
+    pub(crate) fn run(host: &str, port: u16, count: u8, size: usize) -> Self {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
         let address = address(host, port);
@@ -511,7 +514,7 @@ fn what_is_too_large_is_answered_and_comes_in_pieces() {
 }
 
 /// Two nodes over a router, with simulated flows beside.
-const NODES: &str = r#"
+pub(crate) const NODES: &str = r#"
 duration = "60s"
 links = [
     { from = "client", to = "router", rate = "100Mbit", delay = "5ms" },

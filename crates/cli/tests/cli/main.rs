@@ -24,6 +24,8 @@ mod services;
 mod stacks;
 mod sweep;
 mod trace;
+#[cfg(target_os = "linux")]
+mod web;
 mod worlds;
 
 /// The binary, without standard input and not on a terminal.

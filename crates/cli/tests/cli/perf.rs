@@ -9,13 +9,13 @@ use std::time::Duration;
 use crate::{Sandbox, command, stderr, success, windward};
 
 /// A server that ends when this is dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     port: String,
 }
 
 impl Server {
-    fn start(more: &[&str]) -> Self {
+    pub(crate) fn start(more: &[&str]) -> Self {
         Server::start_at("127.0.0.1", more)
     }
 
@@ -34,7 +34,7 @@ impl Server {
 
 impl Server {
     /// Arguments of a client of this server.
-    fn client<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn client<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         [&["perf", "client", "127.0.0.1", "--port", &self.port], more].concat()
     }
 }

@@ -871,6 +871,18 @@ fn open(width: f64, height: f64, description: &str) -> String {
     )
 }
 
+/// A line with a link, as an SVG document.
+pub(super) fn link(address: &str, words: &str) -> String {
+    const HEIGHT: f64 = 30.0;
+    let (address, text) = (escape(address), escape(words));
+    let middle = HEIGHT / 2.0 + FONT / 3.0;
+    open(WIDTH, HEIGHT, words)
+        + &format!(
+            "<a href=\"{address}\"><text x=\"12\" y=\"{middle:.1}\" \
+             text-decoration=\"underline\">{text}</text></a>\n</svg>\n"
+        )
+}
+
 /// Whole SVG documents below each other in one.
 pub(super) fn stack(panels: &[&String]) -> String {
     let heights: Vec<f64> = panels.iter().map(|panel| height_of(panel)).collect();

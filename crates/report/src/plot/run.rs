@@ -4,9 +4,10 @@ use windward_core::units::{Duration, Time};
 use windward_sim::trace::Instants;
 use windward_sim::{Outcome, Scenario, Simulation};
 
-use super::panel::{Mark, Panel, Scale, Series, stack};
+use super::panel::{Mark, Panel, Scale, Series, link, stack};
 use super::{group_styles, rank, shared_protocol, style_of_row, styles, titled};
 use crate::palette::Style;
+use crate::playground::WORDS;
 
 /// Largest number of lines in a panel.
 const MAX_LINES: usize = 12;
@@ -60,6 +61,8 @@ pub struct RunChart {
     windows: Vec<Line>,
     rates: Vec<Line>,
     queues: Vec<Line>,
+    /// Address of the scenario in the playground.
+    playground: Option<String>,
 }
 
 /// A line of the chart: its source and its points.
@@ -157,7 +160,14 @@ impl RunChart {
             windows: Line::ordered(windows, scenario),
             rates: Line::ordered(rates, scenario),
             queues: bottlenecks.into_iter().map(queue).collect(),
+            playground: None,
         }
+    }
+
+    /// The same chart with a link that opens its scenario in the playground.
+    #[must_use]
+    pub fn with_playground(self, address: Option<String>) -> Self {
+        RunChart { playground: address, ..self }
     }
 
     /// The time to which the simulation must be advanced before the next call of
@@ -206,7 +216,8 @@ impl RunChart {
         ];
         // Datagrams have no windows.
         let drawn = panels.iter().filter(|panel| !panel.series.is_empty());
-        let drawn: Vec<String> = drawn.map(Panel::svg).collect();
+        let link = self.playground.iter().map(|address| link(address, WORDS));
+        let drawn: Vec<String> = drawn.map(Panel::svg).chain(link).collect();
         stack(&drawn.iter().collect::<Vec<_>>())
     }
 
@@ -267,6 +278,17 @@ mod tests {
     }
 
     const FIRST: &str = include_str!("../../../../experiments/examples/first.toml");
+
+    #[test]
+    fn a_link_stands_below_the_panels() {
+        let scenario = ScenarioFile::parse("first.toml", FIRST).unwrap().build().unwrap();
+        let chart = RunChart::new(&scenario);
+        let outcome = Simulation::new(&scenario).finish();
+        let linked = chart.clone().with_playground(Some("play.html#s=a&b".to_owned()));
+        assert!(!chart.svg("x", &outcome).contains("<a "));
+        let svg = linked.svg("x", &outcome);
+        assert!(svg.contains("<a href=\"play.html#s=a&amp;b\">") && svg.contains(WORDS), "{svg}");
+    }
 
     #[test]
     fn windows_rates_and_queues_are_drawn() {

@@ -14,7 +14,9 @@ fn run(out: &Path) -> Result<ReproductionSummary, LabError> {
 /// All text of all pages.
 fn pages(out: &Path) -> String {
     let mut names: Vec<_> = fs::read_dir(out).unwrap().map(|e| e.unwrap().path()).collect();
-    names.retain(|p| p.extension().is_some_and(|e| e == "html"));
+    // The playground does not count as a page of the report.
+    let playground = out.join(playground::FILE);
+    names.retain(|p| p.extension().is_some_and(|e| e == "html") && *p != playground);
     names.sort();
     names.iter().map(|p| fs::read_to_string(p).unwrap()).collect()
 }
@@ -60,7 +62,8 @@ fn the_folder_holds_the_page_the_figures_and_the_verdicts() {
     for outside in ["<script", "src=\"", "url(", "@import"] {
         assert!(!page.contains(outside), "{outside}");
     }
-    for file in ["mine.csv", "mine.svg", "mine-series.csv", "manifest.json"] {
+    assert!(page.contains("href=\"play.html#s="), "no link to the playground");
+    for file in ["mine.csv", "mine.svg", "mine-series.csv", "manifest.json", playground::FILE] {
         assert!(dir.path().join(file).exists(), "{file}");
     }
 }

@@ -19,7 +19,7 @@ use super::Scenario;
 use crate::input::{self, LARGEST_SETTINGS};
 use crate::stack::Stacks;
 use crate::strict_toml::{
-    Document, Field, KeySource, Keys, Section, TomlValue, describe, json_schema,
+    Document, Field, KeySource, Keys, Section, TomlType, TomlValue, describe, find, json_schema,
 };
 
 use build::FileKeys;
@@ -207,6 +207,20 @@ impl ScenarioFile {
     /// True if both files have the same values, key by key; origins are not compared.
     pub fn says_the_same_as(&self, other: &ScenarioFile) -> bool {
         self.document.table == other.document.table
+    }
+
+    /// The file with its changes as TOML, without tables of other readers and without comments.
+    pub fn to_toml(&self) -> String {
+        let is_ours =
+            |key: &str| find(KEYS, key).is_none_or(|key| !matches!(key.kind, TomlType::Foreign));
+        self.document.table.to_toml(is_ours)
+    }
+
+    /// True if the text of [`Self::to_toml`] describes a whole scenario: the file is valid, and
+    /// names neither trace files, stacks nor protocols of the caller.
+    pub fn stands_alone(&self) -> bool {
+        let Ok(copy) = ScenarioFile::parse("scenario", &self.to_toml()) else { return false };
+        self.protocols.is_empty() && copy.build().is_ok() && copy.traces.is_empty()
     }
 
     /// Hashes the contents of the trace files that were read to build scenarios of this file, and

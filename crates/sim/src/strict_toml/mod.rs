@@ -4,6 +4,7 @@
 //!
 //! In reading order: `tree` holds the values of a file with their places; `field` reads them with
 //! their units; `readers` read, check and describe a value; `keys` declares the keys of tables.
+//! `write` writes values as text.
 
 mod error;
 mod field;
@@ -12,6 +13,7 @@ mod keys;
 mod reader;
 pub mod readers;
 mod tree;
+mod write;
 
 #[cfg(test)]
 mod tests;

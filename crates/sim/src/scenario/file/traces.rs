@@ -19,6 +19,12 @@ pub(super) struct Traces {
 }
 
 impl Traces {
+    /// True if no trace was read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+            && self.delays.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Hashes paths and contents, in the order of the paths.
     pub(super) fn hash(&self, state: &mut impl Hasher) {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).hash(state);

@@ -1,0 +1,268 @@
+//! Events for any number of browsers, in bounded memory (server-sent events, HTML section 9.2).
+//!
+//! The writer never waits: it hands events to a thread, which keeps the latest ones. Each client
+//! reads them at its own pace. A client that is so slow that events go before it has read them
+//! misses those events and costs nothing else.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::http::Events;
+
+/// Maximum number of bytes of the events that are kept.
+const MAX_KEPT: usize = 4 << 20;
+/// Maximum number of events that wait for the thread that keeps them.
+const MAX_WAITING: usize = 64;
+/// Maximum number of bytes that are copied for a client at a time, unless one event is larger.
+const PIECE: usize = 64 << 10;
+/// Interval of comments while there are no events, by which a client that has left is noticed.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+/// Time in which clients may read the last events.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// The writing end. When it is dropped, clients are told that no event follows.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    events: Option<SyncSender<String>>,
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+/// The end for clients.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    kept: Mutex<Kept>,
+    changed: Condvar,
+}
+
+/// The latest events.
+#[derive(Debug)]
+struct Kept {
+    /// Event that every client gets first.
+    about: String,
+    events: VecDeque<String>,
+    bytes: usize,
+    /// Number of the first event that is kept.
+    first: u64,
+    has_ended: bool,
+    clients: usize,
+}
+
+impl Feed {
+    /// A feed whose clients first get the event `about`, one line of JSON.
+    ///
+    /// # Errors
+    /// If no thread can be made.
+    pub(crate) fn new(about: String) -> io::Result<Self> {
+        let kept = Kept {
+            about,
+            events: VecDeque::new(),
+            bytes: 0,
+            first: 0,
+            has_ended: false,
+            clients: 0,
+        };
+        let shared = Arc::new(Shared { kept: Mutex::new(kept), changed: Condvar::new() });
+        let (events, received) = sync_channel(MAX_WAITING);
+        let of_thread = Arc::clone(&shared);
+        let keep = move || keep(&received, &of_thread);
+        let thread = std::thread::Builder::new().name("feed".into()).spawn(keep)?;
+        Ok(Feed { events: Some(events), thread: Some(thread), shared })
+    }
+
+    /// The end for clients.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader(Arc::clone(&self.shared))
+    }
+
+    /// Adds an event, one line of JSON. It is discarded if the thread that keeps events does not
+    /// run, so that a busy machine delays nobody.
+    pub(crate) fn push(&self, event: String) {
+        if let Some(events) = &self.events {
+            let _ = events.try_send(event);
+        }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        drop(self.events.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let kept = self.shared.lock();
+        let read = |kept: &mut Kept| kept.clients > 0;
+        drop(self.shared.changed.wait_timeout_while(kept, FAREWELL, read));
+    }
+}
+
+/// Keeps the events that arrive, until the writer is dropped.
+fn keep(received: &Receiver<String>, shared: &Shared) {
+    while let Ok(event) = received.recv() {
+        shared.lock().push(event);
+        shared.changed.notify_all();
+    }
+    shared.lock().has_ended = true;
+    shared.changed.notify_all();
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn push(&mut self, event: String) {
+        self.bytes += event.len();
+        self.events.push_back(event);
+        while self.bytes > MAX_KEPT {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes -= oldest.len();
+            self.first += 1;
+        }
+    }
+
+    /// Number of the next event.
+    fn end(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    /// Events from `next` on, or from the oldest on if that one has gone, in the format of
+    /// server-sent events. `next` becomes the number after the last of them.
+    fn piece(&self, next: &mut u64) -> String {
+        *next = (*next).clamp(self.first, self.end());
+        let mut text = String::new();
+        while let Some(event) = self.events.get((*next - self.first) as usize) {
+            if !text.is_empty() && text.len() + event.len() > PIECE {
+                break;
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(text, "id: {next}\ndata: {event}\n\n");
+            *next += 1;
+        }
+        text
+    }
+}
+
+impl Events for Reader {
+    fn stream(&self, last: Option<u64>, client: &mut dyn Write) -> io::Result<()> {
+        let (about, next) = {
+            let mut kept = self.0.lock();
+            kept.clients += 1;
+            let about = format!("retry: 500\nevent: about\ndata: {}\n\n", kept.about);
+            // A number beyond the end is one of an earlier run at this address.
+            let next = last.and_then(|last| last.checked_add(1));
+            (about, next.filter(|next| *next <= kept.end()).unwrap_or(0))
+        };
+        let written = client.write_all(about.as_bytes()).and_then(|()| self.follow(next, client));
+        self.0.lock().clients -= 1;
+        self.0.changed.notify_all();
+        written
+    }
+}
+
+impl Reader {
+    fn follow(&self, mut next: u64, client: &mut dyn Write) -> io::Result<()> {
+        loop {
+            let (piece, is_over) = {
+                let kept = self.0.lock();
+                let waits = |kept: &mut Kept| next >= kept.end() && !kept.has_ended;
+                let waited = self.0.changed.wait_timeout_while(kept, SIGN_OF_LIFE, waits);
+                let (kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                let piece = kept.piece(&mut next);
+                (piece, kept.has_ended && next >= kept.end())
+            };
+            client.write_all(if piece.is_empty() { b":\n\n" } else { piece.as_bytes() })?;
+            if is_over {
+                return client.write_all(b"event: end\ndata: {}\n\n");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(last: Option<u64>, feed: Feed) -> String {
+        let reader = feed.reader();
+        drop(feed);
+        let mut written = Vec::new();
+        reader.stream(last, &mut written).unwrap();
+        String::from_utf8(written).unwrap()
+    }
+
+    fn numbers(text: &str) -> Vec<u64> {
+        text.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect()
+    }
+
+    fn feed() -> Feed {
+        Feed::new("{\"title\":\"test\"}".to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_client_gets_what_the_feed_is_about_then_all_events_then_the_end() {
+        let feed = feed();
+        feed.push("{\"n\":0}".to_owned());
+        feed.push("{\"n\":1}".to_owned());
+        assert_eq!(
+            text(None, feed),
+            "retry: 500\nevent: about\ndata: {\"title\":\"test\"}\n\n\
+             id: 0\ndata: {\"n\":0}\n\nid: 1\ndata: {\"n\":1}\n\n\
+             event: end\ndata: {}\n\n"
+        );
+    }
+
+    #[test]
+    fn a_client_that_comes_back_gets_what_it_lacks() {
+        let events = || {
+            let feed = feed();
+            (0..5).for_each(|n| feed.push(n.to_string()));
+            feed
+        };
+        assert_eq!(numbers(&text(Some(2), events())), [3, 4]);
+        assert!(numbers(&text(Some(4), events())).is_empty());
+        for of_another_run in [5, u64::MAX] {
+            assert_eq!(numbers(&text(Some(of_another_run), events())), [0, 1, 2, 3, 4]);
+        }
+    }
+
+    #[test]
+    fn events_beyond_the_limit_go_and_a_slow_client_goes_on_with_the_oldest_left() {
+        let shared = Arc::clone(&feed().shared);
+        let mut kept = shared.lock();
+        // 5 MiB in events of a KiB: the 4 MiB that are kept are the last 4096 of 5120.
+        (0..5120).for_each(|_| kept.push("x".repeat(1024)));
+        assert_eq!((kept.first, kept.events.len(), kept.bytes), (1024, 4096, MAX_KEPT));
+        let mut next = 7;
+        let piece = kept.piece(&mut next);
+        assert_eq!(numbers(&piece)[0], 1024);
+        assert!(piece.len() <= PIECE + 64, "{}", piece.len());
+        assert_eq!(next, 1024 + numbers(&piece).len() as u64);
+    }
+
+    #[test]
+    fn a_client_that_left_is_counted_no_more_and_the_feed_ends_without_it() {
+        struct Gone;
+        impl Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let feed = feed();
+        assert!(feed.reader().stream(None, &mut Gone).is_err());
+        assert_eq!(feed.shared.lock().clients, 0);
+    }
+}
