@@ -17,7 +17,7 @@ def test_protocols_know_what_they_are_made_of():
 
 
 def test_parts_have_sources_and_parameters():
-    assert set(ww.parts) == {"window", "recovery", "discrimination", "feedback", "aqm", "router"}
+    assert set(ww.parts) == {"window", "recovery", "discrimination", "feedback", "aqm", "router", "media"}
     for axis, parts in ww.parts.items():
         for name, part in parts.items():
             assert (part.axis, part.name) == (axis, name)

@@ -14,6 +14,7 @@
 //! - [`network`]: links, AQMs, routers, loss channels, impairments and notifiers.
 //! - [`endpoint`]: senders and receivers. The axes are `window` (congestion controllers),
 //!   `recovery`, `discrimination` and `feedback`; `estimator` has their measurements.
+//! - [`media`]: senders and receivers of live media, and their rate controllers.
 //! - [`protocols`]: the table of protocols, each a row of parts.
 //!
 //! A caller polls a sender for packets and passes it the acknowledgments that arrive:
@@ -57,6 +58,7 @@
 
 pub mod endpoint;
 pub mod expression;
+pub mod media;
 pub mod network;
 pub mod packet;
 pub mod part;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use windward_core::endpoint::driver::support;
+use windward_core::media::MediaControllerConfig;
 use windward_core::network::{AqmConfig, RouterConfig, RouterKind};
 use windward_core::part::{AnyPart, Setting, Words};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
@@ -34,7 +35,7 @@ pub struct ProtocolRow {
 /// A part of an axis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PartRow {
-    /// `window`, `recovery`, `discrimination`, `feedback`, `aqm` or `router`.
+    /// `window`, `recovery`, `discrimination`, `feedback`, `aqm`, `router` or `media`.
     pub axis: &'static str,
     /// Name in scenario files.
     pub name: &'static str,
@@ -72,7 +73,9 @@ pub fn parts() -> Vec<PartRow> {
     let aqms = aqms.map(|(words, aqm)| ("aqm", words, aqm.settings()));
     let routers = RouterConfig::forms().into_iter();
     let routers = routers.map(|(words, router)| ("router", words, router.settings()));
-    let parts = protocols::parts().into_iter().chain(aqms).chain(routers);
+    let media = MediaControllerConfig::forms().into_iter();
+    let media = media.map(|(words, controller)| ("media", words, controller.settings()));
+    let parts = protocols::parts().into_iter().chain(aqms).chain(routers).chain(media);
     let rows = parts.map(|(axis, words, settings)| PartRow {
         axis,
         name: words.name,

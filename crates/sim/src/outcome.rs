@@ -145,6 +145,16 @@ measured! {
         /// Those of these frames that were not complete at the receiver within the deadline of the
         /// scenario, late or with a packet lost.
         late_frames: Option<u64> = count("late_frames").of(Kinds::MEDIA);
+        /// Mean of the target rates of the frames made after the warm-up.
+        target_rate_bps: Option<f64> = rate("target_rate_bps").of(Kinds::MEDIA).groups(Rule::Sum)
+            .quantity("target_rate", Rule::Sum);
+        /// Mean time for which packets waited in the sender, for pacing or for a window, after the
+        /// warm-up.
+        sender_delay_s: Option<f64> = seconds("sender_delay_s").of(Kinds::MEDIA)
+            .quantity("sender_delay", Rule::Mean);
+        /// Rate of the receiver's reports after the warm-up, on the wire.
+        report_rate_bps: Option<f64> = rate("report_rate_bps").of(Kinds::MEDIA)
+            .quantity("report_rate", Rule::Sum);
         /// Number of times that the congestion circuit breaker of RFC 8083 section 4.3 would have
         /// tripped in the whole run, with a restart after each trip.
         circuit_breaker_trips: Option<u64> = count("circuit_breaker_trips").of(Kinds::MEDIA)

@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
+use windward_core::media::{MediaControllerConfig, Report};
 use windward_core::network::{
     ChannelConfig, Impairments, LinkRate, NotifierConfig, QueueConfig, RouterKind,
 };
+use windward_core::part::AnyPart;
 use windward_core::protocols::Protocol;
 use windward_core::units::{Duration, Rate, Time};
 
@@ -18,9 +20,11 @@ use crate::stack::{Stack, StackConfig};
 pub(crate) mod arrivals;
 mod cost;
 pub mod file;
+mod scaling;
 mod validate;
 
 pub use arrivals::{Arrivals, MAX_TRANSFERS, Sizes, Transfer};
+pub use scaling::Scaling;
 pub use validate::InvalidScenario;
 
 /// Index of a directed link in [`Scenario::links`].
@@ -204,18 +208,22 @@ impl Traffic {
         }
     }
 
-    /// The name of its protocol in results; `datagrams` for datagrams.
+    /// The name of its protocol in results; `datagrams` for datagrams without a controller.
     pub fn protocol_name(&self) -> &'static str {
         match self {
             Traffic::Transport { protocol, .. } => protocol.name,
             Traffic::Stack { stack, .. } => stack.facts().name,
-            Traffic::Datagrams { .. } => "datagrams",
+            Traffic::Datagrams { pattern, .. } => {
+                let controller = pattern.adaptation().map(|adaptation| adaptation.controller);
+                controller.map_or("datagrams", |controller| controller.words().name)
+            }
         }
     }
 }
 
-/// Live video at a constant target rate (RFC 8593 section 5, in its steady state). A frame leaves
-/// in packets of the source's size, back to back; the last one has the rest.
+/// Live video (RFC 8593 section 5) at a target rate, which is constant or [adapts](Adaptation). A
+/// frame leaves in packets of the source's size, back to back unless a controller paces them; the
+/// last one has the rest.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Media {
     /// The target rate, bits on the wire.
@@ -231,11 +239,63 @@ pub struct Media {
     /// Time between two reports of the receiver (RTCP), for the circuit breaker of RFC 8083; more
     /// than 0.
     pub report_interval: Duration,
+    /// Adaptation of the target rate, which begins at `rate`; `None` for a constant target.
+    pub adaptation: Option<Adaptation>,
+}
+
+/// Adaptation of the rate of live video to its path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adaptation {
+    /// The controller.
+    pub controller: MediaControllerConfig,
+    /// Range of rates of the encoder.
+    pub least: Rate,
+    /// End of that range.
+    pub most: Rate,
+    /// Time for which the encoder ignores new target rates after it has followed one (tau_v of RFC
+    /// 8593 section 5.1).
+    pub latency: Duration,
+    /// True if packets are ECN-capable.
+    pub ecn: bool,
+}
+
+impl Adaptation {
+    /// Default range of rates of the encoder, from here (RFC 8867 section 4.3).
+    pub const LEAST: Rate = rate_of(150_000);
+    /// End of that range (RFC 8867 section 4.3).
+    pub const MOST: Rate = rate_of(1_500_000);
+    /// Default latency (RFC 8867 section 4.3: responsiveness to a new rate).
+    pub const LATENCY: Duration = Duration::from_millis(100);
+
+    /// Size on the wire of a report on the packets of an interval at the maximum rate, bytes.
+    pub fn report_size(&self, packet_size: u32) -> u32 {
+        let interval = self.controller.report_interval(self.most.as_bps() as f64);
+        let packets = self.most.bytes_per_s() * interval.as_secs_f64() / f64::from(packet_size);
+        Report::size_for(packets as u64 + 1)
+    }
+}
+
+/// A rate of this many bits per second, more than 0.
+const fn rate_of(bps: u64) -> Rate {
+    match Rate::from_bps(bps) {
+        Some(rate) => rate,
+        None => panic!("a rate is not zero"),
+    }
 }
 
 impl Media {
     /// Maximum number of packets of a mean frame.
     pub const MAX_PACKETS: f64 = 10_000.0;
+
+    /// The largest target rate.
+    pub fn most(&self) -> Rate {
+        self.adaptation.map_or(self.rate, |adaptation| adaptation.most)
+    }
+
+    /// The smallest target rate.
+    pub fn least(&self) -> Rate {
+        self.adaptation.map_or(self.rate, |adaptation| adaptation.least)
+    }
 
     /// Checks the ranges of the values, for packets of this size.
     ///
@@ -254,7 +314,14 @@ impl Media {
         if self.report_interval.is_zero() {
             return Err("the interval between reports must be greater than 0".to_owned());
         }
-        let packets = self.rate.bytes_per_s() / self.fps / f64::from(packet_size);
+        if let Some(Adaptation { controller, least, most, .. }) = &self.adaptation {
+            controller.validate()?;
+            if !(*least..=*most).contains(&self.rate) {
+                let range = format!("{least} to {most}");
+                return Err(format!("the rate must be in the range of rates, {range}"));
+            }
+        }
+        let packets = self.most().bytes_per_s() / self.fps / f64::from(packet_size);
         if packets > Self::MAX_PACKETS {
             let most = Self::MAX_PACKETS;
             return Err(format!("a mean frame has {packets:.0} packets, more than {most}"));
@@ -281,10 +348,20 @@ pub enum Pattern {
         mean_off: Duration,
     },
     /// Frames of live video.
-    Media(Media),
+    Media(Box<Media>),
     /// At given rates during given intervals, in order and without overlap.
     Schedule {
         /// `(from, until, rate)`.
         intervals: Vec<(Time, Time, Rate)>,
     },
+}
+
+impl Pattern {
+    /// The adaptation of media that adapts.
+    pub fn adaptation(&self) -> Option<&Adaptation> {
+        match self {
+            Pattern::Media(media) => media.adaptation.as_ref(),
+            _ => None,
+        }
+    }
 }

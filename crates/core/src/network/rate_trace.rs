@@ -57,6 +57,19 @@ impl LinkRate {
         }
     }
 
+    /// Constant and scheduled rates times a factor, at least 1 bit/s; a trace as it is.
+    pub fn scaled(&self, factor: f64) -> LinkRate {
+        let scaled = |rate: Rate| {
+            let bps = (rate.as_bps() as f64 * factor).round() as u64;
+            Rate::from_bps(bps.max(1)).unwrap_or(rate)
+        };
+        match self {
+            LinkRate::Constant(rate) => scaled(*rate).into(),
+            LinkRate::Schedule(steps) => steps.map(scaled).into(),
+            LinkRate::Trace(_) => self.clone(),
+        }
+    }
+
     /// Bytes that can be sent in `time` from the start.
     pub fn bytes_until(&self, duration: Duration) -> f64 {
         match self {

@@ -3,6 +3,7 @@
 use windward_core::packet::{Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
+use super::adaptive::Adaptive;
 use super::hop::Span;
 use super::source::Source;
 use crate::outcome::FlowOutcome;
@@ -10,7 +11,11 @@ use crate::outcome::FlowOutcome;
 /// A source of datagrams and its far end.
 #[derive(Debug)]
 pub(super) struct Datagrams {
+    /// Name of the protocol in results.
+    name: &'static str,
     source: Source,
+    /// The adaptation of media that adapts.
+    pub(super) adaptive: Option<Box<Adaptive>>,
     arrived: u64,
     /// Datagrams sent and arrived at the end of the warm-up.
     at_warmup: (u64, u64),
@@ -23,27 +28,45 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    pub(super) fn new(source: Source) -> Self {
-        Datagrams { source, arrived: 0, at_warmup: (0, 0), lost: 0, delays: 0, bytes: 0 }
+    pub(super) fn new(name: &'static str, source: Source, adaptive: Option<Box<Adaptive>>) -> Self {
+        let (arrived, lost, delays, bytes) = (0, 0, 0, 0);
+        Datagrams { name, source, adaptive, arrived, at_warmup: (0, 0), lost, delays, bytes }
     }
 
-    /// Time at which the next datagram leaves; [`Time::NEVER`] after the last.
+    /// Time at which [`Datagrams::emit`] must be called; [`Time::NEVER`] after the last datagram.
     pub(super) fn next(&self) -> Time {
-        self.source.next()
+        self.adaptive.as_ref().map_or(self.source.next(), |adaptive| adaptive.next(&self.source))
     }
 
-    /// Makes the datagram that leaves now.
-    pub(super) fn emit(&mut self, now: Time, window: Span) -> Packet {
+    /// Datagrams that have left.
+    fn sent(&self) -> u64 {
+        self.adaptive.as_ref().map_or(self.source.sent, |adaptive| adaptive.sent)
+    }
+
+    /// Makes the datagram that leaves now, if one does.
+    pub(super) fn emit(&mut self, now: Time, window: Span) -> Option<Packet> {
+        if let Some(adaptive) = &mut self.adaptive {
+            return adaptive.emit(&mut self.source, now, window);
+        }
         let mut packet = Packet { kind: PacketKind::Datagram, timestamp: now, ..Packet::default() };
         self.source.emit(&mut packet, window);
-        packet
+        Some(packet)
+    }
+
+    /// Time at which the frame of a packet was made.
+    fn made(&self, packet: &Packet) -> Time {
+        self.adaptive.as_ref().map_or(packet.timestamp, |adaptive| adaptive.made(packet))
     }
 
     /// Takes a datagram at the far end. Returns its one-way delay if it is to be counted.
     pub(super) fn receive(&mut self, now: Time, packet: &Packet, window: Span) -> Option<Duration> {
         self.arrived += 1;
+        let made = self.made(packet);
         if let Some(encoder) = self.source.encoder_mut() {
-            encoder.on_arrival(now, packet, window);
+            encoder.on_arrival(now, packet, made, window);
+        }
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.receive(now, packet);
         }
         window.counts(now).then(|| {
             let delay = now.since(packet.timestamp);
@@ -56,22 +79,23 @@ impl Datagrams {
     /// Counts a datagram that was dropped or destroyed.
     pub(super) fn lose(&mut self, packet: &Packet, window: Span) {
         self.lost += u64::from(window.counts(packet.timestamp));
+        let made = self.made(packet);
         if let Some(encoder) = self.source.encoder_mut() {
-            encoder.on_loss(packet);
+            encoder.on_loss(made);
         }
     }
 
     pub(super) fn end_warmup(&mut self) {
-        self.at_warmup = (self.source.sent, self.arrived);
+        self.at_warmup = (self.sent(), self.arrived);
     }
 
     /// Enters the measurements of these ends into the outcome of their flow, of which `lost`
     /// packets were lost.
     pub(super) fn enter(&self, outcome: &mut FlowOutcome, lost: u64, window: Span) {
         let (sent_before, arrived_before) = self.at_warmup;
-        let sent = self.source.sent;
+        let sent = self.sent();
         let arrived = u128::from((self.arrived - arrived_before).max(1));
-        outcome.protocol = "datagrams".into();
+        outcome.protocol = self.name.into();
         outcome.goodput_bps = self.bytes as f64 * 8.0 / window.seconds();
         outcome.packets_sent = sent - sent_before;
         outcome.true_loss = lost as f64 / sent.max(1) as f64;
@@ -80,6 +104,9 @@ impl Datagrams {
         outcome.datagrams_lost = Some(self.lost);
         if let Some(encoder) = self.source.encoder() {
             encoder.measure(outcome);
+        }
+        if let Some(adaptive) = &self.adaptive {
+            adaptive.measure(outcome, window);
         }
     }
 }

@@ -7,10 +7,13 @@ use windward_core::packet::{Flags, Packet};
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 
+use super::adaptive::Adaptive;
+use super::component::Component;
 use super::datagrams::Datagrams;
 use super::group::{Bins, Group};
 use super::hop::Span;
 use super::route::{Answers, Route};
+use super::schedule::Schedule;
 use super::snapshot::FlowSnapshot;
 use super::source::Source;
 use super::stack_connection::StackConnection;
@@ -18,7 +21,7 @@ use super::transport::Transport;
 use crate::metric::Kinds;
 use crate::name::Name;
 use crate::outcome::{FlowMetrics, FlowOutcome, TransferOutcome};
-use crate::scenario::{FlowConfig, FlowKind, Scenario, Traffic, Transfer};
+use crate::scenario::{FlowConfig, FlowKind, Pattern, Scenario, Traffic, Transfer};
 
 /// A flow of the scenario, or a connection that opens between a pair of its hosts.
 #[derive(Debug)]
@@ -74,7 +77,14 @@ impl Ends {
                 let stream = Stream::new(seed, "source", name);
                 let path = idle_path(spec, scenario, *packet_size);
                 let source = Source::new(pattern, *packet_size, times, stream, path);
-                Ends::Datagrams(Box::new(Datagrams::new(source)))
+                let adaptive = match pattern {
+                    Pattern::Media(media) => media
+                        .adaptation
+                        .map(|adaptation| Box::new(Adaptive::new(media, adaptation, *packet_size))),
+                    _ => None,
+                };
+                let name = spec.kind.traffic.protocol_name();
+                Ends::Datagrams(Box::new(Datagrams::new(name, source, adaptive)))
             }
         }
     }
@@ -130,12 +140,19 @@ impl Flow {
         }
     }
 
-    /// Time of its first event; a pair of hosts has none.
-    pub(super) fn first_event(&self) -> Option<Time> {
-        match &self.ends {
-            Ends::Transport(_) | Ends::Stack(_) => Some(self.start),
-            Ends::Datagrams(datagrams) => Some(datagrams.next()),
-            Ends::Pair(..) => None,
+    /// Schedules its first event, as the flow with this index; a pair of hosts has none.
+    pub(super) fn begin(&mut self, index: u32, schedule: &mut Schedule) {
+        let application = Component::Application(index).id();
+        match &mut self.ends {
+            Ends::Transport(_) | Ends::Stack(_) => schedule.push(application, self.start),
+            Ends::Datagrams(datagrams) => {
+                let first = datagrams.next();
+                match &mut datagrams.adaptive {
+                    None => schedule.push(application, first),
+                    Some(adaptive) => adaptive.alarm.bring_forward(schedule, application, first),
+                }
+            }
+            Ends::Pair(..) => {}
         }
     }
 
@@ -148,6 +165,7 @@ impl Flow {
                 }
             }
             Ends::Stack(_) => Answers::Later,
+            Ends::Datagrams(datagrams) if datagrams.adaptive.is_some() => Answers::Later,
             Ends::Datagrams(_) | Ends::Pair(..) => Answers::Never,
         }
     }
@@ -199,7 +217,10 @@ impl Flow {
         let counts = !is_back && !packet.flags.contains(Flags::CORRUPTED);
         self.lost += u64::from(counts);
         if let Ends::Datagrams(datagrams) = &mut self.ends {
-            datagrams.lose(packet, window);
+            match &mut datagrams.adaptive {
+                Some(adaptive) if is_back => adaptive.lose_report(packet),
+                _ => datagrams.lose(packet, window),
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use windward_core::network::Departure;
-use windward_core::packet::Packet;
+use windward_core::packet::{Packet, PacketKind};
 use windward_core::units::{Duration, Time};
 
 use super::flow::{Ends, Flow};
@@ -46,12 +46,15 @@ impl Flows {
         self.all[flow as usize].count(&mut self.groups, window, arrived, departure, size);
     }
 
-    /// Takes a datagram at its far end.
+    /// Takes a datagram at its far end, or a report on datagrams at their sender.
     pub(super) fn receive_datagram(&mut self, flow: u32, now: Time, packet: &Packet, window: Span) {
         let flow = &mut self.all[flow as usize];
-        if let Ends::Datagrams(datagrams) = &mut flow.ends
-            && let Some(delay) = datagrams.receive(now, packet, window)
-        {
+        let Ends::Datagrams(datagrams) = &mut flow.ends else { return };
+        if packet.kind == PacketKind::Ack {
+            if let Some(adaptive) = &mut datagrams.adaptive {
+                adaptive.on_report(now, packet);
+            }
+        } else if let Some(delay) = datagrams.receive(now, packet, window) {
             self.groups[flow.group as usize].delays.get_or_insert_default().add(delay);
         }
     }

@@ -8,9 +8,8 @@
 //! - The target counts bits on the wire, headers included; the RFC's are those of the encoder.
 //! - A share beyond +-100 % is drawn again, one of 786 at the scale of the RFC, which leaves this
 //!   open.
-//! - The reaction to changes of the target, with its latency and its burst (sections 5.1 and 5.2),
-//!   and the range of rates (section 5.4) are left out, as the target of a source that does not
-//!   adapt never changes.
+//! - Bursts after a change of the target (section 5.2) and the dependence of the range of rates on
+//!   the content (section 5.4) are left out.
 //!
 //! The circuit breaker is the third of RFC 8083 (section 4.3): transmission should cease when, over
 //! the last CB_INTERVAL of more than as many reports, a source sends more than ten times what TCP
@@ -35,7 +34,7 @@ use std::collections::BTreeMap;
 
 use windward_core::packet::Packet;
 use windward_core::rng::Stream;
-use windward_core::units::{Duration, Time};
+use windward_core::units::{Duration, Rate, Time};
 
 use super::hop::Span;
 use crate::outcome::FlowMetrics;
@@ -107,6 +106,15 @@ impl Encoder {
         }
     }
 
+    /// Sets the target rate of the frames that begin from now on. Returns true if it differs.
+    pub(super) fn follow(&mut self, rate: Rate) -> bool {
+        let begins = self.frame.sent == self.frame.packets && rate != self.media.rate;
+        if begins {
+            self.media.rate = rate;
+        }
+        begins
+    }
+
     /// Time at which the next packet leaves.
     pub(super) fn next(&self) -> Time {
         if self.frame.sent < self.frame.packets { self.frame.made } else { self.next }
@@ -167,9 +175,10 @@ impl Encoder {
         }
     }
 
-    pub(super) fn on_arrival(&mut self, now: Time, packet: &Packet, window: Span) {
-        let delay = now.since(packet.timestamp);
-        let report = self.report(packet.timestamp);
+    /// Takes a packet of a frame that was made at `made` at the receiver.
+    pub(super) fn on_arrival(&mut self, now: Time, packet: &Packet, made: Time, window: Span) {
+        let delay = now.since(made);
+        let report = self.report(made);
         report.arrived += 1;
         report.delays += delay.as_secs_f64();
         let (frame, packets) = (packet.packet_seq, packet.trigger_seq);
@@ -178,7 +187,7 @@ impl Encoder {
         if u64::from(*arrived) == packets {
             self.arrived.remove(&frame);
             let in_time = delay <= self.allowed(packets);
-            let counts = self.counts(packet.timestamp, packets, window);
+            let counts = self.counts(made, packets, window);
             self.in_time += u64::from(in_time && counts);
         }
         while let Some(oldest) = self.arrived.first_entry()
@@ -188,8 +197,9 @@ impl Encoder {
         }
     }
 
-    pub(super) fn on_loss(&mut self, packet: &Packet) {
-        self.report(packet.timestamp).lost += 1;
+    /// Counts a lost packet of a frame that was made at `made`.
+    pub(super) fn on_loss(&mut self, made: Time) {
+        self.report(made).lost += 1;
     }
 
     fn report(&mut self, at: Time) -> &mut ReportInterval {
@@ -203,6 +213,9 @@ impl Encoder {
     /// Adds the metrics that only media has to those of its flow.
     pub(super) fn measure(&self, metrics: &mut FlowMetrics) {
         let (trips, first) = self.trips();
+        // Without a controller, the target is constant, and nothing waits or reports.
+        metrics.target_rate_bps = Some(self.media.rate.as_bps() as f64);
+        (metrics.sender_delay_s, metrics.report_rate_bps) = (Some(0.0), Some(0.0));
         metrics.frames = Some(self.frames);
         metrics.late_frames = Some(self.frames - self.in_time);
         metrics.circuit_breaker_trips = Some(trips);
@@ -285,8 +298,6 @@ fn tcp_throughput(size: f64, rtt: f64, loss: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use windward_core::units::Rate;
-
     use super::*;
 
     fn media(variation: f64) -> Media {
@@ -296,6 +307,7 @@ mod tests {
             variation,
             deadline: Duration::from_millis(100),
             report_interval: Duration::from_secs(1),
+            adaptation: None,
         }
     }
 
@@ -348,9 +360,9 @@ mod tests {
                 encoder.count_frame(window);
                 let arrival = packet.timestamp + Duration::from_millis(ms);
                 if lost && n == 2 {
-                    encoder.on_loss(&packet);
+                    encoder.on_loss(packet.timestamp);
                 } else {
-                    encoder.on_arrival(arrival, &packet, window);
+                    encoder.on_arrival(arrival, &packet, packet.timestamp, window);
                 }
             }
             let mut metrics = FlowMetrics::default();
@@ -407,10 +419,10 @@ mod tests {
             lost += share;
             if lost >= 1.0 {
                 lost -= 1.0;
-                encoder.on_loss(&packet);
+                encoder.on_loss(packet.timestamp);
             } else {
                 let arrival = packet.timestamp + Duration::from_millis(350);
-                encoder.on_arrival(arrival, &packet, window);
+                encoder.on_arrival(arrival, &packet, packet.timestamp, window);
             }
         }
         let (trips, first) = encoder.trips();

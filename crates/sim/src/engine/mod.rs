@@ -12,6 +12,7 @@
 //! only the first of them is in the event queue; where they may overtake each other, each has an
 //! event. Timers move their deadline without touching the queue unless it becomes earlier.
 
+mod adaptive;
 mod ahead;
 mod change;
 mod component;
@@ -138,7 +139,7 @@ impl Simulation {
             links.iter().map(|link| Hop::new(link, *seed, window, holds, is_prompt)).collect();
         let (mut routes, of_flow) = Routes::new(&flows);
         let snapshots = detail != Detail::Fast;
-        let all: Vec<Flow> = flows
+        let mut all: Vec<Flow> = flows
             .iter()
             .zip(of_flow)
             .enumerate()
@@ -155,10 +156,8 @@ impl Simulation {
         for (link, hop) in (0..).zip(&mut hops) {
             hop.follow(link, &mut schedule);
         }
-        for (index, flow) in (0..).zip(&all) {
-            if let Some(first) = flow.first_event() {
-                schedule.push(Component::Application(index).id(), first);
-            }
+        for (index, flow) in (0..).zip(&mut all) {
+            flow.begin(index, &mut schedule);
         }
         let link_names = Names::of(links.iter().map(|link| &link.name));
         Simulation {
@@ -747,6 +746,7 @@ impl Simulation {
         let Ends::Stack(connection) = &mut self.flows.all[index as usize].ends else {
             self.flows.receive_datagram(index, self.now, &slab[id].packet, self.window);
             slab.give_back(id);
+            self.follow_media(index);
             return;
         };
         let (packet, load) = slab.with_load(id);
@@ -884,6 +884,43 @@ impl Simulation {
         }
     }
 
+    /// Sets the alarms of media that adapts.
+    fn follow_media(&mut self, index: u32) {
+        let Ends::Datagrams(datagrams) = &mut self.flows.all[index as usize].ends else { return };
+        let next = datagrams.next();
+        let Some(adaptive) = &mut datagrams.adaptive else { return };
+        let sender = Component::Application(index).id();
+        adaptive.alarm.bring_forward(&mut self.schedule, sender, next);
+        let (receiver, due) = (Component::ReceiverTimer(index).id(), adaptive.report_due());
+        adaptive.report_alarm.bring_forward(&mut self.schedule, receiver, due);
+    }
+
+    /// The receiver of media may report.
+    fn on_media_report<const OBSERVED: bool>(&mut self, index: u32) {
+        let Flow { ends: Ends::Datagrams(datagrams), route, .. } =
+            &mut self.flows.all[index as usize]
+        else {
+            return;
+        };
+        let Some(adaptive) = &mut datagrams.adaptive else { return };
+        let component = Component::ReceiverTimer(index).id();
+        if !adaptive.report_alarm.goes_off(&mut self.schedule, component, self.now) {
+            self.events -= 1;
+            return;
+        }
+        if let Some(report) = adaptive.report(self.now, self.window) {
+            let slab = &mut self.network.slab;
+            let id = slab.vacant();
+            slab.claim(id, index, route.reverse);
+            slab[id].packet = report;
+            if OBSERVED && let Some(observer) = &mut self.observer {
+                observer.on_answer(self.now, index as usize, &slab[id].packet);
+            }
+            self.forward(id, self.now);
+        }
+        self.follow_media(index);
+    }
+
     fn follow_receiver_timer(&mut self, index: u32) {
         let Ends::Transport(transport) = &mut self.flows.all[index as usize].ends else { return };
         if transport.delays_acks {
@@ -919,10 +956,12 @@ impl Simulation {
     }
 
     fn on_receiver_timer<const OBSERVED: bool>(&mut self, index: u32) {
-        let Flow { ends: Ends::Transport(transport), route, .. } =
-            &mut self.flows.all[index as usize]
-        else {
-            self.on_stack_timer(index, End::Receiver);
+        let Flow { ends, route, .. } = &mut self.flows.all[index as usize];
+        let Ends::Transport(transport) = ends else {
+            match ends {
+                Ends::Datagrams(_) => self.on_media_report::<OBSERVED>(index),
+                _ => self.on_stack_timer(index, End::Receiver),
+            }
             return;
         };
         let timer = Component::ReceiverTimer(index).id();
@@ -966,8 +1005,20 @@ impl Simulation {
         let starts = now < *stop;
         match ends {
             Ends::Datagrams(datagrams) => {
+                if let Some(adaptive) = &mut datagrams.adaptive
+                    && !adaptive.alarm.goes_off(&mut self.schedule, component, now)
+                {
+                    self.events -= 1;
+                    return;
+                }
                 let packet = datagrams.emit(now, self.window);
-                self.schedule.push(component, datagrams.next());
+                if datagrams.adaptive.is_none() {
+                    self.schedule.push(component, datagrams.next());
+                }
+                let Some(packet) = packet else {
+                    self.follow_media(index);
+                    return;
+                };
                 let slab = &mut self.network.slab;
                 let id = slab.vacant();
                 slab.claim(id, index, route.forward);
@@ -976,6 +1027,7 @@ impl Simulation {
                     observer.on_datagram(now, index as usize, &slab[id].packet);
                 }
                 self.forward(id, now);
+                self.follow_media(index);
                 return;
             }
             Ends::Transport(transport) => transport.offer(starts),

@@ -53,7 +53,7 @@ impl Source {
         let pace = match pattern {
             Pattern::Constant { rate } => Pace::Constant(*rate),
             Pattern::Media(media) => {
-                Pace::Media(Box::new(Encoder::new(*media, start, least, further)))
+                Pace::Media(Box::new(Encoder::new(**media, start, least, further)))
             }
             &Pattern::Exponential { rate, mean_on, mean_off } => {
                 let until = start + stream.exponential(mean_on);
@@ -72,6 +72,11 @@ impl Source {
     /// Time at which [`Source::emit`] must be called; [`Time::NEVER`] after the last datagram.
     pub(super) fn next(&self) -> Time {
         if self.next < self.stop { self.next } else { Time::NEVER }
+    }
+
+    /// Time from which it sends nothing.
+    pub(super) fn stop(&self) -> Time {
+        self.stop
     }
 
     /// Encoder of a source that sends frames.

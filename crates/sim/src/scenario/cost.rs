@@ -3,7 +3,7 @@
 use windward_core::network::During;
 use windward_core::units::{Duration, Time};
 
-use super::{Arrivals, FlowConfig, LinkKind, Media, Pattern, Scenario, Traffic};
+use super::{Arrivals, FlowConfig, LinkKind, Pattern, Scenario, Traffic};
 
 impl Scenario {
     /// Estimated number of packet-hops of the run, the measure of its cost
@@ -156,9 +156,8 @@ impl Pattern {
     /// Bytes on the wire of a source that may send for `seconds`, until `end`.
     fn bytes(&self, seconds: f64, end: Time) -> f64 {
         match self {
-            Pattern::Constant { rate } | Pattern::Media(Media { rate, .. }) => {
-                rate.bytes_per_s() * seconds
-            }
+            Pattern::Constant { rate } => rate.bytes_per_s() * seconds,
+            Pattern::Media(media) => media.most().bytes_per_s() * seconds,
             Pattern::Exponential { rate, mean_on, mean_off } => {
                 let (on, off) = (mean_on.as_secs_f64(), mean_off.as_secs_f64());
                 rate.bytes_per_s() * seconds * on / (on + off)

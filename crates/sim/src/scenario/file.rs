@@ -40,6 +40,7 @@ mod group;
 mod impairment;
 mod link;
 mod links;
+mod media;
 mod parameter;
 mod queue;
 mod route;

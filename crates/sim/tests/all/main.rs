@@ -2,6 +2,7 @@
 
 mod corruption;
 mod impairments;
+mod media;
 mod misbehaviour;
 mod prague;
 mod queues;

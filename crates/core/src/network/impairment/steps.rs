@@ -81,6 +81,12 @@ impl<T: Copy> Steps<T> {
         self.values[0]
     }
 
+    /// The same instants with other values.
+    pub fn map<U>(&self, of: impl Fn(T) -> U) -> Steps<U> {
+        let values = self.values.iter().map(|value| of(*value)).collect();
+        Steps { from: self.from.clone(), values, repeat: self.repeat }
+    }
+
     /// All values with the instants from which they hold.
     pub fn entries(&self) -> impl Iterator<Item = (Duration, T)> {
         self.from.iter().copied().zip(self.values.iter().copied())

@@ -11,7 +11,7 @@ use windward_core::units::Duration;
 
 use super::group::Group;
 use super::{endpoint, stack};
-use crate::scenario::{FlowConfig, LinkConfig, Media, Pattern, Traffic};
+use crate::scenario::{FlowConfig, LinkConfig, Pattern, Traffic};
 use crate::stack::Facts;
 
 /// One sentence per warning, each with the flows and a correction. `loss_free` is true for the
@@ -320,7 +320,8 @@ fn fills_queues(flow: &FlowConfig, links: &[LinkConfig], marks: bool) -> bool {
 fn offered_bps(group: &Group<'_>) -> f64 {
     let Traffic::Datagrams { pattern, .. } = &group.traffic else { return 0.0 };
     let rate = match pattern {
-        Pattern::Constant { rate } | Pattern::Media(Media { rate, .. }) => rate.as_bps() as f64,
+        Pattern::Constant { rate } => rate.as_bps() as f64,
+        Pattern::Media(media) => media.least().as_bps() as f64,
         Pattern::Exponential { rate, mean_on, mean_off } => {
             let (on, off) = (mean_on.as_secs_f64(), mean_off.as_secs_f64());
             rate.as_bps() as f64 * on / (on + off)

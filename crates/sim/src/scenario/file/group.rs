@@ -11,9 +11,10 @@ use super::bounds::{INSTANTS, MAX_PACKET_SIZE, MAX_SIZE};
 use super::composition;
 use super::endpoint;
 use super::given::Given;
+use super::media;
 use super::stack;
 use crate::keys;
-use crate::scenario::{MAX_DURATION, Media, Pattern, Traffic};
+use crate::scenario::{MAX_DURATION, Pattern, Traffic};
 use crate::strict_toml::{Amount, Field, Result, Section, Shorthand, TomlType, readers, unnamed};
 
 /// Maximum number of flows of all groups together. With four links each, they reach the limit on
@@ -38,7 +39,7 @@ keys! {
             "datagrams at a constant rate";
         on_off: Option<Field<'a>> = readers::any(|| TomlType::table(&[OnOffKeys::KEYS])), absent,
             "datagrams, exponential on and off times";
-        media: Option<Field<'a>> = readers::any(|| TomlType::table(&[MediaKeys::KEYS])), absent,
+        media: Option<Field<'a>> = readers::any(|| TomlType::table(media::KEYS)), absent,
             "frames of live video (RFC 8593)";
         schedule: Option<Field<'a>> = readers::any(intervals), absent,
             "datagrams during given intervals";
@@ -100,26 +101,6 @@ keys! {
             "mean off time, up to 2400h";
         packet_size: Option<u32> = readers::small(1..=MAX_PACKET_SIZE),
             absent "that of the flow", "bytes on the wire";
-    }
-}
-
-const HOUR: Duration = Duration::from_secs(3600);
-
-keys! {
-    /// Keys of `media`.
-    struct MediaKeys in "media" {
-        rate: Rate = readers::rate(), needed "rate = \"1Mbit\"", "target rate on the wire";
-        fps: f64 = readers::above_zero(1000.0), or 30.0,
-            "frames per second, above 0, up to 1000";
-        variation: f64 = readers::number_in(0.0..=1.0), or 0.15,
-            "scale of the Laplacian variation of frames, 0 to 1";
-        packet_size: Option<u32> = readers::small(1..=MAX_PACKET_SIZE),
-            absent "that of the flow", "bytes on the wire";
-        deadline: Duration = readers::time(Duration::ZERO..=HOUR), or Duration::from_millis(100),
-            "a frame is late if it takes longer than on idle links by more than this, 0 to 1h";
-        report_interval: Duration = readers::time(Duration::from_millis(10)..=HOUR),
-            or Duration::from_secs(1),
-            "time between reports, for the circuit breaker; 10ms to 1h";
     }
 }
 
@@ -232,7 +213,9 @@ impl<'a> Group<'a> {
             Traffic::Transport { config, .. } => Some(config.ack_size),
             // A handshake has large packets in both directions.
             Traffic::Stack { config, .. } => Some(config.packet_size),
-            Traffic::Datagrams { .. } => None,
+            Traffic::Datagrams { packet_size, pattern } => {
+                pattern.adaptation().map(|adaptation| adaptation.report_size(*packet_size))
+            }
         }
     }
 }
@@ -351,15 +334,7 @@ fn size(field: &Field<'_>, packet_size: u32) -> Result<u64> {
 fn datagrams(kind: &str, field: &Field<'_>, default_size: u32) -> Result<Traffic> {
     let (packet_size, pattern) = match kind {
         "schedule" => (None, Pattern::Schedule { intervals: schedule(field)? }),
-        "media" => {
-            let section = field.section()?;
-            let MediaKeys { rate, fps, variation, packet_size, deadline, report_interval } =
-                MediaKeys::read(&section)?;
-            let media = Media { rate, fps, variation, deadline, report_interval };
-            let size = packet_size.unwrap_or(default_size);
-            media.validate(size).map_err(|wrong| section.error(wrong))?;
-            (packet_size, Pattern::Media(media))
-        }
+        "media" => media::read(field, default_size)?,
         "cbr" => {
             let ConstantKeys { rate, packet_size } = ConstantKeys::read(&field.section()?)?;
             (packet_size, Pattern::Constant { rate })

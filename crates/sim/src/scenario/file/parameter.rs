@@ -2,7 +2,7 @@
 
 use windward_core::part::{self, Parameters, Setting, Value, ValueKind, Words};
 
-use crate::strict_toml::{Field, Key, Result, Section, TomlType};
+use crate::strict_toml::{Field, Key, KeySource, Result, Section, Shorthand, TomlType};
 
 /// `config` with the values that `section` gives for the keys of `table`; other keys of the section
 /// are ignored.
@@ -27,6 +27,58 @@ pub(super) fn set(
         true => Ok(()),
         false => Err(field.error(format!("must be {kind}"))),
     }
+}
+
+/// A table with a `kind`, or the kind alone.
+pub(super) fn named_kind(keys: &'static [KeySource], names: Vec<&'static str>) -> TomlType {
+    let values = vec![TomlType::Words(names)];
+    TomlType::Table { keys, shorthand: Shorthand::Key("kind"), values }
+}
+
+/// Reads the kind of a part, given as a word or as a table, which may have parameters.
+pub(super) fn kind<'a>(
+    field: &Field<'a>,
+    kinds: &[&str],
+    example: &str,
+) -> Result<(&'a str, Option<Section<'a>>)> {
+    if !field.is_table() {
+        return Ok((field.word(kinds)?, None));
+    }
+    let section = field.section()?;
+    let kind = section.get("kind").ok_or_else(|| section.missing("kind", example))?;
+    Ok((kind.word(kinds)?, Some(section)))
+}
+
+/// Reads the parameters of a part of this kind from a table, and refuses those of other kinds.
+/// `settings` gives the parameters of a part, and `set` changes one.
+pub(super) fn of_kind<S>(
+    what: &str,
+    kind: &str,
+    section: &Section<'_>,
+    spec: &mut S,
+    settings: fn(&S) -> Vec<Setting>,
+    set: fn(&mut S, &'static str, Value) -> bool,
+) -> Result<()> {
+    for Setting { doc, .. } in settings(spec) {
+        if let Some(field) = section.get(doc.key) {
+            self::set(&field, doc.kind, |value| set(spec, doc.key, value))?;
+        }
+    }
+    // The parameters that apply with the values given.
+    let mut settings = settings(spec);
+    settings.retain(|setting| setting.applies);
+    let foreign =
+        |key: &&str| *key != "kind" && settings.iter().all(|setting| setting.doc.key != *key);
+    let Some(field) = section.keys().find(foreign).and_then(|key| section.get(key)) else {
+        return Ok(());
+    };
+    let keys: Vec<&str> = settings.iter().map(|setting| setting.doc.key).collect();
+    let help = if keys.is_empty() {
+        "it has no parameters".to_owned()
+    } else {
+        format!("with the other values given, it has {}", part::alternatives(&keys))
+    };
+    Err(field.error(format!("the {what} `{kind}` has no such parameter")).with_help(help))
 }
 
 /// The keys of a table that names a part by its `kind` and has that part's parameters: one key for

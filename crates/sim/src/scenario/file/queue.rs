@@ -3,12 +3,12 @@
 use std::sync::OnceLock;
 
 use windward_core::network::{AqmConfig, QueueLimit, RouterConfig, RouterKind};
-use windward_core::part::{self, AnyPart, Setting, Value};
+use windward_core::part::{self, AnyPart};
 
 use super::parameter;
 use crate::keys;
 use crate::strict_toml::{
-    Amount, Field, KeyList, KeySource, Result, Section, Shorthand, Spot, TomlType, readers,
+    Amount, Field, KeyList, KeySource, Result, Shorthand, Spot, TomlType, readers,
 };
 
 /// The router before a wire.
@@ -95,7 +95,7 @@ pub(super) fn aqm_kind() -> TomlType {
             KeyList { name: "aqm", keys: parameter::keys_of_kinds(None, &parts) }
         })
     }
-    named_kind(&[KeySource::Declared(keys)], aqm_names())
+    parameter::named_kind(&[KeySource::Declared(keys)], aqm_names())
 }
 
 /// The name of a router, or a table with its parameters.
@@ -108,13 +108,7 @@ pub(super) fn router_kind() -> TomlType {
             KeyList { name: "router", keys: parameter::keys_of_kinds(Some("auto"), &parts) }
         })
     }
-    named_kind(&[KeySource::Declared(keys)], router_names())
-}
-
-/// A table with a `kind`, or the kind alone.
-fn named_kind(keys: &'static [KeySource], names: Vec<&'static str>) -> TomlType {
-    let values = vec![TomlType::Words(names)];
-    TomlType::Table { keys, shorthand: Shorthand::Key("kind"), values }
+    parameter::named_kind(&[KeySource::Declared(keys)], router_names())
 }
 
 fn aqm_names() -> Vec<&'static str> {
@@ -138,11 +132,11 @@ pub(super) fn limit(field: &Field<'_>) -> Result<QueueLimit> {
 
 /// An AQM with its parameters.
 pub(super) fn aqm(field: &Field<'_>) -> Result<AqmConfig> {
-    let (kind, section) = kind(field, &aqm_names(), "kind = \"codel\"")?;
+    let (kind, section) = parameter::kind(field, &aqm_names(), "kind = \"codel\"")?;
     let mut spec = AqmConfig::named(kind).unwrap_or_default();
     if let Some(section) = &section {
         let set = |spec: &mut AqmConfig, key, value| spec.set("", key, value);
-        parameters("AQM", kind, section, &mut spec, AqmConfig::settings, set)?;
+        parameter::of_kind("AQM", kind, section, &mut spec, AqmConfig::settings, set)?;
         spec.validate().map_err(|wrong| section.error(wrong))?;
     }
     Ok(spec)
@@ -150,7 +144,7 @@ pub(super) fn aqm(field: &Field<'_>) -> Result<AqmConfig> {
 
 /// A router with its parameters.
 pub(super) fn router(field: &Field<'_>) -> Result<RouterChoice> {
-    let (kind, section) = kind(field, &router_names(), "kind = \"xcp\"")?;
+    let (kind, section) = parameter::kind(field, &router_names(), "kind = \"xcp\"")?;
     let mut spec = RouterConfig::named(kind);
     if let Some(section) = &section {
         let settings =
@@ -158,58 +152,12 @@ pub(super) fn router(field: &Field<'_>) -> Result<RouterChoice> {
         let set = |spec: &mut Option<RouterConfig>, key, value| {
             spec.as_mut().is_some_and(|spec| spec.set("", key, value))
         };
-        parameters("router", kind, section, &mut spec, settings, set)?;
+        parameter::of_kind("router", kind, section, &mut spec, settings, set)?;
         if let Some(spec) = &spec {
             spec.validate().map_err(|wrong| section.error(wrong))?;
         }
     }
     Ok(spec.map_or(RouterChoice::Auto, |spec| RouterChoice::Fixed(spec, field.spot())))
-}
-
-/// Reads the kind of a part, given as a word or as a table, which may have parameters.
-fn kind<'a>(
-    field: &Field<'a>,
-    kinds: &[&str],
-    example: &str,
-) -> Result<(&'a str, Option<Section<'a>>)> {
-    if !field.is_table() {
-        return Ok((field.word(kinds)?, None));
-    }
-    let section = field.section()?;
-    let kind = section.get("kind").ok_or_else(|| section.missing("kind", example))?;
-    Ok((kind.word(kinds)?, Some(section)))
-}
-
-/// Reads the parameters of a part of this kind from a table, and refuses those of other kinds.
-/// `settings` gives the parameters of a part, and `set` changes one.
-fn parameters<S>(
-    what: &str,
-    kind: &str,
-    section: &Section<'_>,
-    spec: &mut S,
-    settings: fn(&S) -> Vec<Setting>,
-    set: fn(&mut S, &'static str, Value) -> bool,
-) -> Result<()> {
-    for Setting { doc, .. } in settings(spec) {
-        if let Some(field) = section.get(doc.key) {
-            parameter::set(&field, doc.kind, |value| set(spec, doc.key, value))?;
-        }
-    }
-    // The parameters that apply with the values given.
-    let mut settings = settings(spec);
-    settings.retain(|setting| setting.applies);
-    let foreign =
-        |key: &&str| *key != "kind" && settings.iter().all(|setting| setting.doc.key != *key);
-    let Some(field) = section.keys().find(foreign).and_then(|key| section.get(key)) else {
-        return Ok(());
-    };
-    let keys: Vec<&str> = settings.iter().map(|setting| setting.doc.key).collect();
-    let help = if keys.is_empty() {
-        "it has no parameters".to_owned()
-    } else {
-        format!("with the other values given, it has {}", part::alternatives(&keys))
-    };
-    Err(field.error(format!("the {what} `{kind}` has no such parameter")).with_help(help))
 }
 
 /// Reads `true`, `false`, or a table of classes, each with its settings.

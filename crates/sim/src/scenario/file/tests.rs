@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use windward_core::endpoint::feedback::{CongestionFlag, FeedbackConfig, Formula, XcpRConfig};
+use windward_core::media::MediaControllerConfig;
 use windward_core::network::{
     AqmConfig, ChainClock, ChannelConfig, Distribution, During, Gamma, Impairments, LinkRate,
     NotifierConfig, QueueLimit, RouterConfig, RouterKind, XcpRouterConfig,
@@ -1621,30 +1622,41 @@ fn every_key_is_documented() {
     }
 }
 
-/// The kinds of a part of queues with their keys, as the guide has them.
-fn kinds_of_queues(key: &str, kinds: &[Words]) -> String {
+/// The kinds of a part with their keys below `prefix`, as the guide has them.
+fn table_of_kinds(prefix: &str, kinds: &[Words]) -> String {
     let mut text = "| kind | what it does | source |\n|---|---|---|\n".to_owned();
     for Words { name, what, source } in kinds {
         text += &format!("| `{name}` | {what} | {source} |\n");
     }
     text += "\n| key | default | kind: meaning |\n|---|---|---|\n";
-    let prefix = format!("dumbbell.bottleneck.{key}.");
     for doc in ScenarioFile::keys() {
-        let Some(name) = doc.key.strip_prefix(&prefix) else { continue };
+        let Some(name) = doc.key.strip_prefix(prefix) else { continue };
         text += &format!("| `{name}` | {} | {} |\n", doc.default, doc.meaning);
     }
     text
 }
 
 #[test]
-fn the_guide_has_every_kind_of_queue() {
+fn the_guide_has_every_kind() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scenarios.md");
     let guide = std::fs::read_to_string(path).unwrap();
-    let words = |forms: Vec<Words>, key: &str| (key.to_owned(), kinds_of_queues(key, &forms));
+    let words = |forms: Vec<Words>, table: &str, key: &str| {
+        (key.to_owned(), table_of_kinds(&format!("{table}.{key}."), &forms))
+    };
+    let controllers = MediaControllerConfig::forms().into_iter().map(|form| form.0);
     let mut written = guide.clone();
     for (key, text) in [
-        words(AqmConfig::forms().into_iter().map(|form| form.0).collect(), "aqm"),
-        words(RouterConfig::forms().into_iter().map(|form| form.0).collect(), "router"),
+        words(
+            AqmConfig::forms().into_iter().map(|form| form.0).collect(),
+            "dumbbell.bottleneck",
+            "aqm",
+        ),
+        words(
+            RouterConfig::forms().into_iter().map(|form| form.0).collect(),
+            "dumbbell.bottleneck",
+            "router",
+        ),
+        words(controllers.collect(), "flows.*.media", "controller"),
     ] {
         let (begin, end) = (format!("<!-- generated: {key} -->\n"), format!("<!-- end: {key} -->"));
         let (before, rest) = written.split_once(&begin).unwrap();

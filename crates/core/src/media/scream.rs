@@ -1,0 +1,646 @@
+//! SCReAM (Johansson and Sarker, RFC 8298).
+//!
+//! A congestion window limits the bytes in flight, as for LEDBAT: it grows while the queueing delay
+//! is below a target and shrinks above. The rate of the encoder follows the backlog of packets that
+//! the window holds back. The trend of the queueing delay ends phases of fast growth before the
+//! target is reached. Stable long delays and losses show traffic that fills queues, and raise the
+//! target.
+//!
+//! ```text
+//! trend  = max(0, min(1, R(1) / R(0) fraction_avg)), R the autocorrelation       section 4.1.2
+//! cwnd  *= 0.8 on loss, 0.9 on marks, at most once per RTT                       section 4.1.2.2
+//! cwnd  += acked                                in fast increase                 section 4.1.2.2
+//! cwnd  += off_target acked MSS / cwnd          else                             section 4.1.2.2
+//! target = LO (mean + deviation of qdelay / LO), if that is stable; LO to HI     section 4.1.2.3
+//! rate  += min(ramp_up, rate) 0.2 s scale       in fast increase                 section 4.1.3
+//! rate  += current (1 - guard trend) - factor backlog, growth as above, else     section 4.1.3
+//! ```
+//!
+//! Feedback is a report on each packet, at the interval of section 4.2.2. What the text leaves
+//! open:
+//! - A packet that a report misses is lost at once, without a reordering window (section 4.1.2.4).
+//! - `qdelay_norm_history` has 200 values, as `adjust_qdelay_target` reads, where the list of
+//!   variables has 100. It grows by one for each report.
+//! - `loss_event_rate` is smoothed with the weight 1/100 per RTT.
+//! - `target_bitrate_last_max` is the target before a reduction by loss or marks, and when fast
+//!   increase ends.
+//! - `rate_media` is measured over `rate_interval`, and its median over the last 50 of these, 10 s.
+//!
+//! Deviations: packets in the queue are not discarded when they are old (section 4.1.3, SHOULD).
+//! MSS is the size of full packets. The RTP queue counts in bits at the target, as its unit says.
+
+use std::collections::VecDeque;
+
+use super::{Heard, MediaController, MediaControllerPart, MediaSetup, rate_over};
+use crate::parameters;
+use crate::part::{Form, Part, ValueKind, Words};
+use crate::units::{Duration, Time};
+
+/// Parameters of SCReAM (RFC 8298 section 4.1.1.1).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScreamConfig {
+    /// QDELAY_TARGET_LO: minimum target of the queueing delay.
+    pub target_low: Duration,
+    /// QDELAY_TARGET_HI: maximum target of the queueing delay.
+    pub target_high: Duration,
+    /// QDELAY_WEIGHT: weight of a sample in the mean of the fractional queueing delay.
+    pub delay_weight: f64,
+    /// QDELAY_TREND_TH and QDELAY_TREND_LO: trend that ends fast increase, and below which it
+    /// resumes.
+    pub trend_threshold: f64,
+    /// MIN_CWND, bytes.
+    pub min_window: u32,
+    /// MAX_BYTES_IN_FLIGHT_HEAD_ROOM: limit on the window over the largest number of bytes in
+    /// flight.
+    pub head_room: f64,
+    /// GAIN of the distance from the target.
+    pub gain: f64,
+    /// BETA_LOSS: factor of the window on loss.
+    pub beta_loss: f64,
+    /// BETA_ECN: factor of the window and of the rate on marks.
+    pub beta_ecn: f64,
+    /// BETA_R: factor of the rate on loss.
+    pub beta_rate: f64,
+    /// RATE_ADJUST_INTERVAL: time between changes of the rate.
+    pub rate_interval: Duration,
+    /// RAMP_UP_SPEED: maximum growth of the rate, bits per second per second.
+    pub ramp_up_speed: f64,
+    /// PRE_CONGESTION_GUARD: weight of the trend in the rate.
+    pub guard: f64,
+    /// TX_QUEUE_SIZE_FACTOR: weight of the backlog in the rate.
+    pub queue_factor: f64,
+    /// RTP_QDELAY_TH: delay of the backlog above which the rate is reduced.
+    pub backlog_threshold: Duration,
+    /// TARGET_RATE_SCALE_RTP_QDELAY: factor of that reduction.
+    pub backlog_factor: f64,
+    /// T_RESUME_FAST_INCREASE: time with a low trend until fast increase resumes.
+    pub resume: Duration,
+    /// RATE_PACE_MIN: minimum pacing rate, bits per second.
+    pub min_pacing: f64,
+}
+
+impl ScreamConfig {
+    /// RFC 8298 section 4.1.1.1.
+    pub const RFC8298: ScreamConfig = ScreamConfig {
+        target_low: Duration::from_millis(100),
+        target_high: Duration::from_millis(400),
+        delay_weight: 0.1,
+        trend_threshold: 0.2,
+        min_window: 3000,
+        head_room: 1.1,
+        gain: 1.0,
+        beta_loss: 0.8,
+        beta_ecn: 0.9,
+        beta_rate: 0.9,
+        rate_interval: Duration::from_millis(200),
+        ramp_up_speed: 200_000.0,
+        guard: 0.1,
+        queue_factor: 1.0,
+        backlog_threshold: Duration::from_millis(20),
+        backlog_factor: 0.95,
+        resume: Duration::from_secs(5),
+        min_pacing: 50_000.0,
+    };
+}
+
+const TIMES: ValueKind =
+    ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(100) };
+const GAINS: ValueKind = ValueKind::Number { least: 0.0, most: 100.0 };
+const FACTORS: ValueKind = ValueKind::Positive { most: 1.0 };
+
+parameters! {
+    ScreamConfig in "", "parameters of scream";
+    target_low: TIMES, "", "minimum target of the queueing delay";
+    target_high: TIMES, "", "maximum target of the queueing delay";
+    delay_weight: FACTORS, "", "weight of a sample in the mean of the queueing delay";
+    trend_threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
+        "trend that ends fast increase, and below which it resumes";
+    min_window: ValueKind::Integer { least: 1, most: 1 << 30 }, "bytes", "minimum window";
+    head_room: ValueKind::Number { least: 1.0, most: 100.0 }, "",
+        "limit on the window, over the largest number of bytes in flight";
+    gain: GAINS, "", "gain of the distance from the target";
+    beta_loss: FACTORS, "", "factor of the window on loss";
+    beta_ecn: FACTORS, "", "factor of the window and of the rate on marks";
+    beta_rate: FACTORS, "", "factor of the rate on loss";
+    rate_interval: TIMES, "", "time between changes of the rate";
+    ramp_up_speed: ValueKind::Positive { most: 1e12 }, "bit/s per second",
+        "maximum growth of the rate";
+    guard: ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the trend in the rate";
+    queue_factor: ValueKind::Number { least: 0.0, most: 2.0 }, "",
+        "weight of the backlog in the rate";
+    backlog_threshold: TIMES, "", "delay of the backlog above which the rate is reduced";
+    backlog_factor: FACTORS, "", "factor of that reduction";
+    resume: TIMES, "", "time with a low trend until fast increase resumes";
+    min_pacing: ValueKind::Positive { most: 1e12 }, "bit/s", "minimum pacing rate";
+    @check(config) {
+        if config.target_low > config.target_high {
+            let (low, high) = (config.target_low, config.target_high);
+            return Err(format!("target_low ({low}) is above target_high ({high})"));
+        }
+        Ok(())
+    }
+}
+
+/// Time between samples of the fractional queueing delay, and their number (section 4.1.2).
+const SAMPLING: Duration = Duration::from_millis(50);
+const FRACTIONS: usize = 20;
+
+/// Lengths of the history of normalized queueing delays, for its variance and for its mean (section
+/// 4.1.2.3).
+const HISTORY: usize = 200;
+const RECENT: usize = 50;
+
+/// Loss event rate above which other traffic fills the queue (section 4.1.2.3).
+const LOSSY: f64 = 0.002;
+
+/// Variance of the normalized queueing delay below which the target may follow it (section
+/// 4.1.2.3).
+const STABLE: f64 = 0.2;
+
+/// Weight of an RTT in the loss event rate.
+const LOSS_WEIGHT: f64 = 0.01;
+
+/// Window of the maximum of bytes in flight (section 4.1.2.2).
+const MAXIMUM: Duration = Duration::from_secs(5);
+
+/// Number of intervals in the median of the rate of the encoder.
+const MEDIANS: usize = 50;
+
+/// The state of SCReAM.
+#[derive(Debug)]
+pub struct Scream {
+    config: ScreamConfig,
+    setup: MediaSetup,
+    delays: Delays,
+    /// Window in bytes.
+    cwnd: f64,
+    in_fast_increase: bool,
+    /// Time since which the trend has been low.
+    calm_since: Time,
+    /// Times and bytes in flight of the last five seconds, of which only maxima are kept.
+    maxima: VecDeque<(Time, u64)>,
+    srtt: Option<Duration>,
+    /// Times until which losses and marks are not events.
+    deaf: [Time; 2],
+    loss_event_rate: f64,
+    /// End of the RTT whose losses are counted, and whether it had one.
+    round: (Time, bool),
+    rate: MediaRate,
+}
+
+/// Measurements of the queueing delay.
+#[derive(Debug)]
+struct Delays {
+    base: Option<Duration>,
+    /// qdelay, seconds.
+    latest: f64,
+    /// qdelay_target, seconds.
+    target: f64,
+    fraction_avg: f64,
+    fractions: VecDeque<f64>,
+    sampled: Time,
+    normalized: VecDeque<f64>,
+    trend: f64,
+    trend_mem: f64,
+}
+
+/// Media rate control.
+#[derive(Debug)]
+struct MediaRate {
+    /// target_bitrate.
+    target: f64,
+    /// target_bitrate_last_max.
+    last_max: f64,
+    adjusted: Option<Time>,
+    /// Bytes sent, acknowledged and encoded since then.
+    sent: u64,
+    acked: u64,
+    waiting_before: u64,
+    /// Rates over the interval before: sent and acknowledged.
+    transmit: f64,
+    ack: f64,
+    media: VecDeque<f64>,
+}
+
+/// Biased autocorrelation of `x` at `lag`, without a factor (section 4.1.2).
+fn autocorrelation(x: &[f64], lag: usize) -> f64 {
+    x.iter().zip(&x[lag..]).map(|(a, b)| a * b).sum()
+}
+
+fn mean(x: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = x.len().max(1) as f64;
+    x.sum::<f64>() / count
+}
+
+impl Delays {
+    /// Takes a sample of the one-way delay.
+    fn on_sample(&mut self, config: &ScreamConfig, now: Time, delay: Duration) {
+        let base = self.base.map_or(delay, |base| base.min(delay));
+        self.base = Some(base);
+        self.latest = (delay - base).as_secs_f64();
+        if now < self.sampled + SAMPLING {
+            return;
+        }
+        self.sampled = now;
+        // update_variables.
+        let fraction = self.latest / self.target;
+        self.fraction_avg += config.delay_weight * (fraction - self.fraction_avg);
+        self.fractions.pop_front();
+        self.fractions.push_back(fraction);
+        let average = mean(self.fractions.iter().copied());
+        let centred: Vec<f64> = self.fractions.iter().map(|x| x - average).collect();
+        let power = autocorrelation(&centred, 0);
+        let a = if power > 0.0 { autocorrelation(&centred, 1) / power } else { 0.0 };
+        self.trend = (a * self.fraction_avg).clamp(0.0, 1.0);
+        self.trend_mem = (0.99 * self.trend_mem).max(self.trend);
+    }
+
+    /// adjust_qdelay_target of section 4.1.2.3.
+    fn adjust_target(&mut self, config: &ScreamConfig, loss_event_rate: f64) {
+        let low = config.target_low.as_secs_f64();
+        self.normalized.push_back(self.latest / low);
+        if self.normalized.len() > HISTORY {
+            self.normalized.pop_front();
+        }
+        let all = self.normalized.iter().copied();
+        let average = mean(all.clone());
+        let variance = mean(all.map(|x| (x - average) * (x - average)));
+        let recent = self.normalized.iter().rev().take(RECENT).copied();
+        let new_target = (mean(recent) + variance.sqrt()) * low;
+        if loss_event_rate > LOSSY {
+            self.target = 1.5 * new_target;
+        } else if variance < STABLE {
+            self.target = new_target;
+        } else if new_target < low {
+            self.target = (0.5 * self.target).max(new_target);
+        } else {
+            self.target *= 0.9;
+        }
+        self.target = self.target.clamp(low, config.target_high.as_secs_f64());
+    }
+}
+
+impl MediaRate {
+    /// Reduces the target on a congestion event.
+    fn reduce(&mut self, factor: f64, setup: &MediaSetup) {
+        self.last_max = self.target;
+        self.target = setup.clamp(factor * self.target);
+    }
+
+    /// Section 4.1.3, if it is due. `backlog` is in bytes.
+    fn adjust(
+        &mut self,
+        config: &ScreamConfig,
+        setup: &MediaSetup,
+        delays: &Delays,
+        in_fast_increase: bool,
+        (now, backlog): (Time, u64),
+    ) {
+        let passed = now.since(*self.adjusted.get_or_insert(now));
+        if passed < config.rate_interval {
+            return;
+        }
+        self.adjusted = Some(now);
+        self.transmit = rate_over(self.sent, passed);
+        self.ack = rate_over(self.acked, passed);
+        let encoded = (self.sent + backlog).saturating_sub(self.waiting_before);
+        self.media.push_back(rate_over(encoded, passed));
+        if self.media.len() > MEDIANS {
+            self.media.pop_front();
+        }
+        (self.sent, self.acked, self.waiting_before) = (0, 0, backlog);
+        let interval = config.rate_interval.as_secs_f64();
+        let ramp_up_speed = config.ramp_up_speed.min(self.target / 2.0);
+        let scale = 4.0 * (self.target - self.last_max) / self.last_max;
+        let scale = (scale * scale).clamp(0.2, 1.0);
+        let current = self.transmit.max(self.ack);
+        let backlog = 8.0 * backlog as f64;
+        if in_fast_increase {
+            self.target += ramp_up_speed * interval * scale;
+        } else {
+            let mut delta =
+                current * (1.0 - config.guard * delays.trend) - config.queue_factor * backlog;
+            if delta > 0.0 {
+                delta = (delta * scale).min(ramp_up_speed * interval);
+            }
+            self.target += delta;
+            if backlog > config.backlog_threshold.as_secs_f64() * current {
+                self.target *= config.backlog_factor;
+            }
+        }
+        let media = self.media.back().copied().unwrap_or(0.0);
+        let limit = current.max(media).max(self.median()) * (2.0 - delays.trend_mem);
+        self.target = setup.clamp(self.target.min(limit));
+    }
+
+    /// rate_media_median.
+    fn median(&self) -> f64 {
+        let mut sorted: Vec<f64> = self.media.iter().copied().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    }
+}
+
+impl Scream {
+    /// update_cwnd of section 4.1.2.2.
+    fn update_window(&mut self, acked: u64, in_flight: u64) {
+        let (acked, in_flight) = (acked as f64, in_flight as f64);
+        if self.in_fast_increase {
+            if self.delays.trend < self.config.trend_threshold {
+                if in_flight * 1.5 + acked > self.cwnd {
+                    self.cwnd += acked;
+                }
+                return;
+            }
+            self.in_fast_increase = false;
+            self.rate.last_max = self.rate.target;
+        }
+        let off_target = (self.delays.target - self.delays.latest) / self.delays.target;
+        let mss = f64::from(self.setup.packet_size);
+        let is_used = in_flight * 1.25 + acked > self.cwnd;
+        if off_target <= 0.0 || is_used {
+            self.cwnd += self.config.gain * off_target * acked * mss / self.cwnd;
+        }
+        let most = self.maxima.front().map_or(0, |(_, bytes)| *bytes) as f64;
+        self.cwnd = self.cwnd.min(most * self.config.head_room);
+        self.cwnd = self.cwnd.max(f64::from(self.config.min_window));
+    }
+
+    /// Reacts to losses and marks, each at most once per RTT. Returns true if it did.
+    fn react(&mut self, now: Time, is_lossy: bool, is_marked: bool) -> bool {
+        let srtt = self.srtt.unwrap_or_default();
+        let (beta, beta_rate) = if is_lossy && now >= self.deaf[0] {
+            self.deaf[0] = now + srtt;
+            self.round.1 = true;
+            (self.config.beta_loss, self.config.beta_rate)
+        } else if is_marked && now >= self.deaf[1] {
+            (self.config.beta_ecn, self.config.beta_ecn)
+        } else {
+            return false;
+        };
+        self.deaf[1] = now + srtt;
+        self.in_fast_increase = false;
+        self.cwnd = (self.cwnd * beta).max(f64::from(self.config.min_window));
+        self.rate.reduce(beta_rate, &self.setup);
+        true
+    }
+
+    fn count_losses(&mut self, now: Time) {
+        if now >= self.round.0 {
+            let lossy = f64::from(u8::from(self.round.1));
+            self.loss_event_rate += LOSS_WEIGHT * (lossy - self.loss_event_rate);
+            self.round = (now + self.srtt.unwrap_or_default(), false);
+        }
+    }
+
+    fn adjust_rate(&mut self, now: Time, waiting: u64) {
+        let Scream { config, setup, delays, in_fast_increase, .. } = self;
+        self.rate.adjust(config, setup, delays, *in_fast_increase, (now, waiting));
+    }
+}
+
+impl MediaController for Scream {
+    fn on_report(&mut self, now: Time, heard: &Heard<'_>) {
+        if let Some(rtt) = heard.rtt {
+            // RFC 6298 section 2.
+            let before = self.srtt.unwrap_or(rtt);
+            self.srtt = Some(before.mul_f64(7.0 / 8.0) + rtt.mul_f64(1.0 / 8.0));
+        }
+        let last = heard.packets.iter().rev().find_map(|p| Some(p.arrived?.since(p.sent)));
+        if let Some(delay) = last {
+            self.delays.on_sample(&self.config, now, delay);
+        }
+        // Lost packets count, as the highest sequence number has passed them (section 4.1.2).
+        let acked: u64 = heard.packets.iter().map(|packet| u64::from(packet.size)).sum();
+        self.rate.acked += acked;
+        let is_lossy = heard.packets.iter().any(|packet| packet.arrived.is_none());
+        let is_marked = heard.packets.iter().any(|packet| packet.marked);
+        if !self.react(now, is_lossy, is_marked) {
+            self.update_window(acked, heard.in_flight);
+        }
+        self.count_losses(now);
+        self.delays.adjust_target(&self.config, self.loss_event_rate);
+        // Section 4.1.2.7.
+        if self.delays.trend >= self.config.trend_threshold {
+            self.calm_since = now;
+        } else if now >= self.calm_since + self.config.resume {
+            self.in_fast_increase = true;
+        }
+        self.adjust_rate(now, heard.waiting);
+    }
+
+    fn on_sent(&mut self, now: Time, size: u32, in_flight: u64) {
+        self.rate.sent += u64::from(size);
+        while self.maxima.back().is_some_and(|(_, bytes)| *bytes <= in_flight) {
+            self.maxima.pop_back();
+        }
+        self.maxima.push_back((now, in_flight));
+        while self.maxima.front().is_some_and(|(time, _)| *time + MAXIMUM < now) {
+            self.maxima.pop_front();
+        }
+    }
+
+    fn target(&mut self, now: Time, waiting: u64) -> f64 {
+        self.adjust_rate(now, waiting);
+        self.rate.target
+    }
+
+    fn pacing(&self, _waiting: u64) -> f64 {
+        // Section 4.1.2.6. Before the first RTT, packets leave at once.
+        let Some(srtt) = self.srtt else { return f64::INFINITY };
+        self.config.min_pacing.max(self.cwnd * 8.0 / srtt.as_secs_f64())
+    }
+
+    fn window(&self) -> Option<u64> {
+        // Section 4.1.2.5.
+        let is_below = self.delays.latest <= self.delays.target;
+        let slack = if is_below { self.setup.packet_size } else { 0 };
+        Some(self.cwnd as u64 + u64::from(slack))
+    }
+}
+
+impl Part for Scream {
+    type Config = ScreamConfig;
+    const FORMS: &'static [Form<ScreamConfig>] = &[Form {
+        words: Words {
+            name: "scream",
+            what: "limits bytes in flight by the queueing delay; the rate follows what has to wait",
+            source: "RFC 8298",
+        },
+        config: ScreamConfig::RFC8298,
+    }];
+}
+
+impl MediaControllerPart for Scream {
+    fn new(config: &ScreamConfig, setup: &MediaSetup) -> Self {
+        let start = setup.clamp(setup.start.as_bps() as f64);
+        Scream {
+            config: *config,
+            setup: *setup,
+            delays: Delays {
+                base: None,
+                latest: 0.0,
+                target: config.target_low.as_secs_f64(),
+                fraction_avg: 0.0,
+                fractions: VecDeque::from(vec![0.0; FRACTIONS]),
+                sampled: Time::ZERO,
+                normalized: VecDeque::new(),
+                trend: 0.0,
+                trend_mem: 0.0,
+            },
+            cwnd: f64::from(config.min_window),
+            in_fast_increase: true,
+            calm_since: Time::ZERO,
+            maxima: VecDeque::new(),
+            srtt: None,
+            deaf: [Time::ZERO; 2],
+            loss_event_rate: 0.0,
+            round: (Time::ZERO, false),
+            rate: MediaRate {
+                target: start,
+                last_max: 1.0,
+                adjusted: None,
+                sent: 0,
+                acked: 0,
+                waiting_before: 0,
+                transmit: 0.0,
+                ack: 0.0,
+                media: VecDeque::new(),
+            },
+        }
+    }
+
+    fn report_interval(_config: &ScreamConfig, rate: f64) -> Duration {
+        // Section 4.2.2.
+        Duration::from_secs_f64(1.0 / (rate / 10_000.0).clamp(2.5, 50.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::Reported;
+    use crate::units::Rate;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    fn setup() -> MediaSetup {
+        let rate = |bps| Rate::from_bps(bps).unwrap();
+        MediaSetup {
+            start: rate(500_000),
+            least: rate(150_000),
+            most: rate(1_500_000),
+            fps: 30.0,
+            packet_size: 1000,
+        }
+    }
+
+    fn scream() -> Scream {
+        Scream::new(&ScreamConfig::RFC8298, &setup())
+    }
+
+    /// A packet of 1000 bytes that leaves at `at` ms, and its report 100 ms later: a one-way delay
+    /// in ms, or a loss.
+    fn packet(scream: &mut Scream, at: u64, delay: Option<u64>) {
+        scream.on_sent(ms(at), 1000, 3000);
+        let arrived = delay.map(|delay| ms(at + delay));
+        let packets = [Reported { sent: ms(at), arrived, size: 1000, marked: false }];
+        let rtt = delay.map(|delay| Duration::from_millis(delay + 50));
+        let heard = Heard { rtt, packets: &packets, in_flight: 2000, waiting: 0 };
+        scream.on_report(ms(at + 100), &heard);
+    }
+
+    fn near(value: f64, expected: f64) {
+        assert!((value / expected - 1.0).abs() < 1e-9, "{value} instead of {expected}");
+    }
+
+    #[test]
+    fn the_window_grows_by_what_is_acknowledged_and_falls_once_per_rtt() {
+        let mut scream = scream();
+        near(scream.cwnd, 3000.0);
+        packet(&mut scream, 0, Some(50));
+        // Used: 2000 x 1.5 + 1000 > 3000.
+        near(scream.cwnd, 4000.0);
+        assert_eq!(scream.window(), Some(5000));
+        packet(&mut scream, 10, Some(50));
+        // Not used: 2000 x 1.5 + 1000 <= 5000 comes only with the next.
+        near(scream.cwnd, 4000.0);
+        near(scream.rate.target, 500_000.0);
+        packet(&mut scream, 20, None);
+        near(scream.cwnd, 3200.0);
+        near(scream.rate.target, 450_000.0);
+        assert!(!scream.in_fast_increase);
+        // Within the smoothed RTT of 100 ms, another loss is the same event.
+        packet(&mut scream, 40, None);
+        assert!(scream.rate.target >= 450_000.0, "{}", scream.rate.target);
+        // Not in fast increase: (0.1 - 0) / 0.1 x 1000 x 1000 / 3200 more, but at most 1.1 times
+        // the 3000 bytes in flight.
+        near(scream.cwnd, 3300.0);
+    }
+
+    #[test]
+    fn the_trend_is_the_autocorrelation_of_the_delay() {
+        // The sums of section 4.1.2.
+        let x = [1.0, -2.0, 3.0, -2.0];
+        near(autocorrelation(&x, 0), 18.0);
+        near(autocorrelation(&x, 1), -2.0 - 6.0 - 6.0);
+        let config = ScreamConfig::RFC8298;
+        let mut scream = scream();
+        // A delay that grows by 5 ms in each sample has a trend long before the target of 100 ms;
+        // one that jumps by 20 ms has no trend.
+        for n in 0..20 {
+            let delay = Duration::from_millis(50 + 5 * n);
+            scream.delays.on_sample(&config, ms(50 * n + 50), delay);
+        }
+        assert!(scream.delays.latest < 0.1 && scream.delays.trend > 0.2, "{:?}", scream.delays);
+        let mut scream = self::scream();
+        for n in 0..20 {
+            let delay = Duration::from_millis(50 + 20 * (n % 2));
+            scream.delays.on_sample(&config, ms(50 * n + 50), delay);
+        }
+        assert!(scream.delays.trend == 0.0, "{:?}", scream.delays);
+    }
+
+    #[test]
+    fn stable_long_delays_raise_the_target_up_to_its_maximum() {
+        let config = ScreamConfig::RFC8298;
+        let mut delays = scream().delays;
+        near(delays.target, 0.1);
+        delays.latest = 0.25;
+        for _ in 0..RECENT {
+            delays.adjust_target(&config, 0.0);
+        }
+        // Mean 2.5 x 100 ms, no deviation.
+        near(delays.target, 0.25);
+        delays.latest = 0.6;
+        for _ in 0..HISTORY {
+            delays.adjust_target(&config, 0.1);
+        }
+        near(delays.target, 0.4);
+    }
+
+    #[test]
+    fn the_rate_grows_by_at_most_its_speed_and_yields_to_the_backlog() {
+        let mut scream = scream();
+        scream.target(ms(1000), 0);
+        scream.rate.sent = 12_500;
+        // Fast increase: min(200, 500/2) kbit/s^2 for 0.2 s; the scale is 1 far above last_max. The
+        // rate of the encoder, 12 500 bytes in 0.2 s, allows 500 x (2 - 0) kbit/s.
+        near(scream.target(ms(1200), 0), 540_000.0);
+        scream.in_fast_increase = false;
+        scream.rate.sent = 12_500;
+        scream.rate.last_max = 1e3;
+        // 500 kbit/s of the current rate less 8 x 75 000 bits, and 5 % as 1.2 s wait.
+        near(scream.target(ms(1400), 75_000), (540_000.0 - 100_000.0) * 0.95);
+    }
+
+    #[test]
+    fn feedback_is_as_frequent_as_the_rate_asks() {
+        let interval = |rate| Scream::report_interval(&ScreamConfig::RFC8298, rate);
+        assert_eq!(interval(0.0), Duration::from_millis(400));
+        assert_eq!(interval(100_000.0), Duration::from_millis(100));
+        assert_eq!(interval(1e7), Duration::from_millis(20));
+    }
+}
