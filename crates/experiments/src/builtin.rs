@@ -16,6 +16,7 @@ mod eten2004;
 mod field;
 mod lr2008;
 mod matrix;
+mod media;
 mod tcpwbr2003;
 mod upwind;
 mod xcpr2005;
@@ -77,13 +78,16 @@ pub static MATRIX: &Collection = &matrix::COLLECTION;
 /// Links that users complain about. They take long and run only on request.
 pub static FIELD: &Collection = &field::COLLECTION;
 
+/// The test cases for live media of RFC 8867. They run only on request.
+pub static MEDIA: &Collection = &media::COLLECTION;
+
 /// Upwind's own figures. They too run only on request.
 pub static UPWIND: &Collection = &upwind::COLLECTION;
 
 /// Collections that run only on request.
-static ON_REQUEST: [&Collection; 2] = [FIELD, UPWIND];
+static ON_REQUEST: [&Collection; 3] = [FIELD, MEDIA, UPWIND];
 
-/// Selects everything, [`FIELD`] and [`UPWIND`] included.
+/// Selects everything, [`FIELD`], [`MEDIA`] and [`UPWIND`] included.
 pub const ALL: &str = "all";
 
 /// Every collection, in the order of the report.

@@ -8,6 +8,7 @@ use std::path::Path;
 use windward_core::protocols::Protocol;
 use windward_sim::Scenario;
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
+use windward_sim::scenario::Scaling;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
 
@@ -57,6 +58,8 @@ pub struct Experiment {
     pub worlds: Worlds,
     /// The scenario that the readings and the axes change.
     pub scenario: ScenarioFile,
+    /// Factors on the links of its scenarios.
+    pub scaling: Scaling,
     /// True if all readings of its claims are judged, even with quick effort.
     pub all_readings: bool,
     /// Identity of this version of the file.

@@ -241,7 +241,8 @@ impl Experiment {
         reading: &Deviation,
     ) -> Result<Scenario, LabError> {
         let file = self.file_of(cell, length, reading)?;
-        let scenario = file.build().map_err(|error| self.at_cell(cell, reading, error))?;
+        let mut scenario = file.build().map_err(|error| self.at_cell(cell, reading, error))?;
+        self.scaling.apply(&mut scenario);
         let points = self.points(cell);
         for metric in &self.metrics {
             for measure in metric.expression.leaves() {

@@ -189,7 +189,7 @@ fn field_experiments_run_only_when_asked_for() {
     let count = |collections: &[&Collection]| collections.iter().map(|c| c.files.len()).sum();
     let papers: usize = count(&PAPERS);
     assert_eq!(ids(&[]).len(), papers + count(&[MATRIX]));
-    assert_eq!(ids(&["all"]).len(), papers + count(&[MATRIX, FIELD, UPWIND]));
+    assert_eq!(ids(&["all"]).len(), papers + count(&[MATRIX, FIELD, MEDIA, UPWIND]));
     assert!(ids(&[]).iter().all(|id| !id.starts_with("field") && !id.starts_with("upwind")));
     assert_eq!(ids(&["upwind"]).len(), UPWIND.files.len());
     assert_eq!(ids(&["field"]).len(), FIELD.files.len());

@@ -3,6 +3,7 @@
 use windward_core::network::AqmConfig;
 use windward_core::protocols::PROTOCOLS;
 use windward_sim::keys;
+use windward_sim::scenario::Scaling;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::strict_toml::{
     At, Document, Field, KeySource, Result, Section, Spot, TomlType, check as check_keys, readers,
@@ -328,6 +329,7 @@ fn read(
         plots,
         scenario,
         worlds: Worlds::default(),
+        scaling: Scaling::NONE,
         all_readings: false,
         revision: Revision {
             overrides: Vec::new(),

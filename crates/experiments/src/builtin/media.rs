@@ -1,0 +1,23 @@
+//! The test cases of RFC 8867 for controllers of live media; they run only on request.
+
+use super::{Collection, file};
+
+pub(super) static COLLECTION: Collection = Collection {
+    key: "media",
+    title: "Test cases for live media (RFC 8867)",
+    authors: "",
+    published: "",
+    files: &[
+        file!("media/variable-single"),
+        file!("media/variable-multiple"),
+        file!("media/feedback"),
+        file!("media/same"),
+        file!("media/rtts"),
+        file!("media/long-tcp"),
+        file!("media/short-tcp"),
+        file!("media/two-bottlenecks"),
+    ],
+    beside: &[],
+    worlds: None,
+    terms: &[],
+};
