@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use windward_evaluation::{Answer, Evaluation, Question, StoredAnswer, StoredEvaluation, Suite};
+use windward_evaluation::{
+    Answer, Evaluation, Question, StoredAnswer, StoredEvaluation, Suite, VARIATIONS,
+};
 use windward_experiments::LabError;
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::Subject;
@@ -69,6 +71,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "evaluation")]
     out: PathBuf,
 
+    /// Judge each claim also with buffers, RTTs and rates 20 % smaller and larger, and report the
+    /// verdicts that flip as fragile
+    ///
+    /// Takes seven times the runs. Those of the variations are not kept for --resume.
+    #[arg(long, conflicts_with_all = ["list", "diff"])]
+    sensitivity: bool,
+
     /// List the criteria of the suite, and do nothing else
     #[arg(long)]
     list: bool,
@@ -112,7 +121,9 @@ fn judge(args: &Args, quiet: bool, python: &Python<'_>, suite: Suite) -> Result<
         args.effort.change(experiment)?;
     }
     if args.effort.dry_run {
-        return effort::forecast(&inquiry.experiments, &effort, &args.effort);
+        let times = if args.sensitivity { 1 + VARIATIONS.len() } else { 1 };
+        let all = vec![inquiry.experiments; times].concat();
+        return effort::forecast(&all, &effort, &args.effort);
     }
     signals::check()?;
     let report = ReportOptions {
@@ -121,12 +132,21 @@ fn judge(args: &Args, quiet: bool, python: &Python<'_>, suite: Suite) -> Result<
         ..ReportOptions::default()
     };
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
+        if args.sensitivity {
+            inquiry.vary(&effort, options)?;
+        }
         windward_evaluation::evaluate(&inquiry, &effort, options, &report, &args.out)
     })?;
     let mut text = table(&summary.evaluation).text();
     text.push('\n');
     for sentence in summary.evaluation.summary() {
         text += &format!("{sentence}\n");
+    }
+    if let Some(sentence) = summary.evaluation.sensitivity() {
+        text += &format!("\n{sentence}\n");
+        for sentence in summary.evaluation.fragile() {
+            text += &format!("  {sentence}\n");
+        }
     }
     if let Some(sentence) = summary.evaluation.gave_up_in_short() {
         text += &format!("\n{sentence} Their runs and reasons are in evaluation.md.\n");

@@ -43,7 +43,7 @@ impl Answer {
         }
     }
 
-    fn of(claim: &ClaimResult) -> Self {
+    pub(crate) fn of(claim: &ClaimResult) -> Self {
         match claim.verdict {
             _ if !claim.is_judged() => Answer::ToCome,
             Verdict::Held | Verdict::Tie => Answer::Meets,
@@ -107,6 +107,8 @@ pub struct Inquiry {
     pub experiments: Vec<Experiment>,
     /// Claims, in the order of the experiments.
     pub(crate) asked: Vec<AskedOfAll>,
+    /// Verdicts under variations, with the name of each ([`Inquiry::vary`]).
+    pub(crate) varied: Vec<(&'static str, ClaimResult)>,
 }
 
 /// A claim about all subjects.
@@ -176,6 +178,27 @@ pub struct ClaimAnswer {
     pub measured: String,
     /// Number of runs of each cell.
     pub runs: usize,
+    /// The answers under variations of the scenario, if there were any.
+    pub varied: Vec<VariedAnswer>,
+}
+
+/// The answer of a subject to a claim under a variation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariedAnswer {
+    /// Name of the variation.
+    pub variation: &'static str,
+    /// The answer.
+    pub answer: Answer,
+}
+
+impl VariedAnswer {
+    /// True if it is the opposite of that answer.
+    pub fn flips(&self, answer: Answer) -> bool {
+        matches!(
+            (answer, self.answer),
+            (Answer::Meets, Answer::DoesNot) | (Answer::DoesNot, Answer::Meets)
+        )
+    }
 }
 
 /// A known result with the answer of this evaluation.
@@ -260,7 +283,8 @@ impl Question {
         })?;
         let against = self.against.as_deref();
         let experiments = self.suite.experiments(&self.subjects, against, &self.stacks, effort)?;
-        let mut inquiry = Inquiry { experiments: Vec::new(), asked: Vec::new(), question: self };
+        let (question, asked, varied) = (self, Vec::new(), Vec::new());
+        let mut inquiry = Inquiry { question, experiments: Vec::new(), asked, varied };
         for experiment in inquiry.question.select(experiments)? {
             inquiry.add(&experiment, effort)?;
         }
@@ -385,10 +409,11 @@ impl Inquiry {
                 asked.is_some_and(|asked| asked.of_all == row.id && asked.subject == *subject)
             };
             let claim = claims.iter().find(of_row);
-            claim.map_or_else(
+            let answer = claim.map_or_else(
                 || ClaimAnswer::without(Answer::ToCome, String::new()),
                 |claim| ClaimAnswer::of(claim),
-            )
+            );
+            ClaimAnswer { varied: self.varied_answers(&row.id, subject), ..answer }
         };
         let row = |row: &AskedOfAll| ClaimAnswers {
             id: row.id.clone(),
@@ -420,7 +445,7 @@ impl Inquiry {
 impl ClaimAnswer {
     fn without(answer: Answer, measured: String) -> Self {
         let (check, value, bound) = (String::new(), String::new(), String::new());
-        ClaimAnswer { answer, check, value, bound, measured, runs: 0 }
+        ClaimAnswer { answer, check, value, bound, measured, runs: 0, varied: Vec::new() }
     }
 
     fn of(claim: &ClaimResult) -> Self {
@@ -436,7 +461,14 @@ impl ClaimAnswer {
             bound: check.map(bound).unwrap_or_default(),
             measured: check.map(CheckResult::measured).unwrap_or_default(),
             runs: check.map_or(0, |c| c.repetitions),
+            varied: Vec::new(),
         }
+    }
+
+    /// The variations of the scenario under which the verdict is the opposite.
+    pub fn flips(&self) -> Vec<&'static str> {
+        let flips = self.varied.iter().filter(|varied| varied.flips(self.answer));
+        flips.map(|varied| varied.variation).collect()
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! - `suite`: criteria, read from files. [`suites`]: the suites that come with the program.
 //! - `inquiry`: a [`Question`], its experiments ([`Inquiry`]), and its answers ([`Evaluation`]).
+//! - `sensitivity`: the same claims with other buffers, RTTs and rates.
 //! - `words`: answers as sentences, Markdown and JSON. `page`: answers as the first page of a
 //!   report.
 //! - `diff`: two evaluations compared, and JUnit XML.
@@ -21,6 +22,7 @@ mod fault;
 mod inquiry;
 mod page;
 mod report;
+mod sensitivity;
 mod suite;
 pub mod suites;
 mod words;
@@ -28,9 +30,11 @@ mod words;
 pub use diff::{Change, StoredAnswer, StoredEvaluation};
 pub use fault::FaultyController;
 pub use inquiry::{
-    Answer, ClaimAnswer, ClaimAnswers, CriterionAnswers, Evaluation, Inquiry, KnownAnswer, Question,
+    Answer, ClaimAnswer, ClaimAnswers, CriterionAnswers, Evaluation, Inquiry, KnownAnswer,
+    Question, VariedAnswer,
 };
 pub use report::{EvaluationSummary, evaluate};
+pub use sensitivity::{VARIATIONS, VARIED_BY, Variation};
 pub use suite::{Chapter, Criterion, Known, Suite};
 pub use windward_report::lead::GaveUp;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use windward_core::part::alternatives;
 use windward_report::Group;
 use windward_report::lead::Found;
 use windward_report::page::{counter, facts, prose};
@@ -62,6 +63,7 @@ pub(crate) fn front(
     facts(html, &Group::efforts(groups), about);
     html.push_str("</header>\n");
     table(html, inquiry, evaluation, groups);
+    sensitivity(html, evaluation);
     gave_up(html, evaluation);
     known(html, &evaluation.known);
     discussed(html, &evaluation.criteria);
@@ -177,6 +179,12 @@ fn asked(html: &mut String, claim: &ClaimAnswers, page: Option<&str>) {
 
 fn cell(answer: &ClaimAnswer) -> String {
     let mut text = badge(answer.answer, answer.answer.words());
+    let flips = answer.flips();
+    if !flips.is_empty() {
+        let title = format!("the opposite with {}", alternatives(&flips));
+        let _ =
+            write!(text, " <span class=\"badge open\" title=\"{}\">fragile</span>", escape(&title));
+    }
     if answer.value.is_empty() {
         if !answer.measured.is_empty() {
             let _ = write!(text, "<br><small>{}</small>", escape(&answer.measured));
@@ -192,6 +200,25 @@ fn cell(answer: &ClaimAnswer) -> String {
         escape(&answer.bound).replace("&gt;=", "\u{2265}").replace("&lt;=", "\u{2264}")
     );
     text
+}
+
+/// Writes the verdicts that flip under variations, if there were any.
+fn sensitivity(html: &mut String, evaluation: &Evaluation) {
+    let Some(summary) = evaluation.sensitivity() else { return };
+    let _ = writeln!(
+        html,
+        "<section class=\"part\" id=\"sensitivity\">\n<h2>Sensitivity</h2>\n<p>{}</p>",
+        prose(&summary)
+    );
+    let fragile = evaluation.fragile();
+    if !fragile.is_empty() {
+        html.push_str("<ul>\n");
+        for sentence in fragile {
+            let _ = writeln!(html, "<li>{}</li>", prose(&sentence));
+        }
+        html.push_str("</ul>\n");
+    }
+    html.push_str("</section>\n");
 }
 
 fn gave_up(html: &mut String, evaluation: &Evaluation) {

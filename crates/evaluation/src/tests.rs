@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use windward_experiments::LabError;
 use windward_experiments::experiment::{Effort, Experiment, Subject};
-use windward_experiments::sweep::simulate;
+use windward_experiments::sweep::{RunOptions, simulate};
 use windward_experiments::testing::options;
 use windward_report::{ReportOptions, reproduce_with};
 use windward_sim::{Outcome, Scenario};
@@ -378,4 +378,38 @@ fn answers_together_are_the_worst_of_what_applies() {
     assert_eq!(Answer::together([DoesNot, Undecided, Meets]), Some(DoesNot));
     assert_eq!(Answer::together([NotApplicable]), Some(NotApplicable));
     assert_eq!(Answer::together([]), None);
+}
+
+#[test]
+fn a_verdict_that_flips_with_the_rate_is_fragile() {
+    // 2 Mbit/s carry more than 1.7, 1.6 do not. The buffer of 10 packets is more than the pipe of
+    // 5, also with a fifth less.
+    let metric = "busy = \"utilization(link)\"";
+    let more = format!("{metric}\nbits = \"throughput(flow) + throughput(other)\"");
+    let one =
+        ONE.replace(metric, &more).replace("busy[subject, *] > 1.5", "bits[subject, *] >= 1.7e6");
+    let mut inquiry =
+        question(suite_of(SUITE, &one).unwrap(), &["newreno"]).inquire(&Effort::Quick).unwrap();
+    let (cancel, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let progress = |_| drop(done.fetch_add(1, Ordering::Relaxed));
+    let options = RunOptions { progress: &progress, ..options(2, &cancel) };
+    inquiry.vary(&Effort::Quick, &options).unwrap();
+    assert!(done.load(Ordering::Relaxed) >= 6 * 3, "each variation has its runs");
+    let dir = tempfile::tempdir().unwrap();
+    let report = ReportOptions::default();
+    let summary = evaluate(&inquiry, &Effort::Quick, &options, &report, dir.path()).unwrap();
+    let evaluation = &summary.evaluation;
+    assert_eq!(answers_of(evaluation, "too-much"), [Answer::Meets]);
+    assert_eq!(evaluation.fragile(), ["too-much, newreno: meets, but not with rates -20 %."]);
+    let sentence = evaluation.sensitivity().unwrap();
+    assert!(sentence.contains("1 verdict of 3 is fragile"), "{sentence}");
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
+    let claims = json["criteria"][0]["claims"].as_array().unwrap();
+    let fragile = |claim: &serde_json::Value| claim["answers"][0]["fragile"].as_bool();
+    let of = |id: &str| claims.iter().find(|claim| claim["id"] == id).and_then(fragile);
+    assert_eq!((of("too-much"), of("much")), (Some(true), Some(false)));
+    assert_eq!(claims[0]["answers"][0]["varied"].as_array().map(Vec::len), Some(6));
+    assert!(read("index.html").contains("id=\"sensitivity\""));
+    assert!(read("evaluation.md").contains("## Sensitivity"));
 }

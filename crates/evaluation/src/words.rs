@@ -11,6 +11,7 @@ use windward_report::lead::GaveUp;
 use windward_sim::strict_toml::{Document, Field, Section};
 
 use crate::inquiry::{Answer, CriterionAnswers, Evaluation, Inquiry, KnownAnswer};
+use crate::sensitivity::VARIED_BY;
 
 /// Remark on connections that gave up.
 pub(crate) const GAVE_UP: &str = "The code of a stack, or the simulator, closed these connections \
@@ -199,6 +200,40 @@ impl Evaluation {
         })
     }
 
+    /// Sentence on the verdicts that flip when the scenarios vary; `None` without variations.
+    pub fn sensitivity(&self) -> Option<String> {
+        let answers = self.criteria.iter().flat_map(|c| &c.asked).flat_map(|claim| &claim.answers);
+        let varied: Vec<_> = answers.filter(|answer| !answer.varied.is_empty()).collect();
+        if varied.is_empty() {
+            return None;
+        }
+        let (of, fragile) =
+            (varied.len(), varied.iter().filter(|answer| !answer.flips().is_empty()).count());
+        let percent = 100.0 * VARIED_BY;
+        let (are, verdicts) = if fragile == 1 { ("is", "verdict") } else { ("are", "verdicts") };
+        Some(format!(
+            "Each scenario was also run with buffers, RTTs and rates of all links {percent:.0} % \
+             smaller and larger, one at a time. {fragile} {verdicts} of {of} {are} fragile: the \
+             opposite under at least one of these six variations."
+        ))
+    }
+
+    /// The fragile verdicts, a sentence for each.
+    pub fn fragile(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for claim in self.criteria.iter().flat_map(|c| &c.asked) {
+            for (subject, answer) in self.subjects.iter().zip(&claim.answers) {
+                let flips = answer.flips();
+                if !flips.is_empty() {
+                    let (id, verdict) = (&claim.id, answer.answer);
+                    let flips = flips.join(", ");
+                    sentences.push(format!("{id}, {subject}: {verdict}, but not with {flips}."));
+                }
+            }
+        }
+        sentences
+    }
+
     /// As `evaluation.json`.
     pub(crate) fn to_json(&self, inquiry: &Inquiry, about: &Provenance) -> Value {
         let suite = &inquiry.question.suite;
@@ -214,6 +249,10 @@ impl Evaluation {
                         "bound": a.bound,
                         "measured": a.measured,
                         "runs": a.runs,
+                        "fragile": (!a.varied.is_empty()).then(|| !a.flips().is_empty()),
+                        "varied": a.varied.iter().map(|varied| {
+                            json!({ "variation": varied.variation, "answer": varied.answer.words() })
+                        }).collect::<Vec<_>>(),
                     })
                 });
                 json!({
@@ -276,6 +315,7 @@ impl Evaluation {
             "criteria": criteria.collect::<Vec<_>>(),
             "known": known.collect::<Vec<_>>(),
             "gave_up": gave_up.collect::<Vec<_>>(),
+            "sensitivity": self.sensitivity(),
             "version": env!("CARGO_PKG_VERSION"),
             "date": about.date,
             "commit": about.commit,
@@ -403,6 +443,12 @@ impl Evaluation {
             let _ = writeln!(text, "- {}: {}", subject.name, subject.definition());
         }
         self.criteria_in_markdown(&mut text);
+        if let Some(summary) = self.sensitivity() {
+            let _ = writeln!(text, "\n## Sensitivity\n\n{summary}\n");
+            for sentence in self.fragile() {
+                let _ = writeln!(text, "- {sentence}");
+            }
+        }
         self.gave_up_in_markdown(&mut text);
         self.asked_in_markdown(&mut text);
         self.rest_in_markdown(&mut text);
