@@ -391,7 +391,9 @@ fn a_verdict_that_flips_with_the_rate_is_fragile() {
     let mut inquiry =
         question(suite_of(SUITE, &one).unwrap(), &["newreno"]).inquire(&Effort::Quick).unwrap();
     let (cancel, done) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let progress = |_| drop(done.fetch_add(1, Ordering::Relaxed));
+    let progress = |_| {
+        done.fetch_add(1, Ordering::Relaxed);
+    };
     let options = RunOptions { progress: &progress, ..options(2, &cancel) };
     inquiry.vary(&Effort::Quick, &options).unwrap();
     assert!(done.load(Ordering::Relaxed) >= 6 * 3, "each variation has its runs");
