@@ -279,9 +279,16 @@ step_web() {
     status=${PIPESTATUS[0]}
     pass "$(sed -n 's/^[#ℹ] pass //p' "$log")"
     [ "$status" -eq 0 ] || fail "web: a test, see above"
+    if command -v deno >/dev/null; then
+        check "web: the package gives the same in Deno" deno test -A crates/web/tests/package.test.mjs
+    fi
     if offer chromium chromium; then
         check "web: the playground, driven in a browser, agrees with the program" node crates/web/tests/play.mjs
         check "web: live charts of a shell in a browser" node crates/web/tests/live.mjs
+        if command -v firefox-esr >/dev/null; then
+            check "web: the playground in Firefox" env FIREFOX=/usr/bin/firefox-esr node crates/web/tests/play.mjs
+            check "web: live charts in Firefox" env FIREFOX=/usr/bin/firefox-esr node crates/web/tests/live.mjs
+        fi
     else
         echo "skipped: there is no chromium"
     fi

@@ -80,7 +80,7 @@ export class Charts {
     readonly #places: HTMLElement[];
     #plots: uPlot[] = [];
     readonly #captions: HTMLElement[] = [];
-    #shape = "";
+    readonly #shapes: string[] = [];
     #cursor = 0;
 
     constructor(host: HTMLElement) {
@@ -106,22 +106,32 @@ export class Charts {
         });
     }
 
-    /** Draws the lines of a run and its repetitions. `tops` are the tops of the axes, so that two set-ups compare. */
+    /**
+     * Draws the lines of a run and its repetitions, of the first charts as many as are given. `tops` are the tops of the
+     * axes, so that two set-ups compare.
+     */
     draw(all: Samples[], drawn: Line[][], tops: number[]) {
-        const now = drawn.map(shape).join("\n");
-        if (now !== this.#shape) {
-            this.#plots.forEach((plot) => plot.destroy());
-            this.#plots = drawn.map((lines, n) => this.#make(n, lines));
-            this.#shape = now;
-        }
         const times = all[0].times;
         this.#duration = all[0].facts.duration_s;
-        const over = SMOOTH * (times[1] - times[0] || 0);
-        this.#captions[0].textContent = `${QUANTITIES[0].title}, means over ${Number(over.toPrecision(2))} s`;
         drawn.forEach((lines, n) => {
+            const now = shape(lines);
+            if (now !== this.#shapes[n]) {
+                this.#plots[n]?.destroy();
+                this.#plots[n] = this.#make(n, lines);
+                this.#shapes[n] = now;
+            }
             const data = [times, ...lines.flatMap((line) => [line.values, ...(line.low ? [line.low, line.high!] : [])])];
             this.#tops[n] = tops[n];
             this.#plots[n].setData(data as uPlot.AlignedData);
+        });
+    }
+
+    /** Says in words what all charts show. */
+    tell(all: Samples[]) {
+        const times = all[0].times;
+        const over = SMOOTH * (times[1] - times[0] || 0);
+        this.#captions[0].textContent = `${QUANTITIES[0].title}, means over ${Number(over.toPrecision(2))} s`;
+        linesOf(all).forEach((lines, n) => {
             const means = lines.map((line) => `${line.label} ${mean(line.values).toPrecision(3)}`);
             this.#places[n].setAttribute("aria-label", `${QUANTITIES[n].title}. Means: ${means.join(", ")}.`);
         });
@@ -149,8 +159,8 @@ export class Charts {
 
 const mean = (values: Lines) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / Math.max(1, values.length);
 
-/** The lines of each chart. */
-export const linesOf = (all: Samples[]) => QUANTITIES.map(({ id }) => series(id, all));
+/** The lines of each chart, or of the first ones. */
+export const linesOf = (all: Samples[], charts: number = QUANTITIES.length) => QUANTITIES.slice(0, charts).map(({ id }) => series(id, all));
 
 /** Tops of the axes of a set-up. */
 export function tops(charts: Line[][]): number[] {

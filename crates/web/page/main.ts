@@ -69,8 +69,8 @@ function run() {
     saving = window.setTimeout(save, 400);
     if (busy !== 0) {
         isWaiting = true;
-        // A short run ends by itself, so that a slider draws each of them; a long one is stopped.
-        if (performance.now() - since > 250) stop();
+        // A short run ends by itself or with its half, so that a slider draws it; a long one is stopped.
+        if (performance.now() - since > 600) stop();
         return;
     }
     next();
@@ -175,7 +175,7 @@ function finished() {
     });
     // Half a run is shown no longer than until the next.
     halves.fill(null);
-    if (owesWords || state.seeds > 1) drawSoon();
+    if (owesDetails || state.seeds > 1) drawSoon();
     report();
     // Not while a slider moves.
     watching = window.setTimeout(() => {
@@ -339,11 +339,11 @@ const COLUMNS: [string, string, (all: Result[], group: number) => string][] = [
 
 const figures = [new Figures(), new Figures()];
 
-/** Least time between two drawings of numbers and words while results follow each other, ms. */
-const WORDS = 150;
+/** Least time between two drawings of everything but the goodput while results follow each other, ms. */
+const DETAILS = 150;
 /** When they were drawn last, and whether later results await it. */
-let worded = -WORDS;
-let owesWords = false;
+let detailed = -DETAILS;
+let owesDetails = false;
 let isDue = false;
 
 /** Draws before the next frame, however many results come until then. */
@@ -351,12 +351,14 @@ function drawSoon() {
     if (isDue) return;
     isDue = true;
     const act = () => {
+        cancelAnimationFrame(frame);
+        clearTimeout(timer);
         isDue = false;
-        draw(busy !== 0 && performance.now() - worded < WORDS);
+        draw(busy !== 0 && performance.now() - detailed < DETAILS);
     };
+    const frame = requestAnimationFrame(act);
     // A page in the background has no frames.
-    if (document.hidden) setTimeout(act);
-    else requestAnimationFrame(act);
+    const timer = setTimeout(act, 200);
 }
 
 /** Counts drawings, for tests. */
@@ -365,7 +367,7 @@ function count(what: "drawn" | "charted") {
     dataset[what] = String(Number(dataset[what] ?? 0) + 1);
 }
 
-/** Draws the results; the charts only if it is `quick`. */
+/** Draws the results; the goodput only if it is `quick`. */
 function draw(quick = false) {
     const present = state.setups.map((_, index) => results[index]).filter((all) => all.length > 0);
     if (present.length < state.setups.length) return;
@@ -376,19 +378,20 @@ function draw(quick = false) {
         place.replaceChildren(...state.setups.map((_, index) => figures[index].element), scrubber);
     }
     const samples = state.setups.map((_, index): Samples[] => (halves[index] ? [halves[index]] : results[index]));
-    const lines = samples.map(linesOf);
+    const lines = samples.map((each) => linesOf(each, quick ? 1 : undefined));
     const each = lines.map(tops);
     const top = each[0].map((_, n) => Math.max(...each.map((own) => own[n])));
     state.setups.forEach((_, index) => figures[index].charts.draw(samples[index], lines[index], top));
     count("charted");
-    owesWords = quick || state.setups.some((_, index) => halves[index]);
-    if (!owesWords) words();
+    if (!quick) detailed = performance.now();
+    owesDetails = quick || state.setups.some((_, index) => halves[index]);
+    if (!owesDetails) words();
 }
 
 /** Draws what belongs to the charts. */
 function words() {
-    worded = performance.now();
     const two = state.setups.length === 2;
+    state.setups.forEach((_, index) => figures[index].charts.tell(results[index]));
     state.setups.forEach((_, index) => figures[index].tell(results[index], two ? `Set-up ${"AB"[index]}` : ""));
     headline();
     get("command").textContent = command(setup());

@@ -1,6 +1,7 @@
 // A browser for tests of pages: everything that a page must not do fails the part of the test in which it happens.
 //
-// WINDWARD is the program, target/release/windward unless set; CHROMIUM the browser. --shots DIR keeps pictures.
+// WINDWARD is the program, target/release/windward unless set; CHROMIUM the browser, or FIREFOX, which is without the
+// choice between light and dark. --shots DIR keeps pictures.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,11 +16,13 @@ export const shots = process.argv.includes("--shots") ? process.argv[process.arg
 
 export async function start() {
     const folder = mkdtempSync(join(tmpdir(), "windward-web-"));
+    const firefox = process.env.FIREFOX;
     const browser = await puppeteer.launch({
-        executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+        browser: firefox ? "firefox" : "chrome",
+        executablePath: firefox ?? process.env.CHROMIUM ?? "/usr/bin/chromium",
         headless: true,
         userDataDir: join(folder, "profile"),
-        args: ["--no-sandbox", "--disable-dev-shm-usage"],
+        args: firefox ? [] : ["--no-sandbox", "--disable-dev-shm-usage"],
     });
     let passed = 0;
     /** Everything that must not happen. */
@@ -36,7 +39,7 @@ export async function start() {
             if (!local) wrong.push(`request to ${request.url()}`);
         });
         await page.setViewport({ width, height: 900 });
-        await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+        if (!firefox) await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
         await page.goto(url);
         return page;
     }

@@ -6,9 +6,9 @@
 // set; CHROMIUM the browser. --measure also prints sizes and times; they decide nothing.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { here, program, shots, start } from "./browser.mjs";
+import { here, program, root, shots, start } from "./browser.mjs";
 
 const measures = process.argv.includes("--measure");
 
@@ -216,7 +216,9 @@ try {
             slider.value = "700";
             slider.dispatchEvent(new Event("input"));
         });
-        await drawn(page, before);
+        // A page in the background has no frames, in which `drawn` would look.
+        const isDrawn = (before) => Number(document.documentElement.dataset.drawn) > before;
+        await page.waitForFunction(isDrawn, { polling: 50 }, before);
         await front.close();
         await page.bringToFront();
         const old = await browser.newPage();
@@ -256,6 +258,35 @@ try {
         page = await open(`file://${file}`);
         await agrees(page);
         await page.close();
+    });
+
+    await part("links of drawings and of reports open their very scenarios", async () => {
+        const changed = ["experiments/examples/first.toml", "--set", "flows.lossy.protocol=upwind", "--seed", "5"];
+        const at = { cwd: root, encoding: "utf8" };
+        const native = JSON.parse(execFileSync(program, ["run", ...changed, "--json", "--plot", join(folder, "run.svg")], { ...at, stdio: "pipe" }));
+        const [, address] = /<a href="http:\/\/127\.0\.0\.1:9744\/(#s=[\w-]+)"/.exec(readFileSync(join(folder, "run.svg"), "utf8"));
+        const linked = await open(url + address);
+        assert.equal(await text(linked, "#print"), native.fingerprint);
+        await linked.close();
+        // `windward play FILE` prints that address.
+        const other = spawn(program, ["play", ...changed, "--no-browser", "--quiet", "--port", "0"], { cwd: root, stdio: ["ignore", "pipe", "ignore"] });
+        const printed = await new Promise((found) => other.stdout.once("data", (line) => found(String(line).trim())));
+        other.kill("SIGINT");
+        assert.equal(printed.slice(printed.indexOf("#")), address);
+
+        const report = join(folder, "report");
+        execFileSync(program, ["sweep", "experiments/examples/loss-sweep.toml", "--quick", "--quiet", "--out", report], { ...at, stdio: "pipe" });
+        const figure = await visit(`file://${join(report, "own-experiments.html")}`);
+        const links = await figure.$$eval('a[href^="play.html#s="]', (all) => all.map((link) => [link.href, link.textContent]));
+        await figure.close();
+        // Four protocols at three loss rates.
+        assert.equal(links.length, 12);
+        const [href] = links.find(([, label]) => label === "cubic, 5%");
+        const cell = await open(href);
+        const { toml } = await agrees(cell);
+        assert.equal(toml.match(/^protocol = "cubic"$/gm).length, 2);
+        assert.match(toml, /^last_hop = \{ loss = "5%" \}$/m);
+        await cell.close();
     });
 
     if (measures) await measure(url);
