@@ -244,7 +244,10 @@ impl<'a> Emulation<'a> {
 
     /// Ends the emulation and reports it: as text on standard error if `to_error`, else on standard
     /// output.
-    pub(crate) fn finish(self, quiet: bool, to_error: bool) -> Result<(), Failure> {
+    pub(crate) fn finish(mut self, quiet: bool, to_error: bool) -> Result<(), Failure> {
+        for view in &mut self.views {
+            view.end(&mut self.inner.simulation, self.inner.testbed.ports())?;
+        }
         let finished = self.inner.finish()?;
         let cpu_s = self.cpu.seconds();
         let Finished { scenario, outcome, ports, clock, killed, recorded, testbed } = finished;

@@ -122,6 +122,16 @@ impl Live {
         }
     }
 
+    /// Shows in a browser the part of an interval before the end.
+    pub(crate) fn end(
+        &mut self,
+        simulation: &mut Simulation,
+        ports: &[(usize, Port)],
+    ) -> Result<(), Failure> {
+        let is_due = matches!(self.style, Style::Web(_)) && simulation.now() > self.last;
+        if is_due { self.look(simulation, ports) } else { Ok(()) }
+    }
+
     /// Shows the state now, with the packets that crossed these ports.
     pub(crate) fn look(
         &mut self,
