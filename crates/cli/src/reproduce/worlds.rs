@@ -169,6 +169,7 @@ mod tests {
             undecided,
             confirmations: 1,
             end,
+            budget: None,
             effects: Vec::new(),
         };
         let found = |world| Found {

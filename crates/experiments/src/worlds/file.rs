@@ -65,6 +65,8 @@ pub struct FoundWorld {
     pub confirmations: u64,
     /// Reason why the search ended.
     pub end: End,
+    /// Budget of its search, if that is not the one of the file ([`SearchFacts::budget`]).
+    pub budget: Option<u64>,
     /// How often worlds with a value, or with two values, passed.
     pub effects: Vec<Effect>,
 }
@@ -154,6 +156,8 @@ keys! {
             "confirmations that were attempted";
         end: End = readers::one_of(&End::ALL), needed "end = \"found\"",
             "the reason why the search ended";
+        budget: Option<u64> = readers::integer(0..=u64::MAX), absent,
+            "budget of its search, if that is not the one of the file";
         effects: Vec<Section<'a>> = readers::tables(&[EffectKeys::KEYS], unnamed), empty,
             "how often worlds with a value passed";
     }
@@ -259,6 +263,9 @@ impl Worlds {
                 line(&mut text, key, &value.to_string());
             }
             line(&mut text, "end", &quoted(world.end.word()));
+            if let Some(budget) = world.budget {
+                line(&mut text, "budget", &budget.to_string());
+            }
             let effect = |e: &Effect| {
                 format!(
                     "    {{ choice = {}, value = {}, passed = {}, of = {} }},\n",
@@ -334,6 +341,7 @@ fn found(table: &Section<'_>) -> Result<FoundWorld> {
         undecided: keys.undecided,
         confirmations: keys.confirmations,
         end: keys.end,
+        budget: keys.budget,
         effects: keys.effects.iter().map(effect).collect::<Result<_>>()?,
     })
 }
@@ -373,6 +381,7 @@ mod tests {
             undecided: 1,
             confirmations: 2,
             end: End::Found,
+            budget: Some(9600),
             effects: vec![
                 effect("rwnd", "65 \"packets\"", 3, 6),
                 effect("rto + rwnd", "1 s + 20", 0, 2),
@@ -383,6 +392,7 @@ mod tests {
             verdict: Verdict::NotHeld,
             readings: None,
             end: End::Exhausted,
+            budget: None,
             effects: Vec::new(),
             ..found.clone()
         };

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use windward_sim::output::OutputDir;
 
-use super::{FILE, JointWorld, SearchFacts, Worlds};
+use super::{FILE, FoundWorld, JointWorld, SearchFacts, Worlds};
 use crate::LabError;
 use crate::builtin::key_of;
 use crate::campaign::{
@@ -132,14 +132,30 @@ pub fn search_with(
 }
 
 impl Worlds {
-    /// These worlds, and the earlier ones of claims that were not searched for.
+    /// These worlds, and the earlier ones of claims that were not searched for. The facts are those
+    /// of the earlier search then, and a world with another budget names its own.
     fn beside(mut self, earlier: Worlds, plans: &[Plan]) -> Self {
-        let others: Vec<_> =
-            earlier.worlds.into_iter().filter(|world| self.of(&world.claim).is_none()).collect();
-        self.worlds.extend(others);
+        let own = std::mem::replace(&mut self.worlds, earlier.worlds);
+        let is_partial = self.worlds.iter().any(|e| own.iter().all(|world| world.claim != e.claim));
+        let budget = self.search.as_ref().and_then(|search| search.budget);
+        if let Some(facts) = earlier.search.filter(|_| is_partial) {
+            self.search = Some(facts);
+        }
+        let of_file = self.search.as_ref().and_then(|search| search.budget);
+        for world in own {
+            let world = FoundWorld { budget: budget.filter(|_| budget != of_file), ..world };
+            match self.worlds.iter_mut().find(|earlier| earlier.claim == world.claim) {
+                Some(earlier) => *earlier = world,
+                None => self.worlds.push(world),
+            }
+        }
         let ids = plans.iter().flat_map(|plan| &plan.experiment.claims).map(|c| c.id.as_str());
         let ids: Vec<&str> = ids.collect();
-        self.worlds.sort_by_key(|world| ids.iter().position(|id| *id == world.claim));
+        let place = |world: &FoundWorld| ids.iter().position(|id| *id == world.claim);
+        // Claims of experiments that were not named keep their place.
+        if self.worlds.iter().all(|world| place(world).is_some()) {
+            self.worlds.sort_by_key(place);
+        }
         // Of fewer claims than before, a joint world says less than the earlier one.
         let most = |joint: &[JointWorld]| joint.iter().map(|j| j.claims.len()).max().unwrap_or(0);
         if most(&self.joint) < most(&earlier.joint) {

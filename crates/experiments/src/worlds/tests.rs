@@ -437,3 +437,29 @@ fn runs_elsewhere_find_the_same_world() {
     let error = unknown.perform(&elsewhere.0, &AtomicBool::new(false)).unwrap_err();
     assert!(error.to_string().contains("no cell 1 of experiment 0"), "{error}");
 }
+
+#[test]
+fn a_search_of_one_claim_keeps_the_worlds_of_others_and_names_its_budget() {
+    let claims = ["\"clean >= 1100000\"", "\"clean >= 1300000\""];
+    let list = [experiment(&claims)];
+    let dir = tempfile::tempdir().unwrap();
+    let simulate = noisy(pair, 0.05);
+    let search = |search: &SearchOptions| {
+        let summary = run_in(dir.path(), &list, search, 2, &simulate).unwrap();
+        Worlds::read(&summary.files[0]).unwrap()
+    };
+    let all = search(&SearchOptions::default());
+    assert_eq!(all.search.as_ref().map(|search| search.budget), Some(None));
+    let one = SearchOptions {
+        names: vec!["C1".to_owned()],
+        budget: Some(5e9),
+        ..SearchOptions::default()
+    };
+    let both = search(&one);
+    assert_eq!((&both.search, &both.worlds[1]), (&all.search, &all.worlds[1]));
+    assert_eq!((both.worlds[0].claim.as_str(), both.worlds[0].budget), ("C1", Some(5000)));
+    // The same budget for all claims stands once, at the head.
+    let again = search(&SearchOptions { budget: Some(5e9), ..SearchOptions::default() });
+    assert_eq!(again.search.map(|search| search.budget), Some(Some(5000)));
+    assert!(again.worlds.iter().all(|world| world.budget.is_none()));
+}
