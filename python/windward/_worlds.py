@@ -146,7 +146,11 @@ class _Pending:
         ended = threading.Event()
         self._ended = ended
         self.future = self._workers.submit(_run, self._payload, self._run)
-        self.future.add_done_callback(lambda _: ended.set())
+
+        def end(_: Any) -> None:
+            ended.set()
+
+        self.future.add_done_callback(end)
 
     def wait(self, seconds: float) -> bytes | None:
         """The metrics, or None if they are not there after this time."""
