@@ -887,11 +887,13 @@ impl Simulation {
     /// Sets the alarms of media that adapts.
     fn follow_media(&mut self, index: u32) {
         let Ends::Datagrams(datagrams) = &mut self.flows.all[index as usize].ends else { return };
-        let next = datagrams.next();
+        // A larger window or a shorter interval lets go at once what was due before.
+        let next = datagrams.next().max(self.now);
         let Some(adaptive) = &mut datagrams.adaptive else { return };
         let sender = Component::Application(index).id();
         adaptive.alarm.bring_forward(&mut self.schedule, sender, next);
-        let (receiver, due) = (Component::ReceiverTimer(index).id(), adaptive.report_due());
+        let due = adaptive.report_due().max(self.now);
+        let receiver = Component::ReceiverTimer(index).id();
         adaptive.report_alarm.bring_forward(&mut self.schedule, receiver, due);
     }
 
