@@ -23,6 +23,7 @@ AXES = {
     "feedback": "Information in packets and ACKs.",
     "aqm": "Drops and marks of a queue, and the order in which it sends: `aqm` of a link.",
     "router": "Feedback that a router writes into packets: `router` of a link.",
+    "media": "The rate of media that adapts: `controller` of the `media` of flows.",
 }
 
 # The package, by what people look for.
