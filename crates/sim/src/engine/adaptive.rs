@@ -81,13 +81,11 @@ impl Adaptive {
         }
     }
 
-    /// Time of the next frame or packet; [`Time::NEVER`] after the end of the source.
-    pub(super) fn next(&self, source: &Source) -> Time {
-        let frame = source.next();
-        match self.sender.next() {
-            Time::NEVER => frame,
-            packet => frame.min(if packet < source.stop() { packet } else { Time::NEVER }),
-        }
+    /// Time of the next frame or packet, not before `now`: a larger window lets go at once what was
+    /// due before. [`Time::NEVER`] after the end of the source.
+    pub(super) fn next(&self, source: &Source, now: Time) -> Time {
+        let packet = self.sender.next().max(now);
+        source.next().min(if packet < source.stop() { packet } else { Time::NEVER })
     }
 
     /// Makes the frames that are due, and returns the packet that leaves now, if one may.
@@ -150,15 +148,16 @@ impl Adaptive {
         self.receiver.on_packet(now, packet.seq, packet.size, marked);
     }
 
-    /// Time at which the receiver reports next.
-    pub(super) fn report_due(&self) -> Time {
+    /// Time at which the receiver reports next, not before `now`: the interval may have become
+    /// shorter.
+    pub(super) fn report_due(&self, now: Time) -> Time {
         let interval = self.adaptation.controller.report_interval(self.receiver.rate());
-        self.receiver.next_report(interval)
+        self.receiver.next_report(interval).max(now)
     }
 
     /// Makes the report that is due, if one is.
     pub(super) fn report(&mut self, now: Time, window: Span) -> Option<Packet> {
-        if self.report_due() > now {
+        if self.report_due(now) > now {
             return None;
         }
         let report = self.receiver.report(now);

@@ -33,9 +33,11 @@ impl Datagrams {
         Datagrams { name, source, adaptive, arrived, at_warmup: (0, 0), lost, delays, bytes }
     }
 
-    /// Time at which [`Datagrams::emit`] must be called; [`Time::NEVER`] after the last datagram.
-    pub(super) fn next(&self) -> Time {
-        self.adaptive.as_ref().map_or(self.source.next(), |adaptive| adaptive.next(&self.source))
+    /// Time from `now` on at which [`Datagrams::emit`] must be called; [`Time::NEVER`] after the last
+    /// datagram.
+    pub(super) fn next(&self, now: Time) -> Time {
+        let adaptive = self.adaptive.as_ref();
+        adaptive.map_or(self.source.next(), |adaptive| adaptive.next(&self.source, now))
     }
 
     /// Datagrams that have left.

@@ -146,7 +146,7 @@ impl Flow {
         match &mut self.ends {
             Ends::Transport(_) | Ends::Stack(_) => schedule.push(application, self.start),
             Ends::Datagrams(datagrams) => {
-                let first = datagrams.next();
+                let first = datagrams.next(Time::ZERO);
                 match &mut datagrams.adaptive {
                     None => schedule.push(application, first),
                     Some(adaptive) => adaptive.alarm.bring_forward(schedule, application, first),

@@ -887,13 +887,12 @@ impl Simulation {
     /// Sets the alarms of media that adapts.
     fn follow_media(&mut self, index: u32) {
         let Ends::Datagrams(datagrams) = &mut self.flows.all[index as usize].ends else { return };
-        // A larger window or a shorter interval lets go at once what was due before.
-        let next = datagrams.next().max(self.now);
+        let next = datagrams.next(self.now);
         let Some(adaptive) = &mut datagrams.adaptive else { return };
         let sender = Component::Application(index).id();
         adaptive.alarm.bring_forward(&mut self.schedule, sender, next);
-        let due = adaptive.report_due().max(self.now);
         let receiver = Component::ReceiverTimer(index).id();
+        let due = adaptive.report_due(self.now);
         adaptive.report_alarm.bring_forward(&mut self.schedule, receiver, due);
     }
 
@@ -1015,7 +1014,7 @@ impl Simulation {
                 }
                 let packet = datagrams.emit(now, self.window);
                 if datagrams.adaptive.is_none() {
-                    self.schedule.push(component, datagrams.next());
+                    self.schedule.push(component, datagrams.next(now));
                 }
                 let Some(packet) = packet else {
                     self.follow_media(index);

@@ -107,6 +107,22 @@ fn a_stream_survives_an_outage() {
 }
 
 #[test]
+fn a_stream_that_stops_leaves_what_waits() {
+    for controller in CONTROLLERS {
+        // At 10 s the rate of the link falls to a tenth, so that packets wait in the sender when
+        // the stream stops. Reports that open the window come later.
+        let times = "duration = '30s'";
+        let link = "queue = '100kB', rate = { schedule = [{ at = '0s', rate = '1500kbit' }, \
+                    { at = '10s', rate = '150kbit' }] }";
+        let stop = "stop = '11s'\n";
+        let outcome = run(&scenario(&quoted(controller), times, link, stop));
+        let media = &outcome.flows[0];
+        // 10 s with at most 1500 kbit/s and 20 s with 150 are 2250 packets of 1200 bytes.
+        assert!((100..=2250).contains(&media.packets_sent), "{controller}: {media:?}");
+    }
+}
+
+#[test]
 fn priorities_are_shares() {
     // RFC 8867 section 6.1: a stream of priority 2 has about twice the rate of the others; RFC 8698
     // equation 5. Over 2 Mbit/s, x_ref 2 RMAX / r1 = x_ref RMAX / r2, so that r1 = 2 r2: 1000, 500
