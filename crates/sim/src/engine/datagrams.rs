@@ -33,8 +33,8 @@ impl Datagrams {
         Datagrams { name, source, adaptive, arrived, at_warmup: (0, 0), lost, delays, bytes }
     }
 
-    /// Time from `now` on at which [`Datagrams::emit`] must be called; [`Time::NEVER`] after the last
-    /// datagram.
+    /// Time from `now` on at which [`Datagrams::emit`] must be called; [`Time::NEVER`] after the
+    /// last datagram.
     pub(super) fn next(&self, now: Time) -> Time {
         let adaptive = self.adaptive.as_ref();
         adaptive.map_or(self.source.next(), |adaptive| adaptive.next(&self.source, now))
