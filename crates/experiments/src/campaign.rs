@@ -37,7 +37,7 @@ mod search;
 
 use cells::Cells;
 pub(crate) use cells::FRESH;
-use queue::{Closing, Finished, Job, Queue, Stage};
+use queue::{Closing, Done, Finished, Job, Queue, Stage};
 pub use queue::{RunExecutor, RunId};
 use search::{Answer, Asker, Inquiry};
 pub use search::{Found, Request, Searched, search};
@@ -132,7 +132,7 @@ pub fn run(
     observer: &mut dyn Observer,
     simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
 ) -> Result<usize, LabError> {
-    let perform = |job: Job| job.run(plans, options.cancel, simulate);
+    let perform = |job: &Job| job.run(plans, options.cancel, simulate);
     conduct(options, &perform, |queue, done| {
         Campaign::new(plans, options, queue, known, observer).conduct(done)
     })
@@ -153,7 +153,7 @@ pub fn around_workers(around: AroundWorker) {
 /// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
 fn conduct<T>(
     options: &RunOptions<'_>,
-    perform: &(impl Fn(Job) -> Result<Finished, LabError> + Sync),
+    perform: &(impl Fn(&Job) -> Result<Done, LabError> + Sync),
     decide: impl FnOnce(&Queue, &mpsc::Receiver<Result<Finished, LabError>>) -> Result<T, LabError>,
 ) -> Result<T, LabError> {
     let queue = Queue::default();
@@ -173,7 +173,10 @@ fn conduct<T>(
                 let _closing = Closing(queue);
                 let mut work = || {
                     while let Some(job) = queue.take() {
-                        let finished = perform(job);
+                        let finished = match options.cancel.load(Memory::Relaxed) {
+                            true => Err(LabError::Cancelled),
+                            false => perform(&job).map(|done| job.finished(done)),
+                        };
                         let ended = finished.is_err();
                         if sender.send(finished).is_err() || ended {
                             break;
@@ -319,9 +322,6 @@ struct Plainly {
     file: ScenarioFile,
 }
 
-/// Experiment, reading, cell, repetition.
-type RunKey = (usize, Deviation, usize, u32);
-
 /// Total work: runs, and predicted packet-hops.
 #[derive(Default)]
 struct Work {
@@ -345,7 +345,7 @@ impl Work {
 /// Runs between their request and the handling of their result.
 struct Runs {
     /// Runs of an earlier attempt that were not requested yet.
-    known: HashMap<RunKey, (Vec<f64>, Option<Outcome>)>,
+    known: HashMap<RunId, Done>,
     /// Jobs that are not in the workers' queue yet.
     asked: Vec<Job>,
     /// Number of unfinished jobs, including those.
@@ -399,8 +399,9 @@ impl<'a> Campaign<'a> {
         known: Vec<RunRecord>,
         observer: &'a mut dyn Observer,
     ) -> Self {
-        let key = |r: RunRecord| {
-            ((r.experiment, r.reading, r.cell, r.repetition), (r.metrics, r.outcome))
+        let by_id = |record: RunRecord| {
+            let RunRecord { experiment, reading, cell, repetition, metrics, outcome } = record;
+            (RunId { experiment, reading, cell, repetition }, (metrics, outcome))
         };
         Campaign {
             plans,
@@ -408,7 +409,7 @@ impl<'a> Campaign<'a> {
             queue,
             observer,
             runs: Runs {
-                known: known.into_iter().map(key).collect(),
+                known: known.into_iter().map(by_id).collect(),
                 asked: Vec::new(),
                 running: 0,
                 finished: VecDeque::new(),
@@ -548,10 +549,15 @@ impl<'a> Campaign<'a> {
             let shown = self.inquiry.is_none() && plan.shows(&cell.reading, repetition);
             self.work.asked.0 += 1;
             self.work.asked.1 += cell.weight;
-            let key = (cell.experiment, cell.reading.clone(), cell.cell, repetition);
+            let run = RunId {
+                experiment: cell.experiment,
+                reading: cell.reading.clone(),
+                cell: cell.cell,
+                repetition,
+            };
             // A run that has to be shown is useless without its outcome.
             let known =
-                self.runs.known.remove(&key).filter(|(_, outcome)| outcome.is_some() || !shown);
+                self.runs.known.remove(&run).filter(|(_, outcome)| outcome.is_some() || !shown);
             if let Some((metrics, outcome)) = known {
                 let weight = cell.weight;
                 self.note(Finished { cell: id, repetition, metrics, outcome, weight }, true)?;
@@ -563,12 +569,7 @@ impl<'a> Campaign<'a> {
                 weight: cell.weight,
                 number: self.work.asked.0,
                 cell: id,
-                run: RunId {
-                    experiment: cell.experiment,
-                    reading: cell.reading.clone(),
-                    cell: cell.cell,
-                    repetition,
-                },
+                run,
                 shown,
                 scenario: cell.scenario.clone(),
             });

@@ -14,6 +14,18 @@ pub(crate) fn failed(error: impl Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }
 
+/// Refuses the work of another build, whose runs may differ.
+pub(crate) fn same_build(work: &str, version: &str) -> PyResult<()> {
+    let ours = windward_experiments::BUILD;
+    if version == ours {
+        return Ok(());
+    }
+    Err(failed(format!(
+        "windward {ours} cannot run a {work} of windward {version}: install the same build on all \
+         machines"
+    )))
+}
+
 /// An invalid value.
 pub(crate) fn value(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use windward_core::protocols::Protocol;
 use windward_experiments::experiment::RunLength;
-use windward_experiments::{Effort, builtin};
+use windward_experiments::{Effort, LabError, builtin};
 use windward_report::{Provenance, ReportOptions};
 use windward_sim::scenario::file::ScenarioFile;
 
@@ -122,7 +122,7 @@ impl Experiment {
     }
 
     pub(crate) fn effort(&self, full: bool, repetitions: Option<u32>) -> Effort {
-        let effort = if full { Effort::Full } else { Effort::Quick };
+        let effort = effort_of(full);
         let Some(repetitions) = repetitions else { return effort };
         let length = self.inner.run_length(&effort);
         let length = RunLength { repetitions, at_most: repetitions, ..length };
@@ -283,6 +283,17 @@ impl Experiment {
     }
 }
 
+/// The effort of that length.
+pub(crate) fn effort_of(full: bool) -> Effort {
+    if full { Effort::Full } else { Effort::Quick }
+}
+
+/// The experiments of the papers with these names, with all stacks.
+pub(crate) fn select(names: &[String]) -> Result<Vec<windward_experiments::Experiment>, LabError> {
+    let stacks = windward_cli::stacks();
+    Ok(builtin::select(names)?.into_iter().map(|e| e.with_stacks(&stacks)).collect())
+}
+
 /// Reproduces figures and claims by name into a folder. Returns the number of runs.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
@@ -299,14 +310,12 @@ pub(crate) fn reproduce(
     about: (String, String, String),
 ) -> PyResult<(Vec<String>, usize)> {
     let how = How { threads: usize::from(threads), full, progress };
-    let effort = if full { Effort::Full } else { Effort::Quick };
+    let effort = effort_of(full);
     let (date, machine, command) = about;
     let about = Provenance { date, commit: None, machine, command };
     let report = ReportOptions { about, resume, every_table: true, ..ReportOptions::default() };
     watched(py, how, |options| {
-        let stacks = windward_cli::stacks();
-        let selected = builtin::select(&names)?.into_iter();
-        let mut experiments: Vec<_> = selected.map(|e| e.with_stacks(&stacks)).collect();
+        let mut experiments = select(&names)?;
         for experiment in &mut experiments {
             experiment.all_readings = all_readings;
         }

@@ -151,12 +151,7 @@ impl Grid {
         repetitions: Option<u32>,
         facts: &[u8],
     ) -> PyResult<Self> {
-        if version != BUILD {
-            return Err(error::failed(format!(
-                "windward {BUILD} cannot run a sweep of windward {version}: install the same build \
-                 on all machines"
-            )));
-        }
+        error::same_build("sweep", version)?;
         let facts: GridFacts =
             postcard::from_bytes(facts).map_err(|_| error::value("this is not a grid"))?;
         let experiment = Experiment::of(py, recipe)?;

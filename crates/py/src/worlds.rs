@@ -10,23 +10,15 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use serde_json::json;
 use windward_experiments::campaign::{Found, RunExecutor, RunId};
 use windward_experiments::worlds::{JointWorld, SearchOptions, SearchSummary, search_with};
-use windward_experiments::{BUILD, Effort, Experiment, HOPS_PER_SECOND, LabError, Plan, builtin};
+use windward_experiments::{BUILD, HOPS_PER_SECOND, LabError, Plan};
 use windward_sim::Scenario;
 
+use crate::experiment::{effort_of, select};
 use crate::work::{How, lab, watched, watched_by};
 use crate::{amount, error};
 
 /// Seconds of one wait for a run elsewhere, after which the caller may stop.
 const WAIT: f64 = 0.2;
-
-fn effort_of(full: bool) -> Effort {
-    if full { Effort::Full } else { Effort::Quick }
-}
-
-fn experiments_of(names: &[String]) -> Result<Vec<Experiment>, LabError> {
-    let stacks = windward_cli::stacks();
-    Ok(builtin::select(names)?.into_iter().map(|e| e.with_stacks(&stacks)).collect())
-}
 
 /// The runs of a search for worlds, by their [`RunId`].
 #[pyclass(frozen, module = "windward._windward")]
@@ -46,7 +38,7 @@ impl WorldRuns {
     #[new]
     fn py_new(py: Python<'_>, names: Vec<String>, full: bool) -> PyResult<Self> {
         let plans: Result<Vec<Plan>, LabError> = py.detach(|| {
-            let experiments = experiments_of(&names)?;
+            let experiments = select(&names)?;
             experiments.iter().map(|e| e.plan(&effort_of(full))).collect()
         });
         let plans = plans.map_err(|wrong| lab(py, wrong))?;
@@ -86,12 +78,7 @@ impl WorldRuns {
         names: Vec<String>,
         full: bool,
     ) -> PyResult<Self> {
-        if version != BUILD {
-            return Err(error::failed(format!(
-                "windward {BUILD} cannot run a search of windward {version}: install the same \
-                 build on all machines"
-            )));
-        }
+        error::same_build("search", version)?;
         Self::py_new(py, names, full)
     }
 }
@@ -164,7 +151,7 @@ pub(crate) fn worlds(
     let budget = budget.map(|seconds| seconds * HOPS_PER_SECOND);
     let elsewhere = submit.map(|submit| Elsewhere { submit, raised: Mutex::new(None) });
     let done = watched(py, how, |options| {
-        let experiments = experiments_of(&names)?;
+        let experiments = select(&names)?;
         let search = SearchOptions { names, budget, resume, ..SearchOptions::default() };
         let effort = effort_of(full);
         match &elsewhere {

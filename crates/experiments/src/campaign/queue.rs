@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering as Memory};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use windward_sim::{Outcome, Scenario};
@@ -12,7 +12,7 @@ use crate::experiment::Deviation;
 use crate::sweep::Plan;
 
 /// One run among those of a list of plans, by which another process finds it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct RunId {
     /// Index of the plan.
     pub experiment: usize,
@@ -90,42 +90,43 @@ pub(super) struct Job {
     pub(super) scenario: Arc<Scenario>,
 }
 
+/// The metrics of a run, and its outcome if that is kept.
+pub(super) type Done = (Vec<f64>, Option<Outcome>);
+
 /// Order of jobs: first the figures, in their order, then the further runs of verdicts.
 pub(super) type Stage = (bool, usize);
 
 impl Job {
     /// Runs it; `simulate` stops when the flag is set.
     pub(super) fn run(
-        self,
+        &self,
         plans: &[Plan],
         cancel: &AtomicBool,
         simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError>,
-    ) -> Result<Finished, LabError> {
-        if cancel.load(Memory::Relaxed) {
-            return Err(LabError::Cancelled);
-        }
+    ) -> Result<Done, LabError> {
         let experiment = &plans[self.run.experiment].experiment;
         let repetition = self.run.repetition;
         let (metrics, outcome) =
             experiment.perform(&self.scenario, repetition, cancel, simulate)?;
         let outcome = (self.shown || gave_up(&outcome)).then_some(outcome);
-        Ok(Finished { cell: self.cell, repetition, metrics, outcome, weight: self.weight })
+        Ok((metrics, outcome))
     }
 
     /// Lets an executor run it, for its metrics alone.
     pub(super) fn run_by(
-        self,
+        &self,
         plans: &[Plan],
         cancel: &AtomicBool,
         executor: &impl RunExecutor,
-    ) -> Result<Finished, LabError> {
-        if cancel.load(Memory::Relaxed) {
-            return Err(LabError::Cancelled);
-        }
+    ) -> Result<Done, LabError> {
         let plan = &plans[self.run.experiment];
-        let metrics = executor.metrics(&self.run, plan, &self.scenario, cancel)?;
+        Ok((executor.metrics(&self.run, plan, &self.scenario, cancel)?, None))
+    }
+
+    /// The completed run.
+    pub(super) fn finished(self, (metrics, outcome): Done) -> Finished {
         let repetition = self.run.repetition;
-        Ok(Finished { cell: self.cell, repetition, metrics, outcome: None, weight: self.weight })
+        Finished { cell: self.cell, repetition, metrics, outcome, weight: self.weight }
     }
 }
 

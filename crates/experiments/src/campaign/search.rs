@@ -75,7 +75,7 @@ pub fn search(
     observer: &mut dyn Observer,
     executor: &impl RunExecutor,
 ) -> Result<Searched, LabError> {
-    let perform = |job: Job| job.run_by(plans, options.cancel, executor);
+    let perform = |job: &Job| job.run_by(plans, options.cancel, executor);
     conduct(options, &perform, |queue, done| {
         Campaign::new(plans, options, queue, known, observer).inquire(request, done)
     })
