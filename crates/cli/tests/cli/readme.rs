@@ -31,6 +31,14 @@ fn the_scenario_printed_is_the_example_file() {
     assert!(readme().contains(&printed), "README.md prints another one");
 }
 
+/// Headings of a page as GitHub names them in links.
+fn headings(page: &str) -> impl Iterator<Item = String> {
+    page.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+        words.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    })
+}
+
 #[test]
 fn every_file_it_links_to_exists() {
     let readme = readme();
@@ -42,7 +50,15 @@ fn every_file_it_links_to_exists() {
         .filter(|target| !target.starts_with("http") && !target.starts_with('#'));
     let mut count = 0;
     for target in targets {
-        assert!(repository().join(target).exists(), "{target}");
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        let path = repository().join(file);
+        assert!(path.exists(), "{target}");
+        let text = if heading.is_empty() {
+            String::new()
+        } else {
+            fs::read_to_string(path).expect("text")
+        };
+        assert!(heading.is_empty() || headings(&text).any(|one| one == heading), "{target}");
         count += 1;
     }
     assert!(count > 0);

@@ -151,6 +151,7 @@ pub async fn send(
             remember(&options.home, &connection);
             figures.begin();
             let result = session(&connection, target, walk, options, figures).await;
+            figures.set_path(path_of(&connection.quic));
             if result.is_ok() {
                 connection.quic.close(VarInt::from_u32(0), b"complete");
                 return Ok(());
@@ -351,6 +352,19 @@ struct Session {
     limiter: Option<Limiter>,
 }
 
+/// The path of a connection now.
+fn path_of(quic: &quinn::Connection) -> PathFigures {
+    let path = quic.stats().path;
+    PathFigures {
+        rtt: path.rtt.as_secs_f64(),
+        min_rtt: quic.min_rtt().as_secs_f64(),
+        window: path.cwnd,
+        mtu: path.current_mtu,
+        packets: path.sent_packets,
+        lost: path.lost_packets,
+    }
+}
+
 /// Sends over one connection.
 async fn session(
     connection: &Connection,
@@ -456,17 +470,9 @@ impl Session {
     /// Keeps the figures of the path and the number of streams up to date.
     async fn watch(self: Arc<Self>) -> Result<()> {
         loop {
-            let path = self.quic.stats().path;
-            let min_rtt = self.quic.min_rtt();
-            self.figures.set_path(PathFigures {
-                rtt: path.rtt.as_secs_f64(),
-                min_rtt: min_rtt.as_secs_f64(),
-                window: path.cwnd,
-                mtu: path.current_mtu,
-                packets: path.sent_packets,
-                lost: path.lost_packets,
-            });
-            let lanes = (2 * path.cwnd / LEAST_BLOCK).clamp(2, u64::from(STREAMS));
+            let path = path_of(&self.quic);
+            self.figures.set_path(path);
+            let lanes = (2 * path.window / LEAST_BLOCK).clamp(2, u64::from(STREAMS));
             if self.lanes.swap(lanes as u32, Ordering::Relaxed) < lanes as u32 {
                 self.work.notify_waiters();
             }
