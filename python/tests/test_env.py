@@ -13,7 +13,7 @@ np = pytest.importorskip("numpy")
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from windward.env import CongestionEnv, Interval, default_reward, observe  # noqa: E402
+from windward.env import OBSERVATIONS, CongestionEnv, Control, Interval, default_reward  # noqa: E402
 
 TEXT = """
 duration = "10s"
@@ -43,6 +43,7 @@ def test_gymnasium_s_checker_passes():
     check_env(env(), skip_render_check=True)
     check_env(env(oracle=True), skip_render_check=True)
     check_env(env(action="window", max_window=200), skip_render_check=True)
+    check_env(env(pacing=True, observations=["rtt", lambda _: 0.5]), skip_render_check=True)
 
 
 def episode(environment, seed, policy):
@@ -104,6 +105,10 @@ def test_an_agent_observes_nothing_of_the_true_capacity():
     # changes the reward and the oracle, and no other number.
     interval = Interval(0.1, 20.0, 18, 1, 0, 1.5e6, 0.08, 0.06, 10e6, 3e6)
     other = dataclasses.replace(interval, capacity_bps=5e6)
+
+    def observe(interval, oracle):
+        return Control(0.1, "change", 400.0, default_reward, oracle).observe(interval)
+
     assert (observe(interval, False) == observe(other, False)).all()
     assert default_reward(interval) != default_reward(other)
     assert observe(interval, True)[:6].tolist() == observe(interval, False).tolist()
@@ -130,6 +135,47 @@ def test_throughput_is_seen_as_a_share_of_the_largest_so_far():
         assert seen[4] == pytest.approx(interval.throughput_bps / largest if largest else 0)
         assert told[:6].tolist() == seen.tolist()
         assert told[6] == pytest.approx(interval.throughput_bps / 10e6)
+
+
+def test_a_pacing_rate_is_a_part_of_the_action_if_asked_for():
+    # 2500^((0 + 1) / 2) = 50 packets, and half of 50 packets of 8000 bits in an RTT of 50 ms and the
+    # transmission of a packet are 3.9 of 10 Mbit/s: the rate limits, and the queue stays empty.
+    environment = env(LONELY, action="window", max_window=2500, pacing=True)
+    assert environment.action_space.shape == (2,)
+    environment.reset(seed=1)
+    half = np.array([0, -1], dtype=np.float32)
+    for _ in range(50):
+        *_, info = environment.step(half)
+    interval = info["interval"]
+    assert interval.cwnd == pytest.approx(50)
+    assert interval.pacing_bps == pytest.approx(0.5 * 50 * 8000 / interval.mean_rtt, rel=0.01)
+    assert interval.throughput_bps == pytest.approx(interval.pacing_bps, rel=0.03)
+    assert interval.mean_rtt < 0.053
+    with pytest.raises(ValueError, match="1 numbers, and not 2"):
+        environment.step(hold(None))
+    # The same window without a rate has all of its 50 packets in flight.
+    environment = env(LONELY, action="window", max_window=2500)
+    environment.reset(seed=1)
+    for _ in range(50):
+        *_, info = environment.step(hold(None))
+    assert info["interval"].pacing_bps == 0
+    assert info["interval"].throughput_bps > 1.9 * interval.throughput_bps
+
+
+def test_observations_are_chosen_by_name_or_are_functions():
+    chosen = env(observations=["throughput", "window", lambda interval: interval.seconds])
+    usual = env()
+    assert list(OBSERVATIONS) == ["window", "delivered", "lost", "rtt", "throughput", "timeouts"]
+    chosen.reset(seed=1)
+    usual.reset(seed=1)
+    for _ in range(20):
+        three, *_ = chosen.step(hold(None))
+        six, *_ = usual.step(hold(None))
+        assert three.tolist() == [six[4], six[0], pytest.approx(0.1)]
+    made = gymnasium.make(
+        "windward.env:windward/Congestion-v0", observations=["rtt"], pacing=True, oracle=True
+    )
+    assert made.observation_space.shape == (2,) and made.action_space.shape == (2,)
 
 
 def test_the_same_seed_is_the_same_episode():
@@ -186,6 +232,20 @@ def test_mistakes_are_said():
         simulation.steer("other-1", 5)
     with pytest.raises(ValueError, match="cwnd"):
         simulation.steer("agent-1", 0.5)
+    with pytest.raises(ValueError, match=r"set flows\.agent\.pacing = true"):
+        simulation.steer("agent-1", 5, pacing_bps=1e6)
+    for wrong, message in [(["speed"], "no 'speed'; there are window"), ([], "at least"), ("rtt", "list")]:
+        with pytest.raises(ValueError, match=message):
+            env(observations=wrong)
+    paces = ww.Scenario(TEXT).with_(**{"flows.agent.pacing": True})
+    simulation = ww.Simulation(paces.with_parts(window={"agent": ww.Steered}))
+    simulation.steer("agent-1", 5, pacing_bps=1e6)
+    for wrong in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="pacing_bps"):
+            simulation.steer("agent-1", 5, pacing_bps=wrong)
+    environment = env(observations=[lambda _: float("nan")])
+    with pytest.raises(ValueError, match="an observation is not a number"):
+        environment.reset(seed=1)
 
 
 def test_what_is_not_steered_keeps_its_window():

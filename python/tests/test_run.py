@@ -91,9 +91,25 @@ def test_series_are_recorded_if_asked_for():
             first().run(trace=nonsense)
 
 
-def test_notebooks_show_tables():
+def test_notebooks_show_charts_and_tables():
     run = first().run()
-    assert run._repr_html_().count("<table>") == 2
+    page = run._repr_html_()
+    assert page.count("<table>") == 2
+    # Two groups: the rates come from the outcome, windows and queues need samples.
+    assert page.count("<polyline") == 2
+    assert "Throughput" in page
+    assert "Congestion window" not in page
+    sampled = first().run(trace="1s")
+    assert sampled.fingerprint == run.fingerprint
+    page = sampled._repr_html_()
+    # Ten windows, two rates and a queue, each of 500 points at the chart's own instants.
+    assert page.count("<polyline") == 13
+    assert "Congestion window" in page
+    assert len(sampled.series) == 10 * 5
+    simulation = ww.Simulation(first())
+    assert simulation.finish()._repr_html_().count("<polyline") == 2
+    again = pickle.loads(pickle.dumps(run))
+    assert again._repr_html_().count("<table>") == 2
     assert "<pre>" in first()._repr_html_()
     assert "10 rows" in repr(run.flows)
 

@@ -26,7 +26,14 @@ from numpy.typing import NDArray
 
 from ._windward import Run, Scenario, Simulation, Steered
 
-__all__ = ["CongestionEnv", "Interval", "ThreadVectorEnv", "default_reward", "make"]
+__all__ = [
+    "OBSERVATIONS",
+    "CongestionEnv",
+    "Interval",
+    "ThreadVectorEnv",
+    "default_reward",
+    "make",
+]
 
 Observation = NDArray[np.float32]
 
@@ -46,6 +53,7 @@ class Interval:
         min_rtt: The smallest RTT of the connection so far, seconds; 0 before the first sample.
         capacity_bps: Rate of the bottleneck, bits per second; for rewards, since no sender knows it.
         max_throughput_bps: The largest ``throughput_bps`` of the connection so far.
+        pacing_bps: Pacing rate that the agent had set, bits per second; 0 if it sets none.
     """
 
     seconds: float
@@ -58,6 +66,7 @@ class Interval:
     min_rtt: float
     capacity_bps: float
     max_throughput_bps: float = 0.0
+    pacing_bps: float = 0.0
 
 
 def default_reward(interval: Interval) -> float:
@@ -71,15 +80,44 @@ def default_reward(interval: Interval) -> float:
     return used - 0.5 * queued - 0.1 * interval.resets
 
 
+def _stretch(interval: Interval) -> float:
+    return interval.mean_rtt / interval.min_rtt - 1 if interval.min_rtt > 0 else 0.0
+
+
+def _throughput(interval: Interval) -> float:
+    most = interval.max_throughput_bps
+    return interval.throughput_bps / most if most > 0 else 0.0
+
+
+OBSERVATIONS: Mapping[str, Callable[[Interval], float]] = {
+    "window": lambda interval: math.log2(interval.cwnd),
+    "delivered": lambda interval: interval.delivered / interval.cwnd,
+    "lost": lambda interval: interval.lost / interval.cwnd,
+    "rtt": _stretch,
+    "throughput": _throughput,
+    "timeouts": lambda interval: float(interval.resets),
+}
+"""Numbers of the usual observation by name, in order; ``CongestionEnv`` describes them."""
+
+_LEAST, _MOST = -1.0, 32.0
+"""Bounds of each number of an observation."""
+
+
+def _capacity(interval: Interval) -> float:
+    return interval.throughput_bps / interval.capacity_bps
+
+
 @dataclass(frozen=True)
 class Control:
-    """Meaning of actions: see ``CongestionEnv``."""
+    """Meaning of actions and observations: see ``CongestionEnv``."""
 
     interval: float
     action: Literal["change", "window"]
     max_window: float
     reward: Callable[[Interval], float]
     oracle: bool = False
+    pacing: bool = False
+    observations: Sequence[str | Callable[[Interval], float]] = tuple(OBSERVATIONS)
 
     def __post_init__(self) -> None:
         if not self.interval > 0:
@@ -89,32 +127,39 @@ class Control:
         if not 1 < self.max_window <= 2**31:
             message = f"max_window = {self.max_window}: must be greater than 1, up to 2^31 packets"
             raise ValueError(message)
+        if isinstance(self.observations, str) or not self.observations:
+            raise ValueError("observations: must be a list of at least one name or function")
+        for one in self.observations:
+            if not callable(one) and one not in OBSERVATIONS:
+                names = ", ".join(OBSERVATIONS)
+                raise ValueError(f"observations: no {one!r}; there are {names}")
 
+    def numbers(self) -> list[Callable[[Interval], float]]:
+        """Functions of an interval that give the observation."""
+        named = [one if callable(one) else OBSERVATIONS[one] for one in self.observations]
+        return [*named, _capacity] if self.oracle else named
 
-def action_space() -> gymnasium.spaces.Space[NDArray[np.float32]]:
-    """Action space of an agent."""
-    space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
-    return space
+    def action_space(self) -> gymnasium.spaces.Space[NDArray[np.float32]]:
+        """Action space of an agent."""
+        numbers = 2 if self.pacing else 1
+        space: gymnasium.spaces.Space[Any]
+        space = gymnasium.spaces.Box(-1.0, 1.0, (numbers,), np.float32)
+        return space
 
+    def observation_space(self) -> gymnasium.spaces.Space[Observation]:
+        """Observation space of an agent."""
+        space: gymnasium.spaces.Space[Any]
+        space = gymnasium.spaces.Box(_LEAST, _MOST, (len(self.numbers()),), np.float32)
+        return space
 
-def observation_space(oracle: bool) -> gymnasium.spaces.Space[Observation]:
-    """Observation space of an agent."""
-    numbers = 7 if oracle else 6
-    space: gymnasium.spaces.Space[Any] = gymnasium.spaces.Box(-1.0, 32.0, (numbers,), np.float32)
-    return space
+    def observe(self, interval: Interval) -> Observation:
+        """Observation of an interval."""
+        numbers = np.array([number(interval) for number in self.numbers()], dtype=np.float32)
+        if np.isnan(numbers).any():
+            raise ValueError("an observation is not a number")
+        return np.clip(numbers, _LEAST, _MOST)
 
-
-def steered(scenario: Scenario, connections: Sequence[str]) -> Scenario:
-    """The scenario with the groups of these connections steered."""
-    for connection in connections:
-        if connection not in scenario.flows:
-            names = ", ".join(scenario.flows[:8])
-            raise ValueError(f"no connection {connection!r} in the scenario; it has {names}")
-    groups = [connection.rpartition("-")[0] for connection in connections]
-    return scenario.with_parts(window=dict.fromkeys(groups, Steered))
-
-
-def go_on(simulation: Simulation, interval: float, duration: float) -> float:
+    def go_on(simulation: Simulation, interval: float, duration: float) -> float:
     """Advances by an interval, or to the end of the scenario; returns the length in seconds."""
     before = simulation.now
     simulation.advance(min(before + interval, duration))
@@ -158,21 +203,27 @@ class Pilot:
         self._connection = connection
         self._control = control
         self._cwnd = float(simulation.flow(connection)["cwnd_packets"])
+        self._pacing: float | None = None
         self._mean_rtt = 0.0
         self._max_throughput = 0.0
 
     def act(self, action: NDArray[np.float32]) -> None:
-        """Sets the window."""
-        number = float(np.asarray(action, dtype=np.float64).reshape(-1)[0])
-        if math.isnan(number):
+        """Sets the window, and the pacing rate if that is a part of the action."""
+        numbers = np.asarray(action, dtype=np.float64).reshape(-1)
+        wanted = 2 if self._control.pacing else 1
+        if len(numbers) != wanted:
+            raise ValueError(f"the action has {len(numbers)} numbers, and not {wanted}")
+        if np.isnan(numbers).any():
             raise ValueError("the action is not a number")
-        number = min(max(number, -1.0), 1.0)
+        number, *pace = (float(number) for number in np.clip(numbers, -1.0, 1.0))
         if self._control.action == "change":
             cwnd = self._cwnd * 2.0**number
         else:
             cwnd = self._control.max_window ** ((number + 1) / 2)
         self._cwnd = min(max(cwnd, 1.0), self._control.max_window)
-        self._simulation.steer(self._connection, self._cwnd)
+        if pace and self._mean_rtt > 0:
+            self._pacing = 2.0 ** pace[0] * self._cwnd * self._packet_size * 8 / self._mean_rtt
+        self._simulation.steer(self._connection, self._cwnd, pacing_bps=self._pacing)
 
     def look(self, seconds: float) -> Interval:
         """Events of the connection since the last call."""
@@ -191,37 +242,25 @@ class Pilot:
             min_rtt=heard["min_rtt_s"] or 0.0,
             capacity_bps=self._capacity,
             max_throughput_bps=self._max_throughput,
+            pacing_bps=self._pacing or 0.0,
         )
-
-
-def observe(interval: Interval, oracle: bool) -> Observation:
-    """Observation of an interval: see ``CongestionEnv``."""
-    stretch = interval.mean_rtt / interval.min_rtt - 1 if interval.min_rtt > 0 else 0.0
-    most = interval.max_throughput_bps
-    numbers = [
-        math.log2(interval.cwnd),
-        interval.delivered / interval.cwnd,
-        interval.lost / interval.cwnd,
-        stretch,
-        interval.throughput_bps / most if most > 0 else 0.0,
-        float(interval.resets),
-    ]
-    if oracle:
-        numbers.append(interval.throughput_bps / interval.capacity_bps)
-    return np.clip(np.array(numbers, dtype=np.float32), -1.0, 32.0)
 
 
 class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
     """One connection of a scenario whose window the agent sets.
 
-    The **observation** has six numbers, all of which a sender can measure: log2 of the window; packets
-    delivered, and lost, in the interval, as shares of the window; the mean RTT over the smallest, less
-    one; the throughput of the interval over the connection's largest so far; timeouts. Each is limited
-    to -1 to 32. ``oracle=True`` adds a seventh, throughput over the true capacity of the bottleneck,
-    which no sender on a real path knows: do not compare such an agent with congestion controllers.
+    The **observation** has six numbers, all of which a sender can measure. ``window`` is log2 of the
+    window; ``delivered`` and ``lost`` are packets in the interval, as shares of the window; ``rtt`` is the
+    mean RTT over the smallest, less one; ``throughput`` is that of the interval over the connection's
+    largest so far; ``timeouts`` counts them. ``observations`` chooses among these names, and takes
+    functions of an ``Interval`` too. Each number is limited to -1 to 32. ``oracle=True`` adds throughput
+    over the true capacity of the bottleneck, which no sender on a real path knows: do not compare such an
+    agent with congestion controllers.
 
     The **action** is one number from -1 to 1. ``change`` multiplies the window by two to the power of it;
-    ``window`` sets it, from 1 packet for -1 to ``max_window`` for 1, on a logarithmic scale.
+    ``window`` sets it, from 1 packet for -1 to ``max_window`` for 1, on a logarithmic scale. With
+    ``pacing=True``, a second number from -1 to 1 sets the pacing rate: two to the power of it, times a
+    window per mean RTT. Before the first RTT sample the connection paces as the transport does.
 
     The **reward**, and ``info["interval"]``, may use the true capacity: they are for training.
 
@@ -239,9 +278,12 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         max_window: Largest window, packets.
         reward: Function of an interval; by default ``default_reward``.
         oracle: Adds throughput over the true capacity to the observation.
+        pacing: Adds the pacing rate to the action. The whole group then paces.
+        observations: Numbers of the observation: names of ``OBSERVATIONS`` and functions of an interval.
 
     Raises:
-        ValueError: If the interval is not greater than 0, or there is no such connection.
+        ValueError: If the interval is not greater than 0, or there is no such connection or
+            observation.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (as Gymnasium has it)
@@ -256,16 +298,20 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         max_window: float = 4096.0,
         reward: Callable[[Interval], float] = default_reward,
         oracle: bool = False,
+        pacing: bool = False,
+        observations: Sequence[str | Callable[[Interval], float]] = tuple(OBSERVATIONS),
     ) -> None:
         self._source = scenario
         self._connection = connection
-        self._control = Control(interval, action, max_window, reward, oracle)
+        self._control = Control(
+            interval, action, max_window, reward, oracle, pacing, observations
+        )
         self._simulation: Simulation | None = None
         self._pilot: Pilot | None = None
-        self.action_space = action_space()
-        self.observation_space = observation_space(oracle)
+        self.action_space = self._control.action_space()
+        self.observation_space = self._control.observation_space()
         if isinstance(scenario, Scenario):
-            steered(scenario, [connection])
+            self._control.steered(scenario, [connection])
 
     def reset(
         self,
@@ -278,11 +324,13 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
         source = self._source
         scenario = source if isinstance(source, Scenario) else source(self.np_random)
         run_seed = int(self.np_random.integers(2**53))
-        self._simulation = Simulation(steered(scenario, [self._connection]), seed=run_seed)
+        self._simulation = Simulation(
+            self._control.steered(scenario, [self._connection]), seed=run_seed
+        )
         self._duration = scenario.duration
         self._pilot = Pilot(self._simulation, scenario, self._connection, self._control)
         seen = self._pilot.look(self._control.interval)
-        return observe(seen, self._control.oracle), {"seed": run_seed}
+        return self._control.observe(seen), {"seed": run_seed}
 
     def step(
         self, action: NDArray[np.float32]
@@ -301,7 +349,7 @@ class CongestionEnv(gymnasium.Env[Observation, NDArray[np.float32]]):
             run: Run = simulation.finish()
             info["run"] = run
             self._simulation = None
-        return observe(interval, self._control.oracle), reward, False, truncated, info
+        return self._control.observe(interval), reward, False, truncated, info
 
     def close(self) -> None:
         """Ends the episode."""

@@ -41,6 +41,8 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         max_window: Largest window, packets.
         reward: Reward of an agent, a function of the interval of its connection.
         oracle: Adds throughput over the true capacity to each observation.
+        pacing: Adds the pacing rate to each action.
+        observations: Numbers of each observation.
 
     Raises:
         ValueError: If the interval is not greater than 0, there is no connection, or a name is unknown.
@@ -58,6 +60,8 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         max_window: float = 4096.0,
         reward: Callable[[Interval], float] = default_reward,
         oracle: bool = False,
+        pacing: bool = False,
+        observations: Sequence[str | Callable[[Interval], float]] = tuple(env.OBSERVATIONS),
     ) -> None:
         self.possible_agents = list(dict.fromkeys(connections))
         if not self.possible_agents:
@@ -65,15 +69,17 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         self.agents: list[str] = []
         self.render_mode = None
         self._source = scenario
-        self._control = env.Control(interval, action, max_window, reward, oracle)
+        control = env.Control(interval, action, max_window, reward, oracle, pacing, observations)
+        self._control = control
+        # A space for each, since it has random numbers of its own.
         self._spaces = {
-            agent: (env.observation_space(oracle), env.action_space())
+            agent: (control.observation_space(), control.action_space())
             for agent in self.possible_agents
         }
         self._random = np.random.default_rng()
         self._simulation: Simulation | None = None
         if isinstance(scenario, Scenario):
-            env.steered(scenario, self.possible_agents)
+            self._control.steered(scenario, self.possible_agents)
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Space[Observation]:
         """Observation space of the agent."""
@@ -92,7 +98,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
         source = self._source
         scenario = source if isinstance(source, Scenario) else source(self._random)
         run_seed = int(self._random.integers(2**53))
-        self._simulation = Simulation(env.steered(scenario, self.possible_agents), seed=run_seed)
+        self._simulation = Simulation(self._control.steered(scenario, self.possible_agents), seed=run_seed)
         self._duration = scenario.duration
         self.agents = list(self.possible_agents)
         self._pilots = {
@@ -100,9 +106,8 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             for agent in self.agents
         }
         seen = {agent: pilot.look(self._control.interval) for agent, pilot in self._pilots.items()}
-        oracle = self._control.oracle
         return (
-            {agent: env.observe(interval, oracle) for agent, interval in seen.items()},
+            {agent: self._control.observe(interval) for agent, interval in seen.items()},
             {agent: {"seed": run_seed} for agent in self.agents},
         )
 
@@ -123,7 +128,6 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             self._pilots[agent].act(action)
         seconds = env.go_on(simulation, self._control.interval, self._duration)
         seen = {agent: pilot.look(seconds) for agent, pilot in self._pilots.items()}
-        oracle = self._control.oracle
         now = simulation.now
         over = now >= self._duration
         infos: dict[str, dict[str, Any]] = {
@@ -136,7 +140,7 @@ class CompetitionEnv(pettingzoo.ParallelEnv[str, Observation, Action]):  # type:
             self._simulation = None
             self.agents = []
         return (
-            {agent: env.observe(interval, oracle) for agent, interval in seen.items()},
+            {agent: self._control.observe(interval) for agent, interval in seen.items()},
             {agent: float(self._control.reward(interval)) for agent, interval in seen.items()},
             dict.fromkeys(seen, False),
             dict.fromkeys(seen, over),

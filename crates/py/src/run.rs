@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
+use windward_report::plot::RunChart;
 use windward_sim::Outcome;
 use windward_sim::output::OutputDir;
 use windward_sim::record::{RunRecord, table};
@@ -20,6 +21,8 @@ use crate::table::Table;
 pub(crate) struct Run {
     outcome: Outcome,
     series: Option<Series>,
+    /// For notebooks; none after pickle.
+    chart: Option<RunChart>,
 }
 
 /// Time series.
@@ -30,8 +33,8 @@ pub(crate) struct Series {
 }
 
 impl Run {
-    pub(crate) fn new(outcome: Outcome, series: Option<Series>) -> Self {
-        Run { outcome, series }
+    pub(crate) fn new(outcome: Outcome, series: Option<Series>, chart: Option<RunChart>) -> Self {
+        Run { outcome, series, chart }
     }
 
     fn series_or_error(&self) -> PyResult<&Series> {
@@ -169,7 +172,7 @@ impl Run {
         }
         let outcome = postcard::from_bytes(bytes);
         let outcome = outcome.map_err(|error| PyValueError::new_err(format!("not a run: {error}")));
-        Ok(Run::new(outcome?, None))
+        Ok(Run::new(outcome?, None, None))
     }
 
     fn __repr__(&self) -> String {
@@ -182,9 +185,15 @@ impl Run {
         )
     }
 
+    /// The run in a notebook: throughput over time, with ``trace`` windows and queues too, and the
+    /// tables of groups and links.
     fn _repr_html_(&self) -> PyResult<String> {
         let head = crate::table::escape(&self.__repr__());
+        let chart = self.chart.as_ref().map(|chart| chart.svg("The run", &self.outcome));
+        let chart = chart.map_or_else(String::new, |svg| {
+            format!("<div style=\"max-width: 40em; background: white\">{svg}</div>")
+        });
         let (groups, links) = (self.groups()?.html(), self.links()?.html());
-        Ok(format!("<p>{head}</p>{groups}{links}"))
+        Ok(format!("<p>{head}</p>{chart}{groups}{links}"))
     }
 }

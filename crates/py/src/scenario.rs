@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use windward_core::units::Time;
 use windward_logs::qlog::{self, QlogError, QlogFiles, QlogOptions};
+use windward_report::plot::RunChart;
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
@@ -165,7 +166,7 @@ impl Scenario {
             slices.advance(py, &mut sim, end, tell)?;
             let outcome = py.detach(|| sim.finish());
             logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
-            return Ok(Run::new(outcome, None));
+            return Ok(Run::new(outcome, None, Some(RunChart::new(&scenario))));
         };
         let interval = duration::read(interval, "trace")?;
         let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
@@ -173,16 +174,25 @@ impl Scenario {
         let mut sim = self.begin(py, &scenario, make)?;
         let mut flows = windward_sim::table::Table::new(columns::<FlowRow>());
         let mut links = windward_sim::table::Table::new(columns::<LinkRow>());
-        while let Some(instant) = trace.next_sample() {
+        let mut chart = RunChart::new(&scenario);
+        let next = |trace: &Trace, chart: &RunChart| {
+            [trace.next_sample(), chart.next_sample()].into_iter().flatten().min()
+        };
+        while let Some(instant) = next(&trace, &chart) {
             slices.advance(py, &mut sim, instant, tell)?;
-            let sample = trace.sample(&mut sim);
-            sample.flows.iter().for_each(|row| flows.push(cells(row)));
-            sample.links.iter().for_each(|row| links.push(cells(row)));
+            if chart.next_sample() == Some(instant) {
+                chart.sample(&mut sim);
+            }
+            if trace.next_sample() == Some(instant) {
+                let sample = trace.sample(&mut sim);
+                sample.flows.iter().for_each(|row| flows.push(cells(row)));
+                sample.links.iter().for_each(|row| links.push(cells(row)));
+            }
         }
         let series = Series { flows: Table::of(&flows)?, links: Table::of(&links)? };
         let outcome = py.detach(|| sim.finish());
         logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
-        Ok(Run::new(outcome, Some(series)))
+        Ok(Run::new(outcome, Some(series), Some(chart)))
     }
 }
 

@@ -10,6 +10,7 @@ use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::DelaySteps;
 use windward_core::part::Custom;
 use windward_core::units::Time;
+use windward_report::plot::RunChart;
 use windward_sim::scenario::Traffic;
 use windward_sim::table::{Cell, Column, Kind, Table as Rows};
 use windward_sim::{ChangeError, LinkChange};
@@ -83,13 +84,33 @@ impl Simulation {
         state.as_mut().map(look).ok_or_else(finished)
     }
 
-    fn helm(&self, name: &str) -> PyResult<&Helm> {
+    /// The helm of a steered connection, and its index.
+    fn helm(&self, name: &str) -> PyResult<(usize, &Helm)> {
         let names = self.helms.keys().map(|index| self.scenario.flows[*index].name.as_str());
         // Only names of steered connections, so that suggestions are among them.
         index("steered connection", name, names)?;
         let flows = &self.scenario.flows;
         let found = self.helms.iter().find(|(index, _)| flows[**index].name.as_str() == name);
-        found.map(|(_, helm)| helm).ok_or_else(finished)
+        found.map(|(index, helm)| (*index, helm)).ok_or_else(finished)
+    }
+
+    /// A pacing rate of a steered connection, packets per second.
+    fn packets_per_second(&self, index: usize, bps: f64) -> PyResult<f64> {
+        let flow = &self.scenario.flows[index];
+        let Traffic::Transport { config, .. } = &flow.kind.traffic else {
+            return Err(finished());
+        };
+        if !config.pacing {
+            let group = &self.scenario.groups[flow.group];
+            return Err(error::value(format!(
+                "pacing_bps: {} does not pace: set flows.{group}.pacing = true",
+                flow.name
+            )));
+        }
+        if !(bps.is_finite() && bps > 0.0) {
+            return Err(error::value(format!("pacing_bps = {bps}: must be greater than 0")));
+        }
+        Ok(bps / (8.0 * f64::from(config.packet_size)))
     }
 
     fn flow_rows(&self, only: Option<usize>) -> PyResult<Table> {
@@ -209,7 +230,8 @@ impl Simulation {
         let sim = state.as_mut().ok_or_else(finished)?;
         self.slices.advance(py, sim, Time::ZERO + self.scenario.duration, |_| Ok(()))?;
         let sim = state.take().ok_or_else(finished)?;
-        Ok(Run::new(py.detach(|| sim.finish()), None))
+        let chart = RunChart::new(&self.scenario);
+        Ok(Run::new(py.detach(|| sim.finish()), None, Some(chart)))
     }
 
     /// Virtual time reached, seconds.
@@ -310,17 +332,27 @@ impl Simulation {
     }
 
     /// Sets the window of a connection whose controller is ``Steered``, packets, from its next
-    /// acknowledgment on.
+    /// acknowledgment on, and the pacing rate of its next packets.
+    ///
+    /// Args:
+    ///     name: The connection.
+    ///     cwnd: Window, packets.
+    ///     pacing_bps: Pacing rate, bits per second on the wire, of a connection with ``pacing = true``.
+    ///         None: two windows in each smoothed RTT.
     ///
     /// Raises:
     ///     KeyError: If there is no steered connection of that name.
-    ///     ValueError: If it is below one packet or not a number.
-    fn steer(&self, name: &str, cwnd: f64) -> PyResult<()> {
+    ///     ValueError: If the window is below one packet, the rate is not above zero, or either is
+    ///         not a number; or if a connection that does not pace gets a rate.
+    #[pyo3(signature = (name, cwnd, *, pacing_bps=None))]
+    fn steer(&self, name: &str, cwnd: f64, pacing_bps: Option<f64>) -> PyResult<()> {
         if !(1.0..=f64::from(u32::MAX)).contains(&cwnd) {
             let message = format!("cwnd = {cwnd}: must be from 1 to {} packets", u32::MAX);
             return Err(error::value(message));
         }
-        self.helm(name)?.set(cwnd);
+        let (index, helm) = self.helm(name)?;
+        let rate = pacing_bps.map(|bps| self.packets_per_second(index, bps)).transpose()?;
+        helm.set(cwnd, rate);
         Ok(())
     }
 
@@ -331,7 +363,7 @@ impl Simulation {
     /// Raises:
     ///     KeyError: If there is no steered connection of that name.
     fn heard<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyDict>> {
-        let heard = self.helm(name)?.heard();
+        let heard = self.helm(name)?.1.heard();
         let dict = PyDict::new(py);
         dict.set_item("delivered", heard.delivered)?;
         dict.set_item("lost", heard.lost)?;
@@ -399,7 +431,7 @@ impl Simulation {
     fn _steer_all(&self, indices: Vec<usize>, cwnds: &[u8]) {
         for (index, bytes) in indices.iter().zip(cwnds.chunks_exact(8)) {
             if let (Some(helm), Ok(bytes)) = (self.helms.get(index), bytes.try_into()) {
-                helm.set(f64::from_ne_bytes(bytes).clamp(1.0, f64::from(u32::MAX)));
+                helm.set(f64::from_ne_bytes(bytes).clamp(1.0, f64::from(u32::MAX)), None);
             }
         }
     }

@@ -10,8 +10,8 @@ use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent
 use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::part::{CustomPart, Words};
 
-/// Congestion controller for ``Scenario.with_parts``: ``Simulation.steer`` sets the window; losses
-/// and timeouts do not change it.
+/// Congestion controller for ``Scenario.with_parts``: ``Simulation.steer`` sets the window, and the
+/// pacing rate of a connection with ``pacing = true``; losses and timeouts do not change them.
 #[pyclass(frozen, module = "windward")]
 #[derive(Debug)]
 pub(crate) struct Steered;
@@ -37,6 +37,8 @@ pub(crate) struct Heard {
 #[derive(Debug)]
 struct State {
     cwnd: f64,
+    /// Packets per second.
+    pacing_rate: Option<f64>,
     heard: Heard,
 }
 
@@ -50,8 +52,11 @@ impl Helm {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set(&self, cwnd: f64) {
-        self.state().cwnd = cwnd;
+    /// Sets the window, packets, and the pacing rate, packets per second: without one the sender
+    /// paces by the window.
+    pub(crate) fn set(&self, cwnd: f64, pacing_rate: Option<f64>) {
+        let mut state = self.state();
+        (state.cwnd, state.pacing_rate) = (cwnd, pacing_rate);
     }
 
     /// Takes the events since the last call.
@@ -98,7 +103,8 @@ impl CustomPart for SteeredController {
 impl MakeController for SteeredController {
     fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let cwnd = setup.endpoint.initial_window;
-        let helm = Helm(Arc::new(Mutex::new(State { cwnd, heard: Heard::default() })));
+        let helm =
+            Helm(Arc::new(Mutex::new(State { cwnd, pacing_rate: None, heard: Heard::default() })));
         MADE.with(|made| made.borrow_mut().push(helm.clone()));
         Box::new(helm)
     }
@@ -107,6 +113,9 @@ impl MakeController for SteeredController {
 impl Controller for Helm {
     fn cwnd(&self) -> f64 {
         self.state().cwnd
+    }
+    fn pacing_rate(&self) -> Option<f64> {
+        self.state().pacing_rate
     }
     fn on_ack(&mut self, ack: &AckEvent) {
         let heard = &mut self.state().heard;

@@ -193,7 +193,8 @@ impl RunChart {
     }
 
     /// Three panels below each other as one SVG document; `title` is for screen readers. Rates come
-    /// from the outcome, whose bins count packets when they leave the bottleneck.
+    /// from the outcome, whose bins count packets when they leave the bottleneck; without a
+    /// [`RunChart::sample`], there is a panel for them alone.
     pub fn svg(&self, title: &str, outcome: &Outcome) -> String {
         let mut rates = self.rates.clone();
         let width = self.bin.as_secs_f64();
@@ -214,8 +215,8 @@ impl RunChart {
             self.panel(title, "Throughput", unit, factor, &rates),
             self.panel(title, "Queue", "packets", 1.0, &self.queues),
         ];
-        // Datagrams have no windows.
-        let drawn = panels.iter().filter(|panel| !panel.series.is_empty());
+        // Datagrams have no windows, and a run without samples has rates alone.
+        let drawn = panels.iter().filter(|panel| panel.series.iter().any(|s| !s.marks.is_empty()));
         let link = self.playground.iter().map(|address| link(address, WORDS));
         let drawn: Vec<String> = drawn.map(Panel::svg).chain(link).collect();
         stack(&drawn.iter().collect::<Vec<_>>())
