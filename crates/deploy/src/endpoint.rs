@@ -16,6 +16,7 @@ use ring::hmac;
 use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
 
 use crate::budget;
 use crate::crowd::Crowd;
@@ -161,6 +162,19 @@ pub struct Connection {
     pub service: Service,
     /// Fingerprint of the peer.
     pub peer: Fingerprint,
+    /// Ends with the last copy: a task with a handle of QUIC's keeps a connection open that nobody
+    /// uses.
+    _following: Option<Arc<AbortOnDrop>>,
+}
+
+/// A task that ends when this is dropped.
+#[derive(Debug)]
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Connection {
@@ -176,11 +190,15 @@ impl Connection {
             .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
             .and_then(|chain| chain.first().map(Fingerprint::of))
             .ok_or_else(|| Error::Peer("the peer shows no certificate".to_owned()))?;
-        match u64::from(options.send_window) {
-            most if options.own_budget => quic.set_send_window(most),
-            most => drop(tokio::spawn(follow_window(quic.clone(), most))),
-        }
-        Ok(Connection { quic, service, peer })
+        let most = u64::from(options.send_window);
+        let following = if options.own_budget {
+            quic.set_send_window(most);
+            None
+        } else {
+            let task = tokio::spawn(follow_window(quic.clone(), most));
+            Some(Arc::new(AbortOnDrop(task.abort_handle())))
+        };
+        Ok(Connection { quic, service, peer, _following: following })
     }
 
     /// Closes the connection and tells the peer why it is refused.
@@ -481,6 +499,26 @@ mod tests {
             back.refuse("no room");
             let error = Error::from(out.quic.closed().await);
             assert!(matches!(&error, Error::Refused(text) if text == "no room"), "{error:?}");
+        });
+    }
+
+    #[test]
+    fn a_connection_that_nobody_holds_is_closed() {
+        runtime().block_on(async {
+            let far = identity();
+            let trust = Trust::Pinned(far.fingerprint());
+            let (server, mut listener) =
+                Endpoint::server(HOME, far, &[Service::Forward], Options::default())
+                    .expect("a server");
+            let to = server.local_address().expect("an address");
+            let client = Endpoint::client(HOME, identity(), Options::default()).expect("a client");
+            let (out, back) =
+                tokio::join!(client.connect(to, Service::Forward, trust), listener.accept());
+            drop(out.expect("connected"));
+            let closed = back.expect("accepted").quic;
+            let reason = tokio::time::timeout(Duration::from_secs(5), closed.closed()).await;
+            let reason = reason.expect("within five seconds");
+            assert!(matches!(reason, quinn::ConnectionError::ApplicationClosed(_)), "{reason:?}");
         });
     }
 

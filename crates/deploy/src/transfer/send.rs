@@ -5,7 +5,7 @@ use std::fs::File;
 use std::net::ToSocketAddrs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -339,6 +339,8 @@ struct Session {
     figures: Arc<Figures>,
     links: Links,
     dry_run: bool,
+    /// Number of entries that were offered, which have the numbers below it.
+    offered: AtomicU64,
     table: Mutex<HashMap<u64, Pending>>,
     queue: Mutex<Queue>,
     /// Wakes streams that wait for work.
@@ -393,6 +395,7 @@ async fn session(
         figures: Arc::clone(figures),
         links: options.links,
         dry_run: options.dry_run,
+        offered: AtomicU64::new(0),
         table: Mutex::default(),
         queue: Mutex::default(),
         work: Notify::new(),
@@ -614,6 +617,7 @@ impl Session {
         };
         lock(&self.table).insert(*id, pending);
         *id += 1;
+        self.offered.store(*id, Ordering::Relaxed);
         batch.push(offer);
         *batched += length + link;
         if batch.len() >= OFFERED || *batched >= OFFERED_BYTES {
@@ -687,8 +691,19 @@ impl Session {
         }
     }
 
+    /// An error if an entry with this number was never offered: the receiver would wait for it.
+    fn must_be_offered(&self, id: u64) -> Result<()> {
+        if id >= self.offered.load(Ordering::Relaxed) {
+            return Err(Error::Peer(
+                "the receiver asks for a file that was not offered".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     /// The file that the receiver wants, unless it has an outcome.
     fn wanted(&self, id: u64) -> Result<Option<Job>> {
+        self.must_be_offered(id)?;
         let mut table = lock(&self.table);
         let Some(pending) = table.get_mut(&id) else { return Ok(None) };
         pending.job(id).map(Some)
@@ -696,6 +711,7 @@ impl Session {
 
     /// Adds hashes of the receiver's blocks; the file to compare when they are complete.
     fn compared(&self, id: u64, hashes: Vec<Hash>) -> Result<Option<Job>> {
+        self.must_be_offered(id)?;
         let mut table = lock(&self.table);
         let Some(pending) = table.get_mut(&id) else { return Ok(None) };
         let count = Blocks::of(pending.size).count() as usize;
