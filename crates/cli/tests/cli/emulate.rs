@@ -265,14 +265,16 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
     let (up, down) = (link("up"), link("down"));
     let count = |link: &Value, key: &str| link[key].as_u64().unwrap();
     let arrived = count(up, "arrived");
-    // On a busy machine the kernel has been seen to add a packet of its own, which nothing answers.
+    // On a busy machine a packet that is not the program's has been seen in either direction, since
+    // the far end is this machine.
     let others = arrived.checked_sub(20).filter(|more| *more <= 2);
     let others = others.unwrap_or_else(|| panic!("{arrived} packets"));
     assert_eq!(count(up, "delivered") + count(up, "corrupted"), arrived);
-    let answered = count(up, "delivered") - others..=count(up, "delivered");
+    let answered = count(up, "delivered") - others..=count(up, "delivered") + 2;
     assert!(answered.contains(&count(down, "arrived")), "{up} {down}");
     let back = exchange.back();
-    assert_eq!(down["delivered"], back);
+    let strays = count(down, "delivered").checked_sub(back as u64);
+    assert!(strays.is_some_and(|more| more <= 2), "{down} {back} {times:?}");
     assert!(live["emulation"]["packets"].as_u64().unwrap() >= back as u64);
 
     let replay = |file: &str| command(["replay", "--json", file]).output().unwrap();
