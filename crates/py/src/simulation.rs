@@ -337,8 +337,8 @@ impl Simulation {
     /// Args:
     ///     name: The connection.
     ///     cwnd: Window, packets.
-    ///     pacing_bps: Pacing rate, bits per second on the wire, of a connection with ``pacing = true``.
-    ///         None: two windows in each smoothed RTT.
+    ///     pacing_bps: Pacing rate, bits per second on the wire, of a connection with
+    ///         ``pacing = true``. None: two windows in each smoothed RTT.
     ///
     /// Raises:
     ///     KeyError: If there is no steered connection of that name.
