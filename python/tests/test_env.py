@@ -138,8 +138,8 @@ def test_throughput_is_seen_as_a_share_of_the_largest_so_far():
 
 
 def test_a_pacing_rate_is_a_part_of_the_action_if_asked_for():
-    # 2500^((0 + 1) / 2) = 50 packets, and half of 50 packets of 8000 bits in an RTT of 50 ms and the
-    # transmission of a packet are 3.9 of 10 Mbit/s: the rate limits, and the queue stays empty.
+    # 2500^((0 + 1) / 2) = 50 packets, and half of 50 packets of 8000 bits in an RTT of 60 ms and the
+    # transmission of a packet are 3.3 of 10 Mbit/s: the rate limits, and the queue stays empty.
     environment = env(LONELY, action="window", max_window=2500, pacing=True)
     assert environment.action_space.shape == (2,)
     environment.reset(seed=1)
@@ -150,16 +150,20 @@ def test_a_pacing_rate_is_a_part_of_the_action_if_asked_for():
     assert interval.cwnd == pytest.approx(50)
     assert interval.pacing_bps == pytest.approx(0.5 * 50 * 8000 / interval.mean_rtt, rel=0.01)
     assert interval.throughput_bps == pytest.approx(interval.pacing_bps, rel=0.03)
-    assert interval.mean_rtt < 0.053
+    assert interval.mean_rtt < 0.0615
     with pytest.raises(ValueError, match="1 numbers, and not 2"):
         environment.step(hold(None))
     # The same window without a rate has all of its 50 packets in flight.
     environment = env(LONELY, action="window", max_window=2500)
     environment.reset(seed=1)
+    seen = []
     for _ in range(50):
         *_, info = environment.step(hold(None))
+        seen.append(info["interval"])
     assert info["interval"].pacing_bps == 0
-    assert info["interval"].throughput_bps > 1.9 * interval.throughput_bps
+    # Unpaced, it comes in bursts, so that the mean of three seconds counts.
+    mean = sum(interval.throughput_bps for interval in seen[-30:]) / 30
+    assert mean == pytest.approx(2 * interval.throughput_bps, rel=0.03)
 
 
 def test_observations_are_chosen_by_name_or_are_functions():

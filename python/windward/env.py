@@ -159,7 +159,19 @@ class Control:
             raise ValueError("an observation is not a number")
         return np.clip(numbers, _LEAST, _MOST)
 
-    def go_on(simulation: Simulation, interval: float, duration: float) -> float:
+    def steered(self, scenario: Scenario, connections: Sequence[str]) -> Scenario:
+        """The scenario with the groups of these connections steered."""
+        for connection in connections:
+            if connection not in scenario.flows:
+                names = ", ".join(scenario.flows[:8])
+                raise ValueError(f"no connection {connection!r} in the scenario; it has {names}")
+        groups = dict.fromkeys(connection.rpartition("-")[0] for connection in connections)
+        if self.pacing:
+            scenario = scenario.with_({f"flows.{group}.pacing": True for group in groups})
+        return scenario.with_parts(window=dict.fromkeys(groups, Steered))
+
+
+def go_on(simulation: Simulation, interval: float, duration: float) -> float:
     """Advances by an interval, or to the end of the scenario; returns the length in seconds."""
     before = simulation.now
     simulation.advance(min(before + interval, duration))
