@@ -16,7 +16,7 @@ use ring::hmac;
 use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::AbortHandle;
+use tokio::task::JoinSet;
 
 use crate::budget;
 use crate::crowd::Crowd;
@@ -162,19 +162,9 @@ pub struct Connection {
     pub service: Service,
     /// Fingerprint of the peer.
     pub peer: Fingerprint,
-    /// Ends with the last copy: a task with a handle of QUIC's keeps a connection open that nobody
-    /// uses.
-    _following: Option<Arc<AbortOnDrop>>,
-}
-
-/// A task that ends when this is dropped.
-#[derive(Debug)]
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    /// The task that follows the window ends with the last copy: its handle of QUIC's keeps open a
+    /// connection that nobody uses.
+    _following: Arc<JoinSet<()>>,
 }
 
 impl Connection {
@@ -190,15 +180,12 @@ impl Connection {
             .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
             .and_then(|chain| chain.first().map(Fingerprint::of))
             .ok_or_else(|| Error::Peer("the peer shows no certificate".to_owned()))?;
-        let most = u64::from(options.send_window);
-        let following = if options.own_budget {
-            quic.set_send_window(most);
-            None
-        } else {
-            let task = tokio::spawn(follow_window(quic.clone(), most));
-            Some(Arc::new(AbortOnDrop(task.abort_handle())))
-        };
-        Ok(Connection { quic, service, peer, _following: following })
+        let mut following = JoinSet::new();
+        match u64::from(options.send_window) {
+            most if options.own_budget => quic.set_send_window(most),
+            most => drop(following.spawn(follow_window(quic.clone(), most))),
+        }
+        Ok(Connection { quic, service, peer, _following: Arc::new(following) })
     }
 
     /// Closes the connection and tells the peer why it is refused.

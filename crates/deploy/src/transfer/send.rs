@@ -493,7 +493,6 @@ impl Session {
         let bytes = Arc::new(Semaphore::new(OPEN_PATHS));
         let mut found = walk_into(walk.clone());
         let mut is_walked = false;
-        let mut id = 0;
         let mut batch = Vec::new();
         let mut batched = 0;
         loop {
@@ -527,19 +526,20 @@ impl Session {
                 }
                 tokio::select! {
                     item = found.recv(), if !is_walked => match item {
-                        Some(item) => self.take(item, &mut id, &mut batch, &mut batched, &places, &bytes).await?,
+                        Some(item) => self.take(item, &mut batch, &mut batched, &places, &bytes).await?,
                         None => is_walked = true,
                     },
                     Some(source) = repeated.recv() => {
-                        self.take(Found::Entry(source), &mut id, &mut batch, &mut batched, &places, &bytes).await?;
+                        self.take(Found::Entry(source), &mut batch, &mut batched, &places, &bytes).await?;
                     }
                     () = settled => {}
                 }
                 continue;
             };
-            self.take(item, &mut id, &mut batch, &mut batched, &places, &bytes).await?;
+            self.take(item, &mut batch, &mut batched, &places, &bytes).await?;
         }
 
+        let mut id = self.offered.load(Ordering::Relaxed);
         let mut found = walk_into(walk.clone());
         while let Some(item) = found.recv().await {
             if let Found::Entry(source) = item
@@ -564,7 +564,6 @@ impl Session {
     async fn take(
         &self,
         item: Found,
-        id: &mut u64,
         batch: &mut Vec<Entry>,
         batched: &mut usize,
         places: &Arc<Semaphore>,
@@ -605,7 +604,8 @@ impl Session {
             Kind::File { size, .. } => size,
             _ => 0,
         };
-        let offer = entry(*id, &source);
+        let id = self.offered.load(Ordering::Relaxed);
+        let offer = entry(id, &source);
         let link = if let Kind::Link { target } = &source.kind { target.len() } else { 0 };
         let pending = Pending {
             source: Arc::new(source),
@@ -615,9 +615,8 @@ impl Session {
             large: None,
             _places: permits,
         };
-        lock(&self.table).insert(*id, pending);
-        *id += 1;
-        self.offered.store(*id, Ordering::Relaxed);
+        lock(&self.table).insert(id, pending);
+        self.offered.store(id + 1, Ordering::Relaxed);
         batch.push(offer);
         *batched += length + link;
         if batch.len() >= OFFERED || *batched >= OFFERED_BYTES {
