@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import gymnasium
@@ -134,6 +135,7 @@ class Control:
                 names = ", ".join(OBSERVATIONS)
                 raise ValueError(f"observations: no {one!r}; there are {names}")
 
+    @cached_property
     def numbers(self) -> list[Callable[[Interval], float]]:
         """Functions of an interval that give the observation."""
         named = [one if callable(one) else OBSERVATIONS[one] for one in self.observations]
@@ -149,12 +151,12 @@ class Control:
     def observation_space(self) -> gymnasium.spaces.Space[Observation]:
         """Observation space of an agent."""
         space: gymnasium.spaces.Space[Any]
-        space = gymnasium.spaces.Box(_LEAST, _MOST, (len(self.numbers()),), np.float32)
+        space = gymnasium.spaces.Box(_LEAST, _MOST, (len(self.numbers),), np.float32)
         return space
 
     def observe(self, interval: Interval) -> Observation:
         """Observation of an interval."""
-        numbers = np.array([number(interval) for number in self.numbers()], dtype=np.float32)
+        numbers = np.array([number(interval) for number in self.numbers], dtype=np.float32)
         if np.isnan(numbers).any():
             raise ValueError("an observation is not a number")
         return np.clip(numbers, _LEAST, _MOST)

@@ -13,11 +13,10 @@ use windward_net::emulation::{self, Ended};
 use windward_net::error::Error;
 use windward_net::link::Link;
 use windward_netns::{become_child, start_again_by};
-use windward_report::plot::RunChart;
 use windward_report::{Provenance, write_comparison};
 
 use crate::progress::Progress;
-use crate::run::Run;
+use crate::run::{Chart, Run};
 use crate::scenario::Scenario;
 use crate::work::{lab, on_a_thread};
 use crate::{duration, error};
@@ -82,8 +81,8 @@ pub(crate) fn emulate(
     let commands = done.commands.into_iter();
     let commands =
         commands.map(|Ended { node, status, stdout, stderr }| (node, status, stdout, stderr));
-    let chart = RunChart::new(&scenario.get().seeded(None));
-    Ok((Run::new(done.outcome, None, Some(chart)), measured, commands.collect()))
+    let chart = Chart::Rates(scenario.get().seeded(None));
+    Ok((Run::new(done.outcome, None, chart), measured, commands.collect()))
 }
 
 /// A network from Python.

@@ -1,12 +1,14 @@
 //! `windward.Run`: results of a run.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use windward_report::plot::RunChart;
-use windward_sim::Outcome;
 use windward_sim::output::OutputDir;
 use windward_sim::record::{RunRecord, table};
+use windward_sim::{Outcome, Scenario};
 
 use crate::error;
 use crate::table::Table;
@@ -21,8 +23,18 @@ use crate::table::Table;
 pub(crate) struct Run {
     outcome: Outcome,
     series: Option<Series>,
-    /// For notebooks; none after pickle.
-    chart: Option<RunChart>,
+    chart: Chart,
+}
+
+/// Source of the chart that a notebook shows.
+#[derive(Debug)]
+pub(crate) enum Chart {
+    /// None: a run from pickle has no scenario.
+    None,
+    /// Rates alone, drawn when they are shown.
+    Rates(Arc<Scenario>),
+    /// Samples of windows and queues too.
+    Sampled(RunChart),
 }
 
 /// Time series.
@@ -33,7 +45,7 @@ pub(crate) struct Series {
 }
 
 impl Run {
-    pub(crate) fn new(outcome: Outcome, series: Option<Series>, chart: Option<RunChart>) -> Self {
+    pub(crate) fn new(outcome: Outcome, series: Option<Series>, chart: Chart) -> Self {
         Run { outcome, series, chart }
     }
 
@@ -172,7 +184,7 @@ impl Run {
         }
         let outcome = postcard::from_bytes(bytes);
         let outcome = outcome.map_err(|error| PyValueError::new_err(format!("not a run: {error}")));
-        Ok(Run::new(outcome?, None, None))
+        Ok(Run::new(outcome?, None, Chart::None))
     }
 
     fn __repr__(&self) -> String {
@@ -189,10 +201,15 @@ impl Run {
     /// tables of groups and links.
     fn _repr_html_(&self) -> PyResult<String> {
         let head = crate::table::escape(&self.__repr__());
-        let chart = self.chart.as_ref().map(|chart| chart.svg("The run", &self.outcome));
-        let chart = chart.map_or_else(String::new, |svg| {
+        let svg = |chart: &RunChart| {
+            let svg = chart.svg("The run", &self.outcome);
             format!("<div style=\"max-width: 40em; background: white\">{svg}</div>")
-        });
+        };
+        let chart = match &self.chart {
+            Chart::None => String::new(),
+            Chart::Rates(scenario) => svg(&RunChart::new(scenario)),
+            Chart::Sampled(chart) => svg(chart),
+        };
         let (groups, links) = (self.groups()?.html(), self.links()?.html());
         Ok(format!("<p>{head}</p>{chart}{groups}{links}"))
     }

@@ -16,7 +16,7 @@ use windward_sim::trace::{FlowRow, LinkRow, Trace, cells, columns};
 
 use crate::parts::{self, Aside, Attached};
 use crate::progress::Progress;
-use crate::run::{Run, Series};
+use crate::run::{Chart, Run, Series};
 use crate::slices::Slices;
 use crate::table::{Table, escape};
 use crate::{amount, duration, error, values};
@@ -166,7 +166,7 @@ impl Scenario {
             slices.advance(py, &mut sim, end, tell)?;
             let outcome = py.detach(|| sim.finish());
             logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
-            return Ok(Run::new(outcome, None, Some(RunChart::new(&scenario))));
+            return Ok(Run::new(outcome, None, Chart::Rates(scenario)));
         };
         let interval = duration::read(interval, "trace")?;
         let mut trace = Trace::new(&scenario, interval).map_err(error::value)?;
@@ -192,7 +192,7 @@ impl Scenario {
         let series = Series { flows: Table::of(&flows)?, links: Table::of(&links)? };
         let outcome = py.detach(|| sim.finish());
         logs.map(QlogFiles::commit).transpose().map_err(|wrong| log_error(py, wrong))?;
-        Ok(Run::new(outcome, Some(series), Some(chart)))
+        Ok(Run::new(outcome, Some(series), Chart::Sampled(chart)))
     }
 }
 

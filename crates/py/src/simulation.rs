@@ -10,14 +10,13 @@ use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::DelaySteps;
 use windward_core::part::Custom;
 use windward_core::units::Time;
-use windward_report::plot::RunChart;
 use windward_sim::scenario::Traffic;
 use windward_sim::table::{Cell, Column, Kind, Table as Rows};
 use windward_sim::{ChangeError, LinkChange};
 
 use crate::parts::steered::{self, Helm};
 use crate::parts::{self, Aside};
-use crate::run::Run;
+use crate::run::{Chart, Run};
 use crate::scenario::Scenario;
 use crate::slices::Slices;
 use crate::table::Table;
@@ -230,8 +229,8 @@ impl Simulation {
         let sim = state.as_mut().ok_or_else(finished)?;
         self.slices.advance(py, sim, Time::ZERO + self.scenario.duration, |_| Ok(()))?;
         let sim = state.take().ok_or_else(finished)?;
-        let chart = RunChart::new(&self.scenario);
-        Ok(Run::new(py.detach(|| sim.finish()), None, Some(chart)))
+        let chart = Chart::Rates(Arc::clone(&self.scenario));
+        Ok(Run::new(py.detach(|| sim.finish()), None, chart))
     }
 
     /// Virtual time reached, seconds.
