@@ -45,6 +45,9 @@ pub use search::{Found, Request, Searched, search};
 /// Minimum number of runs of a cell before a claim is judged, unless their number is fixed and
 /// smaller.
 const FIRST_LOOK: u32 = 4;
+/// Largest work of a joint or a former world of a claim, as a share of the budget for its other
+/// readings. All of them would be a quarter of a quick run.
+const WORLD_SHARE: f64 = 0.1;
 
 /// Repetitions that a report shows; a search for worlds has its own beyond them.
 const REPORTED: Range<u32> = 0..FRESH;
@@ -720,7 +723,16 @@ impl<'a> Campaign<'a> {
                 expected.1 = self.readings_budget(e).unwrap_or(f64::MAX).min(expected.1);
                 self.work.expected.0 += expected.0;
                 self.work.expected.1 += expected.1;
-                let former = self.formers(&conditions, &formers)?;
+                let mut former = self.formers(&conditions, &formers)?;
+                former.retain(|(condition, world)| {
+                    let judged = self.affords(*condition, world);
+                    if !judged {
+                        let open = self.open_reading(e, c, world);
+                        let open = Some(ReadingResult { left_out: true, ..open });
+                        *result.formerly_in(condition.earlier) = open;
+                    }
+                    judged
+                });
                 // The earlier editions, and each condition in its former world.
                 result.to_come = conditions.len() - 1 + former.len();
                 let found = self.found_worlds(e, c, &mut result)?;
@@ -801,8 +813,13 @@ impl<'a> Campaign<'a> {
             let own = joint.readings.choices().iter().filter(|choice| is_there(choice));
             let own = Deviation::of_choices(own.cloned().collect());
             let matters = self.is_possible(e, c, &own) && self.changes(e, c, &own);
-            let own = matters.then(|| self.open_reading(e, c, &own));
-            worlds.extend(own.iter().map(|own| World::Joint(index, own.deviation.clone())));
+            let own = matters.then(|| {
+                let left_out =
+                    !self.affords(Condition { experiment: e, claim: c, earlier: None }, &own);
+                ReadingResult { left_out, ..self.open_reading(e, c, &own) }
+            });
+            let judged = own.iter().filter(|own| !own.left_out);
+            worlds.extend(judged.map(|own| World::Joint(index, own.deviation.clone())));
             result.worlds.joint.push(JointResult::open(joint, own));
         }
         Ok(worlds)
@@ -811,9 +828,23 @@ impl<'a> Campaign<'a> {
     /// True if a world changes a cell of a claim.
     fn changes(&self, e: usize, c: usize, world: &Deviation) -> bool {
         let condition = Condition { experiment: e, claim: c, earlier: None };
+        !self.changed_by(condition, world).is_empty()
+    }
+
+    /// The cells of a condition that a world changes.
+    fn changed_by(&self, condition: Condition, world: &Deviation) -> Vec<(usize, usize)> {
         let all: Vec<usize> = (0..self.checks(condition).len()).collect();
-        let cells = self.cells_of(condition, &all);
-        cells.iter().any(|(e, cell)| !self.reading_in(*e, *cell, world).is_plain())
+        let mut cells = self.cells_of(condition, &all);
+        cells.retain(|(e, cell)| !self.reading_in(*e, *cell, world).is_plain());
+        cells.into_iter().collect()
+    }
+
+    /// True if the budget allows to judge a condition in a joint or a former world.
+    fn affords(&self, condition: Condition, world: &Deviation) -> bool {
+        let e = condition.experiment;
+        self.readings_budget(e).is_none_or(|budget| {
+            self.work_of(e, &self.changed_by(condition, world)) <= budget * WORLD_SHARE
+        })
     }
 
     /// A claim in a world, before its verdict.
@@ -823,6 +854,7 @@ impl<'a> Campaign<'a> {
             words: self.words(e, c, world),
             verdict: Verdict::Inconclusive,
             checks: Vec::new(),
+            left_out: false,
         }
     }
 
@@ -1128,7 +1160,8 @@ impl<'a> Campaign<'a> {
                 if verdict == Verdict::Inconclusive && open {
                     case.undecided.push(number);
                 }
-                let other = ReadingResult { deviation: reading, words, verdict, checks };
+                let other =
+                    ReadingResult { deviation: reading, words, verdict, checks, left_out: false };
                 case.result.readings.push(other);
                 // In the order of the file, not in order of completion.
                 let place = |r: &ReadingResult| {
@@ -1158,11 +1191,8 @@ impl<'a> Campaign<'a> {
             }
             (World::Former(deviation), earlier) => {
                 case.result.to_come -= 1;
-                let other = Some(ReadingResult { deviation, words, verdict, checks });
-                match earlier {
-                    None => case.result.formerly = other,
-                    Some(index) => case.result.earlier[index].formerly = other,
-                }
+                let former = ReadingResult { deviation, words, verdict, checks, left_out: false };
+                *case.result.formerly_in(earlier) = Some(former);
             }
         }
         let Some(case) = self.cases.get(&(e, c)) else { return Ok(()) };

@@ -100,6 +100,8 @@ pub struct ReadingResult {
     pub verdict: Verdict,
     /// The checks that were judged: where one that failed fails again, the others do not matter.
     pub checks: Vec<CheckResult>,
+    /// True if it is not judged, since a quick look has no time for it.
+    pub left_out: bool,
 }
 
 /// A choice with another value than the plain one.
@@ -557,6 +559,15 @@ impl ClaimResult {
         self.is_judged() && self.to_come == 0 && self.worlds.to_come() == 0
     }
 
+    /// The result with the former plain values: of an earlier edition, by its index, or of the
+    /// present one.
+    pub(crate) fn formerly_in(&mut self, earlier: Option<usize>) -> &mut Option<ReadingResult> {
+        match earlier {
+            None => &mut self.formerly,
+            Some(index) => &mut self.earlier[index].formerly,
+        }
+    }
+
     /// True if it has a verdict under the plain reading.
     pub fn is_judged(&self) -> bool {
         !self.checks.is_empty()
@@ -700,6 +711,11 @@ impl ClaimResult {
 }
 
 impl ReadingResult {
+    /// True if it has a verdict.
+    pub fn is_judged(&self) -> bool {
+        !self.checks.is_empty()
+    }
+
     /// `Receiver window: 2^20 instead of 20`.
     pub fn title(&self) -> String {
         let words = self.words.iter();
@@ -722,7 +738,7 @@ impl ReadingResult {
     fn to_json(&self) -> Value {
         json!({
             "choices": self.words_json(),
-            "verdict": self.verdict.to_string(),
+            "verdict": self.is_judged().then(|| self.verdict.to_string()),
             "checks": self.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
         })
     }
@@ -932,6 +948,7 @@ mod tests {
             words: Vec::new(),
             verdict,
             checks: Vec::new(),
+            left_out: false,
         }
     }
 

@@ -5,13 +5,15 @@
 //! missing runs. The caller computes statistics over the runs.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 
+use tempfile::TempDir;
 use windward_core::protocols::PROTOCOLS;
 use windward_core::units::{Duration, Time};
 use windward_netns::sweep;
@@ -25,7 +27,7 @@ use crate::error::Error;
 use crate::link::{DOWN, Link};
 use crate::perf::Plan;
 use crate::port::NAME;
-use crate::programs::{BUILTIN, Entry, Programs};
+use crate::programs::{BUILTIN, Entry, Programs, Words};
 use crate::source::{KEPT, Recorded, Source};
 use crate::testbed;
 use crate::trial::{self, Allowed, Emulated, Program, TrialOutcome, Window};
@@ -596,11 +598,17 @@ impl Campaign {
         entry.endpoint(self.course.mtu, &self.conditions.endpoint)
     }
 
-    fn program(&self, entry: &Entry) -> Program {
+    /// The commands of a program whose folder is that.
+    fn program(&self, entry: &Entry, folder: &Path) -> Program {
         let word = |(key, value)| format!("--set {}", shell_word(&format!("{key}={value}")));
         let words: Vec<String> = self.endpoint(entry).into_iter().map(word).collect();
+        let words = Words {
+            windward: &self.effort.windward,
+            endpoint: &words.join(" "),
+            folder: &shell_word(&folder.to_string_lossy()),
+        };
         let Conditions { warmup, time, .. } = self.conditions;
-        entry.program(warmup, time, &self.effort.windward, &words.join(" "))
+        entry.program(warmup, time, &words)
     }
 
     /// Emulates a run, and once more if the machine was too slow.
@@ -613,11 +621,16 @@ impl Campaign {
         let source = self.source(job, rival.is_some())?;
         let file = source.file()?;
         let entries = [Some(self.entry(job)), rival];
-        let programs: Vec<Program> =
-            entries.into_iter().flatten().map(|entry| self.program(entry)).collect();
         let record = self.record_of(job, rival.is_some());
         let mut why = String::new();
         for _ in 0..2 {
+            // They are removed at the end of the turn, when the programs have ended.
+            let entries: Vec<&Entry> = entries.into_iter().flatten().collect();
+            let folders: Vec<TempDir> =
+                entries.iter().map(|_| own_folder()).collect::<Result<_, _>>()?;
+            let programs = entries.iter().zip(&folders);
+            let programs: Vec<Program> =
+                programs.map(|(entry, folder)| self.program(entry, folder.path())).collect();
             let recorder = record.as_ref().map(|path| {
                 let wrong = |error| Error::Input(format!("records {}: {error}", path.display()));
                 source.record(&source.load()?, KEPT, path).map_err(wrong)
@@ -711,6 +724,13 @@ fn note_clock(run: &mut Run, emulated: &Emulated) {
 fn beside(figures: &TrialOutcome) -> Beside {
     let [own_bps, rival_bps] = [0, 1].map(|flow| figures.flows[flow].arrived_bps);
     Beside { own_bps, rival_bps }
+}
+
+/// A new folder for a program, which only this user can enter.
+fn own_folder() -> Result<TempDir, Error> {
+    tempfile::Builder::new().prefix("windward-compare-").tempdir().map_err(|error| {
+        Error::Failed(format!("make a folder in {}: {error}", env::temp_dir().display()))
+    })
 }
 
 fn measured(figures: &TrialOutcome, reported: Option<f64>) -> Measured {

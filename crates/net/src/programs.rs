@@ -83,7 +83,8 @@ keys! {
         client: String = readers::string(), needed "client = \"mine-client outside {total}\"",
             "Shell command of the receiver. `{total}` is its duration in seconds, `{warmup}` and `{time}` \
              its unmeasured and measured parts. `{windward}` is this program, `{endpoint}` the \
-             parameters of endpoints, as `--set KEY=VALUE`; `outside` is the host of the server.";
+             parameters of endpoints, as `--set KEY=VALUE`; `{folder}` is a new folder for both ends, \
+             which is removed after the run; `outside` is the host of the server.";
         endpoint: BTreeMap<String, String> = readers::map_of_strings(), empty,
             "Keys of `[endpoint]` of scenario files for `{endpoint}` and for the twin; `{mtu}` is the \
              size of a full packet of the port.";
@@ -241,6 +242,17 @@ fn entry(table: &Section<'_>) -> FileResult<Entry> {
     Ok(entry)
 }
 
+/// The words of a run in the commands of a program, each ready for a shell.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    /// This program.
+    pub windward: &'a str,
+    /// The parameters of endpoints.
+    pub endpoint: &'a str,
+    /// A folder for both ends.
+    pub folder: &'a str,
+}
+
 impl Entry {
     /// The same for a row of the table of protocols.
     fn of_row(&self, row: &str) -> Entry {
@@ -290,21 +302,15 @@ impl Entry {
         }
     }
 
-    /// Commands of a run with this warm-up and measured time in seconds; `windward` is this program
-    /// in a shell command, and `endpoint` the parameters of endpoints.
-    pub fn program(
-        &self,
-        warmup: u32,
-        time: u32,
-        windward: &str,
-        endpoint: &str,
-    ) -> trial::Program {
+    /// Commands of a run with this warm-up and measured time in seconds.
+    pub fn program(&self, warmup: u32, time: u32, words: &Words<'_>) -> trial::Program {
         let with = |text: &str| {
             text.replace("{total}", &(warmup + time).to_string())
                 .replace("{warmup}", &warmup.to_string())
                 .replace("{time}", &time.to_string())
-                .replace("{windward}", windward)
-                .replace("{endpoint}", endpoint)
+                .replace("{windward}", words.windward)
+                .replace("{endpoint}", words.endpoint)
+                .replace("{folder}", words.folder)
         };
         trial::Program {
             server: with(&self.server),
@@ -427,11 +433,13 @@ mod tests {
     #[test]
     fn words_in_braces_stand_for_what_is_known_later() {
         let text = "[[programs]]\nname = \"a\"\nneeds = [\"/no/such/program\"]\nserver = \"{windward} s\"\n\
-                    client = \"c {warmup} {time} {total} {endpoint}\"";
+                    client = \"c {warmup} {time} {total} {endpoint} {folder}/in\"";
         let table = Programs::parse("t", text).unwrap();
         let entry = &table.entries()[0];
-        let program = entry.program(2, 10, "'w'", "--set a=1");
-        assert_eq!((&*program.server, &*program.client), ("'w' s", "c 2 10 12 --set a=1"));
+        let words = Words { windward: "'w'", endpoint: "--set a=1", folder: "'/a b'" };
+        let program = entry.program(2, 10, &words);
+        let client = "c 2 10 12 --set a=1 '/a b'/in";
+        assert_eq!((&*program.server, &*program.client), ("'w' s", client));
         assert!(!program.says && !entry.is_asked(0));
         assert_eq!(entry.missing().unwrap(), "/no/such/program is not installed");
         assert_eq!(entry.goodput_bps("7"), Ok(None));

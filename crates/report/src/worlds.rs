@@ -380,9 +380,15 @@ fn joint(html: &mut String, claims: &[&ClaimResult]) {
         let words: Vec<String> = words.into_iter().map(assumption).collect();
         let number =
             if most.worlds.joint.len() == 1 { String::new() } else { format!(" {}", i + 1) };
+        let own = claims.iter().filter_map(|c| c.worlds.joint.get(i)?.own.as_ref());
+        let left_out = own.filter(|own| own.reading.left_out).count();
+        let left_out = match left_out {
+            0 => String::new(),
+            n => format!(" A quick run does not judge {n} claims in it; <code>--full</code> does."),
+        };
         let _ = writeln!(
             html,
-            "<p><b>Joint world{number}.</b> The search found that {} hold together under: {}.</p>",
+            "<p><b>Joint world{number}.</b> The search found that {} hold together under: {}.{left_out}</p>",
             escape(&world.claims.join(", ")),
             words.join("; ")
         );
@@ -440,14 +446,26 @@ fn ratio(row: &ReportedRow, ours: Estimate) -> String {
     if nearer == 0.0 { "\u{2013}".to_owned() } else { number(ours.mean / nearer) }
 }
 
+/// The verdict in a world, in HTML.
+fn verdict_of(world: &ReadingResult) -> String {
+    match (world.is_judged(), world.left_out) {
+        (true, _) => badge(world.verdict),
+        (false, true) => "not judged in a quick run; <code>--full</code> judges it".to_owned(),
+        (false, false) => "still to come".to_owned(),
+    }
+}
+
 /// True if its checks, or the plain values of its choices, are not those of the first edition.
 fn has_editions(claim: &ClaimResult) -> bool {
     claim.edition > 1 || !claim.earlier.is_empty() || claim.formerly.is_some()
 }
 
-/// Verdicts of a claim by edition, with the present plain values and with the former ones.
-fn editions_of(claim: &ClaimResult) -> Vec<(String, Option<Verdict>, Option<Verdict>)> {
-    let formerly = |found: &Option<ReadingResult>| found.as_ref().map(|found| found.verdict);
+/// Verdicts of a claim by edition, with the present plain values and in words with the former ones.
+fn editions_of(claim: &ClaimResult) -> Vec<(String, Option<Verdict>, String)> {
+    let formerly = |found: &Option<ReadingResult>| match found {
+        None => "the same".to_owned(),
+        Some(found) => verdict_of(found),
+    };
     let earlier = claim.earlier.iter().map(|earlier| {
         let verdict = earlier.is_judged().then_some(earlier.verdict);
         (format!("edition {}", earlier.edition), verdict, formerly(&earlier.formerly))
@@ -481,14 +499,10 @@ pub(crate) fn editions(html: &mut String, group: &Group<'_>) {
                 ),
                 _ => (String::new(), String::new()),
             };
-            let shown = |verdict: &Option<Verdict>, none: &str| {
-                verdict.map_or_else(|| none.to_owned(), badge)
-            };
             let _ = writeln!(
                 html,
-                "<tr>{head}<td>{edition}</td><td>{}</td><td>{}</td>{tail}</tr>",
-                shown(now, "still to come"),
-                shown(formerly, "the same")
+                "<tr>{head}<td>{edition}</td><td>{}</td><td>{formerly}</td>{tail}</tr>",
+                now.map_or_else(|| "still to come".to_owned(), badge)
             );
         }
     }
@@ -526,7 +540,7 @@ pub(crate) fn editions_of_claim(html: &mut String, claim: &ClaimResult) {
             html,
             "<p><small>With the former plain values ({}): {}.</small></p>",
             escape(&formerly.title()),
-            badge(formerly.verdict)
+            verdict_of(formerly)
         );
     }
     for earlier in &claim.earlier {
@@ -560,10 +574,7 @@ pub(crate) fn of_claim(html: &mut String, claim: &ClaimResult) {
     match &claim.worlds.nearest {
         Some(world) => {
             let words: Vec<String> = world.reading.words.iter().map(assumption).collect();
-            let verdict = match world.is_judged() {
-                true => badge(world.reading.verdict),
-                false => "still to come".to_owned(),
-            };
+            let verdict = verdict_of(&world.reading);
             let _ = write!(html, "{}: {verdict} with the runs of this report", words.join("; "));
         }
         None if search.stale => html.push_str(STALE),

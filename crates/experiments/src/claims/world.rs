@@ -78,7 +78,7 @@ pub struct WorldResult {
 impl WorldResult {
     /// True if it has a verdict.
     pub fn is_judged(&self) -> bool {
-        !self.reading.checks.is_empty()
+        self.reading.is_judged()
     }
 }
 
@@ -183,7 +183,8 @@ impl ClaimWorlds {
     /// Worlds that have no verdict yet.
     pub fn to_come(&self) -> usize {
         let joint = self.joint.iter().filter_map(|joint| joint.own.as_ref());
-        self.nearest.iter().chain(joint).filter(|world| !world.is_judged()).count()
+        let worlds = self.nearest.iter().chain(joint);
+        worlds.filter(|world| !world.is_judged() && !world.reading.left_out).count()
     }
 }
 
@@ -243,10 +244,9 @@ impl ClaimResult {
     /// Adds `nearest_world`, `worlds` and `joint_worlds` to an element of `claims.json`.
     pub(super) fn add_worlds(&self, json: &mut Value) {
         let nearest = self.nearest().map(|reading| {
-            let judged = !reading.checks.is_empty();
             json!({
                 "assumptions": reading.words_json(),
-                "verdict": judged.then(|| reading.verdict.to_string()),
+                "verdict": reading.is_judged().then(|| reading.verdict.to_string()),
                 "checks": reading.checks.iter().map(CheckResult::to_json).collect::<Vec<_>>(),
             })
         });

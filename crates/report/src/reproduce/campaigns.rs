@@ -300,6 +300,33 @@ fn found_worlds_are_judged_again_and_shown() {
 }
 
 #[test]
+fn joint_and_former_worlds_beyond_the_budget_are_named_and_not_judged() {
+    let mut experiment = third_edition("clean[2 Mbit] <= 1500000");
+    experiment.worlds = Worlds::parse("worlds.toml", WORLDS).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let cancel = AtomicBool::new(false);
+    // Less than the work of any of them.
+    let options = RunOptions { readings_budget: Some(1.0), ..options(2, &cancel) };
+    let list = std::slice::from_ref(&experiment);
+    let report = ReportOptions::default();
+    let summary =
+        reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
+    let claim = &summary.claims[0];
+    assert!(claim.is_finished(), "what is left out is not to come");
+    let former = [&claim.formerly, &claim.earlier[0].formerly].map(|f| f.as_ref().unwrap());
+    assert!(former.iter().all(|world| world.left_out && !world.is_judged()));
+    assert_eq!(claim.in_joint(0), None);
+    assert!(!summary.claims[1].worlds.nearest.as_ref().unwrap().reading.left_out);
+    let json = claim.to_json();
+    assert_eq!(json["formerly"]["verdict"], serde_json::Value::Null);
+    assert_eq!(json["formerly"]["choices"][0]["instead"], "10");
+    assert_eq!(json["joint_worlds"][0]["verdict"], serde_json::Value::Null);
+    let page = fs::read_to_string(dir.path().join("own-experiments.html")).unwrap();
+    assert!(page.contains("not judged in a quick run; <code>--full</code> judges it"), "{page}");
+    assert!(page.contains("A quick run does not judge 3 claims in it"), "{page}");
+}
+
+#[test]
 fn a_number_of_runs_that_is_fixed_has_one_look_at_95_percent() {
     let mut experiment = experiment(1e6);
     experiment.quick.at_most = 5;
