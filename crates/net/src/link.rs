@@ -130,15 +130,43 @@ impl Link {
 
     /// The link in words.
     pub(crate) fn words(&self) -> String {
-        let all = [
+        let given = [
             (&self.rate, "rate"),
             (&self.delay, "delay each way"),
             (&self.queue, "queue"),
             (&self.aqm, "AQM"),
+            (&self.loss, "loss"),
         ];
-        let all =
-            all.into_iter().filter_map(|(text, what)| Some(format!("{what} {}", text.as_ref()?)));
-        let all: Vec<String> = all.collect();
-        format!("An emulated link: {}.", all.join(", "))
+        let of_both =
+            given.into_iter().filter_map(|(text, what)| Some(format!("{what} {}", text.as_ref()?)));
+        let trace = self.trace.iter().map(|path| format!("rate of the trace {}", path.display()));
+        let own = [("up", &self.up), ("down", &self.down)];
+        let own = own.into_iter().flat_map(|(way, keys)| {
+            keys.iter().map(move |(key, value)| format!("{key} {value} {way}"))
+        });
+        let all: Vec<String> = of_both.chain(trace).chain(own).collect();
+        match all.is_empty() {
+            true => "An emulated link without a limit, delay or loss.".to_owned(),
+            false => format!("An emulated link: {}.", all.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_each_value_that_is_given() {
+        assert_eq!(Link::default().words(), "An emulated link without a limit, delay or loss.");
+        let link = Link {
+            rate: Some("10mbit".to_owned()),
+            loss: Some("1%".to_owned()),
+            up: vec![("delay".to_owned(), "40ms".to_owned())],
+            ..Link::default()
+        };
+        assert_eq!(link.words(), "An emulated link: rate 10mbit, loss 1%, delay 40ms up.");
+        let link = Link { trace: Some("a.trace".into()), ..Link::default() };
+        assert_eq!(link.words(), "An emulated link: rate of the trace a.trace.");
     }
 }
