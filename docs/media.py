@@ -34,6 +34,10 @@ ROWS = [
         for metric in ("rate", "tcp")
     ),
     ("short-tcp", {}, "rate", 1e-3, 0),
+    *(
+        ("pause", {}, metric, 1e-3, 0)
+        for metric in ("others_before", "second_before", "others_during", "others_after", "second_after")
+    ),
     *(("two-bottlenecks", {}, metric, 1e-3, 0) for metric in ("both", "first_only", "second_only")),
 ]
 

@@ -224,7 +224,7 @@ impl Traffic {
 /// Live video (RFC 8593 section 5) at a target rate, which is constant or [adapts](Adaptation). A
 /// frame leaves in packets of the source's size, back to back unless a controller paces them; the
 /// last one has the rest.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Media {
     /// The target rate, bits on the wire.
     pub rate: Rate,
@@ -241,6 +241,9 @@ pub struct Media {
     pub report_interval: Duration,
     /// Adaptation of the target rate, which begins at `rate`; `None` for a constant target.
     pub adaptation: Option<Adaptation>,
+    /// Times in which the encoder makes no frame: from the first instant to before the second, in
+    /// order and apart (RFC 8867 section 5.8).
+    pub pauses: Vec<(Time, Time)>,
 }
 
 /// Adaptation of the rate of live video to its path.
@@ -313,6 +316,16 @@ impl Media {
         }
         if self.report_interval.is_zero() {
             return Err("the interval between reports must be greater than 0".to_owned());
+        }
+        let mut end = Time::ZERO;
+        for (from, until) in &self.pauses {
+            if until <= from {
+                return Err("a pause must end after it starts".to_owned());
+            }
+            if *from < end {
+                return Err("a pause starts before the previous one ends".to_owned());
+            }
+            end = *until;
         }
         if let Some(Adaptation { controller, least, most, .. }) = &self.adaptation {
             controller.validate()?;

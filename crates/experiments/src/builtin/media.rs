@@ -15,6 +15,7 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("media/rtts"),
         file!("media/long-tcp"),
         file!("media/short-tcp"),
+        file!("media/pause"),
         file!("media/two-bottlenecks"),
     ],
     beside: &[],

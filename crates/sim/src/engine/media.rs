@@ -93,10 +93,10 @@ const EXCESS: f64 = 10.0;
 impl Encoder {
     pub(super) fn new(media: Media, start: Time, least: Duration, further: Duration) -> Self {
         Encoder {
-            media,
             frame: Frame { made: start, number: 0, packets: 0, sent: 0, last: 0 },
             latest: [(0, 0); 4],
-            next: start,
+            next: after_pauses(&media.pauses, start),
+            media,
             least,
             further,
             arrived: BTreeMap::new(),
@@ -152,7 +152,8 @@ impl Encoder {
         let rest = bytes % u64::from(packet_size);
         self.frame.last = if rest == 0 { packet_size } else { rest as u32 };
         let gap = interval.mul_f64(varied(stream, self.media.variation));
-        self.next = self.frame.made + gap.max(Duration::from_ps(1));
+        let next = self.frame.made + gap.max(Duration::from_ps(1));
+        self.next = after_pauses(&self.media.pauses, next);
     }
 
     /// Maximum delay of a frame of this many packets that is on time.
@@ -290,6 +291,15 @@ fn circuit_breaker_interval(frame: f64, rtt: f64, report: f64) -> usize {
     ((3.0 * bounded / (3.0 * report) - 1e-9).ceil() as usize).max(1)
 }
 
+/// The earliest time from `time` on that is in none of the pauses, which are in order.
+fn after_pauses(pauses: &[(Time, Time)], time: Time) -> Time {
+    let later = |time, (from, until): &(Time, Time)| match (*from..*until).contains(&time) {
+        true => *until,
+        false => time,
+    };
+    pauses.iter().fold(time, later)
+}
+
 /// Rate of TCP with packets of `size` bytes, bytes per second: the simplified equation of RFC 8083
 /// section 4.3, with b = 1. Infinite without losses.
 fn tcp_throughput(size: f64, rtt: f64, loss: f64) -> f64 {
@@ -308,12 +318,31 @@ mod tests {
             deadline: Duration::from_millis(100),
             report_interval: Duration::from_secs(1),
             adaptation: None,
+            pauses: Vec::new(),
         }
     }
 
     fn encoder(variation: f64) -> Encoder {
         let (least, further) = (Duration::from_millis(50), Duration::from_millis(1));
         Encoder::new(media(variation), Time::ZERO, least, further)
+    }
+
+    #[test]
+    fn no_frame_begins_in_a_pause() {
+        let ms = |ms| Time::ZERO + Duration::from_millis(ms);
+        let pauses = vec![(ms(0), ms(10)), (ms(90), ms(200)), (ms(200), ms(300))];
+        let media = Media { pauses, ..media(0.0) };
+        let mut encoder = Encoder::new(media, Time::ZERO, Duration::ZERO, Duration::from_millis(1));
+        let mut stream = Stream::new(1, "test", "media");
+        let mut begun = Vec::new();
+        for _ in 0..6 {
+            begun.push(encoder.next());
+            for _ in 0..5 {
+                encoder.emit(&mut stream, 1200, &mut Packet::default());
+            }
+        }
+        // Each 40 ms from the end of the first pause; the frame of 90 ms waits for both others.
+        assert_eq!(begun, [ms(10), ms(50), ms(300), ms(340), ms(380), ms(420)]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Source {
         let pace = match pattern {
             Pattern::Constant { rate } => Pace::Constant(*rate),
             Pattern::Media(media) => {
-                Pace::Media(Box::new(Encoder::new(**media, start, least, further)))
+                Pace::Media(Box::new(Encoder::new((**media).clone(), start, least, further)))
             }
             &Pattern::Exponential { rate, mean_on, mean_off } => {
                 let until = start + stream.exponential(mean_on);

@@ -4,19 +4,19 @@ use std::sync::OnceLock;
 
 use windward_core::media::MediaControllerConfig;
 use windward_core::part::{self, AnyPart};
-use windward_core::units::{Duration, Rate};
+use windward_core::units::{Duration, Rate, Time};
 
-use super::bounds::MAX_PACKET_SIZE;
+use super::bounds::{INSTANTS, MAX_PACKET_SIZE};
 use super::parameter;
 use crate::keys;
 use crate::scenario::{Adaptation, Media, Pattern};
-use crate::strict_toml::{Field, KeyList, KeySource, Result, Section, TomlType, readers};
+use crate::strict_toml::{Field, KeyList, KeySource, Result, Section, TomlType, readers, unnamed};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 keys! {
     /// Keys of `media`.
-    struct MediaKeys in "media" {
+    struct MediaKeys<'a> in "media" {
         rate: Rate = readers::rate(), needed "rate = \"1Mbit\"",
             "target rate on the wire, at the start if a controller adapts it";
         controller: Option<MediaControllerConfig> = readers::custom(controller_kind, controller),
@@ -40,6 +40,18 @@ keys! {
         report_interval: Duration = readers::time(Duration::from_millis(10)..=HOUR),
             or Duration::from_secs(1),
             "time between reports, for the circuit breaker; 10ms to 1h";
+        pauses: Vec<Section<'a>> = readers::tables(&[PauseKeys::KEYS], unnamed), empty,
+            "times without frames, in order";
+    }
+}
+
+keys! {
+    /// Keys of an element of `pauses`.
+    struct PauseKeys in "pause" {
+        from: Duration = readers::time(INSTANTS), needed "from = \"40s\"",
+            "start of the pause, from the start of the run";
+        until: Duration = readers::time(INSTANTS), needed "until = \"60s\"",
+            "end of the pause, from the start of the run";
     }
 }
 
@@ -52,14 +64,20 @@ pub(super) fn read(field: &Field<'_>, default_size: u32) -> Result<(Option<u32>,
     let keys = MediaKeys::read(&section)?;
     let adaptation = adaptation(&section, &keys)?;
     let MediaKeys { rate, fps, variation, packet_size, deadline, report_interval, .. } = keys;
-    let media = Media { rate, fps, variation, deadline, report_interval, adaptation };
+    let pauses = keys.pauses.iter().map(pause).collect::<Result<_>>()?;
+    let media = Media { rate, fps, variation, deadline, report_interval, adaptation, pauses };
     let size = packet_size.unwrap_or(default_size);
     media.validate(size).map_err(|wrong| section.error(wrong))?;
     Ok((packet_size, Pattern::Media(Box::new(media))))
 }
 
+fn pause(section: &Section<'_>) -> Result<(Time, Time)> {
+    let PauseKeys { from, until } = PauseKeys::read(section)?;
+    Ok((Time::ZERO + from, Time::ZERO + until))
+}
+
 /// The adaptation of media. The defaults are the source of RFC 8867 section 4.3.
-fn adaptation(section: &Section<'_>, keys: &MediaKeys) -> Result<Option<Adaptation>> {
+fn adaptation(section: &Section<'_>, keys: &MediaKeys<'_>) -> Result<Option<Adaptation>> {
     let Some(controller) = keys.controller else {
         let why = "applies to media with a `controller`";
         section.forbid(&["min_rate", "max_rate", "latency", "ecn"], why)?;
