@@ -323,6 +323,39 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
     assert!(stderr(&replay(&file)).contains("not a record, or one of another version"));
 }
 
+/// The commands of README.md that move a folder and forward a service, in a folder of their own.
+#[test]
+fn the_readme_moves_files_and_forwards_a_service_on_one_machine() {
+    if cannot() || !["python3", "curl"].iter().all(|name| Path::new("/usr/bin").join(name).exists())
+    {
+        return;
+    }
+    let readme = fs::read_to_string(crate::repository().join("README.md")).unwrap();
+    let commands: Vec<&str> =
+        readme.lines().filter(|line| line.starts_with("sudo") && line.contains("ticket")).collect();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    let place = tempfile::tempdir().unwrap();
+    let path = |name: &str| place.path().join(name);
+    fs::create_dir_all(path("target/release")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_windward"), path("target/release/windward"))
+        .unwrap();
+    fs::create_dir(path("docs")).unwrap();
+    fs::write(path("docs/guide.md"), &readme).unwrap();
+    fs::write(path("README.md"), &readme).unwrap();
+    for text in commands {
+        let text = text.strip_prefix("sudo ").unwrap();
+        let mut command = Command::new("timeout");
+        command.args(["60", "sh", "-c", text]).current_dir(place.path()).stdin(Stdio::null());
+        // The keys of the transfer and of the forwarder.
+        command.env("HOME", place.path()).env_remove("XDG_CONFIG_HOME");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{text}\n{}", stderr(&output));
+    }
+    for arrived in ["target/inbox/docs/guide.md", "target/page"] {
+        assert_eq!(fs::read_to_string(path(arrived)).unwrap(), readme, "{arrived}");
+    }
+}
+
 #[test]
 fn a_shell_ends_as_its_program_does() {
     if cannot() {
