@@ -1,11 +1,15 @@
-//! `--web` of `windward perf client`: flows as known to their senders.
+//! `--web` of `windward perf`: flows as their senders know them at the client, and as the server
+//! knows them.
 
-use windward_net::perf::Interval;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use windward_net::perf::{Interval, Sample, Served};
 
 use crate::moment::{FlowMoment, Moment};
 use crate::web::{INTERVAL, Web};
 
-/// Charts, whose moments cover at least [`INTERVAL`].
+/// Charts of a client, whose moments cover at least [`INTERVAL`].
 pub(super) struct Charts {
     web: Web,
     /// Beginning of the next moment, seconds.
@@ -37,6 +41,8 @@ impl Charts {
             back_bps: None,
             cwnd_packets: Some(sample.flows[at].cwnd),
             retransmissions: Some(self.again[at]),
+            missing: None,
+            queueing_delay_s: None,
             rtt_s: sample.flows[at].srtt_s,
         };
         let flows = (0..names.len()).map(flow).collect();
@@ -44,5 +50,82 @@ impl Charts {
         self.since = sample.end_s;
         self.delivered.fill(0.0);
         self.again.fill(0);
+    }
+}
+
+/// Longest part of a protocol in the name of a flow, characters: clients choose its text.
+const LONGEST_NAME: usize = 40;
+
+/// Charts of a server.
+pub(super) struct ServerCharts {
+    web: Web,
+    /// Time of the last moment, seconds.
+    last_s: f64,
+    /// The flows of the last moment, by their number.
+    flows: HashMap<u64, Known>,
+}
+
+/// A flow at the last moment.
+#[derive(Debug)]
+struct Known {
+    name: String,
+    state: Sample,
+    missing: u64,
+}
+
+impl Known {
+    /// A flow that has not begun.
+    fn new(served: &Served) -> Self {
+        let mut protocol: String = served.protocol.chars().take(LONGEST_NAME).collect();
+        if protocol.len() < served.protocol.len() {
+            protocol.push('…');
+        }
+        let way = if served.reverse { "to" } else { "from" };
+        let peer = SocketAddr::new(served.peer.ip().to_canonical(), served.peer.port());
+        let name = format!("{}: {protocol} {way} {peer}", served.number);
+        Known { name, state: Sample::default(), missing: 0 }
+    }
+
+    /// The flow since then, `span` seconds ago.
+    fn until(&self, now: &Served, span: f64) -> FlowMoment<'_> {
+        let since = |now: u64, then: u64| now.saturating_sub(then);
+        let bits = 8.0 * f64::from(now.packet_size);
+        let again = since(now.state.retransmissions, self.state.retransmissions);
+        FlowMoment {
+            name: &self.name,
+            rate_bps: since(now.state.delivered, self.state.delivered) as f64 * bits / span,
+            back_bps: None,
+            cwnd_packets: now.reverse.then_some(now.state.cwnd),
+            retransmissions: now.reverse.then_some(again),
+            missing: now.missing.map(|missing| since(missing, self.missing)),
+            queueing_delay_s: now.queueing_delay_s,
+            rtt_s: now.state.srtt_s,
+        }
+    }
+}
+
+impl ServerCharts {
+    pub(super) fn new(web: Web) -> Self {
+        ServerCharts { web, last_s: 0.0, flows: HashMap::new() }
+    }
+
+    /// Shows the connections. Without any, the axis of time moves on.
+    pub(super) fn sample(&mut self, time_s: f64, connections: &[Served]) {
+        let span = time_s - self.last_s;
+        let known: Vec<Known> = connections
+            .iter()
+            .map(|now| self.flows.remove(&now.number).unwrap_or_else(|| Known::new(now)))
+            .collect();
+        let pairs = connections.iter().zip(&known);
+        let flows = pairs.map(|(now, then)| then.until(now, span)).collect();
+        self.web.show(Moment { time_s, links: Vec::new(), flows });
+        self.last_s = time_s;
+        let pairs = connections.iter().zip(known);
+        self.flows = pairs
+            .map(|(now, Known { name, .. })| {
+                let (state, missing) = (now.state, now.missing.unwrap_or_default());
+                (now.number, Known { name, state, missing })
+            })
+            .collect();
     }
 }
