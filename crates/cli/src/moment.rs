@@ -49,8 +49,8 @@ pub(crate) struct FlowMoment<'a> {
     /// Delay above the lowest, where no link is known that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) queueing_delay_s: Option<f64>,
-    /// Smoothed RTT of a simulated connection; for others, the sum of the delays of their links. 0
-    /// if it is unknown.
+    /// Smoothed RTT of a simulated connection, mean RTT of a measured one; for others, the sum of
+    /// the delays of their links. 0 if it is unknown.
     pub(crate) rtt_s: f64,
 }
 

@@ -17,11 +17,19 @@ pub(super) struct Charts {
     /// Bits delivered and packets sent again by each flow since then.
     delivered: Vec<f64>,
     again: Vec<u64>,
+    /// State of each flow at the last moment.
+    before: Vec<Sample>,
 }
 
 impl Charts {
     pub(super) fn new(web: Web, flows: usize) -> Self {
-        Charts { web, since: 0.0, delivered: vec![0.0; flows], again: vec![0; flows] }
+        Charts {
+            web,
+            since: 0.0,
+            delivered: vec![0.0; flows],
+            again: vec![0; flows],
+            before: vec![Sample::default(); flows],
+        }
     }
 
     pub(super) fn sample(&mut self, sample: &Interval, names: &[(String, &'static str)]) {
@@ -43,14 +51,23 @@ impl Charts {
             retransmissions: Some(self.again[at]),
             missing: None,
             queueing_delay_s: None,
-            rtt_s: sample.flows[at].srtt_s,
+            rtt_s: mean_rtt_s(&sample.flows[at], &self.before[at]).unwrap_or_default(),
         };
         let flows = (0..names.len()).map(flow).collect();
         self.web.show(Moment { time_s: sample.end_s, links: Vec::new(), flows });
         self.since = sample.end_s;
         self.delivered.fill(0.0);
         self.again.fill(0);
+        self.before.clone_from(&sample.flows);
     }
+}
+
+/// Mean of the RTT samples between two states, `None` without any. The smoothed RTT is that of a
+/// clock that may tick.
+fn mean_rtt_s(now: &Sample, then: &Sample) -> Option<f64> {
+    let count = now.rtt_samples.saturating_sub(then.rtt_samples);
+    let sum = (now.rtt_sum_s - then.rtt_sum_s).max(0.0);
+    (count > 0).then(|| sum / count as f64)
 }
 
 /// Longest part of a protocol in the name of a flow, characters: clients choose its text.
@@ -91,6 +108,8 @@ impl Known {
         let since = |now: u64, then: u64| now.saturating_sub(then);
         let bits = 8.0 * f64::from(now.packet_size);
         let again = since(now.state.retransmissions, self.state.retransmissions);
+        let rtt_s = mean_rtt_s(&now.state, &self.state);
+        let above = |least: f64| rtt_s.map(|rtt| (rtt - least).max(0.0));
         FlowMoment {
             name: &self.name,
             rate_bps: since(now.state.delivered, self.state.delivered) as f64 * bits / span,
@@ -98,8 +117,8 @@ impl Known {
             cwnd_packets: now.reverse.then_some(now.state.cwnd),
             retransmissions: now.reverse.then_some(again),
             missing: now.missing.map(|missing| since(missing, self.missing)),
-            queueing_delay_s: now.queueing_delay_s,
-            rtt_s: now.state.srtt_s,
+            queueing_delay_s: now.queueing_delay_s.or_else(|| now.min_rtt_s.and_then(above)),
+            rtt_s: rtt_s.unwrap_or_default(),
         }
     }
 }

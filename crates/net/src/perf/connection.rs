@@ -131,9 +131,11 @@ impl Sending {
 pub(super) struct PathState {
     /// Data packets sent that have not arrived so far; `None` at the sender.
     pub(super) missing: Option<u64>,
-    /// Smoothed delay above the lowest, seconds: of round trips at the sender, of the way of the
-    /// data at the receiver; `None` before the first packet.
+    /// Smoothed delay of the way of the data above the lowest, seconds; `None` at the sender and
+    /// before the first packet.
     pub(super) queueing_delay_s: Option<f64>,
+    /// Lowest RTT, seconds; `None` at the receiver and before the first sample.
+    pub(super) min_rtt_s: Option<f64>,
 }
 
 /// Delay of data on its way. The clocks of the two ends differ by a constant, so it counts from
@@ -763,18 +765,14 @@ impl Connection {
     pub(super) fn path(&self) -> PathState {
         match &self.half {
             Half::Sends(sending) => {
-                let rtt = sending.sender.rtt();
-                let queueing = rtt.srtt().as_secs_f64() - rtt.min_rtt().as_secs_f64();
-                let has_samples = !rtt.srtt().is_zero();
-                PathState {
-                    missing: None,
-                    // The clock of the sender may tick, but not that of the minimum.
-                    queueing_delay_s: has_samples.then_some(queueing.max(0.0)),
-                }
+                let lowest = sending.sender.rtt().min_rtt();
+                let min_rtt_s = (!lowest.is_zero()).then_some(lowest.as_secs_f64());
+                PathState { min_rtt_s, ..PathState::default() }
             }
             Half::Receives(receiving) => PathState {
                 missing: Some(receiving.highest.saturating_sub(receiving.arrived)),
                 queueing_delay_s: receiving.way.map(|way| way.queueing_s()),
+                min_rtt_s: None,
             },
         }
     }

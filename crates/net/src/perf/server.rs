@@ -80,9 +80,11 @@ pub struct Served {
     pub state: Sample,
     /// Packets sent that have not arrived, lost or still on their way; `None` if the server sends.
     pub missing: Option<u64>,
-    /// Smoothed delay above the lowest so far, seconds: of round trips if the server sends, of the
-    /// way to the server otherwise. `None` before the first packet.
+    /// Smoothed delay of the way to the server above the lowest so far, seconds; `None` if the
+    /// server sends, and before the first packet.
     pub queueing_delay_s: Option<f64>,
+    /// Lowest RTT so far, seconds; `None` if the server receives, and before the first sample.
+    pub min_rtt_s: Option<f64>,
 }
 
 /// Event of a server.
@@ -529,6 +531,7 @@ impl Session {
             state: self.connection.sample(now),
             missing: path.missing,
             queueing_delay_s: path.queueing_delay_s,
+            min_rtt_s: path.min_rtt_s,
         }
     }
 
