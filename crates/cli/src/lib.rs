@@ -241,7 +241,7 @@ fn given(command: Option<&Command>) -> Result<Given, Failure> {
         Some(Command::Shell(args)) => Some(args.web()),
         Some(Command::Emulate(args)) => Some(args.web()),
         Some(Command::Router(args)) => Some(args.web()),
-        Some(Command::Perf(args)) => args.web(),
+        Some(Command::Perf(args)) => Some(args.web()),
         _ => None,
     };
     let listener = web.map_or(Ok(None), web::Args::listen)?;

@@ -223,6 +223,8 @@ impl Flow {
             back_bps: of_port.map(|[_, back]| back),
             cwnd_packets: of_ours.as_ref().map(|flow| flow.cwnd),
             retransmissions: None,
+            missing: None,
+            queueing_delay_s: None,
             rtt_s: of_ours.map_or_else(of_links, |flow| flow.srtt.as_secs_f64()),
         }
     }

@@ -43,7 +43,14 @@ pub(crate) struct FlowMoment<'a> {
     /// Absent where only the sender knows them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retransmissions: Option<u64>,
-    /// Smoothed RTT of a simulated connection; for others, the sum of the delays of their links.
+    /// Data packets that have not arrived. Absent where only the sender is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) missing: Option<u64>,
+    /// Delay above the lowest, where no link is known that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) queueing_delay_s: Option<f64>,
+    /// Smoothed RTT of a simulated connection, mean RTT of a measured one; for others, the sum of
+    /// the delays of their links. 0 if it is unknown.
     pub(crate) rtt_s: f64,
 }
 

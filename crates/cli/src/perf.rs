@@ -29,7 +29,7 @@ mod charts;
 mod record;
 mod series;
 
-use charts::Charts;
+use charts::{Charts, ServerCharts};
 use record::Record;
 use series::Series;
 
@@ -44,18 +44,18 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The option `--web`, if this command has it.
-    pub(crate) fn web(&self) -> Option<&web::Args> {
+    /// The option `--web`.
+    pub(crate) fn web(&self) -> &web::Args {
         match &self.command {
-            Command::Client(args) => Some(&args.web),
-            Command::Server(_) => None,
+            Command::Client(args) => &args.web,
+            Command::Server(args) => &args.web,
         }
     }
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Server(ServerArgs),
+    Server(Box<ServerArgs>),
     Client(Box<ClientArgs>),
 }
 
@@ -105,6 +105,9 @@ struct ServerArgs {
     /// unlimited]
     #[arg(long, value_name = "RATE")]
     max_rate: Option<Rate>,
+
+    #[command(flatten)]
+    web: web::Args,
 }
 
 /// Measure the path to a server, or from it
@@ -293,7 +296,7 @@ fn parse_trace_interval(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn perf(args: &Args, listener: Option<Listener>, quiet: bool) -> Result<(), Failure> {
     match &args.command {
-        Command::Server(args) => server(args, quiet),
+        Command::Server(args) => server(args, listener, quiet),
         Command::Client(args) => client(args, listener, quiet),
     }
 }
@@ -313,7 +316,8 @@ impl From<perf::Error> for Failure {
     }
 }
 
-fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
+fn server(args: &ServerArgs, listener: Option<Listener>, quiet: bool) -> Result<(), Failure> {
+    let sample = if listener.is_some() { web::INTERVAL } else { Duration::ZERO };
     let config = || -> Result<ServerConfig, Failure> {
         Ok(ServerConfig {
             max_connections: args.max_connections,
@@ -326,6 +330,7 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
                 window: args.max_window,
                 rate: args.max_rate,
             },
+            sample,
         })
     };
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
@@ -336,12 +341,24 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
         None => bind(any).or_else(|_| bind(IpAddr::V4(Ipv4Addr::UNSPECIFIED))),
     };
     let server = server?;
+    let address = server.local_addr()?;
     if !quiet {
-        output::note(&format!("listening at {}, until Ctrl-C", server.local_addr()?));
+        output::note(&format!("listening at {address}, until Ctrl-C"));
+    }
+    let mut charts = None;
+    if let Some(listener) = listener {
+        let subject = format!("at {address}");
+        let about =
+            About { command: "windward perf server", subject: &subject, capacity_bps: None };
+        charts = Some(ServerCharts::new(Web::start(listener, &about, quiet)?));
     }
     let totals = perf::serve(server, signals::flag(), |event| {
-        if !quiet {
-            output::note(&words(&event));
+        if let Event::Sample { time_s, connections } = &event {
+            if let Some(charts) = &mut charts {
+                charts.sample(*time_s, connections);
+            }
+        } else if let (false, Some(words)) = (quiet, words(&event)) {
+            output::note(&words);
         }
     })?;
     if !quiet {
@@ -353,8 +370,9 @@ fn server(args: &ServerArgs, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-fn words(event: &Event) -> String {
-    match event {
+/// A line on a connection; none on a sample.
+fn words(event: &Event) -> Option<String> {
+    Some(match event {
         Event::Opened { peer, test } => {
             let way = if test.reverse { "receives" } else { "sends" };
             format!("{peer}: {way} by {}", test.protocol)
@@ -380,7 +398,8 @@ fn words(event: &Event) -> String {
             };
             format!("{peer}: {why}")
         }
-    }
+        Event::Sample { .. } => return None,
+    })
 }
 
 fn read_key(path: Option<&Path>) -> Result<Option<Psk>, Failure> {

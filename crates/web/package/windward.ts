@@ -185,6 +185,12 @@ export async function prepare(): Promise<void> {
     await ready;
 }
 
+/** Maximum memory of all runs at a time, as crates/web/build.sh sets it. */
+const MEMORY = "1 GiB";
+
+/** Number of the instance of the module. A failure leaves an instance in no known state, so that another follows. */
+let instance = 0;
+
 /** Calls the simulator, and makes an error of what it throws. */
 function call<T>(what: () => T): T {
     try {
@@ -193,12 +199,25 @@ function call<T>(what: () => T): T {
         if (typeof thrown === "string" && thrown.startsWith("{")) {
             throw new ScenarioError(JSON.parse(thrown));
         }
-        if (thrown instanceof WebAssembly.RuntimeError || thrown instanceof RangeError) {
-            const message = "the simulator ran out of memory or failed, and cannot go on in this process";
-            throw new Error(message, { cause: thrown });
-        }
-        throw thrown;
+        const message = failure(thrown);
+        if (message === null) throw thrown;
+        instance += 1;
+        engine.__wbg_reset_state();
+        throw new Error(message, { cause: thrown });
     }
+}
+
+/** What happened, if it ends the instance. */
+function failure(thrown: unknown): string | null {
+    if (thrown instanceof Error && thrown.message.startsWith("panicked at ")) {
+        return `the simulator failed, please report it with the scenario: ${thrown.message}`;
+    }
+    // An allocation that fails aborts without a message. The other one is of Firefox, for the stack.
+    if (thrown instanceof WebAssembly.RuntimeError || thrown instanceof RangeError || (thrown instanceof Error && thrown.name === "InternalError")) {
+        return `the simulator ran out of memory, of which it has ${MEMORY} here: shorten the run, or use fewer flows, ` +
+            "smaller windows or smaller queues; `windward run` has all memory of its machine";
+    }
+    return null;
 }
 
 /** Of Node; browsers lack it. */
@@ -228,6 +247,7 @@ const SHORT_MS = 4;
 /** A run in steps, which can be inspected and whose links can be changed in between. */
 export class Simulation {
     readonly #run: engine.Run;
+    readonly #instance = instance;
     /** Facts that are known before the run. */
     readonly facts: Facts;
     #now = 0;
@@ -236,6 +256,11 @@ export class Simulation {
     constructor(run: engine.Run, facts: Facts) {
         this.#run = run;
         this.facts = facts;
+    }
+
+    #call<T>(what: () => T): T {
+        if (this.#instance === instance) return call(what);
+        throw new Error("this run has ended, since the simulator failed in another one: begin it again");
     }
 
     /** Virtual time reached, seconds. */
@@ -250,7 +275,7 @@ export class Simulation {
         while (this.#now < end) {
             signal?.throwIfAborted();
             const began = performance.now();
-            this.#now = call(() => this.#run.advance(Math.min(end, this.#now + slice)));
+            this.#now = this.#call(() => this.#run.advance(Math.min(end, this.#now + slice)));
             const took = performance.now() - began;
             if (took > LONG_MS) slice = Math.max(slice / 2, 1e-9);
             else if (took < SHORT_MS) slice *= 2;
@@ -263,23 +288,23 @@ export class Simulation {
     /** Changes a link from now on; packets in transmission finish as they began. Needs `changes: true`. */
     changeLink(name: string, change: { rate?: string; delay?: string; loss?: Value }): void {
         const text = (value?: Value) => (value === undefined ? undefined : String(value));
-        call(() => this.#run.changeLink(name, change.rate, change.delay, text(change.loss)));
+        this.#call(() => this.#run.changeLink(name, change.rate, change.delay, text(change.loss)));
     }
 
     /** Runs to the end and returns the results. Samples stay; the simulation cannot go on. */
     async finish(control: Control = {}): Promise<Outcome> {
         await this.advance(this.facts.duration_s, control);
-        return JSON.parse(call(() => this.#run.finish()));
+        return JSON.parse(this.#call(() => this.#run.finish()));
     }
 
     /** Instants of the samples so far, seconds. */
     times(): Float64Array {
-        return call(() => this.#run.times());
+        return this.#call(() => this.#run.times());
     }
 
     /** A quantity of a flow at each sample. Needs `flows: true`. */
     flow(index: number, quantity: "goodput_bps" | "cwnd_packets" | "srtt_s"): Float64Array {
-        return call(() => this.#run.flow(index, quantity));
+        return this.#call(() => this.#run.flow(index, quantity));
     }
 
     /**
@@ -287,12 +312,12 @@ export class Simulation {
      * the mean smoothed RTT.
      */
     group(index: number, quantity: "goodput_bps" | "throughput_bps" | "cwnd_packets" | "srtt_s"): Float64Array {
-        return call(() => this.#run.group(index, quantity));
+        return this.#call(() => this.#run.group(index, quantity));
     }
 
     /** A quantity of a bottleneck at each sample; losses are counted from the start. */
     link(index: number, quantity: "queue_packets" | "dropped" | "corrupted"): Float64Array {
-        return call(() => this.#run.link(index, quantity));
+        return this.#call(() => this.#run.link(index, quantity));
     }
 
     /**
@@ -300,12 +325,13 @@ export class Simulation {
      * the index of the flow, and 0 if it passed, 1 if the channel destroyed it, 2 if the queue dropped it.
      */
     packets(): Float64Array {
-        return call(() => this.#run.packets());
+        return this.#call(() => this.#run.packets());
     }
 
     /** Frees its memory, which the garbage collector otherwise does at some time. */
     free(): void {
-        this.#run.free();
+        // That of an instance that failed is gone.
+        if (this.#instance === instance) this.#run.free();
     }
 }
 
@@ -330,11 +356,9 @@ async function read(toml: string, options: Changes): Promise<engine.Run> {
 /** Facts of a scenario. Throws a [`ScenarioError`] with the words of the program if it is not valid. */
 export async function describe(toml: string, options: Changes = {}): Promise<Facts> {
     const run = await read(toml, options);
-    try {
-        return JSON.parse(run.facts());
-    } finally {
-        run.free();
-    }
+    const facts: Facts = JSON.parse(call(() => run.facts()));
+    run.free();
+    return facts;
 }
 
 /** Options of [`begin`]. */
@@ -352,7 +376,7 @@ export interface BeginOptions extends RunOptions {
 /** A simulation at time zero. */
 export async function begin(toml: string, options: BeginOptions = {}): Promise<Simulation> {
     const run = await read(toml, options);
-    const facts: Facts = JSON.parse(run.facts());
+    const facts: Facts = JSON.parse(call(() => run.facts()));
     facts.warnings.forEach(options.onWarning ?? ((warning) => console.warn(`warning: ${warning}`)));
     call(() => run.begin(options.interval ?? Infinity, options.flows ?? false, options.changes ?? false, options.watch));
     return new Simulation(run, facts);

@@ -15,6 +15,8 @@ interface Flow {
     back_bps?: number;
     cwnd_packets?: number;
     retransmissions?: number;
+    missing?: number;
+    queueing_delay_s?: number;
     rtt_s: number;
 }
 
@@ -45,9 +47,10 @@ let moments: Moment[] = [];
 let isPaused = false;
 /** Number of each name, which has a colour. */
 const names = new Map<string, number>();
+let named = 0;
 
 function color(name: string): string {
-    if (!names.has(name)) names.set(name, names.size);
+    if (!names.has(name)) names.set(name, named++);
     return (isDark() ? DARK : LIGHT)[names.get(name)! % LIGHT.length];
 }
 
@@ -114,17 +117,26 @@ const CHARTS: Chart[] = [
         },
     },
     { id: "cwnd", title: "Congestion window, packets", height: 150, lines: (shown) => lines(shown, flows, (flow) => flow.cwnd_packets) },
-    { id: "delay", title: "Queueing delay, ms", height: 130, lines: (shown) => lines(shown, links, (link) => link.queueing_delay_s * 1e3, { busy: true }) },
+    {
+        id: "delay",
+        title: "Queueing delay, ms",
+        height: 130,
+        lines: (shown) => [
+            ...lines(shown, links, (link) => link.queueing_delay_s * 1e3, { busy: true }),
+            ...lines(shown, flows, (flow) => flow.queueing_delay_s && flow.queueing_delay_s * 1e3),
+        ],
+    },
     { id: "rtt", title: "Round-trip time, ms", height: 130, lines: (shown) => lines(shown, flows, (flow) => (flow.rtt_s > 0 ? flow.rtt_s * 1e3 : undefined)) },
     {
         id: "lost",
-        title: "Packets dropped, destroyed by the wire (dashed), marked (dotted) and sent again, per second",
+        title: "Packets dropped, missing, destroyed by the wire (dashed), marked (dotted) and sent again, per second",
         height: 130,
         lines: (shown) => [
             ...lines(shown, links, (link, span) => link.dropped / span, { busy: true }),
             ...lines(shown, links, (link, span) => link.corrupted / span, { label: (name) => `${name} destroyed`, dash: DASH, busy: true, first: false }),
             ...lines(shown, links, (link, span) => link.marked / span, { label: (name) => `${name} marked`, dash: [2, 3], busy: true, first: false }),
             ...lines(shown, flows, (flow, span) => flow.retransmissions && flow.retransmissions / span, { label: (name) => `${name} sent again` }),
+            ...lines(shown, flows, (flow, span) => flow.missing && flow.missing / span, { label: (name) => `${name} missing` }),
         ],
     },
 ];
@@ -247,9 +259,17 @@ function draw() {
         for (const place of places) place.draw(shown, times);
         legend();
         numbers(shown);
-        get("time").textContent = `${last.time_s.toFixed(1)} s`;
+        const isIdle = last.flows.length + last.links.length === 0;
+        get("time").textContent = `${last.time_s.toFixed(1)} s${isIdle ? "; nothing is connected" : ""}`;
         document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
     });
+}
+
+/** Forgets what was before. The names of a server's connections would otherwise grow without bound. */
+function forget(before: number) {
+    moments = moments.filter((each) => each.time_s >= before);
+    const left = new Set(moments.flatMap((each) => [...each.flows, ...each.links].map(({ name }) => name)));
+    for (const name of names.keys()) if (!left.has(name)) names.delete(name);
 }
 
 // --- events ----------------------------------------------------------------------------
@@ -276,7 +296,7 @@ source.onmessage = (event) => {
     if (last && moment.time_s <= last.time_s) moments = [];
     moments.push(moment);
     // In steps, so that the list is not copied at each event.
-    if (moment.time_s - moments[0].time_s > KEPT * 1.2) moments = moments.filter((each) => each.time_s >= moment.time_s - KEPT);
+    if (moment.time_s - moments[0].time_s > KEPT * 1.2) forget(moment.time_s - KEPT);
     draw();
 };
 

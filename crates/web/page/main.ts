@@ -157,7 +157,12 @@ function receive(answer: Answer) {
             return;
         case "broken":
             restart();
-            say(`The simulator stopped: ${answer.message}. Nothing you typed is lost; change the scenario and it runs again.`, true);
+            clearTimeout(watchdog);
+            insists = false;
+            get("busy").hidden = true;
+            // The change that came meanwhile may be the remedy.
+            if (isWaiting) run();
+            else say(`The simulator stopped: ${answer.message}. Nothing you typed is lost; change the scenario and it runs again.`, true);
             return;
     }
 }

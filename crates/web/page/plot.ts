@@ -37,6 +37,9 @@ export interface Look {
     onDraw?: (plot: uPlot) => void;
 }
 
+/** A value of an axis, which has room for five characters. */
+const short = (value: number) => (value >= 1e4 ? `${value / 1e3}k` : value.toLocaleString("en"));
+
 /** A chart of such lines, without data. */
 export function plot(place: HTMLElement, lines: Line[], { height, top, times, onDraw }: Look): uPlot {
     const grid = { stroke: isDark() ? "#2a2e36" : "#e9ebee", width: 1 };
@@ -58,7 +61,7 @@ export function plot(place: HTMLElement, lines: Line[], { height, top, times, on
         scales: { x: { time: false, range: times }, y: { range: () => [0, top()] } },
         axes: [
             { stroke: ink(), grid, ticks: { show: false }, font, size: 26, values: (_, ticks) => ticks.map((t) => `${t} s`) },
-            { stroke: ink(), grid, ticks: { show: false }, font, size: 44 },
+            { stroke: ink(), grid, ticks: { show: false }, font, size: 44, values: (_, ticks) => ticks.map(short) },
         ],
         series,
         bands,

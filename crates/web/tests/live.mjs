@@ -1,4 +1,4 @@
-// Looks at the live charts of `windward shell --web` in Chromium:
+// Looks at the live charts of `windward shell --web` and `windward perf server --web` in Chromium:
 //
 //   node tests/live.mjs [--shots DIR]
 //
@@ -29,9 +29,9 @@ const { folder, open, part, accessible, close } = await start();
 const file = join(folder, "<script>.toml");
 writeFileSync(file, SCENARIO);
 
-/** `windward shell --web` around a program that ends with its input, and the address of its charts. */
-async function shell(port) {
-    const child = spawn(program, ["shell", file, `--web=${port}`, "--", "cat"], { stdio: ["pipe", "inherit", "pipe"] });
+/** A command with charts: their address, what it said before, and its end. */
+async function begin(words, stop) {
+    const child = spawn(program, words, { stdio: ["pipe", "inherit", "pipe"] });
     let said = "";
     const url = await new Promise((found, fail) => {
         child.stderr.on("data", (data) => {
@@ -39,11 +39,15 @@ async function shell(port) {
             const [, url] = /^charts: (http:.*)$/m.exec(said) ?? [];
             if (url) found(url);
         });
-        child.once("exit", () => fail(new Error(`windward shell ended: ${said}`)));
+        child.once("exit", () => fail(new Error(`windward ${words[0]} ended: ${said}`)));
     });
     const over = new Promise((ended) => child.once("exit", ended));
-    return { url, end: () => (child.stdin.end(), over) };
+    return { url, said, end: () => (stop(child), over) };
 }
+
+/** `windward shell --web` around a program that ends with its input. */
+const shell = () => begin(["shell", file, "--web=0", "--", "cat"], (child) => child.stdin.end());
+const server = () => begin(["perf", "server", "--bind", "127.0.0.1", "--port", "0", "--web=0"], (child) => child.kill("SIGINT"));
 
 const text = (page, selector) => page.$eval(selector, (element) => element.textContent);
 const drawn = (page) => page.evaluate(() => Number(document.documentElement.dataset.drawn ?? 0));
@@ -54,7 +58,7 @@ const moves = async (page, more = 3) => {
 
 let run = null;
 try {
-    run = await shell(0);
+    run = await shell();
     let page = await open(run.url);
     await part("charts move while the program runs, with names as they are", async () => {
         await moves(page, 10);
@@ -99,6 +103,28 @@ try {
         run = null;
         await page.waitForFunction(() => /ended/.test(document.getElementById("state").textContent));
         assert.ok((await page.$$(".chart:not([hidden])")).length >= 5);
+        await page.close();
+    });
+    await part("a perf server shows what it knows of each connection, as receiver and as sender", async () => {
+        run = await server();
+        const page = await open(run.url);
+        await page.waitForFunction(() => /nothing is connected/.test(document.getElementById("time").textContent));
+        const [, port] = /listening at 127\.0\.0\.1:(\d+)/.exec(run.said);
+        const shown = () => page.$$eval(".chart:not([hidden])", (all) => all.map((each) => each.className.split(" ")[1]));
+        const client = async (...more) => {
+            const child = spawn(program, ["perf", "client", "127.0.0.1", "--port", port, "-t", "2s", "--quiet", ...more], { stdio: "ignore" });
+            assert.equal(await new Promise((ended) => child.once("exit", ended)), 0);
+        };
+        await client("--protocol", "newreno");
+        await page.waitForFunction(() => /1: newreno from 127\.0\.0\.1:\d+/.test(document.getElementById("legend").textContent));
+        assert.deepEqual(await shown(), ["goodput", "delay", "lost"]);
+        await client("--protocol", "cubic", "-R");
+        await page.waitForFunction(() => /2: cubic to 127\.0\.0\.1:\d+/.test(document.getElementById("legend").textContent));
+        assert.deepEqual(await shown(), ["goodput", "cwnd", "delay", "rtt", "lost"]);
+        if (shots) await page.screenshot({ path: join(shots, "live-perf-server.png"), fullPage: true });
+        assert.equal(await run.end(), 0);
+        run = null;
+        await page.waitForFunction(() => /ended/.test(document.getElementById("state").textContent));
         await page.close();
     });
     await close("live");

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { LARGE } from "./large.mjs";
 import { ScenarioError, begin, describe, parts, protocols, run, schema } from "../../../target/npm/windward/windward.js";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../../..");
@@ -133,6 +134,20 @@ test("links change in flight, and only where they may", async () => {
     assert.throws(() => fixed.changeLink(bottleneck, { rate: "1Mbit" }), /cannot change/);
     assert.throws(() => fixed.changeLink("nowhere", { rate: "1Mbit" }), /no link `nowhere`/);
     assert.throws(() => fixed.changeLink(bottleneck, { rate: "fast" }), /rate = fast/);
+});
+
+test("a run that needs more memory than there is ends with a word, and the next one runs", async () => {
+    const { fingerprint } = await run(first, quiet);
+    const other = await begin(first, quiet);
+    await other.advance(10);
+    for (let n = 0; n < 2; n += 1) {
+        const error = await run(LARGE, quiet).catch((error) => error);
+        assert.match(error.message, /^the simulator ran out of memory, of which it has 1 GiB here: shorten the run/);
+        // Another run goes with the memory that failed, and says so.
+        await assert.rejects(other.advance(20), /begin it again/);
+        other.free();
+        assert.equal((await run(first, quiet)).fingerprint, fingerprint);
+    }
 });
 
 test("a run stops at its signal", async () => {

@@ -3,12 +3,13 @@
 //   node tests/play.mjs [--shots DIR] [--measure]
 //
 // It serves crates/web/dist/play.html.gz by `windward play`. WINDWARD is the program, target/release/windward unless
-// set; CHROMIUM the browser. --measure also prints sizes and times; they decide nothing.
+// set; CHROMIUM the browser. --measure also prints sizes, times and the memory of a minute; they decide nothing.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { here, program, root, shots, start } from "./browser.mjs";
+import { LARGE } from "./large.mjs";
 
 const measures = process.argv.includes("--measure");
 
@@ -206,6 +207,38 @@ try {
         await agrees(page);
     });
 
+    await part("a run that needs more memory than there is ends with a word, and the page goes on", async () => {
+        const { deflateRawSync } = await import("node:zlib");
+        const state = deflateRawSync(JSON.stringify({ setups: [{ text: LARGE }], seeds: 1 })).toString("base64url");
+        for (let n = 0; n < 2; n += 1) {
+            await page.evaluate((fragment) => (location.hash = fragment), `s=${state}`);
+            await page.waitForFunction(() => /packet-hops, some .* in this page/.test(document.getElementById("notice").textContent));
+            await page.click("#notice button");
+            await page.waitForFunction(() => /^The simulator stopped: .* out of memory.*it runs again/.test(document.getElementById("notice").textContent));
+            assert.ok(await page.$eval("#busy", (busy) => busy.hidden));
+            // Nothing that was typed is lost.
+            assert.match(await text(page, ">>> .cm-content"), /group = "many"/);
+            await then(page, () => page.click("#back"));
+            await page.waitForFunction(() => document.getElementById("notice").hidden);
+            await agrees(page);
+        }
+        // The worker that failed is gone with its memory.
+        if (!process.env.FIREFOX) assert.equal(page.workers().length, 1);
+    });
+
+    if (!process.env.FIREFOX) await part("a slider that is dragged takes no more memory", async () => {
+        await drag(page, 60);
+        const before = await memory(page);
+        await drag(page, 240);
+        const after = await memory(page);
+        console.log(`memory: ${words(before)}; 240 frames later ${words(after)}`);
+        // The samples of a run are 20 kB or more, so a leak of them would be 1 MB after 50 redraws.
+        assert.ok(after.page - before.page < 1, "the page");
+        assert.ok(after.worker - before.worker < 1, "the worker");
+        assert.ok(after.wasm - before.wasm < 1, "WebAssembly");
+        assert.ok(after.nodes - before.nodes < 200, "elements");
+    });
+
     await part("a page in the background draws, and one without WebAssembly says what it lacks", async () => {
         const front = await open(url);
         await front.bringToFront();
@@ -305,21 +338,52 @@ async function measure(url) {
     const figure = await page.evaluate(() => performance.now());
     console.log(`first paint ${paint.toFixed(0)} ms, figure before ${figure.toFixed(0)} ms`);
     await new Promise((resume) => setTimeout(resume, 1500));
-    // A person who drags the slider of the losses: 60 events a second for five seconds.
-    const memory = async () => (await page.metrics()).JSHeapUsedSize / 1e6;
     const charted = () => page.evaluate(() => Number(document.documentElement.dataset.charted));
-    const [before, heap] = [await charted(), await memory()];
-    const took = await page.evaluate(async () => {
+    for (const frames of [300, 300, 300, 300, 300, 3600]) {
+        const [drawings, held] = [await charted(), await memory(page)];
+        const took = await drag(page, frames);
+        const rate = (1e3 * ((await charted()) - drawings)) / took;
+        console.log(`slider: ${rate.toFixed(1)} redraws a second at ${((1e3 * frames) / took).toFixed(0)} frames; memory ${words(held)}; after ${(took / 1e3).toFixed(0)} s ${words(await memory(page))}`);
+    }
+    await page.close();
+}
+
+/** A person who drags the slider of the losses: an event for each of that many frames. Returns the time that it took, ms. */
+async function drag(page, frames) {
+    return page.evaluate(async (frames) => {
         const began = performance.now();
         const slider = document.getElementById("slider-loss");
-        for (let n = 0; n < 300; n += 1) {
+        for (let n = 0; n < frames; n += 1) {
             slider.value = String(500 + 300 * Math.sin(n / 20));
             slider.dispatchEvent(new Event("input", { bubbles: true }));
             await new Promise((next) => requestAnimationFrame(next));
         }
         return performance.now() - began;
-    });
-    const rate = (1e3 * ((await charted()) - before)) / took;
-    console.log(`slider: ${rate.toFixed(0)} redraws a second at ${(3e5 / took).toFixed(0)} frames, heap ${heap.toFixed(0)} to ${(await memory()).toFixed(0)} MB`);
-    await page.close();
+    }, frames);
+}
+
+/** What is left after a collection of garbage, MB: the heaps of the page and its worker, and the memory of the simulator. */
+async function memory(page) {
+    await page.waitForFunction(() => document.getElementById("busy").hidden);
+    // The pictures of the link come later.
+    await new Promise((resume) => setTimeout(resume, 700));
+    const tab = await page.createCDPSession();
+    const heap = async (session) => {
+        await session.send("HeapProfiler.collectGarbage");
+        const { usedSize, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
+        return (usedSize + backingStorageSize) / 1e6;
+    };
+    const { client } = page.workers()[0];
+    const { result } = await client.send("Runtime.evaluate", { expression: "WebAssembly.Memory.prototype" });
+    const { objects } = await client.send("Runtime.queryObjects", { prototypeObjectId: result.objectId });
+    const sum = "function () { return this.reduce((sum, memory) => sum + memory.buffer.byteLength, 0); }";
+    const { result: bytes } = await client.send("Runtime.callFunctionOn", { objectId: objects.objectId, functionDeclaration: sum, returnByValue: true });
+    const measured = { page: await heap(tab), worker: await heap(client), wasm: bytes.value / 1e6 };
+    await tab.detach();
+    // Elements that were replaced count until they are collected.
+    return { ...measured, nodes: (await page.metrics()).Nodes };
+}
+
+function words({ page, worker, wasm, nodes }) {
+    return `${page.toFixed(1)} MB in the page, ${worker.toFixed(1)} MB in its worker, ${wasm.toFixed(1)} MB of WebAssembly, ${nodes} nodes`;
 }

@@ -10,7 +10,7 @@ use crate::{Sandbox, command, stderr, success, windward};
 
 /// A server that ends when this is dropped.
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) child: Child,
     port: String,
 }
 
@@ -25,7 +25,8 @@ impl Server {
             command(args.iter().chain(more)).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut said = String::new();
         let stderr = child.stderr.as_mut().expect("it is piped");
-        BufReader::new(stderr).read_line(&mut said).expect("it says where it listens");
+        // A byte at a time, so that later lines are left to read.
+        BufReader::with_capacity(1, stderr).read_line(&mut said).expect("it says where it listens");
         let (address, _) = said.split_once(',').expect("an address");
         let port = address.rsplit(':').next().expect("a port").to_owned();
         Server { child, port }
@@ -40,7 +41,7 @@ impl Server {
 }
 
 /// Sends a signal to a child.
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let kill = Command::new("kill").args([name, &child.id().to_string()]).status();
     assert!(kill.expect("kill runs").success());
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::emulate::{Echo, Exchange, NODES, Running, cannot, inside, signal};
 use crate::perf::Server;
-use crate::{Sandbox, command, stderr};
+use crate::{Sandbox, command, stderr, success};
 
 /// The address that a command prints as that of its charts.
 fn address(child: &mut Child) -> String {
@@ -189,6 +189,7 @@ fn a_taken_port_is_refused_before_anything_is_created() {
         vec!["shell", "--web", &port, "--", "true"],
         vec!["emulate", "no-such-file.toml", "--web", &port],
         vec!["perf", "client", "127.0.0.1", "--web", &port],
+        vec!["perf", "server", "--port", "0", "--web", &port],
         vec!["router", "no-such-device", "--rate", "1Mbit", "--web", &port],
     ] {
         let output = command(&args).output().unwrap();
@@ -215,9 +216,71 @@ fn a_measurement_has_the_windows_of_its_flows_in_its_charts() {
     for name in ["up-1", "up-2"] {
         let flow = of(last, "flows", name);
         assert!(flow["cwnd_packets"].as_f64().unwrap() >= 1.0, "{last}");
-        assert!(flow["rtt_s"].as_f64().unwrap() > 0.0, "{last}");
+        let has_rtt = |moment: &Value| of(moment, "flows", name)["rtt_s"].as_f64() > Some(0.0);
+        assert!(moments.iter().any(has_rtt), "{moments:?}");
     }
     assert!(
         moments.iter().any(|moment| of(moment, "flows", "up-1")["rate_bps"].as_f64() > Some(0.0))
     );
+}
+
+#[test]
+fn a_server_has_what_it_knows_of_its_connections_in_its_charts() {
+    let mut server = Server::start(&["--web=0"]);
+    let address = address(&mut server.child);
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
+    assert!(answer(&address, "/").1.starts_with("<!doctype html>"));
+    let mut events = Events::open(&address);
+    let about = events.next().unwrap().1;
+    assert_eq!(about["command"], "windward perf server");
+    assert!(about["subject"].as_str().unwrap().starts_with("at 127.0.0.1:"), "{about}");
+    let one_way = ["--protocol", "newreno", "-n", "3000p", "--quiet"];
+    for way in [&[][..], &["-R"]] {
+        success(server.client(&[&one_way[..], way].concat()));
+    }
+    crate::perf::signal(&server.child, "-INT");
+    let moments: Vec<(String, Value)> = events.collect();
+    assert_eq!(moments.last().unwrap().0, "end");
+    assert!(server.child.wait().unwrap().success());
+
+    let flows = |number: &str| {
+        let name = |flow: &Value| flow["name"].as_str().unwrap().to_owned();
+        let mut all = Vec::new();
+        let mut last = 0.0;
+        for (_, moment) in moments.iter().filter(|(name, _)| name == "message") {
+            let now = moment["time_s"].as_f64().unwrap();
+            for flow in moment["flows"].as_array().unwrap() {
+                if name(flow).starts_with(number) {
+                    all.push((now - last, flow.clone()));
+                }
+            }
+            last = now;
+        }
+        all
+    };
+    let bits = |flows: &[(f64, Value)]| -> f64 {
+        flows.iter().map(|(span, flow)| span * flow["rate_bps"].as_f64().unwrap()).sum()
+    };
+    let (up, down) = (flows("1: "), flows("2: "));
+    // 3000 packets of 1000 bytes each.
+    for flows in [&up, &down] {
+        assert!((bits(flows) - 24e6).abs() < 1.0, "{flows:?}");
+    }
+    for (_, flow) in &up {
+        assert!(flow["name"].as_str().unwrap().starts_with("1: newreno from 127.0.0.1:"), "{flow}");
+        assert_eq!(flow.get("cwnd_packets"), None);
+        assert!(flow["missing"].is_u64(), "{flow}");
+        assert!(flow["queueing_delay_s"].as_f64().unwrap() >= 0.0, "{flow}");
+    }
+    for (_, flow) in &down {
+        assert!(flow["name"].as_str().unwrap().starts_with("2: newreno to 127.0.0.1:"), "{flow}");
+        assert!(flow["cwnd_packets"].as_f64().unwrap() >= 1.0, "{flow}");
+        assert_eq!(flow.get("missing"), None);
+    }
+    // The mean of the RTT is at least its minimum, so the delay above that is less than the mean.
+    let is_measured = |(_, flow): &(f64, Value)| {
+        let [rtt, queueing] = ["rtt_s", "queueing_delay_s"].map(|key| flow[key].as_f64());
+        rtt > Some(0.0) && queueing >= Some(0.0) && queueing < rtt
+    };
+    assert!(down.iter().any(is_measured), "{down:?}");
 }

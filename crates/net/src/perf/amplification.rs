@@ -188,7 +188,13 @@ struct Meeting {
 
 impl Meeting {
     fn new(limits: Limits, psk: Option<Psk>) -> Self {
-        let config = ServerConfig { max_connections: 8, max_per_address: 8, psk, limits };
+        let config = ServerConfig {
+            max_connections: 8,
+            max_per_address: 8,
+            psk,
+            limits,
+            ..ServerConfig::default()
+        };
         let sessions = Sessions::new(config).expect("random bytes");
         let now = Time::ZERO + Duration::from_secs(1);
         Meeting { sessions, now, received: Tally::default(), sent: Tally::default() }

@@ -126,6 +126,48 @@ impl Sending {
     }
 }
 
+/// State of the path of the data, as far as one end knows it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct PathState {
+    /// Data packets sent that have not arrived so far; `None` at the sender.
+    pub(super) missing: Option<u64>,
+    /// Smoothed delay of the way of the data above the lowest, seconds; `None` at the sender and
+    /// before the first packet.
+    pub(super) queueing_delay_s: Option<f64>,
+    /// Lowest RTT, seconds; `None` at the receiver and before the first sample.
+    pub(super) min_rtt_s: Option<f64>,
+}
+
+/// Delay of data on its way. The clocks of the two ends differ by a constant, so it counts from
+/// that of the first packet.
+#[derive(Debug, Clone, Copy)]
+struct OneWay {
+    /// Arrival minus time stamp of the first packet, ps, modulo 2^64.
+    origin: u64,
+    least_s: f64,
+    /// Smoothed as the RTT is (RFC 6298 section 2.3).
+    smoothed_s: f64,
+}
+
+impl OneWay {
+    fn first(arrival: Time, stamp: Time) -> Self {
+        let origin = arrival.as_ps().wrapping_sub(stamp.as_ps());
+        OneWay { origin, least_s: 0.0, smoothed_s: 0.0 }
+    }
+
+    /// A packet arrived. A peer may write any time stamp.
+    fn on_arrival(&mut self, arrival: Time, stamp: Time) {
+        let delay = arrival.as_ps().wrapping_sub(stamp.as_ps()).wrapping_sub(self.origin);
+        let delay_s = delay.cast_signed() as f64 * 1e-12;
+        self.least_s = self.least_s.min(delay_s);
+        self.smoothed_s += (delay_s - self.smoothed_s) / 8.0;
+    }
+
+    fn queueing_s(&self) -> f64 {
+        self.smoothed_s - self.least_s
+    }
+}
+
 #[derive(Debug)]
 struct Receiving {
     receiver: Receiver,
@@ -141,6 +183,10 @@ struct Receiving {
     counted: Option<u64>,
     /// The latest counts of the sender.
     told: Sample,
+    /// Data packets that have arrived, and the highest number of a transmission among them.
+    arrived: u64,
+    highest: u64,
+    way: Option<OneWay>,
 }
 
 /// Kind of a received datagram.
@@ -230,6 +276,9 @@ impl Connection {
                 length: Duration::from_secs(test.seconds.into()),
                 counted: None,
                 told: Sample::default(),
+                arrived: 0,
+                highest: 0,
+                way: None,
             }))
         };
         let has_key = keys.is_some();
@@ -439,6 +488,10 @@ impl Connection {
         }
         self.counts.marked += u64::from(packet.flags.contains(Flags::CONGESTION_EXPERIENCED));
         let first = *receiving.first.get_or_insert(local);
+        receiving.arrived += 1;
+        receiving.highest = receiving.highest.max(packet.packet_seq);
+        let stamp = packet.timestamp;
+        receiving.way.get_or_insert(OneWay::first(local, stamp)).on_arrival(local, stamp);
         if local.since(first) > receiving.length {
             receiving.counted.get_or_insert(receiving.receiver.stats().unique);
         }
@@ -657,6 +710,11 @@ impl Connection {
         }
     }
 
+    /// UDP payload of data, bytes.
+    pub(super) fn datagram(&self) -> usize {
+        self.sizes.datagram
+    }
+
     pub(super) fn sends(&self) -> bool {
         matches!(self.half, Half::Sends(_))
     }
@@ -700,6 +758,22 @@ impl Connection {
             Half::Receives(receiving) => {
                 Sample { delivered: receiving.receiver.stats().unique, ..receiving.told }
             }
+        }
+    }
+
+    /// State of the path of the data, as far as this end knows it.
+    pub(super) fn path(&self) -> PathState {
+        match &self.half {
+            Half::Sends(sending) => {
+                let lowest = sending.sender.rtt().min_rtt();
+                let min_rtt_s = (!lowest.is_zero()).then_some(lowest.as_secs_f64());
+                PathState { min_rtt_s, ..PathState::default() }
+            }
+            Half::Receives(receiving) => PathState {
+                missing: Some(receiving.highest.saturating_sub(receiving.arrived)),
+                queueing_delay_s: receiving.way.map(|way| way.queueing_s()),
+                min_rtt_s: None,
+            },
         }
     }
 }

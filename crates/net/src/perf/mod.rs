@@ -57,7 +57,7 @@ pub use keys::{MIN_KEY_LEN, NoRandomness, Psk};
 pub use plan::{
     DATAGRAM, GROUPS, MAX_RWND, MAX_SECONDS, MAX_WORDS, MIN_REPORT, Plan, Test, overhead,
 };
-pub use server::{Event, Server, ServerConfig, Totals, serve};
+pub use server::{Event, Served, Server, ServerConfig, Totals, serve};
 
 /// Default port of the server.
 pub const PORT: u16 = 9743;

@@ -10,10 +10,12 @@ use windward_core::units::{Duration, Time};
 
 use super::Error;
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{ACCEPT_LEN, CHALLENGE_LEN, Counts, FrameKind, Greeting, REQUEST_LEN, Refusal};
+use super::frame::{
+    ACCEPT_LEN, CHALLENGE_LEN, Counts, FrameKind, Greeting, REQUEST_LEN, Refusal, Sample,
+};
 use super::guard::{Ending, Limits};
 use super::keys::{Cookies, NONCE_LEN, NoRandomness, Psk, SessionKeys, random};
-use super::plan::{MIN_REPORT, Test};
+use super::plan::{MIN_REPORT, Test, overhead};
 use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
 use crate::clock::{Clock as _, Monotonic};
 
@@ -45,6 +47,8 @@ pub struct ServerConfig {
     pub psk: Option<Psk>,
     /// Limits on data from the server, for any requests of clients.
     pub limits: Limits,
+    /// Time between two [`Event::Sample`]; zero for none.
+    pub sample: Duration,
 }
 
 impl Default for ServerConfig {
@@ -54,11 +58,36 @@ impl Default for ServerConfig {
             max_per_address: 256,
             psk: None,
             limits: Limits::default(),
+            sample: Duration::ZERO,
         }
     }
 }
 
-/// Event of a connection of a server.
+/// State of a connection of a server, as far as the server knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Served {
+    /// Its number in the order of opening, from 1.
+    pub number: u64,
+    /// Address of the client.
+    pub peer: SocketAddr,
+    /// The protocol, as the client named it.
+    pub protocol: String,
+    /// True if the server sends.
+    pub reverse: bool,
+    /// Bytes of a data packet with the headers of UDP and IP.
+    pub packet_size: u32,
+    /// Its state. If the server receives, only `delivered` is known.
+    pub state: Sample,
+    /// Packets sent that have not arrived, lost or still on their way; `None` if the server sends.
+    pub missing: Option<u64>,
+    /// Smoothed delay of the way to the server above the lowest so far, seconds; `None` if the
+    /// server sends, and before the first packet.
+    pub queueing_delay_s: Option<f64>,
+    /// Lowest RTT so far, seconds; `None` if the server receives, and before the first sample.
+    pub min_rtt_s: Option<f64>,
+}
+
+/// Event of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// A client has opened a connection.
@@ -86,6 +115,13 @@ pub enum Event {
         /// Why.
         ending: Ending,
     },
+    /// A sample was due.
+    Sample {
+        /// Seconds since the server began to serve.
+        time_s: f64,
+        /// The connections that run, and those that have ended since the last sample.
+        connections: Vec<Served>,
+    },
 }
 
 /// Counts of datagrams that do not belong to a connection.
@@ -112,6 +148,7 @@ enum SessionState {
 #[derive(Debug)]
 struct Session {
     connection: Connection,
+    number: u64,
     test: Test,
     client: [u8; NONCE_LEN],
     accept: Vec<u8>,
@@ -339,6 +376,7 @@ impl Sessions {
         *self.per_party.entry(party(from)).or_default() += 1;
         let session = Session {
             connection,
+            number: self.totals.accepted,
             test,
             client,
             accept: accept.clone(),
@@ -431,6 +469,19 @@ impl Sessions {
         self.sessions.values().map(of).min().unwrap_or(Time::NEVER)
     }
 
+    /// Connections that run, and those that have ended after `since`, in the order of opening.
+    pub(super) fn sample(&mut self, since: Time, now: Time) -> Vec<Served> {
+        let is_shown = |session: &&mut Session| match session.state {
+            SessionState::Opened => false,
+            SessionState::Running => true,
+            SessionState::Ended(_) => session.since > since,
+        };
+        let shown = self.sessions.values_mut().filter(is_shown);
+        let mut all: Vec<Served> = shown.map(|session| session.sample(now)).collect();
+        all.sort_unstable_by_key(|served| served.number);
+        all
+    }
+
     /// Connections that may have something to send.
     fn ready(&mut self) -> impl Iterator<Item = &mut Session> {
         self.sessions.values_mut().filter(|session| session.ready)
@@ -469,6 +520,21 @@ impl Sessions {
 }
 
 impl Session {
+    fn sample(&mut self, now: Time) -> Served {
+        let path = self.connection.path();
+        Served {
+            number: self.number,
+            peer: self.connection.peer,
+            protocol: self.test.protocol.clone(),
+            reverse: self.test.reverse,
+            packet_size: self.connection.datagram() as u32 + overhead(self.connection.peer),
+            state: self.connection.sample(now),
+            missing: path.missing,
+            queueing_delay_s: path.queueing_delay_s,
+            min_rtt_s: path.min_rtt_s,
+        }
+    }
+
     /// Removes a connection, and reports the reason if it had not ended before.
     fn forget(
         &self,
@@ -581,6 +647,10 @@ pub fn serve(
     let Server { socket, mut sessions } = server;
     be_punctual();
     let clock = Monotonic::start();
+    let start = clock.now();
+    let every = sessions.config.sample;
+    let first = if every.is_zero() { Time::NEVER } else { start + every };
+    let (mut sampled, mut next_sample) = (start, first);
     let (mut inbox, mut answers, mut data) = (Inbox::new(), Outbox::default(), Outbox::default());
     let (mut blocked, mut retry) = (false, Time::ZERO);
     let mut busy = false;
@@ -589,8 +659,10 @@ pub fn serve(
         let obstructed = blocked || retry > now;
         let time = match busy && !obstructed {
             true => Duration::ZERO,
-            false if retry > now => until(now, sessions.next_timer().min(retry), TICK),
-            false => until(now, sessions.next_timer(), TICK),
+            false => {
+                let wake = sessions.next_timer().min(next_sample);
+                until(now, if retry > now { wake.min(retry) } else { wake }, TICK)
+            }
         };
         let waited = wait([(&socket, blocked)], time);
         if waited.map_err(Error::io("wait for datagrams"))? {
@@ -632,6 +704,21 @@ pub fn serve(
             busy = sessions.ready().next().is_some();
         }
         sessions.events.drain(..).for_each(&mut tell);
+        if now >= next_sample {
+            let connections = sessions.sample(sampled, now);
+            tell(Event::Sample { time_s: now.since(start).as_secs_f64(), connections });
+            sampled = now;
+            // Missed samples are not repeated.
+            while next_sample <= now {
+                next_sample += every;
+            }
+        }
+    }
+    if !every.is_zero() {
+        // The remainder is a sample too.
+        let now = clock.now();
+        let connections = sessions.sample(sampled, now);
+        tell(Event::Sample { time_s: now.since(start).as_secs_f64(), connections });
     }
     Ok(sessions.totals)
 }

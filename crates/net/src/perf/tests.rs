@@ -27,7 +27,7 @@ fn psk(byte: u8) -> Option<Psk> {
 }
 
 fn server_config(psk: Option<Psk>) -> ServerConfig {
-    ServerConfig { max_connections: 8, max_per_address: 4, psk, limits: Limits::default() }
+    ServerConfig { max_connections: 8, max_per_address: 4, psk, ..ServerConfig::default() }
 }
 
 fn test_of(protocol: &str, reverse: bool) -> Test {
@@ -119,6 +119,44 @@ fn replayed_datagrams_change_nothing() {
             assert!(answers(&mut sessions, at(1), host(2, 1000), bytes).is_empty());
         }
     }
+}
+
+#[test]
+fn a_sample_has_what_the_server_knows_as_receiver_and_a_connection_that_ends_once_more() {
+    let mut sessions = sessions(None);
+    let (from, mut test) = (host(1, 1000), test_of("newreno", false));
+    test.parameters.push(("initial_window".to_owned(), "4".to_owned()));
+    let accept = open(&mut sessions, Time::ZERO, from, None, &test);
+    assert_eq!(sessions.sample(Time::ZERO, at(1)), [], "it has not started");
+    let mut client = client_end(from, None, &test, &accept);
+    let data = first_data(&mut client);
+    assert_eq!(data.len(), 4);
+    let ms = |ms| at(1) + Duration::from_millis(ms);
+    // All are stamped at 0 s. The third overtakes the second, and takes 8 ms longer than the first.
+    for (number, arrival) in [(0, ms(0)), (2, ms(8))] {
+        answers(&mut sessions, arrival, from, &data[number]);
+    }
+    let shown = sessions.sample(Time::ZERO, ms(8)).remove(0);
+    assert_eq!((shown.number, shown.peer, shown.reverse), (1, from, false));
+    // 1228 bytes with the headers of UDP and IP.
+    assert_eq!((shown.protocol.as_str(), shown.packet_size), ("newreno", 1228));
+    assert_eq!((shown.state.delivered, shown.missing), (2, Some(1)));
+    // An eighth of 8 ms, as the RTT is smoothed.
+    let queueing = shown.queueing_delay_s.expect("a delay");
+    assert!((queueing - 0.001).abs() < 1e-9, "{queueing}");
+    for number in [1, 3] {
+        answers(&mut sessions, ms(8), from, &data[number]);
+    }
+    let shown = sessions.sample(ms(8), ms(9)).remove(0);
+    assert_eq!((shown.state.delivered, shown.missing), (4, Some(0)));
+
+    let mut outbox = Outbox::default();
+    let counts = client.counts(ms(15)).encode();
+    client.push_control(FrameKind::End, &counts, &mut outbox);
+    let end = outbox.datagrams().next().expect("an end").1.to_vec();
+    answers(&mut sessions, ms(15), from, &end);
+    assert_eq!(sessions.sample(ms(10), ms(20)).len(), 1);
+    assert_eq!(sessions.sample(ms(20), ms(30)), []);
 }
 
 #[test]

@@ -17,6 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .web(true)?
         .typescript(true)
         .omit_default_module_path(true)
+        // A failure ends an instance of the module; the package goes on with another.
+        .reset_state_function(true)
         .remove_name_section(true)
         .remove_producers_section(true);
     Ok(bindgen.generate(out)?)
