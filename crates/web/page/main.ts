@@ -40,11 +40,22 @@ let watchdog = 0;
 let watching = 0;
 let since = 0;
 
+/** True once the present worker has answered. */
+let works = false;
+
 function start() {
+    works = false;
     const source = get("engine").textContent ?? "";
     worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
-    worker.onmessage = ({ data }: MessageEvent<Answer>) => receive(data);
-    worker.onerror = (event) => receive({ kind: "broken", message: event.message });
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => {
+        works = true;
+        receive(data);
+    };
+    worker.onerror = (event) => {
+        // Another one would fail as this one does.
+        if (works) receive({ kind: "broken", message: event.message });
+        else say(`The simulator does not start in this browser: ${event.message}`, true);
+    };
 }
 const ask = (what: Ask) => worker.postMessage(what);
 
@@ -137,7 +148,7 @@ function receive(answer: Answer) {
             return;
         case "long":
             if (answer.id !== busy || answer.job.repetition > 0) return;
-            question(answer.packetHops, answer.seconds);
+            question(answer);
             return;
         case "progress":
             if (answer.id === busy && performance.now() - since > 400) progress(answer.share);
@@ -216,11 +227,11 @@ let asked = false;
 /** True if a notice stays until the next change. */
 let keeps = false;
 
-function question(packetHops: number, seconds: number) {
+function question({ flows, packetHops, seconds }: Extract<Answer, { kind: "long" }>) {
     asked = true;
     const time = seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toPrecision(2)} h`;
     const big = packetHops.toExponential(1).replace("e+", " × 10^");
-    say(`This run has about ${big} packet-hops, some ${time} in this page.`, false, ["Run it", () => {
+    say(`This run has ${flows.toLocaleString("en")} flows and about ${big} packet-hops, some ${time} in this page.`, false, ["Run it", () => {
         insists = true;
         say(null);
         run();

@@ -1,7 +1,7 @@
 /** Runs simulations for the page, the latest request first. */
 
 import { ScenarioError, begin, describe, parts, protocols, schema, version } from "../package/windward.ts";
-import { type Answer, type Ask, type Fault, LONG, type Job, SPEED } from "./messages.ts";
+import { type Answer, type Ask, type Fault, LONG, type Job, SETUP, SPEED } from "./messages.ts";
 
 const SAMPLES = 300;
 const WATCHED_HOPS = 6e6;
@@ -36,9 +36,9 @@ async function runs(id: number, jobs: Job[], signal: AbortSignal) {
 async function one(id: number, job: Job, signal: AbortSignal) {
     const changes = job.repetition > 0 ? { seed: BigInt((await describe(job.text)).seed) + BigInt(job.repetition) } : {};
     const facts = await describe(job.text, changes);
-    const seconds = facts.predicted_packet_hops / SPEED;
+    const seconds = facts.predicted_packet_hops / SPEED + facts.group_of.length * SETUP;
     if (!job.insists && seconds > LONG) {
-        tell({ kind: "long", id, job, packetHops: facts.predicted_packet_hops, seconds });
+        tell({ kind: "long", id, job, flows: facts.group_of.length, packetHops: facts.predicted_packet_hops, seconds });
         return;
     }
     const simulation = await begin(job.text, { ...changes, interval: facts.duration_s / SAMPLES, onWarning() {} });

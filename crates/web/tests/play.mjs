@@ -202,6 +202,9 @@ try {
         await page.waitForFunction(() => !document.getElementById("busy").hidden);
         await page.click("#cancel");
         await notice(/^Cancelled/);
+        // So many for a second only: it is the flows that take long.
+        await follow(scenario.replace(/count = \d+/, "count = 100000").replace(/duration = "\d+s"/, 'duration = "1s"').replace(/warmup = "\d+s"/, 'warmup = "0s"'));
+        await notice(/^This run has 100,\d\d\d flows and about .* packet-hops, some [5-9] s in this page/);
         await follow(scenario);
         await page.waitForFunction(() => document.getElementById("notice").hidden);
         await agrees(page);
