@@ -44,16 +44,16 @@ pub(crate) struct Args {
     fit: Option<String>,
 
     /// First seed of the runs of --fit
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "fit")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "fit", conflicts_with = "b")]
     seed: u64,
 
     /// Largest number of runs of the search of --fit
     #[arg(long, value_name = "N", default_value_t = FitOptions::default().most_runs,
-          value_parser = clap::value_parser!(u64).range(1..), requires = "fit")]
+          value_parser = clap::value_parser!(u64).range(1..), requires = "fit", conflicts_with = "b")]
     runs: u64,
 
     /// Write the scenario of the best run of --fit
-    #[arg(long, value_name = "FILE.toml", requires = "fit")]
+    #[arg(long, value_name = "FILE.toml", requires = "fit", conflicts_with = "b")]
     scenario: Option<PathBuf>,
 
     /// Print one JSON object instead of tables
@@ -195,6 +195,9 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
         rtt_unit_ms: units.map(Unit::ms),
     };
     output::claim_json(args.json)?;
+    // Before a long search.
+    let scenario = args.scenario.as_deref().map(|path| created("--scenario", path));
+    let scenario = scenario.transpose()?;
     signals::check()?;
     let (fit, comparison) = match (&args.fit, &args.b) {
         (Some(protocol), _) => {
@@ -219,9 +222,8 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("chart: {}", path.display()));
         }
     }
-    if let (Some(path), Some(fit)) = (&args.scenario, &fit) {
-        output::claim("--scenario", path)?;
-        OutputFile::create(path)?.finish(fit.scenario.as_bytes())?;
+    if let (Some(file), Some(fit)) = (scenario, &fit) {
+        file.finish(fit.scenario.as_bytes())?;
     }
     if args.json {
         output::print_json(&Printed { fit: fit.as_ref(), comparison: &comparison })?;
@@ -289,9 +291,9 @@ fn fit_text(fit: &Fit) -> String {
     text += &table.text();
     text += &format!("\nresidual {:.3}", fit.residual.total);
     text += &match fit.chance {
-        Some(chance) => format!(
-            ", of which random losses explain {chance:.3}: runs with other seeds differ as much\n"
-        ),
+        Some(chance) => {
+            format!("; runs over this link with other random losses differ by {chance:.3}\n")
+        }
         None => "\n".to_owned(),
     };
     let parts = fit.residual.parts();
@@ -332,12 +334,17 @@ fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
         let message = "--plot: neither log has a window, bytes in flight, RTTs or acknowledgments";
         return Err(Failure::Input(message.to_owned()));
     };
-    if path.is_dir() {
-        return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
-    }
-    output::claim("--plot", path)?;
-    OutputFile::create(path)?.finish(chart.as_bytes())?;
+    created("--plot", path)?.finish(chart.as_bytes())?;
     Ok(())
+}
+
+/// The output file of an option.
+fn created(option: &'static str, path: &Path) -> Result<OutputFile, Failure> {
+    if path.is_dir() {
+        return Err(Failure::Input(format!("{option} {}: is a directory", path.display())));
+    }
+    output::claim(option, path)?;
+    Ok(OutputFile::create(path)?)
 }
 
 /// Name of a log for people.

@@ -79,7 +79,7 @@ const MOST_LOSS: f64 = 0.9;
 
 impl Link {
     /// The nearest link that a scenario can express, with values of few digits, so that links of
-    /// one scenario are equal. Loss of less than `least_loss` is none.
+    /// one scenario are equal. Loss below `least_loss` becomes zero.
     pub(crate) fn rounded(self, least_loss: f64) -> Link {
         let loss = if self.random_loss < least_loss { 0.0 } else { self.random_loss };
         Link {
@@ -96,7 +96,7 @@ fn digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// What the model takes over from the log.
+/// Settings of the model that come from the log, and the row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Setting {
     pub(crate) protocol: &'static str,

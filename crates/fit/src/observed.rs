@@ -47,7 +47,7 @@ impl Default for ObserveOptions {
     }
 }
 
-/// What a log says about its sender.
+/// Properties of a log and its sender.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LogFacts {
     /// Time from the first to the last packet of data sent, seconds.
@@ -93,7 +93,8 @@ pub(crate) struct Observed {
     pub(crate) notes: Vec<String>,
 }
 
-/// What a log measures of any link: no rate is above that of the link, and no RTT below its own.
+/// Limits of the link that the log shows: no measured rate is above that of the link, and no RTT
+/// below its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Measured {
     pub(crate) rate_bps: f64,
@@ -143,7 +144,7 @@ struct Cell {
     srtt: Option<f64>,
     /// From packets and their acknowledgments.
     own_srtt: Option<f64>,
-    /// Of the latest packet.
+    /// RTT of the latest packet.
     rtt: Option<f64>,
     /// The largest RTT in this time.
     high_rtt: Option<f64>,

@@ -1,4 +1,4 @@
-//! What is compared of a log and of runs, and the distance between the two.
+//! Compared quantities of a log and of runs, and the distance between the two.
 
 use serde::Serialize;
 
@@ -66,10 +66,12 @@ impl Profile {
 
     /// The mean of some profiles, at least one.
     pub(crate) fn mean(profiles: &[Profile]) -> Self {
+        // A run may lack a quantity, such as RTTs if no packet arrived.
         let mean = |of: fn(&Profile) -> &Vec<f64>| {
-            let values = 0..of(&profiles[0]).len();
-            let sum = |i| profiles.iter().map(|profile| of(profile)[i]).sum::<f64>();
-            values.map(|i| sum(i) / profiles.len() as f64).collect()
+            let length = profiles.iter().map(|profile| of(profile).len()).max().unwrap_or(0);
+            let value = |profile, i| of(profile).get(i).copied().unwrap_or(0.0);
+            let sum = |i| profiles.iter().map(|profile| value(profile, i)).sum::<f64>();
+            (0..length).map(|i| sum(i) / profiles.len() as f64).collect()
         };
         Profile {
             cwnd: mean(|profile| &profile.cwnd),
@@ -129,7 +131,7 @@ fn quantiles(values: &[f64]) -> Vec<f64> {
     (0..QUANTILES).map(at).collect()
 }
 
-/// What the parts of a residual are related to in a search.
+/// Units of the parts of a residual in a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Weights([f64; PARTS]);
 
@@ -232,8 +234,8 @@ mod tests {
 
     #[test]
     fn counts_are_compared_over_time_and_few_losses_as_five() {
-        // Half of the rate: differences of 0.5 (i + 1) / 100 of the total have a root mean square of
-        // 0.5 sqrt((101 * 201) / (6 * 100^2)) = 0.2909.
+        // Half of the rate: differences of 0.5 (i + 1) / 100 of the total have a root mean square
+        // of 0.5 sqrt((101 * 201) / (6 * 100^2)) = 0.2909.
         let acked: Vec<f64> = (1..=100).map(f64::from).collect();
         let half: Vec<f64> = acked.iter().map(|bytes| bytes / 2.0).collect();
         let none = vec![0.0; 100];

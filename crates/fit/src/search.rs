@@ -38,6 +38,8 @@ const LOSSES: [f64; 7] = [1.1, 1.25, 1.5, 2.0, 4.0, 10.0, 30.0];
 const RESTARTS: usize = 3;
 /// Runs with other seeds for [`Fit::chance`].
 const CHANCE_RUNS: u64 = 8;
+/// Packets of a run. A log may have any rate and any length.
+const MOST_PACKETS: f64 = 50e6;
 /// Bytes of the log of the best run.
 const LIMIT_BYTES: u64 = 16_000_000_000;
 
@@ -73,7 +75,7 @@ impl Default for FitOptions {
 pub struct Fit {
     /// The row.
     pub protocol: &'static str,
-    /// What the log says about its sender.
+    /// Properties of the log and its sender.
     pub log: LogFacts,
     /// The link.
     pub link: Link,
@@ -157,8 +159,8 @@ impl From<Stopped> for FitError {
     }
 }
 
-/// Finds the link under which a row explains the log of a sender best. `progress` hears the share of
-/// the work that is done and the least residual so far.
+/// Finds the link under which a row explains the log of a sender best. `progress` hears the share
+/// of the work that is done and the least residual so far.
 ///
 /// # Errors
 /// If there is no such row, if the log cannot be read or lacks what a fit needs, if the row cannot
@@ -173,6 +175,18 @@ pub fn fit(
     let row = protocols::find(protocol).ok_or_else(|| FitError::Protocol(unknown(protocol)))?;
     let observed = Observed::read(path, &options.log, cancel)?;
     let Observed { facts, series, starts, measured, mut notes } = observed;
+    let fastest = starts.iter().map(|link| link.rate_bps).fold(0.0, f64::max);
+    let packets = fastest * facts.length_s / 8.0 / facts.packet_bytes;
+    if packets > MOST_PACKETS {
+        return Err(FitError::Log(LogError {
+            path: path.to_owned(),
+            message: format!(
+                "is too long for a fit: a run of {:.0} s at {fastest:.0} bit/s has {packets:.0} \
+                 packets, more than {MOST_PACKETS:.0}",
+                facts.length_s
+            ),
+        }));
+    }
     let setting = Setting {
         protocol: row.name,
         packet_size: facts.packet_bytes as u32,
@@ -204,7 +218,8 @@ pub fn fit(
     let mut best = search.least(found).ok_or(FitError::Cancelled)?;
     let mut scans = search.scans(&best)?;
     for _ in 0..RESTARTS {
-        let points = scans.iter().flat_map(Scan::points).collect();
+        let points = scans.iter().flat_map(Scan::points);
+        let points = points.filter(|(link, _)| search.possible(*link) == *link).collect();
         let Some(better) = search.least(points) else { break };
         if search.distance(&better) >= search.distance(&best) || search.is_cut {
             break;
@@ -293,9 +308,9 @@ impl Search<'_, '_> {
         Ok(links.into_iter().zip(residuals).collect())
     }
 
-    /// A coordinate search: the eight neighbours of the best link so far, and the link that combines
-    /// all of them that are better. Steps are halved when no neighbour is better. Each round is run
-    /// as a whole, so that threads do not show.
+    /// A coordinate search: the eight neighbours of the best link so far, and the link that
+    /// combines all of them that are better. Steps are halved when a round comes hardly nearer.
+    /// Each round is run as a whole, so that threads do not show.
     fn descend(&mut self, from: Link) -> Result<Scored, FitError> {
         let mut steps = FIRST_STEPS;
         let mut best = self.scored(&[self.possible(from)])?[0];
