@@ -129,9 +129,7 @@ impl Observed {
             }
         }
         let unusable = |message| LogError { path: path.to_owned(), message };
-        let mut observed = record.finish(reader.events()).map_err(unusable)?;
-        observed.notes.splice(0..0, reader.warnings().into_iter().map(|w| format!("the log {w}")));
-        Ok(observed)
+        Ok(record.finish(reader.events()).map_err(unusable)?)
     }
 }
 

@@ -150,7 +150,8 @@ impl Weights {
         let mut squares = [RESOLUTION * RESOLUTION; PARTS];
         for residual in residuals {
             for (square, (_, part)) in squares.iter_mut().zip(residual.parts()) {
-                *square += part.unwrap_or(0.0).powi(2) / residuals.len() as f64;
+                let part = part.unwrap_or(0.0);
+                *square += part * part / residuals.len() as f64;
             }
         }
         Weights(squares.map(f64::sqrt))

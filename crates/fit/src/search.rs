@@ -350,7 +350,7 @@ impl Search<'_, '_> {
     /// The link with a parameter that is larger by a factor, given as its logarithm.
     fn moved(&self, link: &Link, parameter: Parameter, step: f64) -> Link {
         let value = parameter.of(link);
-        let factor = step.exp();
+        let factor = libm::exp(step);
         let moved = match parameter {
             Parameter::Rate | Parameter::BaseRtt => value * factor,
             Parameter::Queue if step > 0.0 => (value * factor).max(value + 1.0),
@@ -407,8 +407,10 @@ impl Search<'_, '_> {
             match parameter {
                 Parameter::RandomLoss if value == 0.0 => {
                     smaller.clear();
-                    let rising = |i: i32| 2.0 * self.least_loss * 3.0_f64.powi(i);
-                    larger = (0..20).map(rising).take_while(|loss| *loss < 0.5).collect();
+                    let rising = std::iter::successors(Some(2.0 * self.least_loss), |loss| {
+                        Some(3.0 * loss).filter(|loss| *loss < 0.5)
+                    });
+                    larger = rising.collect();
                 }
                 Parameter::RandomLoss => smaller.push(0.0),
                 Parameter::Rate | Parameter::BaseRtt | Parameter::Queue => {}

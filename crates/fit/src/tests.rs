@@ -90,7 +90,7 @@ fn links_are_found_again_and_another_row_is_farther_away() {
         (of("cubic", 2.2, 58.0, 13.0, 13), Some("copa")),
         (of("bbr", 2.9, 22.0, 60.0, 14), None),
     ];
-    let options = FitOptions { seeds: 3, most_runs: 1000, ..FitOptions::default() };
+    let options = FitOptions { seeds: 3, most_runs: 600, ..FitOptions::default() };
     for (known, other) in all {
         let [log, _] = known.logs(folder.path());
         let fit = fitted(&log, known.protocol, &options);
