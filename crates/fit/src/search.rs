@@ -23,9 +23,9 @@ const FIRST_STEPS: [f64; 4] = [0.1, 0.06, 0.35, 0.7];
 const LAST_STEPS: [f64; 4] = [0.003, 0.003, 0.02, 0.05];
 /// Searches that begin at different links.
 const SEARCHES: usize = 2;
-/// Share of the distance, and part of a unit of chance, by which a clearly larger one exceeds it.
+/// Share of the distance, and units of chance, by which a clearly larger one exceeds it.
 const CLEARLY: f64 = 0.1;
-const CLEARLY_LEAST: f64 = 0.5;
+const CLEARLY_LEAST: f64 = 1.0;
 /// Random losses are supposed unless a link without them has a residual so much smaller.
 const LIKELIER: f64 = 3.0;
 /// Share by which a round must come nearer; else the steps are halved.
