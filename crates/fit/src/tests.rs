@@ -64,7 +64,7 @@ fn fitted(log: &Path, protocol: &str, options: &FitOptions) -> Fit {
 
 fn refusal(log: &Path, protocol: &str) -> String {
     let found = fit(log, protocol, &FitOptions::default(), &AtomicBool::new(false), &|_, _| ());
-    found.map(|fit| panic!("{fit:?}")).unwrap_or_else(|error| error.to_string())
+    found.map_or_else(|error| error.to_string(), |fit| panic!("{fit:?}"))
 }
 
 /// True if they differ by less than this share of the second.
