@@ -1,9 +1,12 @@
-//! `windward compare-logs`: two qlogs of the same workload side by side.
+//! `windward compare-logs`: two qlogs of the same workload side by side, or one and the row that is
+//! fitted to it.
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use serde::Serialize;
 use windward_core::units::Duration;
+use windward_fit::{Fit, FitError, FitOptions, ObserveOptions, Parameter, Range, fit};
 use windward_logs::{
     Align, CompareError, CompareOptions, Comparison, Departure, LogSummary, Quantity, Sample,
     compare,
@@ -13,6 +16,7 @@ use windward_sim::output::OutputFile;
 
 use crate::failure::Failure;
 use crate::output::{self, TextTable, rate, seconds, si};
+use crate::progress::Progress;
 use crate::run::parse_plot;
 use crate::signals;
 
@@ -22,15 +26,35 @@ use crate::signals;
 /// drafts, as JSON, JSON text sequences or lines. Two logs depart where the window, the bytes in
 /// flight, the smoothed RTT or the rate differ by more than the tolerance for longer than a round
 /// trip.
+///
+/// With `--fit PROTOCOL`, B is a simulated run of that protocol. The bottleneck rate, base RTT,
+/// queue and random loss of its link are those with which it behaves most like the sender of A.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// First log, for instance of the reference
+    /// First log, for instance of the reference; with --fit, the log of a sender
     #[arg(value_name = "A")]
     a: PathBuf,
 
     /// Second log, for instance of a stack
-    #[arg(value_name = "B")]
-    b: PathBuf,
+    #[arg(value_name = "B", required_unless_present = "fit", conflicts_with = "fit")]
+    b: Option<PathBuf>,
+
+    /// Fit the link of this protocol to A, and compare A with it: a name of `windward list`
+    #[arg(long, value_name = "PROTOCOL")]
+    fit: Option<String>,
+
+    /// First seed of the runs of --fit
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "fit", conflicts_with = "b")]
+    seed: u64,
+
+    /// Largest number of runs of the search of --fit
+    #[arg(long, value_name = "N", default_value_t = FitOptions::default().most_runs,
+          value_parser = clap::value_parser!(u64).range(1..), requires = "fit", conflicts_with = "b")]
+    runs: u64,
+
+    /// Write the scenario of the best run of --fit
+    #[arg(long, value_name = "FILE.toml", requires = "fit", conflicts_with = "b")]
+    scenario: Option<PathBuf>,
 
     /// Print one JSON object instead of tables
     #[arg(long)]
@@ -157,7 +181,7 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
     let traces = pair(&traces, None, "--trace")?;
     let units = pair(&args.rtt_unit, Unit::Ms, "--rtt-unit")?;
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-    let options = CompareOptions {
+    let mut options = CompareOptions {
         tolerance: args.tolerance,
         hold_ms: args.hold.map(ms),
         rate_window_ms: ms(args.rate_window),
@@ -171,8 +195,20 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
         rtt_unit_ms: units.map(Unit::ms),
     };
     output::claim_json(args.json)?;
+    // Before a long search.
+    let scenario = args.scenario.as_deref().map(|path| created("--scenario", path));
+    let scenario = scenario.transpose()?;
     signals::check()?;
-    let comparison = compare([&args.a, &args.b], &options, signals::flag())?;
+    let (fit, comparison) = match (&args.fit, &args.b) {
+        (Some(protocol), _) => {
+            // B is ours.
+            (options.traces[1], options.rtt_unit_ms[1]) = (None, 1.0);
+            let (fit, comparison) = fitted(args, protocol, &options, quiet)?;
+            (Some(fit), comparison)
+        }
+        (None, Some(b)) => (None, compare([&args.a, b], &options, signals::flag())?),
+        (None, None) => unreachable!("clap requires B without --fit"),
+    };
     if !quiet {
         for log in &comparison.logs {
             for warning in &log.warnings {
@@ -186,10 +222,14 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("chart: {}", path.display()));
         }
     }
+    if let (Some(file), Some(fit)) = (scenario, &fit) {
+        file.finish(fit.scenario.as_bytes())?;
+    }
     if args.json {
-        output::print_json(&comparison)?;
+        output::print_json(&Printed { fit: fit.as_ref(), comparison: &comparison })?;
     } else {
-        output::print(&text(&comparison))?;
+        let fit = fit.as_ref().map(fit_text).unwrap_or_default();
+        output::print(&(fit + &text(&comparison)))?;
     }
     match comparison.departures.first() {
         Some(first) if args.strict => Err(Failure::Failed(format!(
@@ -198,6 +238,90 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
             instant(first.time_ms)
         ))),
         _ => Ok(()),
+    }
+}
+
+/// The result as JSON.
+#[derive(Serialize)]
+struct Printed<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fit: Option<&'a Fit>,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+impl From<FitError> for Failure {
+    fn from(error: FitError) -> Self {
+        match error {
+            FitError::Cancelled => Failure::Interrupted,
+            FitError::Qlog(error) => error.into(),
+            FitError::Folder(_) => Failure::Failed(error.to_string()),
+            FitError::Protocol(_) | FitError::Log(_) | FitError::Scenario(_) => {
+                Failure::Input(error.to_string())
+            }
+        }
+    }
+}
+
+/// The link on which the protocol is most like A, and A beside a run over it.
+fn fitted(
+    args: &Args,
+    protocol: &str,
+    options: &CompareOptions,
+    quiet: bool,
+) -> Result<(Fit, Comparison), Failure> {
+    let log = ObserveOptions { trace: options.traces[0], rtt_unit_ms: options.rtt_unit_ms[0] };
+    let fits = FitOptions { log, seed: args.seed, most_runs: args.runs, ..FitOptions::default() };
+    let bar = Progress::new(quiet);
+    let progress = |share: f64, least: f64| bar.set(share, &format!("residual {least:.3}"));
+    let fit = fit(&args.a, protocol, &fits, signals::flag(), &progress)?;
+    let comparison = fit.compare(&args.a, options, signals::flag())?;
+    Ok((fit, comparison))
+}
+
+/// A fit for people.
+fn fit_text(fit: &Fit) -> String {
+    let mut text = format!("{} fits A best on this link, of {} runs:\n\n", fit.protocol, fit.runs);
+    let mut table = TextTable::new(["", ">fitted", "determined"]);
+    for range in &fit.ranges {
+        let value = range.parameter.of(&fit.link);
+        let fitted = quantity(range.parameter, value);
+        table.row([range.parameter.name().to_owned(), fitted, determined(range)]);
+    }
+    text += &table.text();
+    text += &format!("\nresidual {:.3}", fit.residual.total);
+    text += &match fit.chance {
+        Some(chance) => {
+            format!("; runs over this link with other random losses differ by {chance:.3}\n")
+        }
+        None => "\n".to_owned(),
+    };
+    let parts = fit.residual.parts();
+    let known = parts.iter().filter_map(|(name, part)| Some(format!("{name} {:.3}", (*part)?)));
+    text += &format!("  {}\n", known.collect::<Vec<_>>().join(", "));
+    for note in &fit.notes {
+        text += &format!("note: {note}\n");
+    }
+    text + "\n"
+}
+
+fn quantity(parameter: Parameter, value: f64) -> String {
+    match parameter {
+        Parameter::Rate => rate(value),
+        Parameter::BaseRtt => seconds(value),
+        Parameter::Queue => format!("{value:.0} packets"),
+        Parameter::RandomLoss => format!("{} %", si(value * 100.0).trim_end()),
+    }
+}
+
+/// How well the log determines a parameter.
+fn determined(range: &Range) -> String {
+    let of = |value| quantity(range.parameter, value);
+    match (range.above, range.below) {
+        (Some(above), Some(below)) => format!("between {} and {}", of(above), of(below)),
+        (None, Some(below)) => format!("below {}", of(below)),
+        (Some(above), None) => format!("above {}", of(above)),
+        (None, None) => "not determined by this log".to_owned(),
     }
 }
 
@@ -210,12 +334,17 @@ fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
         let message = "--plot: neither log has a window, bytes in flight, RTTs or acknowledgments";
         return Err(Failure::Input(message.to_owned()));
     };
-    if path.is_dir() {
-        return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
-    }
-    output::claim("--plot", path)?;
-    OutputFile::create(path)?.finish(chart.as_bytes())?;
+    created("--plot", path)?.finish(chart.as_bytes())?;
     Ok(())
+}
+
+/// The output file of an option.
+fn created(option: &'static str, path: &Path) -> Result<OutputFile, Failure> {
+    if path.is_dir() {
+        return Err(Failure::Input(format!("{option} {}: is a directory", path.display())));
+    }
+    output::claim(option, path)?;
+    Ok(OutputFile::create(path)?)
 }
 
 /// Name of a log for people.

@@ -261,6 +261,7 @@ fn kind_of(what: &What) -> &'static str {
         What::Received { .. } => "packet received",
         What::Lost { .. } => "packet lost",
         What::Metrics(_) => "metrics updated",
+        What::Parameters { .. } => "parameters set",
         What::State { .. } => "congestion state updated",
         What::Expired => "timer expired",
         What::Spurious => "spurious loss",

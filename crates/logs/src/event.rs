@@ -289,6 +289,8 @@ pub(super) struct Data<'a> {
     pub(super) latest_rtt: Number,
     pub(super) min_rtt: Number,
     pub(super) ssthresh: Number,
+    pub(super) max_datagram_size: Number,
+    pub(super) initial_congestion_window: Number,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -357,6 +359,13 @@ pub enum What {
     },
     /// Metrics changed to those that are not `None`.
     Metrics(Metrics),
+    /// Parameters of recovery were set to those that are not `None`.
+    Parameters {
+        /// Bytes of a packet, as congestion control counts them.
+        max_datagram_size: Option<f64>,
+        /// The congestion window at the start, bytes.
+        initial_cwnd: Option<f64>,
+    },
     /// The state of congestion control changed.
     State {
         /// From.
@@ -451,6 +460,10 @@ impl Data<'_> {
                 min_rtt: rtt(self.min_rtt),
                 ssthresh: self.ssthresh.size(),
             }),
+            "parameters_set" | "recovery_parameters_set" => What::Parameters {
+                max_datagram_size: self.max_datagram_size.size(),
+                initial_cwnd: self.initial_congestion_window.size(),
+            },
             "congestion_state_updated" => match owned(&self.new) {
                 Some(new) => {
                     What::State { old: owned(&self.old), new, trigger: owned(&self.trigger) }

@@ -121,7 +121,7 @@ impl Side {
             What::Spurious => {
                 self.note("spurious loss", "packets declared lost had arrived".to_owned(), 0);
             }
-            What::Sent { .. } | What::Received { .. } | What::Other => {}
+            What::Sent { .. } | What::Received { .. } | What::Parameters { .. } | What::Other => {}
         }
     }
 

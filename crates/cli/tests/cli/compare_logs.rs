@@ -101,3 +101,82 @@ fn the_log_of_a_stack_is_compared_with_that_of_a_row() {
         assert!(json["samples"].as_array().unwrap().iter().any(both), "no {quantity}: {json}");
     }
 }
+
+/// A single flow over a link whose rate, base RTT and queue a fit finds again.
+const ALONE: &str = r#"
+duration = "8s"
+seed = 5
+[dumbbell]
+bottleneck = { rate = "4Mbit", delay = "15ms", queue = "30p" }
+access = { rate = "100Mbit", delay = "5ms", queue = "100p" }
+[[flows]]
+group = "clean"
+protocol = "newreno"
+"#;
+
+#[test]
+fn a_link_is_fitted_to_a_log_and_the_log_compared_with_a_run_over_it() {
+    let sandbox = Sandbox::new(ALONE);
+    let log = logs(&sandbox, "newreno", "newreno", &[]);
+    let (chart, scenario) = (sandbox.path("both.svg"), sandbox.path("fitted.toml"));
+    let said = success([
+        "compare-logs",
+        &log,
+        "--fit",
+        "newreno",
+        "--plot",
+        chart.to_str().unwrap(),
+        "--scenario",
+        scenario.to_str().unwrap(),
+    ]);
+    for part in ["newreno fits A best", "rate", "base RTT", "queue", "random loss", "residual 0.0"]
+    {
+        assert!(said.contains(part), "no {part}: {said}");
+    }
+    assert!(said.contains("B: newreno on the fitted link"), "{said}");
+    assert!(said.contains("departure"), "{said}");
+    assert!(fs::read_to_string(chart).unwrap().contains("newreno on the fitted link"));
+    success(["run", scenario.to_str().unwrap(), "--quiet"]);
+
+    let json = success(["compare-logs", &log, "--fit", "newreno", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let link = |key: &str| json["fit"]["link"][key].as_f64().unwrap();
+    assert!((link("rate_bps") / 4e6 - 1.0).abs() < 0.05, "{}", json["fit"]);
+    assert!((link("queue_packets") / 30.0 - 1.0).abs() < 0.2, "{}", json["fit"]);
+    assert_eq!(json["fit"]["ranges"].as_array().unwrap().len(), 4);
+    assert_eq!(json["logs"].as_array().unwrap().len(), 2);
+    assert_eq!(json["fit"]["scenario"], fs::read_to_string(scenario).unwrap());
+
+    let refused = |args: &[&str], expected: &str| {
+        let out = windward([&["compare-logs"], args].concat());
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&out).contains(expected), "{args:?}: {}", stderr(&out));
+        assert!(out.stdout.is_empty());
+    };
+    refused(&[&log, "--fit", "newrneo"], "(did you mean `newreno`?)");
+    refused(&[&log, &log, "--fit", "newreno"], "cannot be used with");
+    refused(&[&log, &log, "--seed", "2"], "cannot be used with");
+    let folder = sandbox.path("newreno").display().to_string();
+    refused(&[&log, "--fit", "newreno", "--scenario", &folder], "--scenario");
+    let receiver = log.replace("sender", "receiver");
+    refused(&[&receiver, "--fit", "newreno"], "is the log of a receiver");
+}
+
+#[cfg(feature = "stacks")]
+#[test]
+fn the_log_of_a_stack_is_nearer_to_its_own_row() {
+    let sandbox = Sandbox::new(ALONE);
+    let log = logs(&sandbox, "stack", "quinn:cubic", &[]);
+    let fit = |row: &str| {
+        let json = success(["compare-logs", &log, "--fit", row, "--runs", "800", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        json["fit"].clone()
+    };
+    let [cubic, newreno] = ["cubic", "newreno"].map(fit);
+    let rate = cubic["link"]["rate_bps"].as_f64().unwrap();
+    assert!((rate / 4e6 - 1.0).abs() < 0.05, "{cubic}");
+    // quinn acknowledges every second packet.
+    assert!(cubic["log"]["packets_per_ack"].as_f64() > Some(1.5), "{cubic}");
+    let [right, wrong] = [cubic, newreno].map(|fit| fit["residual"]["total"].as_f64().unwrap());
+    assert!(right < 0.7 * wrong, "{right} {wrong}");
+}

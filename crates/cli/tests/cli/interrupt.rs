@@ -50,6 +50,18 @@ fn in_a_run_with_logs() {
 }
 
 #[test]
+fn in_a_fit() {
+    // Long enough that no machine ends it first.
+    let sandbox = Sandbox::new(SMALL);
+    let scenario = sandbox.scenario().display().to_string();
+    let dir = sandbox.path("logs").display().to_string();
+    success(["run", &scenario, "--quiet", "--duration", "60s", "--qlog", &dir]);
+    let log = sandbox.path("logs/lossy-1.sender.sqlog").display().to_string();
+    let mut child = quietly(["compare-logs", &log, "--fit", "cubic"]).spawn().unwrap();
+    assert_eq!(interrupt(&mut child).code(), Some(130));
+}
+
+#[test]
 fn what_a_killed_run_leaves_the_next_one_removes() {
     let sandbox = Sandbox::new(SMALL);
     let scenario = sandbox.scenario().display().to_string();

@@ -73,7 +73,7 @@ const FILES: &[(&str, &[&str])] = &[
     ("replay", &["--pcap"]),
     ("shell", &["--plot", "--record", "--pcap"]),
     ("emulate", &["--plot", "--record", "--pcap"]),
-    ("compare-logs", &["--plot"]),
+    ("compare-logs", &["--plot", "--scenario"]),
     ("evaluate", &["--junit"]),
     ("play", &["--save"]),
 ];

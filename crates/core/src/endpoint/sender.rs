@@ -910,6 +910,11 @@ impl Sender {
         self.counters.integrated_to = now;
     }
 
+    /// Data packets sent again.
+    pub fn retransmissions(&self) -> u64 {
+        self.counters.retransmissions
+    }
+
     /// Counters up to `now`.
     pub fn stats(&mut self, now: Time) -> SenderStats {
         self.integrate(now);

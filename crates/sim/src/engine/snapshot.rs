@@ -13,6 +13,8 @@ pub struct FlowSnapshot {
     pub srtt: Duration,
     /// Packets sent and neither acknowledged nor deemed lost.
     pub in_flight: u64,
+    /// Packets sent again so far; for a [stack](crate::stack), packets deemed lost.
+    pub retransmissions: u64,
     /// Unique bytes delivered so far.
     pub delivered_bytes: u64,
     /// Bytes that reached the receiver so far, duplicates included. For a [stack](crate::stack),

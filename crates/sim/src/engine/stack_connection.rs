@@ -231,6 +231,7 @@ impl StackConnection {
             ssthresh: report.ssthresh.map_or(f64::INFINITY, |bytes| bytes as f64 / payload),
             srtt: report.srtt,
             in_flight: report.in_flight.div_ceil(u64::from(self.payload())),
+            retransmissions: report.lost,
             delivered_bytes: report.delivered,
             arrived_bytes: report.delivered,
             bottleneck_bytes,

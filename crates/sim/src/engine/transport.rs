@@ -118,6 +118,7 @@ impl Transport {
             ssthresh: self.sender.ssthresh(),
             srtt: self.sender.rtt().srtt(),
             in_flight: self.sender.in_flight(),
+            retransmissions: self.sender.retransmissions(),
             delivered_bytes: bytes(stats.unique),
             arrived_bytes: bytes(stats.unique + stats.duplicates),
             bottleneck_bytes,
