@@ -246,6 +246,7 @@ function progress(share: number) {
 
 get("cancel").onclick = () => {
     isWaiting = false;
+    insists = false;
     restart();
     get("busy").hidden = true;
     say("Cancelled. The figure shows the last scenario that ran.");
