@@ -12,7 +12,6 @@ use windward_logs::{
     compare,
 };
 use windward_report::plot;
-use windward_sim::output::OutputFile;
 
 use crate::failure::Failure;
 use crate::output::{self, TextTable, rate, seconds, si};
@@ -196,7 +195,7 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
     };
     output::claim_json(args.json)?;
     // Before a long search.
-    let scenario = args.scenario.as_deref().map(|path| created("--scenario", path));
+    let scenario = args.scenario.as_deref().map(|path| output::create("--scenario", path));
     let scenario = scenario.transpose()?;
     signals::check()?;
     let (fit, comparison) = match (&args.fit, &args.b) {
@@ -334,17 +333,8 @@ fn draw(path: &Path, comparison: &Comparison) -> Result<(), Failure> {
         let message = "--plot: neither log has a window, bytes in flight, RTTs or acknowledgments";
         return Err(Failure::Input(message.to_owned()));
     };
-    created("--plot", path)?.finish(chart.as_bytes())?;
+    output::create("--plot", path)?.finish(chart.as_bytes())?;
     Ok(())
-}
-
-/// The output file of an option.
-fn created(option: &'static str, path: &Path) -> Result<OutputFile, Failure> {
-    if path.is_dir() {
-        return Err(Failure::Input(format!("{option} {}: is a directory", path.display())));
-    }
-    output::claim(option, path)?;
-    Ok(OutputFile::create(path)?)
 }
 
 /// Name of a log for people.

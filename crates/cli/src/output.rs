@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use windward_sim::output::is_standard_output;
+use windward_sim::output::{OutputFile, is_standard_output};
 use windward_sim::text::printable;
 
 use crate::failure::Failure;
@@ -32,6 +32,18 @@ pub(crate) fn claim(option: &'static str, path: &Path) -> Result<(), Failure> {
         "{option} {}: {owner} already writes to standard output; give one of them a file",
         path.display()
     )))
+}
+
+/// Creates the output file of an option.
+///
+/// # Errors
+/// If the path is a directory, another option has standard output, or it cannot be created.
+pub(crate) fn create(option: &'static str, path: &Path) -> Result<OutputFile, Failure> {
+    if path.is_dir() {
+        return Err(Failure::Input(format!("{option} {}: is a directory", path.display())));
+    }
+    claim(option, path)?;
+    Ok(OutputFile::create(path)?)
 }
 
 /// Gives standard output to the JSON, if it is requested.

@@ -81,13 +81,10 @@ impl Plot {
         scenario: &Scenario,
         playground: Option<String>,
     ) -> Result<Self, Failure> {
-        if path.is_dir() {
-            return Err(Failure::Input(format!("--plot {}: is a directory", path.display())));
-        }
-        output::claim("--plot", path)?;
         signals::check()?;
+        let file = output::create("--plot", path)?;
         let chart = RunChart::new(scenario).with_playground(playground);
-        Ok(Plot { chart, file: OutputFile::create(path)? })
+        Ok(Plot { chart, file })
     }
 
     pub(crate) fn commit(self, title: &str, outcome: &Outcome) -> Result<(), Failure> {

@@ -307,11 +307,7 @@ impl Record {
 
     /// The whole log, or what it lacks.
     fn finish(mut self, events: u64) -> Result<Observed, String> {
-        let packet_bytes = self.packet_bytes();
-        self.check(events, packet_bytes)?;
-        let Some(packet_bytes) = packet_bytes else {
-            return Err("has no packet_sent event with a size (raw.length)".to_owned());
-        };
+        let packet_bytes = self.check(events)?;
         let mut notes = Vec::new();
         self.cells.truncate((self.end_ms / self.step_ms) as usize);
         let cells_in_bin = (self.min_rtt_ms / self.step_ms).round().max(1.0) as usize;
@@ -370,12 +366,13 @@ impl Record {
         };
         notes.extend(remarks(&facts));
         let rates = rates(&facts, &bins);
-        let most = share_below(rates.clone(), 1.0).unwrap_or(0.0);
+        let most_bps = rates.iter().copied().reduce(f64::max).unwrap_or(0.0);
         let measured = Measured {
-            rate_bps: most * (1.0 - UNEVEN),
+            rate_bps: most_bps * (1.0 - UNEVEN),
             base_rtt_s: facts.min_rtt_s * (1.0 + UNEVEN),
         };
-        let starts = starts(&facts, &bins, &rates);
+        let high_bps = share_below(rates, 0.9).unwrap_or(0.0);
+        let starts = starts(&facts, &bins, high_bps, most_bps);
         Ok(Observed { facts, series, measured, starts, notes })
     }
 
@@ -386,8 +383,8 @@ impl Record {
         of_data.max_by_key(|(size, count)| (**count, **size)).map(|(size, _)| *size as f64)
     }
 
-    /// Fails if something is missing.
-    fn check(&self, events: u64, packet_bytes: Option<f64>) -> Result<(), String> {
+    /// The size of most packets with data, if nothing is missing.
+    fn check(&self, events: u64) -> Result<f64, String> {
         const SENDER: &str = "a fit needs the log of the sender of the data";
         if events == 0 {
             return Err("has no events".to_owned());
@@ -395,16 +392,17 @@ impl Record {
         if self.sent == 0 {
             return Err(format!("has no packet_sent events of application data; {SENDER}"));
         }
-        if self.received > 0 && (packet_bytes.is_none() && !self.sizes.is_empty()) {
+        let packet_bytes = self.packet_bytes();
+        if self.received > 0 && packet_bytes.is_none() && !self.sizes.is_empty() {
             return Err(format!(
                 "is the log of a receiver: its {} packets are smaller than {LEAST_DATA_BYTES} bytes, \
                  as acknowledgments are; {SENDER}",
                 self.sent
             ));
         }
-        if packet_bytes.is_none() {
+        let Some(packet_bytes) = packet_bytes else {
             return Err("its packet_sent events have no sizes (raw.length)".to_owned());
-        }
+        };
         if !self.has_numbers {
             return Err("its packet_sent events have no packet numbers".to_owned());
         }
@@ -423,7 +421,7 @@ impl Record {
         if !self.min_rtt_ms.is_finite() {
             return Err("has no time between packets and their acknowledgments".to_owned());
         }
-        Ok(())
+        Ok(packet_bytes)
     }
 }
 
@@ -493,11 +491,9 @@ fn rates(facts: &LogFacts, bins: &[Cell]) -> Vec<f64> {
     rates.collect()
 }
 
-/// Links that the log suggests.
-fn starts(facts: &LogFacts, bins: &[Cell], rates: &[f64]) -> Vec<Link> {
+/// Links that the log suggests, by a rate that a tenth of the rates exceeds, and the largest one.
+fn starts(facts: &LogFacts, bins: &[Cell], high: f64, most: f64) -> Vec<Link> {
     let LogFacts { min_rtt_s, high_rtt_s, packet_bytes, .. } = *facts;
-    let high = share_below(rates.to_vec(), 0.9).unwrap_or(0.0);
-    let most = share_below(rates.to_vec(), 1.0).unwrap_or(0.0);
     // Losses while no queue stands are random.
     let standing_s = high_rtt_s - min_rtt_s;
     let is_queue = standing_s * high > 16.0 * packet_bytes;

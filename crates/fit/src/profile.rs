@@ -99,22 +99,28 @@ impl Profile {
             losses: apart(&self.losses, &model.losses, last(&self.losses).max(FEW_LOSSES)),
             total: 0.0,
         };
-        let squares: Vec<f64> =
-            residual.parts().iter().filter_map(|(_, part)| *part).map(|part| part * part).collect();
-        residual.total = average(&squares).sqrt();
+        residual.total = root_mean_square(residual.parts().iter().filter_map(|(_, part)| *part));
         residual
     }
+}
+
+/// The root of the mean of the squares; zero of no values.
+fn root_mean_square(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0);
+    for value in values {
+        sum += value * value;
+        count += 1;
+    }
+    (sum / f64::from(count.max(1))).sqrt()
 }
 
 /// The root of the mean square of the differences, as a share of `scale`; `None` if one of the two
 /// lacks the quantity.
 fn apart(log: &[f64], model: &[f64], scale: f64) -> Option<f64> {
-    let count = log.len().min(model.len());
-    if count == 0 || scale <= 0.0 {
+    if log.is_empty() || model.is_empty() || scale <= 0.0 {
         return None;
     }
-    let squares = log.iter().zip(model).map(|(log, model)| (log - model) * (log - model));
-    Some((squares.sum::<f64>() / count as f64).sqrt() / scale)
+    Some(root_mean_square(log.iter().zip(model).map(|(log, model)| log - model)) / scale)
 }
 
 /// Quantiles at the middles of equal shares; none of no values.
@@ -160,10 +166,8 @@ impl Weights {
     /// The residual in units of chance: about one for a log of the model itself.
     pub(crate) fn of(&self, residual: &Residual) -> f64 {
         let parts = residual.parts();
-        let scaled =
-            parts.iter().zip(self.0).filter_map(|((_, part), weight)| Some((*part)? / weight));
-        let squares: Vec<f64> = scaled.map(|part| part * part).collect();
-        (squares.iter().sum::<f64>() / squares.len().max(1) as f64).sqrt()
+        let scaled = parts.iter().zip(self.0);
+        root_mean_square(scaled.filter_map(|((_, part), weight)| Some((*part)? / weight)))
     }
 }
 
