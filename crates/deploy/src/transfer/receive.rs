@@ -30,8 +30,8 @@ use crate::transfer::wire::{self, Frame, MAX_FRAME, MAX_HEADER, STREAMS, ToRecei
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Connections at once that have not said yet what they want.
 const VISITORS: usize = 64;
-/// Time for which a receiver that is done waits for the sender to know.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// Time for which an end that is done waits for the other to know.
+pub(super) const FAREWELL: Duration = Duration::from_secs(10);
 /// Bytes of a data stream that are handled together: at least the longest frame with its header and
 /// a hash.
 const GATHER: usize = (MAX_FRAME as usize) + MAX_HEADER + 32;
@@ -436,6 +436,9 @@ async fn session(
         tasks.spawn(async move {
             hear(&mut receive, &intake, &answers).await?;
             let _ = ended.send(()).await;
+            if receive.read_to_end(0).await.is_ok() {
+                let _ = ended.send(()).await;
+            }
             std::future::pending().await
         });
     }
@@ -470,9 +473,17 @@ async fn session(
     };
     if result.is_ok() {
         let _ = send.finish();
-        // The sender closes when it knows. Without that it comes back and asks again.
-        let closed = tokio::time::timeout(FAREWELL, connection.quic.closed()).await;
-        if !matches!(closed, Ok(quinn::ConnectionError::ApplicationClosed(_))) {
+        // The sender ends its stream, or closes, when it knows. Without that it comes back and asks
+        // again.
+        let known = async {
+            tokio::select! {
+                Some(()) = at_end.recv() => true,
+                reason = connection.quic.closed() => {
+                    matches!(reason, quinn::ConnectionError::ApplicationClosed(_))
+                }
+            }
+        };
+        if !tokio::time::timeout(FAREWELL, known).await.unwrap_or(false) {
             tasks.shutdown().await;
             return Err(Error::Unreachable("the sender did not confirm the end".to_owned()));
         }

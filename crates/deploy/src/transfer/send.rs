@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use quinn::{RecvStream, SendStream, VarInt};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::clock;
@@ -25,7 +25,7 @@ use crate::tls::Trust;
 use crate::transfer::blocks::{Blocks, Hash, LEAST_BLOCK};
 use crate::transfer::figures::{Figures, PathFigures};
 use crate::transfer::outlet::{self, Unsent};
-use crate::transfer::receive::{blocking, raised, runtime};
+use crate::transfer::receive::{FAREWELL, blocking, raised, runtime};
 use crate::transfer::walk::{Found, Links, Source, Walk};
 use crate::transfer::wire::{
     self, Entry, Frame, Kind, MAX_FRAME, Part, STREAMS, ToReceiver, ToSender,
@@ -406,7 +406,6 @@ async fn session(
         limiter: options.limit.map(Limiter::new),
     });
     let mut tasks: JoinSet<Result<()>> = JoinSet::new();
-    tasks.spawn(speak(control, queue));
     tasks.spawn(Arc::clone(&session).watch());
     for index in 0..STREAMS {
         tasks.spawn(Arc::clone(&session).stream(index));
@@ -422,16 +421,22 @@ async fn session(
             Ok(())
         });
     }
+    let (finish, finished) = oneshot::channel();
+    let speaking = speak(control, queue, finished);
+    tokio::pin!(speaking);
     let mut is_ended = false;
     loop {
         tokio::select! {
+            Err(error) = &mut speaking => return Err(error),
             Some(()) = at_end.recv() => is_ended = true,
             Some(()) = at_complete.recv() => {
-                return if is_ended || at_end.try_recv().is_ok() {
-                    Ok(())
-                } else {
-                    Err(Error::Peer("the receiver ends the transfer early".to_owned()))
-                };
+                if !is_ended && at_end.try_recv().is_err() {
+                    return Err(Error::Peer("the receiver ends the transfer early".to_owned()));
+                }
+                // A lost close would leave the receiver waiting; the end of a stream is repeated.
+                let _ = finish.send(());
+                let _ = tokio::time::timeout(FAREWELL, speaking).await;
+                return Ok(());
             }
             Some(task) = tasks.join_next() => match task {
                 Ok(Ok(())) => {}
@@ -444,11 +449,22 @@ async fn session(
     }
 }
 
-/// Writes the messages of a session.
-async fn speak(mut control: SendStream, mut queue: mpsc::Receiver<ToReceiver>) -> Result<()> {
-    while let Some(message) = queue.recv().await {
+/// Writes the messages of a session until it is `finished`, and waits until the receiver has the
+/// end.
+async fn speak(
+    mut control: SendStream,
+    mut queue: mpsc::Receiver<ToReceiver>,
+    mut finished: oneshot::Receiver<()>,
+) -> Result<()> {
+    loop {
+        let message = tokio::select! {
+            Some(message) = queue.recv() => message,
+            _ = &mut finished => break,
+        };
         wire::write(&mut control, &message).await?;
     }
+    let _ = control.finish();
+    let _ = control.stopped().await;
     Ok(())
 }
 
