@@ -158,8 +158,6 @@ function receive(answer: Answer) {
             clearTimeout(watchdog);
             finished();
             return;
-        case "checked":
-            return;
         case "packets":
             if (answer.id === ticket) picture(answer.index, answer.packets);
             return;
@@ -193,10 +191,13 @@ function finished() {
     halves.fill(null);
     if (owesDetails || state.seeds > 1) drawSoon();
     report();
+    count("answered");
     // Not while a slider moves.
     watching = window.setTimeout(() => {
-        state.setups.forEach((each, index) => {
-            if (!faults[index]) ask({ kind: "packets", id: ticket, index, text: toml(each) });
+        state.setups.forEach((_, index) => {
+            // Of the scenario that the figure shows, which may be one before an error.
+            const [result] = results[index];
+            if (result) ask({ kind: "packets", id: ticket, index, text: result.text });
         });
     }, 150);
 }
@@ -350,7 +351,7 @@ const COLUMNS: [string, string, (all: Result[], group: number) => string][] = [
             const group = all[0].outcome.groups[n];
             return optional(group.packets_sent, (sent) => `${((Number(group.retransmissions ?? 0) / sent) * 100).toFixed(1)} %`);
         }],
-    ["timeouts", "Retransmission timeouts: times at which no acknowledgment came and the flow began anew",
+    ["timeouts", "Retransmission timeouts: times at which no ACK came and the flow started again with one packet",
         (all, n) => String(all[0].outcome.groups[n].timeouts ?? "–")],
 ];
 
@@ -379,7 +380,7 @@ function drawSoon() {
 }
 
 /** Counts drawings, for tests. */
-function count(what: "drawn" | "charted") {
+function count(what: "drawn" | "charted" | "answered") {
     const { dataset } = document.documentElement;
     dataset[what] = String(Number(dataset[what] ?? 0) + 1);
 }
@@ -766,7 +767,6 @@ function catalogue(all: Extract<Answer, { kind: "catalogue" }>) {
     routers = ["auto", ...of("router")];
     get("foot").textContent = `Windward ${all.version}: ${names.length} protocols, ${aqms.length} queues. Everything runs in this page; nothing is sent.`;
     editor?.know(schema, names);
-    get("law").hidden = !JSON.stringify(schema).includes('"on_ack"');
     // Lists that are open would close.
     if (!(document.activeElement instanceof HTMLSelectElement)) show();
 }

@@ -16,6 +16,8 @@ export interface Result extends Samples {
     outcome: Outcome;
     /** CPU time of the run, ms. */
     took: number;
+    /** The scenario. */
+    text: string;
 }
 
 /** An error with its place. */
@@ -37,8 +39,6 @@ export interface Job {
 
 export type Ask =
     | { kind: "runs"; id: number; jobs: Job[] }
-    | { kind: "stop" }
-    | { kind: "check"; id: number; text: string }
     | { kind: "packets"; id: number; index: number; text: string }
     | { kind: "catalogue" };
 
@@ -49,7 +49,6 @@ export type Answer =
     | { kind: "long"; id: number; job: Job; flows: number; packetHops: number; seconds: number }
     | { kind: "progress"; id: number; share: number }
     | { kind: "done"; id: number }
-    | { kind: "checked"; id: number; fault: Fault | null }
     | { kind: "packets"; id: number; index: number; packets: Float64Array }
     | { kind: "catalogue"; protocols: Protocol[]; parts: Part[]; schema: Record<string, unknown>; version: string }
     | { kind: "broken"; message: string };

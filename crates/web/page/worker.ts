@@ -71,7 +71,7 @@ async function one(id: number, job: Job, signal: AbortSignal) {
         }
         const outcome = await simulation.finish(control);
         const took = performance.now() - began;
-        tell({ kind: "result", id, job, result: { ...samples(), outcome, took } });
+        tell({ kind: "result", id, job, result: { ...samples(), outcome, took, text: job.text } });
     } finally {
         simulation.free();
     }
@@ -105,18 +105,8 @@ onmessage = ({ data }: MessageEvent<Ask>) => {
             stop = new AbortController();
             queue((signal) => runs(data.id, data.jobs, signal));
             break;
-        case "stop":
-            stop.abort();
-            stop = new AbortController();
-            break;
         case "packets":
             queue((signal) => watch(data.id, data.index, data.text, signal));
-            break;
-        case "check":
-            void describe(data.text).then(
-                () => tell({ kind: "checked", id: data.id, fault: null }),
-                (error) => tell({ kind: "checked", id: data.id, fault: fault(error) }),
-            );
             break;
         case "catalogue":
             queue(async () => {
