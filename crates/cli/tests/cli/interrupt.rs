@@ -50,6 +50,16 @@ fn in_a_run_with_logs() {
 }
 
 #[test]
+fn the_playground_has_no_other_end() {
+    let mut play = command(["play", "--no-browser", "--port", "0"]);
+    let mut play = play.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    assert!(interrupt(&mut play).success());
+    let mut said = String::new();
+    play.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, "serving the playground; Ctrl-C ends it\n");
+}
+
+#[test]
 fn in_a_fit() {
     // Long enough that no machine ends it first.
     let sandbox = Sandbox::new(SMALL);
