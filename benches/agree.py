@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares three arms: benches/agree.py [ROW ...]   (root, Linux)
+"""Compares three arms; needs root and Linux.
 
 - own: Windward's transport in virtual time.
 - virtual: quinn with the same controller, in virtual time.
@@ -13,6 +13,7 @@ WINDWARD names the program (target/release/windward), SECONDS the length of a me
 (3), LOSS the loss rates of data packets (0,0.01,0.05,0.2).
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -67,7 +68,11 @@ def real(row, loss, folder):
 
 
 def main():
-    rows = sys.argv[1:] or ["upwind", "cubic", "newreno", "vegas", "westwood"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    default = ["upwind", "cubic", "newreno", "vegas", "westwood"]
+    help = f"a protocol of `windward list` that QUIC can run [default: {' '.join(default)}]"
+    parser.add_argument("rows", nargs="*", metavar="ROW", default=default, help=help)
+    rows = parser.parse_args().rows
     agree = True
     print(f"{'row':10} loss    own  virtual  real  largest difference")
     with tempfile.TemporaryDirectory() as name:
