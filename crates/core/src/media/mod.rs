@@ -10,6 +10,7 @@
 //! parameters, and its description ([`Part`]). A line in the list below makes it available in
 //! scenario files.
 
+mod competition;
 mod gcc;
 mod nada;
 mod receiver;
