@@ -26,8 +26,8 @@
 //! - scl_t is computed with the ref_wnd_i of the congestion before, in the order of the code of
 //!   section 4.2.2.1. Its comment says that ref_wnd_i is updated earlier: scl_t would then be the
 //!   minimum at each reduction.
-//! - Near ref_wnd_i growth is at least a quarter of a packet per RTT, as the code of section 4.2.2.2
-//!   has it; its text speaks of a tenth.
+//! - Near ref_wnd_i growth is at least a quarter of a packet per RTT, as in the code of section
+//!   4.2.2.2; its text speaks of a tenth.
 //! - Times begin with the first packet of the stream, not with the clock.
 //! - The window moves with each report, and its growth sums up to that of once per RTT.
 //! - A round trip of max_bytes_in_flight is a smoothed RTT, and ends with a report.
@@ -46,6 +46,8 @@
 //!   SHOULD).
 //! - Reports are 40 ms apart, or as far as 16 packets, if that is less (section 5). The end of a
 //!   frame does not cause one: the receiver of media sees no frames.
+//!   Reactions to congestion are therefore at least 40 ms apart, where section 4.2.2.1 reckons with
+//!   one in 25 ms.
 //! - MSS is the size of full packets. Sizes and rates are on the wire; `packet_overhead` is
 //!   nevertheless that of the draft.
 //! - Optional parts are left out: compensation of clock drift (section 4.5.1), losses of links and
