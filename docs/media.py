@@ -12,7 +12,7 @@ import statistics
 import sys
 
 PAGE = pathlib.Path(__file__).parent / "media.md"
-CONTROLLERS = ("nada", "scream", "gcc")
+CONTROLLERS = ("nada", "scream", "scream2", "gcc")
 # Student's t, two-sided 95 %, for 29 degrees of freedom: 30 runs.
 RUNS, T = 30, 2.0452
 
@@ -64,7 +64,7 @@ def main() -> None:
         sys.exit(f"{PAGE.name}: {len(places)} rows of numbers, and not {len(ROWS)}")
     for at, row in zip(places, ROWS, strict=True):
         cells = lines[at].split(" | ")
-        cells[2:5] = [cell(folder, row, controller) for controller in CONTROLLERS]
+        cells[2 : 2 + len(CONTROLLERS)] = [cell(folder, row, controller) for controller in CONTROLLERS]
         lines[at] = " | ".join(cells)
     PAGE.write_text("\n".join(lines), "utf-8")
 

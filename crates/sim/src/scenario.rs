@@ -327,8 +327,11 @@ impl Media {
             }
             end = *until;
         }
-        if let Some(Adaptation { controller, least, most, .. }) = &self.adaptation {
+        if let Some(Adaptation { controller, least, most, ecn, .. }) = &self.adaptation {
             controller.validate()?;
+            if controller.is_l4s() && !ecn {
+                return Err("a controller with `l4s` needs `ecn = true`".to_owned());
+            }
             if !(*least..=*most).contains(&self.rate) {
                 let range = format!("{least} to {most}");
                 return Err(format!("the rate must be in the range of rates, {range}"));

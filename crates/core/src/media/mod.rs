@@ -10,16 +10,19 @@
 //! parameters, and its description ([`Part`]). A line in the list below makes it available in
 //! scenario files.
 
+mod competition;
 mod gcc;
 mod nada;
 mod receiver;
 mod scream;
+mod scream2;
 mod sender;
 
 pub use gcc::{Gcc, GccConfig};
 pub use nada::{Nada, NadaConfig};
 pub use receiver::{MediaReceiver, Report};
 pub use scream::{Scream, ScreamConfig};
+pub use scream2::{Scream2, Scream2Config};
 pub use sender::MediaSender;
 
 use std::fmt::Debug;
@@ -36,6 +39,7 @@ axis! {
     @make MediaControllerPart(&MediaSetup);
     Nada: Nada => Box,
     Scream: Scream => Box,
+    Scream2: Scream2 => Box,
     Gcc: Gcc => Box,
 }
 
@@ -43,6 +47,11 @@ impl MediaControllerConfig {
     /// Time between the reports of the receiver, for media that arrives at `rate` bits per second.
     pub fn report_interval(&self, rate: f64) -> Duration {
         each_kind!(self, P(config) => <P as MediaControllerPart>::report_interval(config, rate))
+    }
+
+    /// True if its packets are L4S traffic, where they are ECN-capable (RFC 9331: ECT(1)).
+    pub fn is_l4s(&self) -> bool {
+        each_kind!(self, P(config) => <P as MediaControllerPart>::is_l4s(config))
     }
 }
 
@@ -117,6 +126,10 @@ pub trait MediaControllerPart: Part + MediaController + Sized {
     fn new(config: &Self::Config, setup: &MediaSetup) -> Self;
     /// Time between the reports that it needs, for media that arrives at `rate` bits per second.
     fn report_interval(config: &Self::Config, rate: f64) -> Duration;
+    /// True if its packets are L4S traffic, where they are ECN-capable.
+    fn is_l4s(_config: &Self::Config) -> bool {
+        false
+    }
 }
 
 /// Bits per second of `bytes` in a length of time.

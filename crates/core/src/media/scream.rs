@@ -19,9 +19,7 @@
 //! Feedback is a report on each packet, at the interval of section 4.2.2. What the text leaves
 //! open:
 //! - A packet that a report misses is lost at once, without a reordering window (section 4.1.2.4).
-//! - `qdelay_norm_history` has 200 values, as `adjust_qdelay_target` reads, where the list of
-//!   variables has 100. It grows by one for each report.
-//! - `loss_event_rate` is smoothed with the weight 1/100 per RTT.
+//! - The values behind the target are those of `competition.rs`.
 //! - `target_bitrate_last_max` is the target before a reduction by loss or marks, and when fast
 //!   increase ends.
 //! - `rate_media` is measured over `rate_interval`, and its median over the last 50 of these, 10 s.
@@ -31,6 +29,7 @@
 
 use std::collections::VecDeque;
 
+use super::competition::{DelayTarget, mean};
 use super::{Heard, MediaController, MediaControllerPart, MediaSetup, rate_over};
 use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
@@ -145,21 +144,6 @@ parameters! {
 const SAMPLING: Duration = Duration::from_millis(50);
 const FRACTIONS: usize = 20;
 
-/// Lengths of the history of normalized queueing delays, for its variance and for its mean (section
-/// 4.1.2.3).
-const HISTORY: usize = 200;
-const RECENT: usize = 50;
-
-/// Loss event rate above which other traffic fills the queue (section 4.1.2.3).
-const LOSSY: f64 = 0.002;
-
-/// Variance of the normalized queueing delay below which the target may follow it (section
-/// 4.1.2.3).
-const STABLE: f64 = 0.2;
-
-/// Weight of an RTT in the loss event rate.
-const LOSS_WEIGHT: f64 = 0.01;
-
 /// Window of the maximum of bytes in flight (section 4.1.2.2).
 const MAXIMUM: Duration = Duration::from_secs(5);
 
@@ -172,6 +156,7 @@ pub struct Scream {
     config: ScreamConfig,
     setup: MediaSetup,
     delays: Delays,
+    target: DelayTarget,
     /// Window in bytes.
     cwnd: f64,
     in_fast_increase: bool,
@@ -182,9 +167,6 @@ pub struct Scream {
     srtt: Option<Duration>,
     /// Times until which losses and marks are not events.
     deaf: [Time; 2],
-    loss_event_rate: f64,
-    /// End of the RTT whose losses are counted, and whether it had one.
-    round: (Time, bool),
     rate: MediaRate,
 }
 
@@ -194,12 +176,9 @@ struct Delays {
     base: Option<Duration>,
     /// qdelay, seconds.
     latest: f64,
-    /// qdelay_target, seconds.
-    target: f64,
     fraction_avg: f64,
     fractions: VecDeque<f64>,
     sampled: Time,
-    normalized: VecDeque<f64>,
     trend: f64,
     trend_mem: f64,
 }
@@ -227,14 +206,10 @@ fn autocorrelation(x: &[f64], lag: usize) -> f64 {
     x.iter().zip(&x[lag..]).map(|(a, b)| a * b).sum()
 }
 
-fn mean(x: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = x.len().max(1) as f64;
-    x.sum::<f64>() / count
-}
-
 impl Delays {
-    /// Takes a sample of the one-way delay.
-    fn on_sample(&mut self, config: &ScreamConfig, now: Time, delay: Duration) {
+    /// Takes a sample of the one-way delay. `target` is qdelay_target in seconds, `weight` that of
+    /// a sample.
+    fn on_sample(&mut self, (target, weight): (f64, f64), now: Time, delay: Duration) {
         let base = self.base.map_or(delay, |base| base.min(delay));
         self.base = Some(base);
         self.latest = (delay - base).as_secs_f64();
@@ -243,8 +218,8 @@ impl Delays {
         }
         self.sampled = now;
         // update_variables.
-        let fraction = self.latest / self.target;
-        self.fraction_avg += config.delay_weight * (fraction - self.fraction_avg);
+        let fraction = self.latest / target;
+        self.fraction_avg += weight * (fraction - self.fraction_avg);
         self.fractions.pop_front();
         self.fractions.push_back(fraction);
         let average = mean(self.fractions.iter().copied());
@@ -253,30 +228,6 @@ impl Delays {
         let a = if power > 0.0 { autocorrelation(&centred, 1) / power } else { 0.0 };
         self.trend = (a * self.fraction_avg).clamp(0.0, 1.0);
         self.trend_mem = (0.99 * self.trend_mem).max(self.trend);
-    }
-
-    /// adjust_qdelay_target of section 4.1.2.3.
-    fn adjust_target(&mut self, config: &ScreamConfig, loss_event_rate: f64) {
-        let low = config.target_low.as_secs_f64();
-        self.normalized.push_back(self.latest / low);
-        if self.normalized.len() > HISTORY {
-            self.normalized.pop_front();
-        }
-        let all = self.normalized.iter().copied();
-        let average = mean(all.clone());
-        let variance = mean(all.map(|x| (x - average) * (x - average)));
-        let recent = self.normalized.iter().rev().take(RECENT).copied();
-        let new_target = (mean(recent) + variance.sqrt()) * low;
-        if loss_event_rate > LOSSY {
-            self.target = 1.5 * new_target;
-        } else if variance < STABLE {
-            self.target = new_target;
-        } else if new_target < low {
-            self.target = (0.5 * self.target).max(new_target);
-        } else {
-            self.target *= 0.9;
-        }
-        self.target = self.target.clamp(low, config.target_high.as_secs_f64());
     }
 }
 
@@ -355,7 +306,7 @@ impl Scream {
             self.in_fast_increase = false;
             self.rate.last_max = self.rate.target;
         }
-        let off_target = (self.delays.target - self.delays.latest) / self.delays.target;
+        let off_target = (self.target.value - self.delays.latest) / self.target.value;
         let mss = f64::from(self.setup.packet_size);
         let is_used = in_flight * 1.25 + acked > self.cwnd;
         if off_target <= 0.0 || is_used {
@@ -371,7 +322,7 @@ impl Scream {
         let srtt = self.srtt.unwrap_or_default();
         let (beta, beta_rate) = if is_lossy && now >= self.deaf[0] {
             self.deaf[0] = now + srtt;
-            self.round.1 = true;
+            self.target.on_loss();
             (self.config.beta_loss, self.config.beta_rate)
         } else if is_marked && now >= self.deaf[1] {
             (self.config.beta_ecn, self.config.beta_ecn)
@@ -383,14 +334,6 @@ impl Scream {
         self.cwnd = (self.cwnd * beta).max(f64::from(self.config.min_window));
         self.rate.reduce(beta_rate, &self.setup);
         true
-    }
-
-    fn count_losses(&mut self, now: Time) {
-        if now >= self.round.0 {
-            let lossy = f64::from(u8::from(self.round.1));
-            self.loss_event_rate += LOSS_WEIGHT * (lossy - self.loss_event_rate);
-            self.round = (now + self.srtt.unwrap_or_default(), false);
-        }
     }
 
     fn adjust_rate(&mut self, now: Time, waiting: u64) {
@@ -408,7 +351,8 @@ impl MediaController for Scream {
         }
         let last = heard.packets.iter().rev().find_map(|p| Some(p.arrived?.since(p.sent)));
         if let Some(delay) = last {
-            self.delays.on_sample(&self.config, now, delay);
+            let smoothing = (self.target.value, self.config.delay_weight);
+            self.delays.on_sample(smoothing, now, delay);
         }
         // Lost packets count, as the highest sequence number has passed them (section 4.1.2).
         let acked: u64 = heard.packets.iter().map(|packet| u64::from(packet.size)).sum();
@@ -418,8 +362,7 @@ impl MediaController for Scream {
         if !self.react(now, is_lossy, is_marked) {
             self.update_window(acked, heard.in_flight);
         }
-        self.count_losses(now);
-        self.delays.adjust_target(&self.config, self.loss_event_rate);
+        self.target.adjust(now, self.srtt.unwrap_or_default(), self.delays.latest);
         // Section 4.1.2.7.
         if self.delays.trend >= self.config.trend_threshold {
             self.calm_since = now;
@@ -453,7 +396,7 @@ impl MediaController for Scream {
 
     fn window(&self) -> Option<u64> {
         // Section 4.1.2.5.
-        let is_below = self.delays.latest <= self.delays.target;
+        let is_below = self.delays.latest <= self.target.value;
         let slack = if is_below { self.setup.packet_size } else { 0 };
         Some(self.cwnd as u64 + u64::from(slack))
     }
@@ -480,22 +423,19 @@ impl MediaControllerPart for Scream {
             delays: Delays {
                 base: None,
                 latest: 0.0,
-                target: config.target_low.as_secs_f64(),
                 fraction_avg: 0.0,
                 fractions: VecDeque::from(vec![0.0; FRACTIONS]),
                 sampled: Time::ZERO,
-                normalized: VecDeque::new(),
                 trend: 0.0,
                 trend_mem: 0.0,
             },
+            target: DelayTarget::new(config.target_low, config.target_high),
             cwnd: f64::from(config.min_window),
             in_fast_increase: true,
             calm_since: Time::ZERO,
             maxima: VecDeque::new(),
             srtt: None,
             deaf: [Time::ZERO; 2],
-            loss_event_rate: 0.0,
-            round: (Time::ZERO, false),
             rate: MediaRate {
                 target: start,
                 last_max: 1.0,
@@ -586,39 +526,21 @@ mod tests {
         let x = [1.0, -2.0, 3.0, -2.0];
         near(autocorrelation(&x, 0), 18.0);
         near(autocorrelation(&x, 1), -2.0 - 6.0 - 6.0);
-        let config = ScreamConfig::RFC8298;
+        let smoothing = (0.1, 0.1);
         let mut scream = scream();
         // A delay that grows by 5 ms in each sample has a trend long before the target of 100 ms;
         // one that jumps by 20 ms has no trend.
         for n in 0..20 {
             let delay = Duration::from_millis(50 + 5 * n);
-            scream.delays.on_sample(&config, ms(50 * n + 50), delay);
+            scream.delays.on_sample(smoothing, ms(50 * n + 50), delay);
         }
         assert!(scream.delays.latest < 0.1 && scream.delays.trend > 0.2, "{:?}", scream.delays);
         let mut scream = self::scream();
         for n in 0..20 {
             let delay = Duration::from_millis(50 + 20 * (n % 2));
-            scream.delays.on_sample(&config, ms(50 * n + 50), delay);
+            scream.delays.on_sample(smoothing, ms(50 * n + 50), delay);
         }
         assert!(scream.delays.trend == 0.0, "{:?}", scream.delays);
-    }
-
-    #[test]
-    fn stable_long_delays_raise_the_target_up_to_its_maximum() {
-        let config = ScreamConfig::RFC8298;
-        let mut delays = scream().delays;
-        near(delays.target, 0.1);
-        delays.latest = 0.25;
-        for _ in 0..RECENT {
-            delays.adjust_target(&config, 0.0);
-        }
-        // Mean 2.5 x 100 ms, no deviation.
-        near(delays.target, 0.25);
-        delays.latest = 0.6;
-        for _ in 0..HISTORY {
-            delays.adjust_target(&config, 0.1);
-        }
-        near(delays.target, 0.4);
     }
 
     #[test]

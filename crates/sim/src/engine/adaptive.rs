@@ -122,6 +122,9 @@ impl Adaptive {
         source.emit(&mut packet, window);
         if self.adaptation.ecn {
             packet.flags.insert(Flags::ECN_CAPABLE);
+            if self.adaptation.controller.is_l4s() {
+                packet.flags.insert(Flags::L4S);
+            }
         }
         let (frame, made) = (packet.packet_seq, packet.timestamp);
         if self.made.insert(frame, made).is_none() && window.counts(made) {

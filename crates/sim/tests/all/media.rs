@@ -4,7 +4,7 @@
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation, run};
 
-const CONTROLLERS: [&str; 3] = ["nada", "scream", "gcc"];
+const CONTROLLERS: [&str; 4] = ["nada", "scream", "scream2", "gcc"];
 
 /// A stream of 150 to 1500 kbit/s over a link with a propagation delay of 50 ms and a queue of
 /// 37.5 kB, which is 300 ms at 1 Mbit/s (RFC 8867 section 4.2).
@@ -83,7 +83,7 @@ fn neither_a_stream_nor_tcp_starves_the_other() {
 
 #[test]
 fn marks_take_the_place_of_losses() {
-    for controller in ["nada", "scream"] {
+    for controller in ["nada", "scream", "scream2"] {
         let times = "duration = '70s'\nwarmup = '20s'";
         let link = "rate = '1Mbit', queue = '37500B', aqm = { kind = 'codel', ecn = true }";
         let ecn = run(&scenario(&format!("'{controller}', ecn = true"), times, link, ""));
@@ -92,6 +92,25 @@ fn marks_take_the_place_of_losses() {
         assert_eq!(media.metrics.datagrams_lost, Some(0), "{controller}: {media:?}");
         assert!((0.6e6..=1.0e6).contains(&media.goodput_bps), "{controller}: {media:?}");
     }
+}
+
+#[test]
+fn an_l4s_stream_keeps_the_queue_of_l4s_short() {
+    // DualPI2 marks ECT(1) from 0.8 to 1.2 ms of queueing delay, ECT(0) by a target of 15 ms. The
+    // delay is 50 ms of propagation, 10 of transmission, and at most a few packets of a frame.
+    let times = "duration = '70s'\nwarmup = '20s'";
+    let link = "rate = '1Mbit', queue = '37500B', aqm = 'dualpi2'";
+    let [l4s, classic] = [true, false].map(|l4s| {
+        let kind = format!("{{ kind = 'scream2', l4s = {l4s} }}, ecn = true");
+        let outcome = run(&scenario(&kind, times, link, ""));
+        assert!(outcome.links[0].marked > 0, "l4s = {l4s}");
+        let media = &outcome.flows[0];
+        // In overload, classic packets are dropped (RFC 9332 appendix A.2).
+        assert!(loss(&outcome, 0) < if l4s { f64::MIN_POSITIVE } else { 0.01 }, "{media:?}");
+        assert!((0.6e6..=1.0e6).contains(&media.goodput_bps), "l4s = {l4s}: {media:?}");
+        media.mean_delay_s.unwrap()
+    });
+    assert!(l4s < 0.08 && l4s < classic, "{l4s} {classic}");
 }
 
 #[test]
@@ -176,7 +195,7 @@ fn impossible_adaptations_are_refused_with_a_reason() {
         file.build().map(|_| ()).unwrap_err().to_string()
     };
     for (media, message) in [
-        ("rate = '1Mbit', controller = 'cubic'", "valid: nada, scream, gcc"),
+        ("rate = '1Mbit', controller = 'cubic'", "valid: nada, scream, scream2, gcc"),
         ("rate = '1Mbit', max_rate = '2Mbit'", "media with a `controller`"),
         ("rate = '2Mbit', controller = 'nada'", "in the range of rates, 150kbit to 1.5Mbit"),
         ("rate = '100kbit', controller = 'nada'", "in the range of rates"),
@@ -185,6 +204,15 @@ fn impossible_adaptations_are_refused_with_a_reason() {
         (
             "rate = '1Mbit', controller = { kind = 'scream', target_low = '500ms' }",
             "above target_high",
+        ),
+        (
+            "rate = '1Mbit', controller = { kind = 'scream2', target_low = '500ms' }",
+            "above target_high",
+        ),
+        ("rate = '1Mbit', controller = { kind = 'scream2', l4s = true }", "needs `ecn = true`"),
+        (
+            "rate = '1Mbit', controller = { kind = 'scream2', overhead_max = 1 }",
+            "above overhead_max",
         ),
         ("rate = '1Mbit', controller = { kind = 'nada', tau = '0s' }", "tau"),
     ] {
