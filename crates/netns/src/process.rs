@@ -1,5 +1,6 @@
 //! Processes and their network namespaces.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -53,9 +54,9 @@ fn is_guard(process: &Path) -> bool {
     line.split(|byte| *byte == 0).nth(1) == Some(GUARD.as_bytes())
 }
 
-/// Every process in a namespace, except the calling one and guards; held, so that its number is not
-/// reused.
-fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>> {
+/// Every process in a namespace, except the calling one and guards: its number and a descriptor, by
+/// which a signal reaches no later process of that number.
+fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = (Pid, OwnedFd)>> {
     let what = || "cannot look for processes in a network namespace";
     let file = fstat(network).context(what)?;
     let ours = move |path: PathBuf| {
@@ -70,28 +71,29 @@ fn processes_in(network: BorrowedFd<'_>) -> Result<impl Iterator<Item = OwnedFd>
             return None;
         }
         // Checked again with the descriptor open, since the number may have been reused.
-        pidfd_open(process, PidfdFlags::empty()).ok().filter(|_| ours(entry.path()))
+        let held = pidfd_open(process, PidfdFlags::empty()).ok()?;
+        ours(entry.path()).then_some((process, held))
     }))
 }
 
-/// Kills every process in a namespace, except the calling one.
+/// Kills every process in a namespace, except the calling one and guards, and returns their number.
 pub(crate) fn kill_inside(network: BorrowedFd<'_>) -> Result<usize> {
-    let mut killed = 0;
-    // Processes that start meanwhile are found by another pass.
+    let mut killed = HashSet::new();
+    // Processes that start meanwhile are found by another pass, and so are those that still end.
     for _ in 0..16 {
-        let mut found = 0;
-        for held in processes_in(network)? {
+        let mut is_empty = true;
+        for (process, held) in processes_in(network)? {
             if pidfd_send_signal(&held, Signal::KILL).is_ok() {
-                found += 1;
+                killed.insert(process);
+                is_empty = false;
             }
         }
-        killed += found;
-        if found == 0 {
+        if is_empty {
             break;
         }
         thread::sleep(std::time::Duration::from_millis(5));
     }
-    Ok(killed)
+    Ok(killed.len())
 }
 
 /// Start of a process, in clock ticks since boot (proc(5), field 22 of stat); `None` if there is no

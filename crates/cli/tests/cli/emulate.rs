@@ -683,7 +683,8 @@ fn nothing_is_left_of_what_was_killed() {
     started(&mut shell);
     let mine = shell.nodes();
     let output = shell.end();
-    assert!(stderr(&output).contains("2 processes were still running and were killed"));
+    let said = stderr(&output);
+    assert!(said.contains("2 processes were still running and were killed"), "{said}");
     assert!(mine.iter().all(|node| !published().unwrap().contains(node)));
 
     // The child is killed: the shell has the exit status of a killed program.
