@@ -46,6 +46,14 @@ pub(super) fn mean(x: impl ExactSizeIterator<Item = f64>) -> f64 {
 }
 
 impl DelayTarget {
+    /// Refuses an empty range.
+    pub(super) fn check(low: Duration, high: Duration) -> Result<(), String> {
+        if low > high {
+            return Err(format!("target_low ({low}) is above target_high ({high})"));
+        }
+        Ok(())
+    }
+
     /// A target in this range.
     pub(super) fn new(low: Duration, high: Duration) -> Self {
         DelayTarget {

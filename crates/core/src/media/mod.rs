@@ -103,6 +103,25 @@ pub struct Heard<'a> {
     pub waiting: u64,
 }
 
+impl Heard<'_> {
+    /// The smoothed RTT after this report (RFC 6298 section 2), where it was `srtt` before.
+    fn smoothed_rtt(&self, srtt: Option<Duration>) -> Option<Duration> {
+        let Some(rtt) = self.rtt else { return srtt };
+        let before = srtt.unwrap_or(rtt);
+        Some(before.mul_f64(7.0 / 8.0) + rtt.mul_f64(1.0 / 8.0))
+    }
+
+    /// One-way delay of the last packet that arrived, up to the difference of the clocks.
+    fn delay(&self) -> Option<Duration> {
+        self.packets.iter().rev().find_map(|packet| Some(packet.arrived?.since(packet.sent)))
+    }
+
+    /// True if a packet did not arrive.
+    fn is_lossy(&self) -> bool {
+        self.packets.iter().any(|packet| packet.arrived.is_none())
+    }
+}
+
 behaviour! {
     /// Rate control of one stream of media. Rates are in bits per second on the wire.
     pub trait MediaController: Debug {

@@ -132,11 +132,7 @@ parameters! {
     resume: TIMES, "", "time with a low trend until fast increase resumes";
     min_pacing: ValueKind::Positive { most: 1e12 }, "bit/s", "minimum pacing rate";
     @check(config) {
-        if config.target_low > config.target_high {
-            let (low, high) = (config.target_low, config.target_high);
-            return Err(format!("target_low ({low}) is above target_high ({high})"));
-        }
-        Ok(())
+        DelayTarget::check(config.target_low, config.target_high)
     }
 }
 
@@ -344,20 +340,15 @@ impl Scream {
 
 impl MediaController for Scream {
     fn on_report(&mut self, now: Time, heard: &Heard<'_>) {
-        if let Some(rtt) = heard.rtt {
-            // RFC 6298 section 2.
-            let before = self.srtt.unwrap_or(rtt);
-            self.srtt = Some(before.mul_f64(7.0 / 8.0) + rtt.mul_f64(1.0 / 8.0));
-        }
-        let last = heard.packets.iter().rev().find_map(|p| Some(p.arrived?.since(p.sent)));
-        if let Some(delay) = last {
+        self.srtt = heard.smoothed_rtt(self.srtt);
+        if let Some(delay) = heard.delay() {
             let smoothing = (self.target.value, self.config.delay_weight);
             self.delays.on_sample(smoothing, now, delay);
         }
         // Lost packets count, as the highest sequence number has passed them (section 4.1.2).
         let acked: u64 = heard.packets.iter().map(|packet| u64::from(packet.size)).sum();
         self.rate.acked += acked;
-        let is_lossy = heard.packets.iter().any(|packet| packet.arrived.is_none());
+        let is_lossy = heard.is_lossy();
         let is_marked = heard.packets.iter().any(|packet| packet.marked);
         if !self.react(now, is_lossy, is_marked) {
             self.update_window(acked, heard.in_flight);

@@ -199,10 +199,7 @@ parameters! {
     report_interval: ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(10) },
         "", "longest time between reports";
     @check(config) {
-        if config.target_low > config.target_high {
-            let (low, high) = (config.target_low, config.target_high);
-            return Err(format!("target_low ({low}) is above target_high ({high})"));
-        }
+        DelayTarget::check(config.target_low, config.target_high)?;
         if config.overhead_min > config.overhead_max {
             let (least, most) = (config.overhead_min, config.overhead_max);
             return Err(format!("overhead_min ({least}) is above overhead_max ({most})"));
@@ -510,18 +507,13 @@ impl Scream2 {
 impl MediaController for Scream2 {
     fn on_report(&mut self, now: Time, heard: &Heard<'_>) {
         let acked = self.flight.on_report(heard.in_flight);
-        if let Some(rtt) = heard.rtt {
-            // RFC 6298 section 2.
-            let before = self.srtt.unwrap_or(rtt);
-            self.srtt = Some(before.mul_f64(7.0 / 8.0) + rtt.mul_f64(1.0 / 8.0));
-        }
+        self.srtt = heard.smoothed_rtt(self.srtt);
         let Some(srtt) = self.srtt else { return };
         self.marks.on_report(&self.config, now, srtt, heard.packets);
-        let last = heard.packets.iter().rev().find_map(|p| Some(p.arrived?.since(p.sent)));
-        if let Some(delay) = last {
+        if let Some(delay) = heard.delay() {
             self.delays.on_sample(&self.config, (now, srtt), delay, self.target.value);
         }
-        if heard.packets.iter().any(|packet| packet.arrived.is_none()) {
+        if heard.is_lossy() {
             self.has_lost = true;
             self.target.on_loss();
         }
