@@ -43,6 +43,15 @@ async function enter(page, field, typed) {
     await page.keyboard.press("Tab");
 }
 
+/** Puts the cursor of the editor, which is open, at its end. */
+async function toEnd(page) {
+    const content = await page.waitForSelector(">>> .cm-content");
+    await content.click();
+    await page.keyboard.down("Control");
+    await page.keyboard.press("End");
+    await page.keyboard.up("Control");
+}
+
 const values = (page, list) => page.$$eval(`${list} option`, (all) => all.map((each) => each.value));
 
 /** Does something and waits for the figure that follows, or the words, which it returns. */
@@ -178,11 +187,7 @@ try {
         page = await open(url);
         await then(page, () => page.select("#preset", "0"));
         await page.click("#file summary");
-        const content = await page.waitForSelector(">>> .cm-content");
-        await content.click();
-        await page.keyboard.down("Control");
-        await page.keyboard.press("End");
-        await page.keyboard.up("Control");
+        await toEnd(page);
         await page.keyboard.type('protocl = "cubic"\n');
         await page.waitForFunction(() => /unknown key/.test(document.getElementById("notice").textContent));
         // The picture of the bottleneck is that of the figure still.
@@ -200,11 +205,7 @@ try {
     });
 
     await part("keys and protocols are completed in the editor", async () => {
-        const content = await page.waitForSelector(">>> .cm-content");
-        await content.click();
-        await page.keyboard.down("Control");
-        await page.keyboard.press("End");
-        await page.keyboard.up("Control");
+        await toEnd(page);
         const offers = async (typed, offered) => {
             await page.keyboard.type(typed);
             const isOffered = (offered) => document.getElementById("editor").shadowRoot.querySelector(".cm-tooltip-autocomplete")?.textContent.includes(offered);
