@@ -341,6 +341,8 @@ struct Session {
     dry_run: bool,
     /// Number of entries that were offered, which have the numbers below it.
     offered: AtomicU64,
+    /// True from just before the last message on, whose answer may be fast.
+    is_ended: AtomicBool,
     table: Mutex<HashMap<u64, Pending>>,
     queue: Mutex<Queue>,
     /// Wakes streams that wait for work.
@@ -396,6 +398,7 @@ async fn session(
         links: options.links,
         dry_run: options.dry_run,
         offered: AtomicU64::new(0),
+        is_ended: AtomicBool::new(false),
         table: Mutex::default(),
         queue: Mutex::default(),
         work: Notify::new(),
@@ -412,25 +415,18 @@ async fn session(
     }
     let (complete, mut at_complete) = mpsc::channel(1);
     tasks.spawn(Arc::clone(&session).listen(answers, complete));
-    let (ended, mut at_end) = mpsc::channel(1);
     {
         let (session, walk) = (Arc::clone(&session), walk.clone());
-        tasks.spawn(async move {
-            session.offer(&walk, repeated).await?;
-            let _ = ended.send(()).await;
-            Ok(())
-        });
+        tasks.spawn(async move { session.offer(&walk, repeated).await });
     }
     let (finish, finished) = oneshot::channel();
     let speaking = speak(control, queue, finished);
     tokio::pin!(speaking);
-    let mut is_ended = false;
     loop {
         tokio::select! {
             Err(error) = &mut speaking => return Err(error),
-            Some(()) = at_end.recv() => is_ended = true,
             Some(()) = at_complete.recv() => {
-                if !is_ended && at_end.try_recv().is_err() {
+                if !session.is_ended.load(Ordering::Acquire) {
                     return Err(Error::Peer("the receiver ends the transfer early".to_owned()));
                 }
                 // A lost close would leave the receiver waiting; the end of a stream is repeated.
@@ -573,6 +569,7 @@ impl Session {
         if !batch.is_empty() {
             self.tell(ToReceiver::Folders(batch)).await?;
         }
+        self.is_ended.store(true, Ordering::Release);
         self.tell(ToReceiver::End).await
     }
 
