@@ -8,8 +8,8 @@ use std::time::Duration;
 use quinn::congestion::ControllerFactory;
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{
-    EndpointConfig, IdleTimeout, Incoming, MtuDiscoveryConfig, ServerConfig, TokioRuntime,
-    TransportConfig, VarInt,
+    AsyncUdpSocket, EndpointConfig, IdleTimeout, Incoming, MtuDiscoveryConfig, Runtime,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
@@ -23,6 +23,7 @@ use crate::crowd::Crowd;
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity, SERVER_NAME};
 use crate::mtu;
+use crate::pace::PacedSocket;
 use crate::qlog::Qlog;
 use crate::tls::{self, Trust};
 
@@ -162,13 +163,13 @@ pub struct Connection {
     pub service: Service,
     /// Fingerprint of the peer.
     pub peer: Fingerprint,
-    /// The task that follows the window ends with the last copy: its handle of QUIC's keeps open a
-    /// connection that nobody uses.
+    /// The tasks that follow the window and the path end with the last copy: their handles of
+    /// QUIC's keep open a connection that nobody uses.
     _following: Arc<JoinSet<()>>,
 }
 
 impl Connection {
-    fn new(quic: quinn::Connection, options: &Options) -> Result<Self> {
+    fn new(quic: quinn::Connection, options: &Options, socket: &Arc<PacedSocket>) -> Result<Self> {
         let service = quic
             .handshake_data()
             .and_then(|data| data.downcast::<HandshakeData>().ok())
@@ -181,6 +182,7 @@ impl Connection {
             .and_then(|chain| chain.first().map(Fingerprint::of))
             .ok_or_else(|| Error::Peer("the peer shows no certificate".to_owned()))?;
         let mut following = JoinSet::new();
+        following.spawn(Arc::clone(socket).follow(quic.clone()));
         match u64::from(options.send_window) {
             most if options.own_budget => quic.set_send_window(most),
             most => drop(following.spawn(follow_window(quic.clone(), most))),
@@ -204,6 +206,7 @@ async fn follow_window(quic: quinn::Connection, most: u64) {
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     quic: quinn::Endpoint,
+    socket: Arc<PacedSocket>,
     identity: Arc<Identity>,
     options: Arc<Options>,
     hint: Option<String>,
@@ -217,8 +220,8 @@ impl Endpoint {
     /// If the address cannot be bound, or the options are invalid.
     pub fn client(bind: SocketAddr, identity: Arc<Identity>, options: Options) -> Result<Self> {
         options.transport()?;
-        let (quic, hint) = open(bind, None, &identity, &options)?;
-        Ok(Endpoint { quic, identity, options: Arc::new(options), hint })
+        let (quic, socket, hint) = open(bind, None, &identity, &options)?;
+        Ok(Endpoint { quic, socket, identity, options: Arc::new(options), hint })
     }
 
     /// Binds a socket for outgoing connections, and for incoming ones that ask for one of the
@@ -241,11 +244,13 @@ impl Endpoint {
         config.max_incoming(4 * options.handshakes);
         config.incoming_buffer_size(16 << 10);
         config.incoming_buffer_size_total(1 << 20);
-        let (quic, hint) = open(bind, Some(config.clone()), &identity, &options)?;
+        let (quic, socket, hint) = open(bind, Some(config.clone()), &identity, &options)?;
         let options = Arc::new(options);
         let (sender, arrivals) = mpsc::channel(1);
-        tokio::spawn(take_in(quic.clone(), config, Arc::clone(&options), sender));
-        Ok((Endpoint { quic, identity, options, hint }, Listener { arrivals }))
+        let taking =
+            take_in(quic.clone(), Arc::clone(&socket), config, Arc::clone(&options), sender);
+        tokio::spawn(taking);
+        Ok((Endpoint { quic, socket, identity, options, hint }, Listener { arrivals }))
     }
 
     /// Connects to a peer for a service.
@@ -270,7 +275,7 @@ impl Endpoint {
             .map_err(|error| Error::Unreachable(format!("{to}: {error}")))?;
         let limit = self.options.handshake_timeout;
         match tokio::time::timeout(limit, connecting).await {
-            Ok(connected) => Connection::new(connected?, &self.options),
+            Ok(connected) => Connection::new(connected?, &self.options, &self.socket),
             Err(_) => Err(Error::Unreachable(format!("{to} does not answer"))),
         }
     }
@@ -329,6 +334,7 @@ impl Listener {
 /// Takes in connections until the endpoint closes. Handshakes run side by side, in bounded number.
 async fn take_in(
     quic: quinn::Endpoint,
+    socket: Arc<PacedSocket>,
     config: ServerConfig,
     options: Arc<Options>,
     arrivals: mpsc::Sender<Connection>,
@@ -357,10 +363,10 @@ async fn take_in(
             continue;
         };
         let (config, options, arrivals) = (config.clone(), Arc::clone(&options), arrivals.clone());
+        let socket = Arc::clone(&socket);
         tokio::spawn(async move {
-            let shaken =
-                tokio::time::timeout(options.handshake_timeout, greet(incoming, config, &options))
-                    .await;
+            let greeting = greet(incoming, config, &options, &socket);
+            let shaken = tokio::time::timeout(options.handshake_timeout, greeting).await;
             if let Ok(Ok(connection)) = shaken {
                 // The place is kept until the application takes the connection.
                 let _ = arrivals.send(connection).await;
@@ -374,11 +380,12 @@ async fn greet(
     incoming: Incoming,
     mut config: ServerConfig,
     options: &Options,
+    socket: &Arc<PacedSocket>,
 ) -> Result<Connection> {
     // A controller and a log of its own for each connection.
     config.transport_config(options.for_peer("server", incoming.remote_address())?);
     let connecting = incoming.accept_with(Arc::new(config))?;
-    Connection::new(connecting.await?, options)
+    Connection::new(connecting.await?, options, socket)
 }
 
 fn open(
@@ -386,7 +393,7 @@ fn open(
     server: Option<ServerConfig>,
     identity: &Identity,
     options: &Options,
-) -> Result<(quinn::Endpoint, Option<String>)> {
+) -> Result<(quinn::Endpoint, Arc<PacedSocket>, Option<String>)> {
     let failed = |error: io::Error| {
         let help = match error.kind() {
             io::ErrorKind::AddrInUse => " (another program has this port: choose another)",
@@ -408,9 +415,13 @@ fn open(
     config.grease_quic_bit(false);
     let largest = config.max_udp_payload_size(mtu::LARGEST);
     largest.map_err(|error| Error::Input(format!("size of datagrams: {error}")))?;
-    let quic = quinn::Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))
+    let runtime = Arc::new(TokioRuntime);
+    let socket = runtime.wrap_udp_socket(socket.into()).map_err(failed)?;
+    let socket = Arc::new(PacedSocket::new(socket));
+    let shared: Arc<dyn AsyncUdpSocket> = Arc::clone(&socket) as _;
+    let quic = quinn::Endpoint::new_with_abstract_socket(config, server, shared, runtime)
         .map_err(failed)?;
-    Ok((quic, hint))
+    Ok((quic, socket, hint))
 }
 
 fn bound(bind: SocketAddr, buffer: usize) -> io::Result<Socket> {

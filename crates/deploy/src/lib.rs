@@ -7,7 +7,8 @@
 //! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
 //! - `qlog`: logs of connections. `crowd`: places of strangers. `mtu`: size of datagrams.
-//!   `budget`: bytes that QUIC may hold. `endpoint`: sockets, connections and services.
+//!   `pace`: times of datagrams. `budget`: bytes that QUIC may hold. `endpoint`: sockets,
+//!   connections and services.
 //! - `ticket`: everything that a peer needs for the first meeting, in one word.
 //! - `forward`: TCP and UDP services.
 //! - `book`: tickets that are open. `transfer`: files and folders.
@@ -24,6 +25,7 @@ pub mod forward;
 pub mod identity;
 pub mod known;
 mod mtu;
+mod pace;
 pub mod qlog;
 mod sync;
 pub mod ticket;

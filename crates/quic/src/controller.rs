@@ -293,6 +293,12 @@ impl Live {
     pub fn figures(&self) -> Figures {
         lock(&self.shared).driver.figures()
     }
+
+    /// Pacing rate that the controller sets, bytes per second; `None` if it sets none. It costs
+    /// less than all figures.
+    pub fn pacing_rate(&self) -> Option<u64> {
+        lock(&self.shared).driver.pacing_rate()
+    }
 }
 
 #[cfg(test)]

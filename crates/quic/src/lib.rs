@@ -13,7 +13,9 @@
 //!
 //! quinn paces at 1.25 windows per round trip and ignores the rates of its controllers. The window
 //! of a controller that sets a rate is therefore at most what the rate carries in a round trip, and
-//! never less than two packets.
+//! never less than two packets. Its pacer waits until ten packets may leave, and sends them at one
+//! instant. Beside other senders such bursts lose packets: a program that can hold datagrams at its
+//! socket spreads them with [`Spacing`] and [`Live::pacing_rate`].
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/deploy/controllers.md")]
@@ -22,4 +24,4 @@ struct ControllersGuide;
 mod controller;
 
 pub use controller::{Live, Unsuitable, WindwardConfig, controller};
-pub use windward_core::endpoint::driver::{Figures, Support, support};
+pub use windward_core::endpoint::driver::{Figures, Spacing, Support, support};

@@ -13,6 +13,9 @@ use noq_proto::{
 
 use super::connection::PathNumbers;
 
+/// True if the socket spaces datagrams. noq's pacer obeys the rate of a controller.
+pub(super) const IS_SPACED: bool = false;
+
 pub(super) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
     Endpoint::new(Arc::new(config), server, true)
 }

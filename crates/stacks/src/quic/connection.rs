@@ -4,10 +4,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
+use windward_core::endpoint::driver::Spacing;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_sim::stack::{
@@ -46,6 +48,8 @@ pub(super) struct Pair {
     /// State of the sender's path after the last event.
     path: PathNumbers,
     failure: Option<Arc<str>>,
+    /// Bytes of a full datagram.
+    full: usize,
 }
 
 /// State of a path, as the stack reports it.
@@ -81,6 +85,9 @@ struct Peer {
     numbers: [Option<u64>; 3],
     /// Earliest time at which its timer may fire: later than the last time.
     earliest: Time,
+    spacing: Spacing,
+    /// Departure of the datagram that waits for its turn.
+    held: Option<Time>,
 }
 
 impl Pair {
@@ -111,6 +118,7 @@ impl Pair {
             watched,
             path: PathNumbers { cwnd, ..PathNumbers::default() },
             failure: None,
+            full: mtu.into(),
         }
     }
 
@@ -164,6 +172,27 @@ impl Pair {
         {
             self.path = path;
         }
+    }
+
+    /// True if the next datagram of the sender waits, as at the socket of a deployed endpoint: full
+    /// ones leave at the pacing rate of a controller of Windward.
+    fn holds(&mut self, now: Time) -> bool {
+        let peer = &mut self.ends[End::Sender as usize];
+        peer.held = None;
+        if !differences::IS_SPACED {
+            return false;
+        }
+        let Some(rate) = self.watched.figures().and_then(|figures| figures.pacing_rate) else {
+            return false;
+        };
+        let bytes = peer.next_datagram(clock::instant(now)).map_or(0, |datagram| datagram.len());
+        if bytes >= self.full / 2 {
+            peer.held = peer.spacing.wait(now);
+            if peer.held.is_none() {
+                peer.spacing.on_sent(now, bytes, rate);
+            }
+        }
+        peer.held.is_some()
     }
 
     /// Writes data of the application into streams that take it.
@@ -254,6 +283,9 @@ impl Connection for Pair {
         if end == End::Sender && !self.ends[end as usize].has_batch() {
             self.write();
         }
+        if end == End::Sender && self.holds(now) {
+            return None;
+        }
         let ecn = self.ends[end as usize].poll_transmit(clock::instant(now), payload)?;
         if end == End::Sender {
             self.application.sent(payload.len());
@@ -270,7 +302,8 @@ impl Connection for Pair {
         let peer = &mut self.ends[end as usize];
         let connection = peer.connection.as_mut();
         let due = connection.and_then(|(_, connection)| connection.poll_timeout());
-        due.map_or(Time::NEVER, clock::time).max(peer.earliest)
+        let due = due.map_or(Time::NEVER, clock::time).max(peer.earliest);
+        peer.held.map_or(due, |until| due.min(until))
     }
 
     fn on_timer(&mut self, now: Time, end: End) {
@@ -362,6 +395,8 @@ impl Peer {
             segments: setup.config.segments as usize,
             numbers: [None; 3],
             earliest: Time::ZERO,
+            spacing: Spacing::default(),
+            held: None,
         }
     }
 
@@ -413,6 +448,17 @@ impl Peer {
             *payload = response;
             return Some(Codepoint::NotEct);
         }
+        let datagram = self.next_datagram(now)?;
+        let until = datagram.end;
+        payload.clear();
+        payload.extend_from_slice(&self.batch[datagram]);
+        self.next = until;
+        Some(self.ecn)
+    }
+
+    /// The place of the next datagram of the connection in the batch; `None` if it has none to send
+    /// now.
+    fn next_datagram(&mut self, now: std::time::Instant) -> Option<Range<usize>> {
         if !self.has_batch() {
             let (_, connection) = self.connection.as_mut()?;
             self.batch.clear();
@@ -428,11 +474,7 @@ impl Peer {
                 Some(EcnCodepoint::Ce) => Codepoint::Ce,
             };
         }
-        let until = (self.next + self.segment).min(self.batch.len());
-        payload.clear();
-        payload.extend_from_slice(&self.batch[self.next..until]);
-        self.next = until;
-        Some(self.ecn)
+        Some(self.next..(self.next + self.segment).min(self.batch.len()))
     }
 }
 

@@ -12,6 +12,9 @@ use quinn_proto::{
 
 use super::connection::PathNumbers;
 
+/// True if the socket spaces datagrams. Deployment spaces the datagrams of quinn, whose pacer ignores the rate of a controller.
+pub(super) const IS_SPACED: bool = true;
+
 pub(super) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {
     Endpoint::new(Arc::new(config), server, true, None)
 }

@@ -21,15 +21,17 @@
 //! - A window that sets a pacing rate also runs in a stack with a pacer of its own
 //!   ([`Pacer::Window`]), whose rate is proportional to the window: the window is then at most what
 //!   the rate carries in a smoothed RTT. Fewer than two packets per round trip are not possible
-//!   there.
+//!   there. Such a pacer may send bursts; [`Spacing`] spreads them at the socket.
 //! - Memory is bounded whatever the stack tells: at most 131,072 packets are remembered, at most
 //!   64 packets more than the window or the stack's own flight, and the window is never larger than
 //!   that list.
 
 mod batch;
 mod flight;
+mod spacing;
 mod support;
 
+pub use spacing::Spacing;
 pub use support::{Support, obstacle, support};
 
 use batch::Batches;

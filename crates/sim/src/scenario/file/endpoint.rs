@@ -14,17 +14,20 @@ use crate::strict_toml::{Key, KeyList, KeySource, Result, Section, TomlType};
 /// A named set of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Preset {
+    /// The defaults.
+    None,
     /// [`EndpointConfig::linux`] and [`Protocol::linux`].
     Linux,
 }
 
 /// Their names.
-const PRESETS: &[&str] = &["linux"];
+const PRESETS: &[&str] = &["none", "linux"];
 
 /// The preset that `section` names.
 pub(super) fn preset(section: &Section<'_>) -> Result<Option<Preset>> {
     let Some(field) = section.get("preset") else { return Ok(None) };
     match field.text()? {
+        "none" => Ok(Some(Preset::None)),
         "linux" => Ok(Some(Preset::Linux)),
         name => Err(field.unknown("preset", name, PRESETS.iter().copied())),
     }
@@ -35,7 +38,7 @@ pub(super) fn read(config: EndpointConfig, section: &Section<'_>) -> Result<Endp
     check(section)?;
     let config = match preset(section)? {
         Some(Preset::Linux) => config.linux(),
-        None => config,
+        Some(Preset::None) | None => config,
     };
     parameter::read(config, "", section)
 }

@@ -9,7 +9,7 @@ use windward_core::units::{Duration, Rate, Time};
 use super::arrivals::{ArrivalKeys, Plan};
 use super::bounds::{INSTANTS, MAX_PACKET_SIZE, MAX_SIZE};
 use super::composition;
-use super::endpoint;
+use super::endpoint::{self, Preset};
 use super::given::Given;
 use super::media;
 use super::stack;
@@ -277,6 +277,13 @@ fn traffic(
         }
         let preset = match (endpoint::preset(section)?, common) {
             (None, Some(common)) => endpoint::preset(common)?,
+            (Some(Preset::None), Some(common))
+                if endpoint::preset(common)? == Some(Preset::Linux) =>
+            {
+                return Err(section.error("the preset of `[endpoint]` is in force").with_help(
+                    "give `preset` in the groups that shall have it, not in `[endpoint]`",
+                ));
+            }
             (own, _) => own,
         };
         let mut protocol = composition::read(field, preset, given.protocols)?;

@@ -1205,6 +1205,12 @@ fn keys_override_a_preset() {
     let alpha = protocol.settings().into_iter().find(|s| s.doc.key == "reno_alpha");
     assert_eq!(alpha.map(|s| s.value), Some(windward_core::part::Value::Bool(false)));
     assert!(!of(&scenario, "lossy-1").0.byte_counting);
+    assert!(!of(&with(FIRST, &[("endpoint.preset", "none")]), "clean-1").0.byte_counting);
+    let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
+    file.set("endpoint.preset", "linux").unwrap();
+    file.set("flows.clean.preset", "none").unwrap();
+    let error = file.build().unwrap_err().to_string();
+    assert!(error.contains("the preset of `[endpoint]` is in force"), "{error}");
     let unknown = error_of_set("endpoint.preset", "linus");
     assert!(unknown.contains("unknown preset") && unknown.contains("`linux`"), "{unknown}");
 }
