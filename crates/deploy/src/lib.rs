@@ -36,5 +36,6 @@ pub use endpoint::{Connection, Endpoint, Listener, Options, Service};
 pub use error::{Error, Result};
 pub use identity::{Fingerprint, Identity};
 pub use known::{KnownPeers, Standing};
+pub use pace::PacedSocket;
 pub use qlog::Qlog;
 pub use tls::Trust;

@@ -43,8 +43,28 @@ thread_local! {
     static REFUSED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// A socket that spaces datagrams to the peers of [`PacedSocket::follow`].
-pub(crate) struct PacedSocket {
+/// A socket that spaces the datagrams of the connections given to [`PacedSocket::follow`].
+///
+/// ```no_run
+/// use std::sync::Arc;
+///
+/// use quinn::Runtime;
+/// use windward_deploy::PacedSocket;
+///
+/// # fn open(transport: Arc<quinn::TransportConfig>) -> std::io::Result<()> {
+/// let runtime = Arc::new(quinn::TokioRuntime);
+/// let socket = runtime.wrap_udp_socket(std::net::UdpSocket::bind("[::]:0")?)?;
+/// let socket = Arc::new(PacedSocket::new(socket));
+/// let config = quinn::EndpointConfig::default();
+/// let endpoint =
+///     quinn::Endpoint::new_with_abstract_socket(config, None, Arc::clone(&socket) as _, runtime)?;
+/// // For each connection, once it is established:
+/// # let connection: quinn::Connection = unreachable!();
+/// tokio::spawn(socket.follow(connection.clone()));
+/// # Ok(())
+/// # }
+/// ```
+pub struct PacedSocket {
     socket: Arc<dyn AsyncUdpSocket>,
     /// Time zero of the spacings.
     zero: Instant,
@@ -53,7 +73,8 @@ pub(crate) struct PacedSocket {
 
 /// A connection whose datagrams are spaced.
 struct Peer {
-    live: Live,
+    /// Pacing rate, bytes per second, if the controller sets one.
+    rate: Box<dyn Fn() -> Option<u64> + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -72,17 +93,19 @@ impl fmt::Debug for PacedSocket {
 }
 
 impl PacedSocket {
-    pub(crate) fn new(socket: Arc<dyn AsyncUdpSocket>) -> Self {
+    /// A socket that spaces nothing yet. Must be used in a tokio runtime.
+    pub fn new(socket: Arc<dyn AsyncUdpSocket>) -> Self {
         PacedSocket { socket, zero: clock::now(), peers: Mutex::default() }
     }
 
     /// Spaces the datagrams of a connection until it ends, also after a change of the peer's
-    /// address.
-    pub(crate) async fn follow(self: Arc<Self>, quic: quinn::Connection) {
+    /// address, at the rate that its controller sets. Returns at once if the controller is not one
+    /// of Windward. The future holds the connection open.
+    pub async fn follow(self: Arc<Self>, quic: quinn::Connection) {
         loop {
             let address = quic.remote_address();
             let Some(live) = Live::of(quic.congestion_state()) else { return };
-            let _spaced = self.space(address, live);
+            let _spaced = self.space(address, move || live.pacing_rate());
             while quic.remote_address() == address {
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
@@ -93,8 +116,12 @@ impl PacedSocket {
     }
 
     /// Spaces datagrams to an address until the result is dropped.
-    fn space(self: &Arc<Self>, address: SocketAddr, live: Live) -> Spaced {
-        let peer = Arc::new(Peer { live, state: Mutex::default() });
+    fn space(
+        self: &Arc<Self>,
+        address: SocketAddr,
+        rate: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) -> Spaced {
+        let peer = Arc::new(Peer { rate: Box::new(rate), state: Mutex::default() });
         lock(&self.peers).insert(address, Arc::clone(&peer));
         Spaced { socket: Arc::clone(self), address, peer }
     }
@@ -136,7 +163,7 @@ impl AsyncUdpSocket for PacedSocket {
         }
         let peer = lock(&self.peers).get(&transmit.destination).cloned();
         let Some((peer, rate)) = peer.and_then(|peer| {
-            let rate = peer.live.pacing_rate()?;
+            let rate = (peer.rate)()?;
             Some((peer, rate))
         }) else {
             return self.socket.try_send(transmit);
@@ -279,5 +306,151 @@ impl Timer {
             },
             Timer::Tokio(sleep) => sleep.as_mut().poll(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// A socket that keeps what is sent, and would block whenever `blocks` says so.
+    #[derive(Debug, Default)]
+    struct Kept {
+        sent: Mutex<Vec<Vec<u8>>>,
+        blocks: Mutex<Vec<bool>>,
+    }
+
+    #[derive(Debug)]
+    struct Always;
+
+    impl UdpPoller for Always {
+        fn poll_writable(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncUdpSocket for Kept {
+        fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+            Box::pin(Always)
+        }
+
+        fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+            if lock(&self.blocks).pop().unwrap_or(false) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let segment = transmit.segment_size.unwrap_or(transmit.contents.len());
+            lock(&self.sent).extend(transmit.contents.chunks(segment).map(<[u8]>::to_vec));
+            Ok(())
+        }
+
+        fn poll_recv(
+            &self,
+            _: &mut Context<'_>,
+            _: &mut [IoSliceMut<'_>],
+            _: &mut [RecvMeta],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+
+        fn local_addr(&self) -> io::Result<SocketAddr> {
+            Ok(ADDRESS)
+        }
+    }
+
+    const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
+
+    fn transmit(contents: &[u8], segment_size: Option<usize>) -> Transmit<'_> {
+        Transmit { destination: ADDRESS, ecn: None, contents, segment_size, src_ip: None }
+    }
+
+    /// Sends as quinn does.
+    async fn send(socket: &PacedSocket, poller: &mut Pin<Box<dyn UdpPoller>>, what: &Transmit<'_>) {
+        loop {
+            poll_fn(|cx| poller.as_mut().poll_writable(cx)).await.expect("a poller");
+            match socket.try_send(what) {
+                Ok(()) => return,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+    }
+
+    /// Ten datagrams of 1200 bytes, each with its own number, and a part of one.
+    fn batch() -> Vec<u8> {
+        (0..10 * 1200 + 1100).map(|byte| (byte / 1200) as u8).collect()
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(test);
+    }
+
+    #[test]
+    fn a_batch_leaves_at_the_rate_whole_and_in_order() {
+        run(async {
+            let kept = Arc::new(Kept::default());
+            let socket = Arc::new(PacedSocket::new(Arc::clone(&kept) as _));
+            let mut poller = Arc::clone(&socket).create_io_poller();
+            // 1200 bytes take 2 ms.
+            let _spaced = socket.space(ADDRESS, || Some(600_000));
+            let start = clock::now();
+            send(&socket, &mut poller, &transmit(&batch(), Some(1200))).await;
+            // Ten of eleven steps, less the granularity.
+            assert!(clock::now() - start >= Duration::from_micros(19_900));
+            assert_eq!(lock(&kept.sent).concat(), batch());
+            assert_eq!(lock(&kept.sent).len(), 11);
+        });
+    }
+
+    #[test]
+    fn a_socket_that_blocks_loses_and_repeats_nothing() {
+        run(async {
+            let kept = Arc::new(Kept::default());
+            *lock(&kept.blocks) = vec![false, true, true, false, true, false, true];
+            let socket = Arc::new(PacedSocket::new(Arc::clone(&kept) as _));
+            let mut poller = Arc::clone(&socket).create_io_poller();
+            let _spaced = socket.space(ADDRESS, || Some(2_000_000));
+            for _ in 0..3 {
+                send(&socket, &mut poller, &transmit(&batch(), Some(1200))).await;
+            }
+            assert_eq!(lock(&kept.sent).concat(), batch().repeat(3));
+        });
+    }
+
+    #[test]
+    fn acknowledgments_and_others_do_not_wait() {
+        run(async {
+            let kept = Arc::new(Kept::default());
+            let socket = Arc::new(PacedSocket::new(Arc::clone(&kept) as _));
+            let spaced = socket.space(ADDRESS, || Some(1200));
+            let full = [1; 1200];
+            assert!(socket.try_send(&transmit(&full, None)).is_ok());
+            assert!(socket.try_send(&transmit(&full, None)).is_err());
+            assert!(socket.try_send(&transmit(&[2; 40], None)).is_ok());
+            let elsewhere = SocketAddr::new(ADDRESS.ip(), 10);
+            let other = Transmit { destination: elsewhere, ..transmit(&full, None) };
+            assert!(socket.try_send(&other).is_ok());
+            // A newer connection to the same address keeps its place when the older one ends.
+            let newer = socket.space(ADDRESS, || Some(1200));
+            drop(spaced);
+            assert!(socket.try_send(&transmit(&full, None)).is_ok());
+            assert!(socket.try_send(&transmit(&full, None)).is_err());
+            drop(newer);
+            assert!(socket.try_send(&transmit(&full, None)).is_ok());
+            assert!(lock(&socket.peers).is_empty());
+        });
+    }
+
+    #[test]
+    fn tokio_takes_the_place_of_a_timer_that_there_is_not() {
+        run(async {
+            let start = clock::now();
+            let mut timer = Timer::Tokio(Box::pin(tokio::time::sleep(Duration::ZERO)));
+            timer.set(start + Duration::from_millis(3));
+            poll_fn(|cx| timer.poll(cx)).await;
+            assert!(clock::now() - start >= Duration::from_millis(3));
+        });
     }
 }

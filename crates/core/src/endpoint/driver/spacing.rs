@@ -22,7 +22,7 @@ const LATENESS: Duration = Duration::from_millis(5);
 pub struct Spacing {
     /// Earliest departure of the next datagram.
     next: Time,
-    /// True if a datagram waits for it.
+    /// True if a datagram waits for it, or one that did left late.
     waits: bool,
 }
 
@@ -44,12 +44,14 @@ impl Spacing {
 
     /// Handles the departure of so many bytes at a pacing rate in bytes per second.
     pub fn on_sent(&mut self, now: Time, bytes: usize, rate: u64) {
-        let since = match std::mem::take(&mut self.waits) {
+        let since = match self.waits {
             true => Time::from_ps(now.as_ps().saturating_sub(LATENESS.as_ps())),
             false => now,
         };
         let step = Duration::from_secs_f64(bytes as f64 / rate.max(1) as f64).min(MOST);
         self.next = self.next.max(since) + step;
+        // Until it has made up.
+        self.waits &= self.next <= now;
     }
 }
 
