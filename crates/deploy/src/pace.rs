@@ -3,8 +3,8 @@
 //! quinn's pacer waits until ten packets may leave and sends them at one instant. In a queue that
 //! others keep nearly full such a burst loses packets, and the connection its share. quinn offers
 //! each transmit to its socket, keeps it where the socket would block, and offers it again when the
-//! socket's poller says so. This socket lets datagrams through when their time has come. Small ones,
-//! which carry acknowledgments, always pass.
+//! poller of the socket says so. This socket lets datagrams through when their time has come. Small
+//! ones, which carry acknowledgments, always pass.
 
 use std::cell::Cell;
 use std::collections::HashMap;

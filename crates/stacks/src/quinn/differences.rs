@@ -12,7 +12,8 @@ use quinn_proto::{
 
 use super::connection::PathNumbers;
 
-/// True if the socket spaces datagrams. Deployment spaces the datagrams of quinn, whose pacer ignores the rate of a controller.
+/// True if the socket spaces datagrams. Deployed programs space those of quinn, whose pacer ignores
+/// the rate of a controller.
 pub(super) const IS_SPACED: bool = true;
 
 pub(super) fn endpoint(config: EndpointConfig, server: Option<Arc<ServerConfig>>) -> Endpoint {

@@ -211,6 +211,9 @@ pub struct Driver {
     /// Marks of packets with a smaller ordinal do not reduce the window again.
     certain_until: u64,
     largest_acked: u64,
+    /// Packets outstanding before the latest ACK frame or losses (RFC 5681: FlightSize), and the
+    /// time of these. Those acknowledged above a loss count.
+    outstanding: (Time, u64),
     /// The largest packet number of the latest batch.
     last_number: Option<u64>,
     app_limited: bool,
@@ -279,6 +282,7 @@ impl Driver {
             recovery_start: 1,
             certain_until: 1,
             largest_acked: 0,
+            outstanding: (Time::ZERO, 0),
             last_number: None,
             app_limited: false,
             delivery_rate: 0.0,
@@ -377,6 +381,7 @@ impl Driver {
                 self.finish(frame, self.ack_delay(&frame, before, smoothed));
             }
             self.smoothed = smoothed;
+            self.outstanding = (now, self.span());
         }
         let pending = &mut self.pending;
         self.frame_packets += 1;
@@ -488,7 +493,7 @@ impl Driver {
 
     /// Handles the loss of the packet of this number.
     pub fn on_lost(&mut self, now: Time, number: u64, bytes: u32) {
-        self.count_lost(bytes.into());
+        self.count_lost(now, bytes.into());
         match self.flight.lose(number) {
             Some(ordinal) => self.lose(now, ordinal),
             None => self.counters.unmatched += 1,
@@ -498,7 +503,7 @@ impl Driver {
     /// Handles the loss of so many bytes of the oldest packets sent at `until` or before, for
     /// stacks that report losses in bytes.
     pub fn on_bytes_lost(&mut self, now: Time, until: Time, bytes: u64) {
-        self.count_lost(bytes);
+        self.count_lost(now, bytes);
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();
         self.flight.lose_bytes(until, bytes, &mut lost);
@@ -509,7 +514,17 @@ impl Driver {
         self.lost = lost;
     }
 
-    fn count_lost(&mut self, bytes: u64) {
+    /// Packets from the oldest in flight to the newest, whatever became of those between.
+    fn span(&self) -> u64 {
+        self.flight.next() - self.flight.oldest()
+    }
+
+    fn count_lost(&mut self, now: Time, bytes: u64) {
+        let before = self.span();
+        self.outstanding = match self.outstanding {
+            (at, most) if at == now => (at, most.max(before)),
+            _ => (now, before),
+        };
         self.told = self.told.saturating_sub(bytes);
         self.counters.lost_bytes += bytes;
     }
@@ -523,7 +538,7 @@ impl Driver {
         {
             self.window.on_lost(&packet, now);
         }
-        let path = self.path(now, 1);
+        let path = self.path(now, self.outstanding.1);
         self.discriminator.on_lost(&path, 1);
         let rate = LossRate {
             sent: self.counters.sent,
@@ -566,7 +581,7 @@ impl Driver {
             return;
         }
         self.recovery_start = self.flight.next();
-        let path = self.path(now, 0);
+        let path = self.path(now, self.outstanding.1);
         self.reduce(path, Probability::ONE, true);
     }
 
@@ -576,7 +591,7 @@ impl Driver {
         // Section 7.6.2: and recovery is over.
         (self.recovery_start, self.certain_until) = (1, 1);
         self.window.on_reset(&ResetEvent {
-            path: self.path(now, 0),
+            path: self.path(now, self.flight.count()),
             cause: ResetCause::PersistentCongestion,
             repeated: true,
             probability: Probability::ONE,
@@ -610,10 +625,10 @@ impl Driver {
         (self.pending, self.frame_packets, self.waiting) = (Pending::default(), 0, None);
     }
 
-    /// The path now, with so many packets in flight that have just left the list.
-    fn path(&self, now: Time, left: u64) -> Path {
+    /// The path now, with so many packets outstanding.
+    fn path(&self, now: Time, outstanding: u64) -> Path {
         let bandwidth = self.estimators.bandwidth();
-        self.estimators.path(now, self.flight.count() + left, self.window.cwnd(), bandwidth)
+        self.estimators.path(now, outstanding, self.window.cwnd(), bandwidth)
     }
 
     fn phase(&self) -> &'static str {
@@ -667,4 +682,60 @@ impl Driver {
 /// The instant so much before `now`.
 fn before(now: Time, span: Duration) -> Time {
     Time::from_ps(now.as_ps().saturating_sub(span.as_ps()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocols::PROTOCOLS;
+
+    const fn ms(ms: u64) -> Time {
+        Time::from_ps(ms * 1_000_000_000)
+    }
+
+    /// NewReno with ten packets of 1000 bytes in flight, sent at 1 to 10 ms.
+    fn ten_in_flight() -> Driver {
+        let newreno = PROTOCOLS.iter().find(|row| row.name == "newreno").expect("a row");
+        let setup = DriverSetup { mtu: 1000, pacer: Pacer::Window, seed: 1 };
+        let mut driver = Driver::new(newreno, setup).expect("it runs in QUIC");
+        for n in 1..=10 {
+            driver.on_sent(ms(n), Some(n), 1000);
+        }
+        driver
+    }
+
+    fn acknowledge(driver: &mut Driver, now: Time, numbers: std::ops::RangeInclusive<u64>) {
+        for n in numbers {
+            driver.on_acked(now, ms(n), Some(n), 1000, Duration::from_millis(80));
+        }
+        let in_flight = driver.figures().in_flight;
+        driver.on_frame(Frame { now, in_flight, app_limited: false });
+    }
+
+    #[test]
+    fn packets_acknowledged_above_a_loss_belong_to_the_flight() {
+        // RFC 6675 section 5: half of FlightSize, which is HighData less HighACK: all ten.
+        let mut driver = ten_in_flight();
+        acknowledge(&mut driver, ms(90), 2..=4);
+        driver.on_lost(ms(90), 1, 1000);
+        assert_eq!(driver.window(), 5001);
+        // A timer finds the loss later.
+        let mut driver = ten_in_flight();
+        acknowledge(&mut driver, ms(90), 2..=3);
+        driver.on_lost(ms(110), 1, 1000);
+        assert_eq!(driver.window(), 5001);
+        // quinn: in bytes, the first two.
+        let mut driver = ten_in_flight();
+        acknowledge(&mut driver, ms(90), 3..=6);
+        driver.on_bytes_lost(ms(90), ms(2), 2000);
+        assert_eq!(driver.window(), 5001);
+    }
+
+    #[test]
+    fn the_packets_of_the_marked_frame_belong_to_the_flight() {
+        let mut driver = ten_in_flight();
+        acknowledge(&mut driver, ms(90), 1..=2);
+        driver.on_mark(ms(90));
+        assert_eq!(driver.window(), 5001);
+    }
 }
