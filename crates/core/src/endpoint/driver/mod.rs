@@ -15,9 +15,9 @@
 //!   packets sent before do not reduce the window again (RFC 9002 section 7.3.2).
 //! - RTTs are taken from the newest packet of a frame, if that is newer than all before (RFC 9002
 //!   section 5.1). They contain neither the wait of a packet behind its own batch (`batch.rs`) nor
-//!   the ACK delay. A frame that may have been delayed, since it has one packet or a longer RTT
-//!   than the latest, is handled when the next one begins: the stack's smoothed RTT shows its delay
-//!   only then.
+//!   the ACK delay. For a controller or discriminator that measures delays, a frame that may have
+//!   been delayed, since it has one packet or a longer RTT than the latest, is handled when the next
+//!   one begins: the stack's smoothed RTT shows its delay only then. Others hear of it at once.
 //! - A window that sets a pacing rate also runs in a stack with a pacer of its own
 //!   ([`Pacer::Window`]), whose rate is proportional to the window: the window is then at most what
 //!   the rate carries in a smoothed RTT. Fewer than two packets per round trip are not possible
@@ -189,6 +189,7 @@ pub struct Driver {
     discriminator: DiscriminatorState,
     hears_acks: bool,
     samples_rate: bool,
+    measures_delay: bool,
     estimators: Estimators,
     batches: Batches,
     flight: Flight,
@@ -267,6 +268,8 @@ impl Driver {
                 .make(DiscriminatorSetup { endpoint: &endpoint, stream: stream("discrimination") }),
             hears_acks: protocol.discrimination.hears_acks(),
             samples_rate: protocol.window.samples_rate(),
+            measures_delay: protocol.window.measures_delay()
+                || protocol.discrimination.hears_acks(),
             estimators: Estimators::new(&endpoint, asked),
             batches: Batches::default(),
             flight: Flight::new(),
@@ -416,7 +419,7 @@ impl Driver {
         let latest = self.estimators.rtt.latest();
         let is_late =
             !latest.is_zero() && frame.now.since(self.pending.sent) > latest + GRANULARITY;
-        if packets == 1 || packets > 0 && is_late {
+        if self.measures_delay && (packets == 1 || packets > 0 && is_late) {
             self.waiting = Some((frame, self.smoothed));
         } else if packets > 0 {
             self.finish(frame, Duration::ZERO);

@@ -163,6 +163,11 @@ impl Part for Cubic {
 }
 
 impl ControllerPart for Cubic {
+    /// HyStart does; the cubic function has the smoothed RTT only.
+    fn measures_delay(config: &CubicConfig) -> bool {
+        config.linux || config.start_up.measures_delay()
+    }
+
     fn new(config: &CubicConfig, setup: ControllerSetup<'_>) -> Self {
         Cubic::of(*config, setup.endpoint)
     }

@@ -114,6 +114,10 @@ impl Part for Highspeed {
 }
 
 impl ControllerPart for Highspeed {
+    fn measures_delay(_config: &HighspeedConfig) -> bool {
+        false
+    }
+
     fn new(config: &HighspeedConfig, setup: ControllerSetup<'_>) -> Self {
         Highspeed::of(config, setup.endpoint)
     }

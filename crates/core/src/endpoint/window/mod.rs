@@ -147,6 +147,11 @@ pub trait ControllerPart: Part + Controller + Sized {
     fn bandwidth(_config: &Self::Config) -> Option<(BandwidthKind, Counting)> {
         None
     }
+    /// True if it measures delays. In a QUIC stack its ACK events are then free of the receiver's
+    /// ACK delay, and one that may contain it comes with the next ACK frame.
+    fn measures_delay(_config: &Self::Config) -> bool {
+        true
+    }
     /// The state at the start of a connection.
     fn new(config: &Self::Config, setup: ControllerSetup<'_>) -> Self;
 }
@@ -162,6 +167,10 @@ pub trait MakeController: CustomPart {
     /// See [`ControllerPart::SAMPLES_RATE`].
     fn samples_rate(&self) -> bool {
         false
+    }
+    /// See [`ControllerPart::measures_delay`].
+    fn measures_delay(&self) -> bool {
+        true
     }
     /// See [`ControllerPart::ANSWERS_ECN`].
     fn answers_ecn(&self) -> bool {
@@ -282,6 +291,14 @@ impl ControllerConfig {
             self,
             C(_) => <C as ControllerPart>::SAMPLES_RATE,
             custom(maker) => maker.samples_rate()
+        )
+    }
+    /// True if it measures delays; see [`ControllerPart::measures_delay`].
+    pub fn measures_delay(&self) -> bool {
+        each_config!(
+            self,
+            C(config) => <C as ControllerPart>::measures_delay(config),
+            custom(maker) => maker.measures_delay()
         )
     }
     /// True if it responds to ECN marks as to losses, if ECN is negotiated.

@@ -95,6 +95,11 @@ impl Part for Reno {
 }
 
 impl ControllerPart for Reno {
+    /// HyStart does.
+    fn measures_delay(config: &RenoConfig) -> bool {
+        config.start_up.measures_delay()
+    }
+
     fn new(config: &RenoConfig, setup: ControllerSetup<'_>) -> Self {
         let RenoConfig { beta_ecn, start_up } = *config;
         let start_up = StartUp::new(&start_up, setup.endpoint);

@@ -64,6 +64,11 @@ impl StartUpConfig {
     pub const RAPID_START: StartUpConfig =
         StartUpConfig { kind: StartUpKind::RapidStart, ..StartUpConfig::SLOW_START };
 
+    /// True for start-ups that end with a rise of the RTT.
+    pub(super) fn measures_delay(&self) -> bool {
+        self.kind != StartUpKind::SlowStart
+    }
+
     pub(super) fn check(&self) -> Result<(), String> {
         if self.min_rtt_thresh > self.max_rtt_thresh {
             return Err(format!(
