@@ -28,13 +28,13 @@ fn goodput_of(protocol: &str, loss: f64, seed: u64) -> f64 {
     let is_stack = protocol.starts_with("quinn:");
     if !is_stack {
         // As in QUIC: an initial window of ten packets, an ACK for every second packet or
-        // after 25 ms, growth by bytes, pacing at 1.25 windows a round trip.
+        // after 25 ms, growth by bytes. quinn lets ten packets go at once, so that the windows of
+        // TCP at these loss rates are not paced.
         changes.extend([
             ("flows.bulk.initial_window", "10"),
             ("flows.bulk.delayed_acks", "25ms"),
             ("flows.bulk.clock_granularity", "0s"),
             ("flows.bulk.byte_counting", "true"),
-            ("flows.bulk.pacing", "true"),
         ]);
     }
     let flow = crate::common::run(PATH, &windward_stacks::all(), &changes).flows[0].clone();
@@ -45,28 +45,31 @@ fn goodput_of(protocol: &str, loss: f64, seed: u64) -> f64 {
 
 /// The ratio of the goodput in quinn to that in Windward's transport, both with recovery by packet
 /// number.
-fn ratio(row: &str, loss: f64) -> f64 {
+fn ratio(row: &str, loss: f64, seeds: u64) -> f64 {
     let own = format!("{{ base = '{row}', recovery = 'packet-number' }}");
     let stacks = windward_stacks::all();
     let ours = format!("quinn:windward-{row}");
     let quinn = if stacks.find(&ours).is_some() { ours } else { format!("quinn:{row}") };
-    goodput(&quinn, loss, 10) / goodput(&own, loss, 10)
+    goodput(&quinn, loss, seeds) / goodput(&own, loss, seeds)
 }
 
 #[test]
 fn both_arms_agree() {
-    // Controllers that random losses do not slow down agree at any loss rate. Beyond 1 % those of
-    // TCP have a few packets per round trip, and depend on how often the recovery of each waits for
-    // a timeout.
-    for (row, losses) in [
-        ("upwind", &[0.0, 0.01, 0.05][..]),
-        ("copa", &[0.0, 0.01, 0.05, 0.2]),
-        ("bbr1", &[0.0, 0.01, 0.05]),
-        ("reno", &[0.0, 0.01]),
-        ("highspeed", &[0.0, 0.01]),
+    // Controllers that random losses do not slow down agree at any loss rate. At 20 % those of TCP
+    // have two packets per round trip, and depend on how often the recovery of each waits for a
+    // timeout. With few packets a run varies by 10 to 15 %, hence the number of seeds.
+    for (row, losses, seeds) in [
+        ("upwind", &[0.0, 0.01, 0.05][..], 10),
+        ("copa", &[0.0, 0.01, 0.05, 0.2], 10),
+        ("bbr1", &[0.0, 0.01, 0.05], 10),
+        ("reno", &[0.0, 0.01, 0.05], 40),
+        // 5 % less at a loss rate of 5 %.
+        ("cubic", &[0.0, 0.01], 40),
+        ("highspeed", &[0.0, 0.01, 0.05], 40),
     ] {
         for loss in losses {
-            let ratio = ratio(row, *loss);
+            // Without loss all seeds are alike.
+            let ratio = ratio(row, *loss, if *loss == 0.0 { 1 } else { seeds });
             assert!((0.95..1.05).contains(&ratio), "{row} at {loss}: {ratio}");
         }
     }
