@@ -63,6 +63,9 @@ impl CustomPart for QuinnCubic {
 }
 
 impl MakeController for QuinnCubic {
+    fn measures_delay(&self) -> bool {
+        false
+    }
     fn make(&self, _: window::ControllerSetup<'_>) -> Box<dyn Controller> {
         Box::new(State {
             as_rfc: self.as_rfc,

@@ -16,8 +16,9 @@
 //! - RTTs are taken from the newest packet of a frame, if that is newer than all before (RFC 9002
 //!   section 5.1). They contain neither the wait of a packet behind its own batch (`batch.rs`) nor
 //!   the ACK delay. For a controller or discriminator that measures delays, a frame that may have
-//!   been delayed, since it has one packet or a longer RTT than the latest, is handled when the next
-//!   one begins: the stack's smoothed RTT shows its delay only then. Others hear of it at once.
+//!   been delayed, since it has one packet or a longer RTT than the latest, is handled when the
+//!   next one begins: the stack's smoothed RTT shows its delay only then. Others hear of it at
+//!   once.
 //! - A window that sets a pacing rate also runs in a stack with a pacer of its own
 //!   ([`Pacer::Window`]), whose rate is proportional to the window: the window is then at most what
 //!   the rate carries in a smoothed RTT. Fewer than two packets per round trip are not possible
