@@ -28,6 +28,7 @@ import time
 HERE = os.path.abspath(__file__)
 ROOT = os.path.dirname(os.path.dirname(HERE))
 TARGET, ENTRY, QUIC = 5000, 6000, 4460
+CONTESTANTS = ["windward", "cubic", "bbr"]
 
 
 def serve_one(stream):
@@ -260,7 +261,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["transfers", "uploads", "idle", "target", "load-transfers", "load-uploads"])
     parser.add_argument("to", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("--only")
+    parser.add_argument("--only", choices=CONTESTANTS)
     parser.add_argument("--rate", default="10mbit")
     parser.add_argument("--loss", default="5")
     parser.add_argument("--seed", type=int, default=1)
@@ -280,7 +281,7 @@ def main():
     elif args.what == "idle":
         idle(args)
     else:
-        for name in [args.only] if args.only else ["windward", "cubic", "bbr"]:
+        for name in [args.only] if args.only else CONTESTANTS:
             over_link(args, name)
 
 
