@@ -169,6 +169,7 @@ mod tests {
             undecided,
             confirmations: 1,
             end,
+            effort: None,
             budget: None,
             effects: Vec::new(),
         };

@@ -206,6 +206,7 @@ impl Search {
             undecided: self.undecided,
             confirmations: self.confirmations,
             end: self.end.unwrap_or(End::Budget),
+            effort: None,
             budget: None,
             effects: effects(&self.choices, &tried),
         }

@@ -65,6 +65,9 @@ pub struct FoundWorld {
     pub confirmations: u64,
     /// Reason why the search ended.
     pub end: End,
+    /// Lengths of the runs of its search, if they are not those of the file
+    /// ([`SearchFacts::effort`]).
+    pub effort: Option<String>,
     /// Budget of its search, if that is not the one of the file ([`SearchFacts::budget`]).
     pub budget: Option<u64>,
     /// How often worlds with a value, or with two values, passed.
@@ -156,6 +159,8 @@ keys! {
             "confirmations that were attempted";
         end: End = readers::one_of(&End::ALL), needed "end = \"found\"",
             "the reason why the search ended";
+        effort: Option<String> = readers::string(), absent,
+            "the lengths of the runs of its search, if they are not those of the file";
         budget: Option<u64> = readers::integer(0..=u64::MAX), absent,
             "budget of its search, if that is not the one of the file";
         effects: Vec<Section<'a>> = readers::tables(&[EffectKeys::KEYS], unnamed), empty,
@@ -263,6 +268,9 @@ impl Worlds {
                 line(&mut text, key, &value.to_string());
             }
             line(&mut text, "end", &quoted(world.end.word()));
+            if let Some(effort) = &world.effort {
+                line(&mut text, "effort", &quoted(effort));
+            }
             if let Some(budget) = world.budget {
                 line(&mut text, "budget", &budget.to_string());
             }
@@ -341,6 +349,7 @@ fn found(table: &Section<'_>) -> Result<FoundWorld> {
         undecided: keys.undecided,
         confirmations: keys.confirmations,
         end: keys.end,
+        effort: keys.effort,
         budget: keys.budget,
         effects: keys.effects.iter().map(effect).collect::<Result<_>>()?,
     })
@@ -381,6 +390,7 @@ mod tests {
             undecided: 1,
             confirmations: 2,
             end: End::Found,
+            effort: Some("full".to_owned()),
             budget: Some(9600),
             effects: vec![
                 effect("rwnd", "65 \"packets\"", 3, 6),
@@ -392,6 +402,7 @@ mod tests {
             verdict: Verdict::NotHeld,
             readings: None,
             end: End::Exhausted,
+            effort: None,
             budget: None,
             effects: Vec::new(),
             ..found.clone()

@@ -133,17 +133,19 @@ pub fn search_with(
 
 impl Worlds {
     /// These worlds, and the earlier ones of claims that were not searched for. The facts are those
-    /// of the earlier search then, and a world with another budget names its own.
+    /// of the earlier search then, and a world with another effort or budget names its own.
     fn beside(mut self, earlier: Worlds, plans: &[Plan]) -> Self {
         let own = std::mem::replace(&mut self.worlds, earlier.worlds);
         let is_partial = self.worlds.iter().any(|e| own.iter().all(|world| world.claim != e.claim));
-        let budget = self.search.as_ref().and_then(|search| search.budget);
+        let (effort, budget) = effort_and_budget(self.search.as_ref());
         if let Some(facts) = earlier.search.filter(|_| is_partial) {
             self.search = Some(facts);
         }
-        let of_file = self.search.as_ref().and_then(|search| search.budget);
+        let of_file = effort_and_budget(self.search.as_ref());
         for world in own {
-            let world = FoundWorld { budget: budget.filter(|_| budget != of_file), ..world };
+            let effort = effort.clone().filter(|_| effort != of_file.0);
+            let world =
+                FoundWorld { effort, budget: budget.filter(|_| budget != of_file.1), ..world };
             match self.worlds.iter_mut().find(|earlier| earlier.claim == world.claim) {
                 Some(earlier) => *earlier = world,
                 None => self.worlds.push(world),
@@ -163,6 +165,10 @@ impl Worlds {
         }
         self
     }
+}
+
+fn effort_and_budget(search: Option<&SearchFacts>) -> (Option<String>, Option<u64>) {
+    (search.map(|search| search.effort.clone()), search.and_then(|search| search.budget))
 }
 
 /// The claims of these names, by experiment and index.

@@ -458,6 +458,13 @@ fn a_search_of_one_claim_keeps_the_worlds_of_others_and_names_its_budget() {
     let both = search(&one);
     assert_eq!((&both.search, &both.worlds[1]), (&all.search, &all.worlds[1]));
     assert_eq!((both.worlds[0].claim.as_str(), both.worlds[0].budget), ("C1", Some(5000)));
+    // Longer runs for one claim are named there too.
+    let cancel = AtomicBool::new(false);
+    let full = search_with(&list, &Effort::Full, &options(2, &cancel), &one, dir.path(), &simulate);
+    let long = Worlds::read(&full.unwrap().files[0]).unwrap();
+    assert_eq!(long.search, all.search);
+    let efforts: Vec<Option<&str>> = long.worlds.iter().map(|w| w.effort.as_deref()).collect();
+    assert_eq!(efforts, [Some("full"), None]);
     // The same budget for all claims stands once, at the head.
     let again = search(&SearchOptions { budget: Some(5e9), ..SearchOptions::default() });
     assert_eq!(again.search.map(|search| search.budget), Some(Some(5000)));
