@@ -32,8 +32,6 @@ use windward_quic::{Live, Spacing};
 use crate::clock;
 use crate::sync::lock;
 
-/// Size of datagrams that are spaced: full ones have at least 1200 bytes (RFC 9000 section 14).
-const FULL: usize = 1000;
 /// Interval at which the address of a peer is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -158,7 +156,7 @@ impl AsyncUdpSocket for PacedSocket {
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let all = transmit.contents;
         let segment = transmit.segment_size.unwrap_or(all.len());
-        if segment < FULL {
+        if segment < Spacing::FULL {
             return self.socket.try_send(transmit);
         }
         let peer = lock(&self.peers).get(&transmit.destination).cloned();
@@ -168,7 +166,8 @@ impl AsyncUdpSocket for PacedSocket {
         }) else {
             return self.socket.try_send(transmit);
         };
-        let now = self.time(clock::now());
+        let at = clock::now();
+        let now = self.time(at);
         let mut state = lock(&peer.state);
         let place = (all.as_ptr().addr(), all.len());
         let begun = state.begun.take().filter(|(begun, _)| *begun == place);
@@ -197,8 +196,7 @@ impl AsyncUdpSocket for PacedSocket {
         }
         let Some(until) = refused else { return Ok(()) };
         state.begun = Some((place, end));
-        let left = Duration::from_nanos(until.since(now).as_nanos());
-        REFUSED.set(Some(clock::now() + left));
+        REFUSED.set(Some(at + Duration::from_nanos(until.since(now).as_nanos())));
         Err(io::ErrorKind::WouldBlock.into())
     }
 
@@ -245,10 +243,10 @@ impl UdpPoller for PacedPoller {
             this.timer.get_or_insert_with(Timer::new).set(at);
             this.waits = true;
         }
-        if this.waits {
-            if let Some(timer) = &mut this.timer {
-                ready!(timer.poll(cx));
-            }
+        if this.waits
+            && let Some(timer) = &mut this.timer
+        {
+            ready!(timer.poll(cx));
             this.waits = false;
         }
         this.socket.as_mut().poll_writable(cx)
@@ -382,6 +380,12 @@ mod tests {
         (0..10 * 1200 + 1100).map(|byte| (byte / 1200) as u8).collect()
     }
 
+    /// A paced socket, and what it sends through.
+    fn paced() -> (Arc<PacedSocket>, Arc<Kept>) {
+        let kept = Arc::new(Kept::default());
+        (Arc::new(PacedSocket::new(Arc::clone(&kept) as _)), kept)
+    }
+
     fn run(test: impl Future<Output = ()>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(test);
@@ -390,8 +394,7 @@ mod tests {
     #[test]
     fn a_batch_leaves_at_the_rate_whole_and_in_order() {
         run(async {
-            let kept = Arc::new(Kept::default());
-            let socket = Arc::new(PacedSocket::new(Arc::clone(&kept) as _));
+            let (socket, kept) = paced();
             let mut poller = Arc::clone(&socket).create_io_poller();
             // 1200 bytes take 2 ms.
             let _spaced = socket.space(ADDRESS, || Some(600_000));
@@ -407,9 +410,8 @@ mod tests {
     #[test]
     fn a_socket_that_blocks_loses_and_repeats_nothing() {
         run(async {
-            let kept = Arc::new(Kept::default());
+            let (socket, kept) = paced();
             *lock(&kept.blocks) = vec![false, true, true, false, true, false, true];
-            let socket = Arc::new(PacedSocket::new(Arc::clone(&kept) as _));
             let mut poller = Arc::clone(&socket).create_io_poller();
             let _spaced = socket.space(ADDRESS, || Some(2_000_000));
             for _ in 0..3 {
@@ -422,8 +424,7 @@ mod tests {
     #[test]
     fn acknowledgments_and_others_do_not_wait() {
         run(async {
-            let kept = Arc::new(Kept::default());
-            let socket = Arc::new(PacedSocket::new(Arc::clone(&kept) as _));
+            let (socket, _) = paced();
             let spaced = socket.space(ADDRESS, || Some(1200));
             let full = [1; 1200];
             assert!(socket.try_send(&transmit(&full, None)).is_ok());

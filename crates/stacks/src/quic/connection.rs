@@ -48,8 +48,6 @@ pub(super) struct Pair {
     /// State of the sender's path after the last event.
     path: PathNumbers,
     failure: Option<Arc<str>>,
-    /// Bytes of a full datagram.
-    full: usize,
 }
 
 /// State of a path, as the stack reports it.
@@ -118,7 +116,6 @@ impl Pair {
             watched,
             path: PathNumbers { cwnd, ..PathNumbers::default() },
             failure: None,
-            full: mtu.into(),
         }
     }
 
@@ -186,7 +183,7 @@ impl Pair {
             return false;
         };
         let bytes = peer.next_datagram(clock::instant(now)).map_or(0, |datagram| datagram.len());
-        if bytes >= self.full / 2 {
+        if bytes >= Spacing::FULL {
             peer.held = peer.spacing.wait(now);
             if peer.held.is_none() {
                 peer.spacing.on_sent(now, bytes, rate);

@@ -18,7 +18,7 @@ const LATENESS: Duration = Duration::from_millis(5);
 /// was, shortens the wait of the next.
 ///
 /// [`Driver::pacing_rate`]: super::Driver::pacing_rate
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Spacing {
     /// Earliest departure of the next datagram.
     next: Time,
@@ -26,13 +26,11 @@ pub struct Spacing {
     waits: bool,
 }
 
-impl Default for Spacing {
-    fn default() -> Self {
-        Spacing { next: Time::ZERO, waits: false }
-    }
-}
-
 impl Spacing {
+    /// Size from which on a datagram counts as full, bytes: full ones have at least 1200 (RFC 9000
+    /// section 14). Smaller ones, which carry acknowledgments, need no spacing.
+    pub const FULL: usize = 1000;
+
     /// The time for which the next datagram must wait; `None` if it may leave now.
     pub fn wait(&mut self, now: Time) -> Option<Time> {
         if self.next <= now + GRANULARITY {
