@@ -171,7 +171,7 @@ impl Hop {
 pub(super) struct OnWire {
     /// Time of the first arrival.
     at: Time,
-    first: PacketId,
+    pub(super) first: PacketId,
     last: PacketId,
 }
 
