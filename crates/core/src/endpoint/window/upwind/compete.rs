@@ -127,9 +127,10 @@ impl Upwind {
         let before = std::mem::replace(oldest, delay);
         let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
         if let Some((from, fell)) = self.others.fell {
-            if delay >= STAYS.0 * from.delay || self.cwnd < NOT_SHRUNK * from.window {
+            let has_shrunk = self.cwnd < NOT_SHRUNK * from.window;
+            if delay >= STAYS.0 * from.delay || (has_shrunk && round < fell + FALLS.1) {
                 self.others.fell = None;
-            } else if round >= fell + STAYS.1 {
+            } else if has_shrunk || round >= fell + STAYS.1 {
                 self.others.fell = None;
                 self.on_overflow(now);
             }
