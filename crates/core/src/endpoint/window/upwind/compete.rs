@@ -31,9 +31,11 @@ const MORE: f64 = 1.2;
 const BROUGHT: f64 = 0.03;
 
 /// Another flow had a loss if the delay falls to this share of its peak within so many round trips,
-/// while the window does not shrink, and stays below the second share for so many round trips.
+/// while the window does not shrink, and stays below the second share for so many round trips. If
+/// the window shrinks later than [`SETTLED`] round trips after the fall, the queue has grown again.
 const FALLS: (f64, u64) = (0.7, 4);
 const STAYS: (f64, u64) = (0.95, 10);
+const SETTLED: u64 = 8;
 /// A window of at least this share of the earlier one has not shrunk.
 const NOT_SHRUNK: f64 = 0.9;
 /// Round trips during which a cut can be undone.
@@ -128,7 +130,7 @@ impl Upwind {
         let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
         if let Some((from, fell)) = self.others.fell {
             let has_shrunk = self.cwnd < NOT_SHRUNK * from.window;
-            if delay >= STAYS.0 * from.delay || (has_shrunk && round < fell + FALLS.1) {
+            if delay >= STAYS.0 * from.delay || (has_shrunk && round < fell + SETTLED) {
                 self.others.fell = None;
             } else if has_shrunk || round >= fell + STAYS.1 {
                 self.others.fell = None;
