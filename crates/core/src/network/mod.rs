@@ -7,6 +7,7 @@ pub mod aqm;
 pub mod channel;
 pub mod impairment;
 pub mod link;
+pub mod medium;
 mod notifier;
 mod rate_trace;
 pub mod router;
@@ -20,6 +21,7 @@ pub use impairment::{
     Lateness, OutageConfig, Outages, ReorderConfig, Steps,
 };
 pub use link::{ClassConfig, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
+pub use medium::{Medium, MediumConfig, Transmission};
 pub use notifier::{ErrorMeter, Notifier, NotifierConfig};
 pub use rate_trace::{LinkRate, RateSteps, RateTrace};
 pub use router::{

@@ -47,6 +47,7 @@ mod route;
 mod set;
 mod stack;
 mod traces;
+mod wlan;
 
 #[cfg(test)]
 mod error_tests;

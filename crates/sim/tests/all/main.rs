@@ -9,3 +9,4 @@ mod queues;
 mod stacks;
 mod traffic;
 mod upwind;
+mod wlan;

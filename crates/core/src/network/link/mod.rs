@@ -47,6 +47,7 @@
 mod clock;
 mod fifo;
 mod queued;
+mod shared;
 mod wire;
 
 pub use fifo::FifoLink;
@@ -205,6 +206,7 @@ impl<T> Link<T> {
     pub fn unsent_bytes(&mut self, now: Time) -> u64 {
         match self {
             Link::Fifo(link) => link.unsent_bytes(now),
+            Link::Queued(link) if link.shared.is_some() => 0,
             Link::Queued(link) => link.wire.unsent_bytes(now).unwrap_or(0),
         }
     }

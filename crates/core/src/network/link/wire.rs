@@ -216,6 +216,12 @@ impl Wire {
         Departure { start, end, arrival, destroyed }
     }
 
+    /// True if the channel destroys a packet whose last bit leaves at `end`.
+    pub(super) fn destroys(&mut self, end: Time, label: Label, packet: &Packet) -> bool {
+        let channel = self.special.as_mut().and_then(|special| special.channel.as_mut());
+        channel.is_some_and(|channel| channel.destroys(end, label, packet))
+    }
+
     /// Bytes of the packets given to it that are not on the wire yet at `now`; `None` if the rate
     /// varies.
     pub(super) fn unsent_bytes(&self, now: Time) -> Option<u64> {
