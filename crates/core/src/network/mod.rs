@@ -4,6 +4,7 @@
 //! end in `Config` are plain descriptions, from which state machines are made.
 
 pub mod aqm;
+mod cell;
 pub mod channel;
 pub mod impairment;
 pub mod link;
@@ -15,6 +16,7 @@ mod scheduler;
 mod trace_error;
 
 pub use aqm::{AqmConfig, RedConfig};
+pub use cell::CellConfig;
 pub use channel::{ChainClock, Channel, ChannelConfig, MakeChannel};
 pub use impairment::{
     ArqConfig, ChangingDelay, DelaySteps, Distribution, During, Impairments, JitterConfig,

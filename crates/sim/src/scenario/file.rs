@@ -30,6 +30,7 @@ mod advice;
 mod arrivals;
 mod bounds;
 mod build;
+mod cell;
 mod chain;
 mod channel;
 mod composition;

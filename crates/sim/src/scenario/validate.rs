@@ -181,6 +181,9 @@ fn link(link: &LinkConfig, duration: Duration) -> Check {
     let LinkKind { rate, queue, impairments, .. } = &*link.kind;
     self::queue(queue)?;
     impairments.validate()?;
+    if let LinkRate::Cell(cell) = rate {
+        cell.validate()?;
+    }
     let changes = rate.changes(duration).saturating_add(impairments.changes(duration));
     check(changes <= MAX_CHANGES, || {
         format!("its schedules change {changes} times, more than {MAX_CHANGES}")

@@ -277,9 +277,13 @@ impl<T> Link<T> {
         self.wire_mut().count_between(from, until);
     }
 
-    /// Bytes carried over the bytes that could have been carried; `None` if the rate is constant.
+    /// Bytes carried over the bytes that could have been carried; `None` if the rate is constant,
+    /// or on a shared medium.
     pub fn changing_utilization(&self) -> Option<f64> {
-        self.wire().utilization()
+        match self {
+            Link::Queued(link) if link.shared.is_some() => None,
+            link => link.wire().utilization(),
+        }
     }
 
     /// The time that the wire takes for packets of that many bytes in all that have

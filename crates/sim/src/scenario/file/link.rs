@@ -10,6 +10,7 @@ use windward_core::part;
 use windward_core::units::Duration;
 
 use super::bounds::delay_kind;
+use super::cell::{self, CellKeys};
 use super::channel::{self, BurstKeys, GilbertElliottKeys, NotifierChoice};
 use super::impairment::{
     self, ArqKeys, ChangingDelayKeys, Delay, JitterKeys, OutagesKeys, RateStepKeys, ReorderKeys,
@@ -24,7 +25,7 @@ keys! {
     /// Keys of a link.
     pub(super) struct LinkKeys<'a> in "link" {
         rate: Option<Field<'a>> = readers::any(rate_kind), absent,
-            "1bit to 100Tbit, or a trace or a schedule";
+            "1bit to 100Tbit, or a trace, a schedule or a cell";
         delay: Option<Field<'a>> = readers::any(changing_delay_kind), absent,
             "propagation delay, 0 to 24h, or a schedule or a trace";
         queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, queue::limit),
@@ -73,6 +74,8 @@ keys! {
             "rates, each from an instant";
         repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
             "schedule: time after which it repeats, later than the last entry";
+        cell: Option<Section<'a>> = readers::table(&[CellKeys::KEYS]), absent,
+            "random rate of a user in a cell of a mobile network";
     }
 }
 
@@ -322,6 +325,11 @@ fn rate(field: &Field<'_>, traces: &Traces) -> Result<LinkRate> {
     }
     let section = field.section()?;
     let keys = RateKeys::read(&section)?;
+    if let Some(cell) = keys.cell {
+        let others = ["trace", "opportunities", "schedule", "repeat"];
+        section.forbid(&others, "the rate is already that of a `cell`")?;
+        return cell::read(&cell).map(LinkRate::from);
+    }
     if let Some(field) = keys.schedule {
         section.forbid(&["trace", "opportunities"], "the rate already has a `schedule`")?;
         return impairment::scheduled_rate(&section, &field, keys.repeat);

@@ -1,5 +1,7 @@
 //! Wireless LANs: media that links share.
 
+use std::ops::RangeInclusive;
+
 use windward_core::network::MediumConfig;
 use windward_core::units::{Duration, Rate};
 
@@ -42,7 +44,7 @@ keys! {
 }
 
 /// Range of the times that may be zero.
-const TIMES: std::ops::RangeInclusive<Duration> = Duration::ZERO..=MediumConfig::LONGEST;
+const TIMES: RangeInclusive<Duration> = Duration::ZERO..=MediumConfig::LONGEST;
 
 /// The wireless LANs of a file, with their names.
 pub(super) fn read<'a>(sections: &[Section<'a>]) -> Result<Vec<(&'a str, MediumConfig)>> {
