@@ -17,7 +17,7 @@
 use std::f64::consts::{PI, TAU};
 use std::hash::{Hash, Hasher};
 
-use super::rate_trace::RateSteps;
+use super::impairment::Steps;
 use crate::rng::Stream;
 use crate::units::{Duration, Rate};
 
@@ -189,7 +189,7 @@ impl CellConfig {
     }
 
     /// Rates drawn from a stream, which repeat after [`CellConfig::REPEAT`].
-    pub(super) fn draw(&self, stream: &mut Stream) -> RateSteps {
+    pub(super) fn draw(&self, stream: &mut Stream) -> Steps<Rate> {
         let step = self.step();
         let branches: Vec<_> = (0..self.branches).map(|_| Fading::new(stream)).collect();
         let mut others = self.others(stream);
@@ -208,7 +208,7 @@ impl CellConfig {
             at += step;
         }
         let first = steps[0].1;
-        RateSteps::new(steps, Some(Self::REPEAT)).unwrap_or_else(|_| RateSteps::constant(first))
+        Steps::new(steps, Some(Self::REPEAT)).unwrap_or_else(|_| Steps::constant(first))
     }
 
     /// The other users over time.
@@ -238,34 +238,44 @@ fn rate(bps: f64) -> Rate {
     Rate::from_bps(bps as u64).unwrap_or(LEAST)
 }
 
-/// A branch of Rayleigh fading (Zheng and Xiao 2003, equation 7).
+/// A branch of Rayleigh fading (Zheng and Xiao 2003, equation 7). Each sinusoid has a phase of its
+/// own, unlike there: with one phase for all, the power at the start is not exponential.
 #[derive(Debug)]
 struct Fading {
-    /// For each sinusoid its speed (the cosine of the angle of arrival) and its two amplitudes.
-    sinusoids: [(f64, f64, f64); SINUSOIDS],
+    sinusoids: [Sinusoid; SINUSOIDS],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sinusoid {
+    /// Cosine of the angle of arrival.
+    speed: f64,
     phase: f64,
+    /// Amplitudes of both parts.
+    in_phase: f64,
+    quadrature: f64,
 }
 
 impl Fading {
     fn new(stream: &mut Stream) -> Self {
         let mut angle = || (2.0 * stream.uniform() - 1.0) * PI;
-        let (phase, theta) = (angle(), angle());
-        let mut sinusoids = [(0.0, 0.0, 0.0); SINUSOIDS];
+        let theta = angle();
+        let mut sinusoids = [Sinusoid::default(); SINUSOIDS];
         for (n, sinusoid) in (1..).zip(&mut sinusoids) {
-            let psi = angle();
+            let (phase, psi) = (angle(), angle());
             let alpha = (TAU * f64::from(n) - PI + theta) / (4.0 * SINUSOIDS as f64);
-            *sinusoid = (libm::cos(alpha), libm::cos(psi), libm::sin(psi));
+            let (in_phase, quadrature) = (libm::cos(psi), libm::sin(psi));
+            *sinusoid = Sinusoid { speed: libm::cos(alpha), phase, in_phase, quadrature };
         }
-        Fading { sinusoids, phase }
+        Fading { sinusoids }
     }
 
     /// Power at a phase of the maximum Doppler shift; its mean is 1.
     fn power(&self, phase: f64) -> f64 {
         let (mut real, mut imaginary) = (0.0, 0.0);
-        for (speed, in_phase, quadrature) in self.sinusoids {
-            let wave = libm::cos(phase * speed + self.phase);
-            real += in_phase * wave;
-            imaginary += quadrature * wave;
+        for sinusoid in self.sinusoids {
+            let wave = libm::cos(phase * sinusoid.speed + sinusoid.phase);
+            real += sinusoid.in_phase * wave;
+            imaginary += sinusoid.quadrature * wave;
         }
         // The parts of a sinusoid have a mean square of 1/4.
         2.0 * (real * real + imaginary * imaginary) / SINUSOIDS as f64

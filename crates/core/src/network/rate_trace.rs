@@ -61,8 +61,8 @@ impl LinkRate {
         }
     }
 
-    /// Constant and scheduled rates times a factor, at least 1 bit/s, and the bandwidth of a cell; a
-    /// trace as it is.
+    /// Constant and scheduled rates, at least 1 bit/s, and the bandwidth of a cell, times a factor;
+    /// a trace as it is.
     pub fn scaled(&self, factor: f64) -> LinkRate {
         let scaled = |rate: Rate| {
             let bps = (rate.as_bps() as f64 * factor).round() as u64;

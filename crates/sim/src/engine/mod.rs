@@ -35,6 +35,7 @@ mod snapshot;
 mod source;
 mod stack_connection;
 mod transport;
+mod wlan;
 
 use std::borrow::Cow;
 
@@ -50,7 +51,6 @@ use self::flow::{Ends, Flow};
 use self::flows::{FlowOutcomes, Flows, Transfers};
 use self::group::Group;
 use self::hop::{Hop, Span};
-use self::medium::Wlan;
 use self::network::Network;
 pub use self::observer::{Loss, LossCause, Observer, OnWire};
 use self::route::{Onward, Routes, Step};
@@ -58,6 +58,7 @@ use self::sampler::Sampler;
 use self::schedule::Schedule;
 use self::slab::{PacketId, Slot};
 pub use self::snapshot::{FlowSnapshot, LinkSnapshot};
+use self::wlan::Wlan;
 use crate::name::Names;
 use crate::outcome::{Outcome, Samples};
 use crate::scenario::{FlowConfig, Scenario, arrivals};

@@ -6,10 +6,10 @@ use windward_core::units::Time;
 
 use super::component::Component;
 use super::hop::{Hop, Span, Unordered};
-use super::medium::Wlan;
 use super::route::{Routes, Step};
 use super::schedule::Schedule;
 use super::slab::{PacketId, Slab};
+use super::wlan::Wlan;
 use crate::name::Names;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
 

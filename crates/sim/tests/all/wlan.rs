@@ -232,22 +232,22 @@ fn errors_of_wireless_lans_say_what_is_wrong() {
     };
     let usual = "rate = '65Mbit', delay = '0s', wlan = 'wifi'";
     for (key, says) in [
-        ("slot = '0s'", "above zero"),
+        ("slot = '0s'", "must lie between"),
         ("slot = '200ms'", "100ms"),
         ("sifs = '200ms'", "100ms"),
-        ("aifsn = 0", "1 to 255"),
-        ("cw_min = 70000", "0 to 65535"),
-        ("cw_max = 70000", "0 to 65535"),
+        ("aifsn = 0", "between 1 and 255"),
+        ("cw_min = 70000", "between 0 and 65535"),
+        ("cw_max = 70000", "between 0 and 65535"),
         ("cw_min = 31, cw_max = 15", "must not be greater than the largest (15)"),
-        ("attempts = 0", "1 to 255"),
+        ("attempts = 0", "between 1 and 255"),
         ("preamble = '200ms'", "100ms"),
         ("control_preamble = '200ms'", "100ms"),
-        ("control_rate = '0bit'", "1bit"),
+        ("control_rate = '0bit'", "at least 1 bit/s"),
         ("symbol = '200ms'", "100ms"),
-        ("overhead = 2000", "0 to 1000"),
-        ("frames = 0", "1 to 256"),
-        ("aggregate = 0", "1 to 16777215"),
-        ("longest = '0s'", "above zero"),
+        ("overhead = 2000", "between 0 and 1000"),
+        ("frames = 0", "between 1 and 256"),
+        ("aggregate = 0", "between 1 and 16777215"),
+        ("longest = '0s'", "must lie between"),
         ("rate = '1Mbit'", "unknown key"),
     ] {
         let error = with(&format!("{{ name = 'wifi', {key} }}"), usual);

@@ -46,6 +46,7 @@
 
 mod clock;
 mod fifo;
+mod frames;
 mod queued;
 mod shared;
 mod wire;

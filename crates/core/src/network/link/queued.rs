@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::shared::Shared;
+use super::frames::{Shared, Waiting};
 use super::wire::Wire;
 use super::{Fate, Packets, fits, passes};
 use crate::network::aqm::{Aqm, AqmState, Backlog, Eviction, Lane, Leaving, QueueSetup};
@@ -59,15 +59,6 @@ pub struct ClassConfig {
 /// Deficit round robin: bytes that the class of least weight may send per turn. One packet of usual
 /// size suffices for constant work per packet (Shreedhar and Varghese 1995, section 3).
 const LEAST_QUANTUM: f64 = 1500.0;
-
-/// A packet in a queue.
-#[derive(Debug)]
-pub(super) struct Waiting<T> {
-    pub(super) handle: T,
-    pub(super) label: Label,
-    pub(super) arrived: Time,
-    pub(super) size: u32,
-}
 
 /// One queue of a link.
 #[derive(Debug)]

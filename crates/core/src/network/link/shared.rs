@@ -2,49 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::queued::{QueuedLink, Waiting};
+use super::frames::{Frame, Shared, State, Waiting};
+use super::queued::QueuedLink;
 use super::{Departure, Fate, Packets};
 use crate::network::medium::{MediumConfig, Transmission};
 use crate::units::Time;
-
-/// The frames of a link that were transmitted and whose fate the far end does not know yet: those
-/// that failed, and those after them, in order.
-#[derive(Debug)]
-pub(super) struct Shared<T> {
-    frames: VecDeque<Frame<T>>,
-}
-
-/// A packet that has been transmitted at least once.
-#[derive(Debug)]
-struct Frame<T> {
-    waiting: Waiting<T>,
-    attempts: u32,
-    /// Its latest transmission.
-    start: Time,
-    end: Time,
-    state: State,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// It is to be transmitted, again if it was before.
-    Due,
-    /// It is at the far end, which holds it back while an earlier one is due.
-    Received,
-    /// All attempts failed.
-    GivenUp,
-}
-
-impl<T> Shared<T> {
-    /// The packets of its frames.
-    pub(super) fn unacknowledged(&self) -> impl Iterator<Item = &Waiting<T>> {
-        self.frames.iter().map(|frame| &frame.waiting)
-    }
-
-    fn due(&mut self) -> impl Iterator<Item = &mut Frame<T>> {
-        self.frames.iter_mut().filter(|frame| frame.state == State::Due)
-    }
-}
 
 impl<T> QueuedLink<T> {
     /// Lets the link share a [medium](crate::network::Medium), before the first packet: packets
