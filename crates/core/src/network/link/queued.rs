@@ -60,6 +60,9 @@ pub struct ClassConfig {
 /// size suffices for constant work per packet (Shreedhar and Varghese 1995, section 3).
 const LEAST_QUANTUM: f64 = 1500.0;
 
+/// A packet taken from a queue, with the index of that, or the fate of one that was dropped.
+type Taken<T> = Result<(Waiting<T>, usize), Fate<T>>;
+
 /// One queue of a link.
 #[derive(Debug)]
 struct Queue<T> {
@@ -467,7 +470,7 @@ impl<T> QueuedLink<T> {
         &mut self,
         now: Time,
         packets: &mut (impl Packets<T> + ?Sized),
-    ) -> Option<Result<(Waiting<T>, usize), Fate<T>>> {
+    ) -> Option<Taken<T>> {
         self.look(now);
         let several = self.queues.len() > 1;
         let queues = &self.queues;

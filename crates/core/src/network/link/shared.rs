@@ -113,7 +113,9 @@ impl<T> QueuedLink<T> {
         self.sent_until(end);
         // The far end delivers in order.
         let mut heard = Time::ZERO;
-        while let Some(frame) = shared.frames.pop_front_if(|frame| frame.state != State::Due) {
+        while shared.frames.front().is_some_and(|frame| frame.state != State::Due)
+            && let Some(frame) = shared.frames.pop_front()
+        {
             let Frame { waiting: Waiting { handle, arrived, .. }, start, end, state, .. } = frame;
             heard = heard.max(end);
             let destroyed = state == State::GivenUp;
