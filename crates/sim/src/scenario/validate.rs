@@ -94,11 +94,12 @@ impl Scenario {
             format!("there is no station {station} of wireless LAN {wlan}")
         })?;
         let LinkKind { rate, notifier, impairments, .. } = &*link.kind;
-        let moves = matches!(rate, LinkRate::Trace(_))
+        let moves = matches!(rate, LinkRate::Trace(_) | LinkRate::Cell(_))
             || *notifier != NotifierConfig::Off
             || !impairments.is_empty();
         check(!moves, || {
-            "a link of a wireless LAN has neither a rate trace, impairments nor a notifier"
+            "a link of a wireless LAN has neither the rate of a trace or a cell, impairments nor a \
+             notifier"
                 .to_owned()
         })
     }

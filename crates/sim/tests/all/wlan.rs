@@ -275,6 +275,9 @@ fn errors_of_wireless_lans_say_what_is_wrong() {
     let trace = "rate = { opportunities = [1, 2] }, delay = '0s', wlan = 'wifi'";
     let error = with(one, trace);
     assert!(error.contains("`rate` of a trace"), "{error}");
+    let cell = "rate = { cell = {} }, delay = '0s', wlan = 'wifi'";
+    let error = with(one, cell);
+    assert!(error.contains("`rate` of a cell"), "{error}");
     let delay = "rate = '65Mbit', wlan = 'wifi', delay = { schedule = [{ at = '0s', delay = \
                  '1ms' }] }";
     let error = with(one, delay);

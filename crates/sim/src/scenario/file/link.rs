@@ -246,6 +246,7 @@ impl LinkFields {
         let Some((_, spot)) = &self.wlan else { return Ok(()) };
         let others = [
             ("rate` of a trace", matches!(self.rate, Some(LinkRate::Trace(_)))),
+            ("rate` of a cell", matches!(self.rate, Some(LinkRate::Cell(_)))),
             ("delay` that changes", self.delay_changes()),
             ("jitter`", matches!(self.jitter, Some(Some(_)))),
             ("reorder`", matches!(self.reorder, Some(Some(_)))),
