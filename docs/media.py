@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the numbers of the table of media.md anew: docs/media.py [DIR]
+"""Writes the numbers of the tables of media.md anew: docs/media.py [DIR]
 
 DIR, by default report, has the result of `windward reproduce media --full --out DIR`. Each cell is a mean with its
-95 % confidence interval (Student's t). The words of the table stay.
+95 % confidence interval (Student's t). The words of the tables stay.
 """
 
 import csv
@@ -17,7 +17,14 @@ CONTROLLERS = ("nada", "scream", "scream2", "gcc")
 RUNS, T = 30, 2.0452
 
 SHARES = ("first", "second", "third", "fourth")
-# The rows of the table: experiment, cell, metric, factor, digits.
+# Factors and digits of metrics.
+UNITS = {
+    **dict.fromkeys(("total", "down", "up", "other"), (1e-6, 1)),
+    "jain": (1, 3),
+    "delay": (1e3, 0),
+    "loss": (100, 2),
+}
+# The rows of the tables: experiment, cell, metric, factor, digits.
 ROWS = [
     *(("variable-single", {"delay": "50ms"}, metric, 1, 2) for metric in SHARES),
     ("variable-single", {"delay": "50ms"}, "delay_mean", 1e3, 0),
@@ -39,6 +46,56 @@ ROWS = [
         for metric in ("others_before", "second_before", "others_during", "others_after", "second_after")
     ),
     *(("two-bottlenecks", {}, metric, 1e-3, 0) for metric in ("both", "first_only", "second_only")),
+    # RFC 8869.
+    *(
+        ("wifi-wired", {"beside": beside}, metric, 1e-3, 0)
+        for beside, metric in (
+            ("none", "down"),
+            ("none", "up"),
+            ("UDP down", "down"),
+            ("UDP up", "up"),
+            ("TCP down", "down"),
+            ("TCP down", "other"),
+            ("TCP up", "up"),
+            ("TCP up", "other"),
+        )
+    ),
+    *(("wifi-wired", {"beside": beside}, "delay_down", 1e3, 0) for beside in ("none", "TCP down")),
+    *(
+        ("wifi-shared", {"case": case}, metric, *UNITS[metric.split("_")[0]])
+        for case, metrics in (
+            ("down", ("total", "jain_down", "delay_down", "loss_down")),
+            ("up", ("total", "jain_up", "delay_up", "loss_up")),
+            ("both", ("down", "up", "jain_down", "delay_down", "delay_up")),
+            ("both and UDP", ("down", "up")),
+            ("both and TCP", ("down", "up", "other", "delay_down")),
+        )
+        for metric in metrics
+    ),
+    *(("wifi-rates", {"slow stations": number}, "fast", 1e-3, 0) for number in ("0", "1", "4")),
+    ("wifi-rates", {"slow stations": "4"}, "delay_fast", 1e3, 0),
+    *(
+        ("cellular-load", {"direction": direction, "users": users, "aqm": aqm}, metric, factor, digits)
+        for direction in ("down", "up")
+        for metric, factor, digits, aqm, numbers in (
+            ("rate", 1e-3, 0, "off", ("1", "5", "10", "15")),
+            ("delay_95", 1e3, 0, "off", ("1", "5", "10", "15")),
+            ("delay_95", 1e3, 0, "on", ("10",)),
+            ("loss", 100, 2, "on", ("10",)),
+        )
+        for users in numbers
+    ),
+    *(
+        ("cellular-coverage", {"direction": direction, "users": users}, metric, factor, digits)
+        for direction in ("down", "up")
+        for users in ("1", "5")
+        for metric, factor, digits in (("rate", 1e-3, 0), ("delay_95", 1e3, 0), ("late", 100, 1))
+    ),
+    # TCP alone, which has no controllers.
+    *(
+        ("wifi-tcp", {"case": case}, metric, *UNITS[metric])
+        for case, metric in (("down", "down"), ("up", "up"), ("both", "down"), ("both", "up"))
+    ),
 ]
 
 
@@ -48,7 +105,7 @@ def cell(folder: pathlib.Path, row: tuple, controller: str) -> str:
         runs = [
             float(run[metric]) * factor
             for run in csv.DictReader(file)
-            if run["controller"] == controller and all(run[key] == place[key] for key in place)
+            if run.get("controller", controller) == controller and all(run[key] == place[key] for key in place)
         ]
     if len(runs) != RUNS:
         sys.exit(f"media-{name}.csv: {len(runs)} runs of {controller} in {place}, and not {RUNS}: use --full")
@@ -64,8 +121,9 @@ def main() -> None:
         sys.exit(f"{PAGE.name}: {len(places)} rows of numbers, and not {len(ROWS)}")
     for at, row in zip(places, ROWS, strict=True):
         cells = lines[at].split(" | ")
-        cells[2 : 2 + len(CONTROLLERS)] = [cell(folder, row, controller) for controller in CONTROLLERS]
-        lines[at] = " | ".join(cells)
+        controllers = ("TCP",) if row[0] == "wifi-tcp" else CONTROLLERS
+        cells[2 : 2 + len(controllers)] = [cell(folder, row, controller) for controller in controllers]
+        lines[at] = " | ".join(cells).removesuffix(" |") + " |"
     PAGE.write_text("\n".join(lines), "utf-8")
 
 

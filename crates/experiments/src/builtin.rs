@@ -78,7 +78,7 @@ pub static MATRIX: &Collection = &matrix::COLLECTION;
 /// Links that users complain about. They take long and run only on request.
 pub static FIELD: &Collection = &field::COLLECTION;
 
-/// The test cases for live media of RFC 8867. They run only on request.
+/// The test cases for live media of RFC 8867 and RFC 8869. They run only on request.
 pub static MEDIA: &Collection = &media::COLLECTION;
 
 /// Upwind's own figures. They too run only on request.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windward_core::endpoint::EndpointConfig;
 use windward_core::media::{MediaControllerConfig, Report};
 use windward_core::network::{
-    ChannelConfig, Impairments, LinkRate, NotifierConfig, QueueConfig, RouterKind,
+    ChannelConfig, Impairments, LinkRate, MediumConfig, NotifierConfig, QueueConfig, RouterKind,
 };
 use windward_core::part::AnyPart;
 use windward_core::protocols::Protocol;
@@ -49,6 +49,8 @@ pub struct Scenario {
     pub idle_after: Duration,
     /// Directed links.
     pub links: Vec<LinkConfig>,
+    /// Media that links share.
+    pub wlans: Vec<WlanConfig>,
     /// Flows of every kind.
     pub flows: Vec<FlowConfig>,
     /// Names of the groups that [`FlowConfig::group`] points to.
@@ -91,6 +93,28 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// All other settings, which equal links share.
     pub kind: Arc<LinkKind>,
+    /// The station that transmits on it, if it shares a medium.
+    pub station: Option<Station>,
+}
+
+/// A station on a shared medium.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Station {
+    /// Index in [`Scenario::wlans`].
+    pub wlan: u32,
+    /// Number of the station there, less than [`WlanConfig::stations`].
+    pub station: u32,
+}
+
+/// A wireless LAN: a medium that links share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WlanConfig {
+    /// Its name.
+    pub name: String,
+    /// Its parameters.
+    pub medium: MediumConfig,
+    /// Number of stations, each of which transmits on at least one link.
+    pub stations: usize,
 }
 
 /// The settings that many links share.
@@ -106,13 +130,16 @@ pub struct LinkKind {
     pub notifier: NotifierConfig,
     /// Changes of delay, jitter, reordering, outages and retransmission on the link.
     pub impairments: Impairments,
+    /// On a shared medium, the maximum number of transmissions of a packet; 1 elsewhere.
+    pub attempts: u32,
 }
 
 impl LinkKind {
     /// Long-run share of packets of `size` bytes that the wire loses, with link-layer
     /// retransmission as if its attempts failed independently.
     pub fn loss_rate(&self, size: u32) -> f64 {
-        self.impairments.residual_loss(self.channel.loss_rate(size))
+        let once = self.channel.loss_rate(size);
+        self.impairments.residual_loss(libm::pow(once, f64::from(self.attempts)))
     }
 }
 

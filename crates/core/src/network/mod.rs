@@ -4,9 +4,11 @@
 //! end in `Config` are plain descriptions, from which state machines are made.
 
 pub mod aqm;
+mod cell;
 pub mod channel;
 pub mod impairment;
 pub mod link;
+pub mod medium;
 mod notifier;
 mod rate_trace;
 pub mod router;
@@ -14,12 +16,14 @@ mod scheduler;
 mod trace_error;
 
 pub use aqm::{AqmConfig, RedConfig};
+pub use cell::CellConfig;
 pub use channel::{ChainClock, Channel, ChannelConfig, MakeChannel};
 pub use impairment::{
     ArqConfig, ChangingDelay, DelaySteps, Distribution, During, Impairments, JitterConfig,
     Lateness, OutageConfig, Outages, ReorderConfig, Steps,
 };
 pub use link::{ClassConfig, Departure, Fate, FifoLink, Link, Packets, QueuedLink};
+pub use medium::{Medium, MediumConfig, Transmission};
 pub use notifier::{ErrorMeter, Notifier, NotifierConfig};
 pub use rate_trace::{LinkRate, RateSteps, RateTrace};
 pub use router::{

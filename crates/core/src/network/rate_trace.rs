@@ -13,6 +13,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::cell::CellConfig;
 use super::impairment::Steps;
 use super::trace_error::TraceError;
 use crate::units::{Duration, Rate, Time};
@@ -32,24 +33,27 @@ pub enum LinkRate {
     /// The rate of a schedule. A packet in transmission when the rate changes continues at the new
     /// rate.
     Schedule(Arc<RateSteps>),
+    /// The rate of a user in a cell of a mobile network, drawn at random for each run.
+    Cell(Arc<CellConfig>),
 }
 
 /// Rates over time.
 pub type RateSteps = Steps<Rate>;
 
 impl LinkRate {
-    /// The long-term rate: the mean of a trace, the mean over the period of a schedule, or the last
-    /// rate of a schedule without a period. It determines the slowest link.
+    /// The long-term rate: the mean of a trace or of a cell, the mean over the period of a
+    /// schedule, or the last rate of a schedule without a period. It determines the slowest link.
     pub fn mean(&self) -> Rate {
         match self {
             LinkRate::Constant(rate) => *rate,
             LinkRate::Trace(trace) => trace.mean(),
             LinkRate::Schedule(steps) => steps.mean(),
+            LinkRate::Cell(cell) => cell.mean(),
         }
     }
 
     /// The initial rate for AQMs and routers: the mean of a trace, which does not change for them,
-    /// or the first rate of a schedule, whose changes they receive.
+    /// the mean of a cell, or the first rate of a schedule, whose changes they receive.
     pub fn told(&self) -> Rate {
         match self {
             LinkRate::Schedule(steps) => steps.first(),
@@ -57,7 +61,8 @@ impl LinkRate {
         }
     }
 
-    /// Constant and scheduled rates times a factor, at least 1 bit/s; a trace as it is.
+    /// Constant and scheduled rates, at least 1 bit/s, and the bandwidth of a cell, times a factor;
+    /// a trace as it is.
     pub fn scaled(&self, factor: f64) -> LinkRate {
         let scaled = |rate: Rate| {
             let bps = (rate.as_bps() as f64 * factor).round() as u64;
@@ -66,6 +71,10 @@ impl LinkRate {
         match self {
             LinkRate::Constant(rate) => scaled(*rate).into(),
             LinkRate::Schedule(steps) => steps.map(scaled).into(),
+            LinkRate::Cell(cell) => LinkRate::Cell(Arc::new(CellConfig {
+                bandwidth: (cell.bandwidth * factor).min(CellConfig::MOST_BANDWIDTH),
+                ..(**cell).clone()
+            })),
             LinkRate::Trace(_) => self.clone(),
         }
     }
@@ -92,6 +101,7 @@ impl LinkRate {
     pub fn changes(&self, duration: Duration) -> u64 {
         match self {
             LinkRate::Schedule(steps) => steps.changes(duration),
+            LinkRate::Cell(cell) => duration.as_ps() / cell.step().as_ps().max(1),
             LinkRate::Constant(_) | LinkRate::Trace(_) => 0,
         }
     }
@@ -119,6 +129,12 @@ impl From<RateSteps> for LinkRate {
 impl From<Rate> for LinkRate {
     fn from(rate: Rate) -> Self {
         LinkRate::Constant(rate)
+    }
+}
+
+impl From<CellConfig> for LinkRate {
+    fn from(cell: CellConfig) -> Self {
+        LinkRate::Cell(Arc::new(cell))
     }
 }
 

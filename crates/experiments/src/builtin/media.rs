@@ -1,10 +1,10 @@
-//! The test cases of RFC 8867 for controllers of live media; they run only on request.
+//! The test cases of RFC 8867 and RFC 8869 for controllers of live media; they run only on request.
 
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "media",
-    title: "Test cases for live media (RFC 8867)",
+    title: "Test cases for live media (RFC 8867, RFC 8869)",
     authors: "",
     published: "",
     files: &[
@@ -17,6 +17,12 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("media/short-tcp"),
         file!("media/pause"),
         file!("media/two-bottlenecks"),
+        file!("media/wifi-wired"),
+        file!("media/wifi-shared"),
+        file!("media/wifi-tcp"),
+        file!("media/wifi-rates"),
+        file!("media/cellular-load"),
+        file!("media/cellular-coverage"),
     ],
     beside: &[],
     worlds: None,

@@ -6,12 +6,14 @@ pub(super) type ComponentId = u32;
 /// Bits of the index.
 const INDEX_BITS: u32 = 29;
 
-/// Subject of an event. At one instant, queues are served before packets arrive, and packets
-/// arrive before timers expire: their order here.
+/// Subject of an event. At one instant, queues are served before media are accessed and packets
+/// arrive, and packets arrive before timers expire: their order here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Component {
     /// A link in which packets wait has something to do.
     Queue(u32),
+    /// A station accesses a shared medium.
+    Medium(u32),
     /// A packet reaches the far end of a link.
     Arrival(u32),
     /// A sender's timer.
@@ -41,7 +43,8 @@ impl Component {
     #[inline]
     fn parts(self) -> (u32, u32) {
         match self {
-            Component::Queue(i) => (0, i), // 1 is not used: lots depend on these numbers.
+            Component::Queue(i) => (0, i), // Lots depend on these numbers.
+            Component::Medium(i) => (1, i),
             Component::Arrival(i) => (2, i),
             Component::SenderTimer(i) => (3, i),
             Component::ReceiverTimer(i) => (4, i),
@@ -67,6 +70,7 @@ impl From<ComponentId> for Component {
         let index = id & ((1 << INDEX_BITS) - 1);
         match id >> INDEX_BITS {
             0 => Component::Queue(index),
+            1 => Component::Medium(index),
             2 => Component::Arrival(index),
             3 => Component::SenderTimer(index),
             4 => Component::ReceiverTimer(index),

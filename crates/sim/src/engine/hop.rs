@@ -12,7 +12,7 @@ use super::schedule::{Alarm, Schedule};
 use super::slab::{PacketId, Slab};
 use crate::name::Name;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
-use crate::scenario::{LinkConfig, LinkKind};
+use crate::scenario::{LinkConfig, LinkKind, Station};
 
 /// A link with the packets on its wire.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub(super) struct QueueEvents {
     /// True if the alarm expires whenever the link has something to do; else it expires only when
     /// the work cannot be postponed further.
     is_prompt: bool,
+    /// The place of the link on a shared medium.
+    pub(super) station: Option<Station>,
 }
 
 impl QueueEvents {
@@ -59,11 +61,11 @@ impl Hop {
         holds: bool,
         is_prompt: bool,
     ) -> Self {
-        let LinkConfig { name, delay, kind } = spec;
-        let LinkKind { rate, queue, channel, notifier, impairments } = &**kind;
+        let LinkConfig { name, delay, kind, station } = spec;
+        let LinkKind { rate, queue, channel, notifier, impairments, .. } = &**kind;
         let notifier = Notifier::new(*notifier, channel);
         let notifies = notifier.is_some();
-        let mut link = if holds {
+        let mut link = if holds || station.is_some() {
             Link::Queued(Box::new(QueuedLink::new(rate, *delay, queue, channel, seed, name)))
         } else {
             Link::new(rate, *delay, queue, channel, seed, name)
@@ -73,8 +75,13 @@ impl Hop {
         }
         link.count_between(window.from, window.until);
         link.set_notifier(notifier);
-        // A notifier informs senders at the instant of a departure.
-        let events = QueueEvents { alarm: Alarm::OFF, is_prompt: is_prompt || notifies };
+        // A notifier informs senders at the instant of a departure, and stations contend for a
+        // medium from the instant of an arrival.
+        let is_prompt = is_prompt || notifies || station.is_some();
+        let events = QueueEvents { alarm: Alarm::OFF, is_prompt, station: *station };
+        if let (Link::Queued(link), Some(_)) = (&mut link, station) {
+            link.share();
+        }
         let queue = matches!(link, Link::Queued(_)).then(|| Box::new(events));
         Hop { link, wire: OnWire::default(), books: Books::default(), queue }
     }
@@ -85,6 +92,12 @@ impl Hop {
         if let Some(queue) = &mut self.queue {
             queue.follow(schedule, link, &self.link);
         }
+    }
+
+    /// The place of the link on a shared medium.
+    #[inline]
+    pub(super) fn station(&self) -> Option<Station> {
+        self.queue.as_ref()?.station
     }
 
     /// True if there is a notifier at the far end.

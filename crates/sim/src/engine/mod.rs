@@ -23,6 +23,7 @@ mod group;
 mod guarded;
 mod hop;
 mod media;
+mod medium;
 mod network;
 mod observer;
 mod phases;
@@ -34,6 +35,7 @@ mod snapshot;
 mod source;
 mod stack_connection;
 mod transport;
+mod wlan;
 
 use std::borrow::Cow;
 
@@ -56,6 +58,7 @@ use self::sampler::Sampler;
 use self::schedule::Schedule;
 use self::slab::{PacketId, Slot};
 pub use self::snapshot::{FlowSnapshot, LinkSnapshot};
+use self::wlan::Wlan;
 use crate::name::Names;
 use crate::outcome::{Outcome, Samples};
 use crate::scenario::{FlowConfig, Scenario, arrivals};
@@ -121,7 +124,7 @@ impl Simulation {
     }
 
     fn with_detail(scenario: &Scenario, detail: Detail) -> Self {
-        let Scenario { duration, warmup, seed, bin, sample, links, groups, .. } = scenario;
+        let Scenario { duration, warmup, seed, bin, sample, links, wlans, groups, .. } = scenario;
         let window = Span { from: Time::ZERO + *warmup, until: Time::ZERO + *duration };
         let (connections, drawn) = arrivals::connections(&scenario.flows, *seed, window.until);
         let transfers = Transfers { first: scenario.flows.len(), drawn };
@@ -160,12 +163,13 @@ impl Simulation {
             flow.begin(index, &mut schedule);
         }
         let link_names = Names::of(links.iter().map(|link| &link.name));
+        let wlans = Wlan::all(wlans, links, *seed);
         Simulation {
             now: Time::ZERO,
             window,
             seed: *seed,
             schedule,
-            network: Network::new(hops, routes, link_names, holds),
+            network: Network::new(hops, wlans, routes, link_names, holds),
             sampler: sample.map(|interval| Sampler::new(interval, transfers.first, links.len())),
             flows: Flows {
                 all,
@@ -326,6 +330,7 @@ impl Simulation {
             match Component::from(id) {
                 Component::Arrival(link) => self.on_arrival::<OBSERVED>(link),
                 Component::Queue(link) => self.on_queue(link),
+                Component::Medium(wlan) => self.on_medium(wlan),
                 Component::SenderTimer(flow) => self.on_sender_timer::<OBSERVED>(flow),
                 Component::ReceiverTimer(flow) => self.on_receiver_timer::<OBSERVED>(flow),
                 Component::Release(flow) => self.on_release(flow),
@@ -472,6 +477,7 @@ impl Simulation {
         match hop.link.offer(at, label, &mut slab[id].packet, id) {
             None => {
                 self.catch_up(link, at);
+                self.contend(link, at);
                 None
             }
             Some(Fate::Dropped { .. }) => {
@@ -543,26 +549,32 @@ impl Simulation {
     /// arrives, or when the first is about to reach the far end.
     fn catch_up(&mut self, link: u32, until: Time) {
         loop {
-            let Network { hops, slab, routes, .. } = &mut self.network;
+            let Network { hops, slab, .. } = &mut self.network;
             let hop = &mut hops[link as usize];
             let Some(fate) = hop.link.advance(until, slab) else { break };
-            match fate {
-                Fate::Dropped { handle, arrived, at } => {
-                    hop.books.drop(self.window, arrived, at);
-                    self.lose(handle);
-                    self.tell_of_loss(handle, link, LossCause::Queue);
-                    self.give_up(handle);
-                }
-                Fate::Sent { handle, arrived, departure } => {
-                    let step = routes.step(slab[handle].step - 1);
-                    let Some(arrival) = self.send(handle, step, arrived, &departure) else {
-                        continue;
-                    };
+            self.decide(link, fate);
+        }
+        self.network.hop(link).follow(link, &mut self.schedule);
+    }
+
+    /// Takes the fate of a packet that waited in a link.
+    #[inline(always)]
+    fn decide(&mut self, link: u32, fate: Fate<PacketId>) {
+        let Network { hops, slab, routes, .. } = &mut self.network;
+        match fate {
+            Fate::Dropped { handle, arrived, at } => {
+                hops[link as usize].books.drop(self.window, arrived, at);
+                self.lose(handle);
+                self.tell_of_loss(handle, link, LossCause::Queue);
+                self.give_up(handle);
+            }
+            Fate::Sent { handle, arrived, departure } => {
+                let step = routes.step(slab[handle].step - 1);
+                if let Some(arrival) = self.send(handle, step, arrived, &departure) {
                     self.network.departed.push_back((handle, step, arrival));
                 }
             }
         }
-        self.network.hop(link).follow(link, &mut self.schedule);
     }
 
     /// Forwards the packets that have left queues. They are in a list, since recursion over a long

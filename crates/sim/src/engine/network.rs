@@ -9,6 +9,7 @@ use super::hop::{Hop, Span, Unordered};
 use super::route::{Routes, Step};
 use super::schedule::Schedule;
 use super::slab::{PacketId, Slab};
+use super::wlan::Wlan;
 use crate::name::Names;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
 
@@ -17,6 +18,8 @@ use crate::outcome::{LinkOutcome, PhaseOutcome};
 pub(super) struct Network {
     pub(super) slab: Slab,
     pub(super) hops: Vec<Hop>,
+    /// Media that links share.
+    pub(super) wlans: Vec<Wlan>,
     pub(super) routes: Routes,
     pub(super) names: Names,
     /// Indices of the links in which packets wait.
@@ -31,12 +34,19 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(hops: Vec<Hop>, routes: Routes, names: Names, holds: bool) -> Self {
+    pub(super) fn new(
+        hops: Vec<Hop>,
+        wlans: Vec<Wlan>,
+        routes: Routes,
+        names: Names,
+        holds: bool,
+    ) -> Self {
         let queued = (0..).zip(&hops).filter(|(_, hop)| hop.queue.is_some()).map(|(i, _)| i);
         Network {
             slab: Slab::default(),
             queued: queued.collect(),
             hops,
+            wlans,
             routes,
             names,
             unordered: BTreeMap::new(),

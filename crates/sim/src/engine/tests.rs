@@ -299,6 +299,59 @@ fn impairments_do_not_depend_on_shortcuts() {
 }
 
 #[test]
+fn shared_media_do_not_depend_on_shortcuts() {
+    for (wlan, link) in [
+        ("frames = 1", "loss = 0.1"),
+        ("attempts = 2", "loss = 0.3"),
+        ("cw_max = 15", "aqm = 'codel'"),
+        ("aggregate = 8000", "aqm = 'fq-codel', loss = 0.05"),
+        ("slot = '20us'", "aqm = 'pie'"),
+        (
+            "preamble = '40us'",
+            "rate = { schedule = [{ at = '0s', rate = '60Mbit' }, { at = '500ms', rate = '6Mbit' }],
+                      repeat = '1s' }",
+        ),
+    ] {
+        let rate = if link.contains("rate =") { "" } else { "rate = '26Mbit'," };
+        let body = format!(
+            r#"
+            wlans = [{{ name = "wifi", {wlan} }}]
+            dumbbell.bottleneck = {{ rate = "50Mbit", delay = "8ms", queue = "60p" }}
+            dumbbell.access = {{ rate = "100Mbit", delay = "2ms", queue = "50p" }}
+            [[flows]]
+            group = "down"
+            count = 2
+            protocol = "PROTOCOL"
+            last_hop = {{ {rate} {link}, delay = "1us", queue = "40p", wlan = "wifi" }}
+            [[flows]]
+            group = "up"
+            count = 2
+            protocol = "PROTOCOL"
+            upload = true
+            first_hop = {{ {rate} {link}, delay = "1us", queue = "40p", wlan = "wifi" }}
+            [[flows]]
+            group = "voice"
+            cbr = {{ rate = "300kbit", packet_size = 300 }}
+            last_hop = {{ {rate} {link}, delay = "1us", queue = "40p", wlan = "wifi" }}
+            "#
+        );
+        for protocol in ["newreno", "bbr"] {
+            let what = format!("{wlan}, {link}, {protocol}");
+            let scenario = five_seconds(&body, protocol);
+            scenario.validate().unwrap();
+            let plain = run_with(&scenario, Detail::Everything);
+            for detail in [Detail::Fast, Detail::Snapshots, Detail::Changes] {
+                let other = run_with(&scenario, detail);
+                assert_eq!(other.links, plain.links, "{what}, {detail:?}");
+                assert_eq!(other, plain, "{what}, {detail:?}");
+            }
+            assert_balanced(&what, &scenario, &plain);
+            assert!(plain.flows.iter().all(|flow| flow.packets_sent > 100), "{what}: idle");
+        }
+    }
+}
+
+#[test]
 fn queues_do_postponed_work_correctly() {
     // Compares work at the instant when it is due with work at the latest possible instant.
     for (Words { name: aqm, .. }, _) in AqmConfig::forms() {

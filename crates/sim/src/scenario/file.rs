@@ -30,6 +30,7 @@ mod advice;
 mod arrivals;
 mod bounds;
 mod build;
+mod cell;
 mod chain;
 mod channel;
 mod composition;
@@ -47,6 +48,7 @@ mod route;
 mod set;
 mod stack;
 mod traces;
+mod wlan;
 
 #[cfg(test)]
 mod error_tests;

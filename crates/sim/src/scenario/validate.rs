@@ -3,13 +3,13 @@
 use std::fmt;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::network::{ChannelConfig, QueueConfig, QueueLimit};
+use windward_core::network::{ChannelConfig, LinkRate, NotifierConfig, QueueConfig, QueueLimit};
 use windward_core::part::{AnyPart, Parameters};
 use windward_core::units::{Duration, Time};
 
 use super::{
     FlowConfig, FlowKind, LinkConfig, LinkId, LinkKind, MAX_CHANGES, MAX_DURATION, MAX_TRANSFERS,
-    Pattern, Scenario, Traffic,
+    Pattern, Scenario, Station, Traffic,
 };
 
 /// The reason why a scenario is invalid.
@@ -68,6 +68,12 @@ impl Scenario {
         for link in &self.links {
             self::link(link, self.duration).map_err(of(&format!("link {}", link.name)))?;
         }
+        for wlan in &self.wlans {
+            wlan.medium.validate().map_err(of(&format!("wlan {}", wlan.name)))?;
+        }
+        for link in &self.links {
+            self.station(link).map_err(of(&format!("link {}", link.name)))?;
+        }
         let end = Time::ZERO + self.duration;
         let arrivals = self.flows.iter().filter_map(|flow| flow.kind.traffic.arrivals());
         let transfers: f64 = arrivals.map(|arrivals| arrivals.expected(end)).sum();
@@ -79,6 +85,23 @@ impl Scenario {
             self.flow(flow).map_err(of(&format!("flow {}", flow.name)))?;
         }
         Ok(())
+    }
+
+    fn station(&self, link: &LinkConfig) -> Check {
+        let Some(Station { wlan, station }) = link.station else { return Ok(()) };
+        let place = self.wlans.get(wlan as usize);
+        check(place.is_some_and(|place| (station as usize) < place.stations), || {
+            format!("there is no station {station} of wireless LAN {wlan}")
+        })?;
+        let LinkKind { rate, notifier, impairments, .. } = &*link.kind;
+        let moves = matches!(rate, LinkRate::Trace(_) | LinkRate::Cell(_))
+            || *notifier != NotifierConfig::Off
+            || !impairments.is_empty();
+        check(!moves, || {
+            "a link of a wireless LAN has neither the rate of a trace or a cell, impairments nor a \
+             notifier"
+                .to_owned()
+        })
     }
 
     fn times(&self) -> Check {
@@ -159,6 +182,9 @@ fn link(link: &LinkConfig, duration: Duration) -> Check {
     let LinkKind { rate, queue, impairments, .. } = &*link.kind;
     self::queue(queue)?;
     impairments.validate()?;
+    if let LinkRate::Cell(cell) = rate {
+        cell.validate()?;
+    }
     let changes = rate.changes(duration).saturating_add(impairments.changes(duration));
     check(changes <= MAX_CHANGES, || {
         format!("its schedules change {changes} times, more than {MAX_CHANGES}")

@@ -1,5 +1,6 @@
 //! Whole runs, as users of the crate make them. One program, so that it is linked once.
 
+mod cells;
 mod corruption;
 mod impairments;
 mod media;
@@ -9,3 +10,4 @@ mod queues;
 mod stacks;
 mod traffic;
 mod upwind;
+mod wlan;

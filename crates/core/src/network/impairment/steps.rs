@@ -57,6 +57,11 @@ impl<T: Copy> Steps<T> {
         Ok(Steps { from: from.into(), values: values.into(), repeat })
     }
 
+    /// One value for ever.
+    pub fn constant(value: T) -> Self {
+        Steps { from: [Duration::ZERO].into(), values: [value].into(), repeat: None }
+    }
+
     /// The value at this instant, and a time until which it does not change.
     pub fn segment(&self, time: Time) -> (T, Time) {
         let time = time.as_ps();

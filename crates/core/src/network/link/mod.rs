@@ -46,7 +46,9 @@
 
 mod clock;
 mod fifo;
+mod frames;
 mod queued;
+mod shared;
 mod wire;
 
 pub use fifo::FifoLink;
@@ -205,6 +207,7 @@ impl<T> Link<T> {
     pub fn unsent_bytes(&mut self, now: Time) -> u64 {
         match self {
             Link::Fifo(link) => link.unsent_bytes(now),
+            Link::Queued(link) if link.shared.is_some() => 0,
             Link::Queued(link) => link.wire.unsent_bytes(now).unwrap_or(0),
         }
     }
@@ -275,9 +278,13 @@ impl<T> Link<T> {
         self.wire_mut().count_between(from, until);
     }
 
-    /// Bytes carried over the bytes that could have been carried; `None` if the rate is constant.
+    /// Bytes carried over the bytes that could have been carried; `None` if the rate is constant,
+    /// or on a shared medium.
     pub fn changing_utilization(&self) -> Option<f64> {
-        self.wire().utilization()
+        match self {
+            Link::Queued(link) if link.shared.is_some() => None,
+            link => link.wire().utilization(),
+        }
     }
 
     /// The time that the wire takes for packets of that many bytes in all that have

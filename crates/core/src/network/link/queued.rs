@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::frames::{Shared, Waiting};
 use super::wire::Wire;
 use super::{Fate, Packets, fits, passes};
 use crate::network::aqm::{Aqm, AqmState, Backlog, Eviction, Lane, Leaving, QueueSetup};
@@ -38,7 +39,9 @@ pub struct QueuedLink<T> {
     /// Packets that made room for others, with their queue.
     evicted: VecDeque<(Waiting<T>, usize)>,
     /// The rate that AQMs and routers were told.
-    told: Rate,
+    pub(super) told: Rate,
+    /// If it shares a medium, which decides when packets leave.
+    pub(super) shared: Option<Box<Shared<T>>>,
 }
 
 /// The queue of a class of protocols on a link, and its share of it.
@@ -57,14 +60,8 @@ pub struct ClassConfig {
 /// size suffices for constant work per packet (Shreedhar and Varghese 1995, section 3).
 const LEAST_QUANTUM: f64 = 1500.0;
 
-/// A packet in a queue.
-#[derive(Debug)]
-struct Waiting<T> {
-    handle: T,
-    label: Label,
-    arrived: Time,
-    size: u32,
-}
+/// A packet taken from a queue, with the index of that, or the fate of one that was dropped.
+type Taken<T> = Result<(Waiting<T>, usize), Fate<T>>;
 
 /// One queue of a link.
 #[derive(Debug)]
@@ -218,6 +215,7 @@ impl<T> QueuedLink<T> {
             timer: Time::NEVER,
             evicted: VecDeque::new(),
             told: wire,
+            shared: None,
         };
         link.timer = link.soonest_timer();
         link
@@ -252,7 +250,7 @@ impl<T> QueuedLink<T> {
     /// outage, before any action at `now`. This delay makes no difference to them, and saves an
     /// event for each change.
     #[inline]
-    fn look(&mut self, now: Time) {
+    pub(super) fn look(&mut self, now: Time) {
         if self.wire.has_clock() {
             self.look_at_clock(now);
         }
@@ -276,6 +274,10 @@ impl<T> QueuedLink<T> {
     /// Gives the link another delay for packets that leave the wire from now on: another route, so
     /// that packets may overtake those that are under way.
     pub fn set_delay(&mut self, delay: Duration) {
+        if self.shared.is_some() {
+            self.wire.delay = delay;
+            return;
+        }
         self.wire.set_delay(delay);
     }
 
@@ -330,7 +332,7 @@ impl<T> QueuedLink<T> {
             return Some(Fate::Dropped { handle, arrived: now, at: now });
         }
         self.marked += u64::from(router.on_enqueue(now, &backlog, packet));
-        if idle_since.is_some() && !several && !is_managed {
+        if idle_since.is_some() && !several && !is_managed && self.shared.is_none() {
             // The packet leaves at once without waiting.
             let (backlog, _, router) = queue.parts(now, None);
             self.marked += u64::from(router.on_departure(now, &backlog, packet));
@@ -400,7 +402,7 @@ impl<T> QueuedLink<T> {
     fn next_service(&self) -> Time {
         if !self.evicted.is_empty() {
             Time::ZERO
-        } else if self.waiting > 0 {
+        } else if self.waiting > 0 && self.shared.is_none() {
             self.wire.busy_until
         } else {
             Time::NEVER
@@ -448,9 +450,27 @@ impl<T> QueuedLink<T> {
             router.on_drop(now, &backlog, packets.packet(&handle));
             return Some(Fate::Dropped { handle, arrived, at: now });
         }
-        if self.waiting == 0 || self.wire.busy_until > now {
+        if self.waiting == 0 || self.wire.busy_until > now || self.shared.is_some() {
             return None;
         }
+        match self.take(now, packets)? {
+            Ok((Waiting { handle, label, arrived, .. }, index)) => {
+                let packet = packets.packet(&handle);
+                let departure = self.wire.send(now, arrived, label, packet);
+                self.queues[index].sent_until = self.wire.busy_until;
+                Some(Fate::Sent { handle, arrived, departure })
+            }
+            Err(fate) => Some(fate),
+        }
+    }
+
+    /// Takes the next waiting packet, with its queue, or returns its fate if the AQM drops it.
+    #[inline(always)]
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        packets: &mut (impl Packets<T> + ?Sized),
+    ) -> Option<Taken<T>> {
         self.look(now);
         let several = self.queues.len() > 1;
         let queues = &self.queues;
@@ -458,24 +478,39 @@ impl<T> QueuedLink<T> {
         let queue = &mut self.queues[index];
         let is_managed = queue.is_managed;
         let lane = if is_managed { queue.next_lane(now) } else { 0 };
-        let Waiting { handle, label, arrived, size } = queue.pop(lane)?;
+        let waiting = queue.pop(lane)?;
         self.waiting -= 1;
-        let packet = packets.packet(&handle);
+        let packet = packets.packet(&waiting.handle);
         let (backlog, aqm, router) = queue.parts(now, None);
-        let leaving = Leaving { arrived, lane };
+        let leaving = Leaving { arrived: waiting.arrived, lane };
         if is_managed
             && !passes(aqm.on_dequeue(now, leaving, &backlog, packet), packet, &mut self.marked)
         {
             router.on_drop(now, &backlog, packet);
-            return Some(Fate::Dropped { handle, arrived, at: now });
+            let Waiting { handle, arrived, .. } = waiting;
+            return Some(Err(Fate::Dropped { handle, arrived, at: now }));
         }
         self.marked += u64::from(router.on_departure(now, &backlog, packet));
         if several {
-            self.turns.charge(index, size);
+            self.turns.charge(index, waiting.size);
         }
-        let departure = self.wire.send(now, arrived, label, packet);
-        self.queues[index].sent_until = self.wire.busy_until;
-        Some(Fate::Sent { handle, arrived, departure })
+        Some(Ok((waiting, index)))
+    }
+
+    /// Notes that a transmission with packets of a shared medium ends at `end`.
+    pub(super) fn sent_until(&mut self, end: Time) {
+        self.wire.busy_until = end;
+        for queue in &mut self.queues {
+            queue.sent_until = end;
+        }
+    }
+
+    /// Arrival and size of the packet that waits first; with several lanes, the earliest arrival
+    /// and the largest size.
+    pub(super) fn first_waiting(&self) -> Option<(Time, u32)> {
+        let lanes = self.queues.iter().flat_map(|queue| &queue.lanes);
+        let earlier = |a: (Time, u32), b: (Time, u32)| (a.0.min(b.0), a.1.max(b.1));
+        lanes.filter_map(|lane| lane.head).reduce(earlier)
     }
 
     /// Packets waiting, the one in transmission not counted.
@@ -487,7 +522,8 @@ impl<T> QueuedLink<T> {
     pub fn arrival_times(&self) -> impl Iterator<Item = Time> {
         let waiting = self.queues.iter().flat_map(|queue| queue.waiting.iter().flatten());
         let evicted = self.evicted.iter().map(|(waiting, _)| waiting);
-        waiting.chain(evicted).map(|waiting| waiting.arrived)
+        let unacknowledged = self.shared.iter().flat_map(|shared| shared.unacknowledged());
+        waiting.chain(evicted).chain(unacknowledged).map(|waiting| waiting.arrived)
     }
 
     /// The value that the router signals now, if it is one number: ESTCP's g, seconds.

@@ -1,5 +1,7 @@
 //! The wire of a link and its channel.
 
+use std::sync::Arc;
+
 use super::Departure;
 use super::clock::Clock;
 use crate::network::ChannelConfig;
@@ -78,11 +80,15 @@ impl Wire {
             wire.special().rate = other_rate;
         }
         match rate {
-            LinkRate::Constant(_) => {}
+            LinkRate::Constant(_) | LinkRate::Cell(_) => {}
             LinkRate::Trace(trace) => wire.special().trace = Some(TraceWire::new(trace.clone())),
             LinkRate::Schedule(steps) => {
                 wire.special().clock = Some(Box::new(Clock::scheduled(steps.clone())));
             }
+        }
+        if let LinkRate::Cell(cell) = rate {
+            let steps = cell.draw(&mut Stream::new(seed, "cell", name));
+            wire.special().clock = Some(Box::new(Clock::scheduled(Arc::new(steps))));
         }
         if *channel != ChannelConfig::Clean {
             let stream = Stream::new(seed, "channel", name);
@@ -214,6 +220,12 @@ impl Wire {
             None => end + self.delay,
         };
         Departure { start, end, arrival, destroyed }
+    }
+
+    /// True if the channel destroys a packet whose last bit leaves at `end`.
+    pub(super) fn destroys(&mut self, end: Time, label: Label, packet: &Packet) -> bool {
+        let channel = self.special.as_mut().and_then(|special| special.channel.as_mut());
+        channel.is_some_and(|channel| channel.destroys(end, label, packet))
     }
 
     /// Bytes of the packets given to it that are not on the wire yet at `now`; `None` if the rate

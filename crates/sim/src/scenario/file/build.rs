@@ -16,6 +16,7 @@ use super::group::{Group, GroupKeys, MAX_FLOWS};
 use super::link::LinkKeys;
 use super::links::{Links, Route};
 use super::route::RouteKeys;
+use super::wlan::{self, WlanKeys};
 use crate::keys;
 use crate::name::{Names, NamesInMaking};
 use crate::scenario::{
@@ -59,6 +60,8 @@ keys! {
             absent "those of the links", "names of the nodes of a general graph";
         links: Option<Field<'a>> = readers::any(graph_links), absent,
             "links of a general graph";
+        wlans: Vec<Section<'a>> = readers::tables(&[WlanKeys::KEYS], wlan_name), empty,
+            "wireless LANs, each a medium that links share";
         endpoint: Option<Section<'a>> = readers::table(&[endpoint::KEYS]), absent,
             "defaults of every flow";
         flows: Option<Field<'a>> = readers::any(groups_of_flows), absent,
@@ -76,6 +79,10 @@ fn graph_links() -> TomlType {
         table.text("name").map(str::to_owned).or_else(ends)
     }
     TomlType::Tables { keys: &[GraphLinkKeys::KEYS, LinkKeys::KEYS], name_of: name }
+}
+
+fn wlan_name(table: &TomlTable) -> Option<String> {
+    table.text("name").map(str::to_owned)
 }
 
 fn groups_of_flows() -> TomlType {
@@ -98,7 +105,7 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
         groups.iter().filter(|_| keys.flow_bins).map(|group| group.count).sum();
     check_bin(root, &keys, (groups.len() + flows_binned) as u64)?;
 
-    let mut links = Links::default();
+    let mut links = Links::on(wlan::read(&keys.wlans)?);
     let routes = routes(root, &keys, given, &groups, &mut links)?;
     links.close();
     links.check_changes(duration)?;
@@ -150,7 +157,7 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
         }
     }
     let loss_free = links.without_losses_given();
-    let links = links.finish(kinds);
+    let (links, wlans) = links.finish(kinds);
     check_sample(root, &keys, (flows.len() + links.len()) as u64)?;
     Ok(Scenario {
         warnings: advice::warnings(&groups, &flows, &links, &loss_free, duration),
@@ -162,6 +169,7 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
         sample: keys.sample,
         idle_after: keys.idle_after,
         links,
+        wlans,
         flows,
         groups: groups.iter().map(|group| group.name.to_owned()).collect(),
     })
@@ -250,7 +258,7 @@ fn routes<'a>(
     keys: &FileKeys<'a>,
     given: Given<'_>,
     groups: &[Group<'_>],
-    links: &mut Links,
+    links: &mut Links<'_>,
 ) -> Result<Vec<Vec<Route>>> {
     let present: Vec<(&str, &Field<'a>)> =
         [("dumbbell", &keys.dumbbell), ("parking_lot", &keys.parking_lot), ("links", &keys.links)]
@@ -313,7 +321,7 @@ enum Topology<'a> {
 }
 
 /// The link that a flow's `bottleneck` names.
-fn measured_at(field: &Field<'_>, route: &Route, links: &Links) -> Result<LinkId> {
+fn measured_at(field: &Field<'_>, route: &Route, links: &Links<'_>) -> Result<LinkId> {
     let name = field.text()?;
     let alias = route.aliases().find(|(alias, _)| *alias == name);
     let named = || route.forward.iter().find(|&&link| links.name(link) == name);
@@ -323,7 +331,7 @@ fn measured_at(field: &Field<'_>, route: &Route, links: &Links) -> Result<LinkId
         .ok_or_else(|| not_on_route(field, name, route, links))
 }
 
-fn not_on_route(field: &Field<'_>, name: &str, route: &Route, links: &Links) -> FileError {
+fn not_on_route(field: &Field<'_>, name: &str, route: &Route, links: &Links<'_>) -> FileError {
     let names = route.forward.iter().map(|&link| links.name(link));
     let aliases = route.aliases().map(|(alias, _)| alias);
     field

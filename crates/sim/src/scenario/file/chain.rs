@@ -13,7 +13,7 @@ use windward_core::units::Duration;
 
 use super::group::Group;
 use super::link::{LinkFields, LinkKeys, LinkPlan};
-use super::links::{Links, Route};
+use super::links::{Links, Node, Route};
 use super::route::{HopKeys, RouteKeys};
 use super::traces::Traces;
 use crate::keys;
@@ -68,7 +68,7 @@ impl<'a> Chain<'a> {
     pub(super) fn dumbbell(
         section: Section<'a>,
         traces: &'a Traces,
-        links: &mut Links,
+        links: &mut Links<'_>,
     ) -> Result<Self> {
         let keys = DumbbellKeys::read(&section)?;
         let bottleneck = LinkFields::read(&keys.bottleneck, traces)?;
@@ -86,7 +86,7 @@ impl<'a> Chain<'a> {
     pub(super) fn parking_lot(
         section: Section<'a>,
         traces: &'a Traces,
-        links: &mut Links,
+        links: &mut Links<'_>,
     ) -> Result<Self> {
         let keys = ParkingLotKeys::read(&section)?;
         let base = read(keys.bottleneck.as_ref(), traces)?
@@ -123,17 +123,21 @@ impl<'a> Chain<'a> {
     }
 
     /// A route for each flow of a group; adds the links of its hops.
-    pub(super) fn routes(&self, group: &Group<'_>, links: &mut Links) -> Result<Vec<Route>> {
+    pub(super) fn routes(&self, group: &Group<'_>, links: &mut Links<'_>) -> Result<Vec<Route>> {
         let keys = RouteKeys::read(&group.section)?;
         let hops = self.hops(&group.section, &keys)?;
-        let bottlenecks = &self.bottlenecks[hops];
         let upload = keys.upload;
+        // The routers at which the data enters and leaves the bottlenecks.
+        let (start, end) = (*hops.start(), *hops.end() + 1);
+        let (enters, leaves) = if upload { (end, start) } else { (start, end) };
+        let bottlenecks = &self.bottlenecks[hops];
         let (own, reverse) = (keys.first_hop.as_ref(), keys.first_hop_reverse.as_ref());
         let first = self.hop("first-hop", own, reverse, group.count)?;
         let (own, reverse) = (keys.last_hop.as_ref(), keys.last_hop_reverse.as_ref());
         let last = self.hop("last-hop", own, reverse, group.count)?;
         let acknowledged = group.ack_size().is_some();
-        let (mut first, mut last) = (HopLinks::new(first), HopLinks::new(last));
+        let mut first = HopLinks { hop: first, made: None, router: enters, is_first: true };
+        let mut last = HopLinks { hop: last, made: None, router: leaves, is_first: false };
         let mut routes = Vec::with_capacity(group.count);
         for number in 1..=group.count {
             let (first, first_back) = first.links(group.name, number, acknowledged, links)?;
@@ -239,14 +243,17 @@ fn read(section: Option<&Section<'_>>, traces: &Traces) -> Result<Option<LinkFie
 fn pairs(
     bottlenecks: &[(String, LinkFields)],
     reverse: Option<&LinkFields>,
-    links: &mut Links,
+    links: &mut Links<'_>,
 ) -> Result<Vec<(LinkId, LinkId)>> {
-    let pair = |(name, fields): &(String, LinkFields)| {
+    let pair = |(router, (name, fields)): (usize, &(String, LinkFields))| {
         let back = fields.mirrored().with(reverse).finish()?;
-        let there = fields.clone().finish()?;
-        Ok((links.add(name, &there)?, links.add(&format!("{name}-reverse"), &back)?))
+        let there = links.add(name, &fields.clone().finish()?)?;
+        let back = links.add(&format!("{name}-reverse"), &back)?;
+        links.transmits(there, Node::Shared(router))?;
+        links.transmits(back, Node::Shared(router + 1))?;
+        Ok((there, back))
     };
-    bottlenecks.iter().map(pair).collect()
+    bottlenecks.iter().enumerate().map(pair).collect()
 }
 
 /// The first or the last hop of a group.
@@ -281,20 +288,20 @@ impl Hop {
 struct HopLinks {
     hop: Hop,
     made: Option<(LinkId, Option<LinkId>)>,
+    /// The router at its end that is not the host.
+    router: usize,
+    /// True if the data begins at its host.
+    is_first: bool,
 }
 
 impl HopLinks {
-    fn new(hop: Hop) -> Self {
-        HopLinks { hop, made: None }
-    }
-
     /// The link of flow `number` and, if it is `acknowledged`, its reverse link.
     fn links(
         &mut self,
         group: &str,
         number: usize,
         acknowledged: bool,
-        links: &mut Links,
+        links: &mut Links<'_>,
     ) -> Result<(LinkId, Option<LinkId>)> {
         if let (true, Some(made)) = (self.hop.shared, self.made) {
             return Ok(made);
@@ -309,6 +316,12 @@ impl HopLinks {
         } else {
             None
         };
+        let (router, host) = (Node::Shared(self.router), Node::HostOf(forward));
+        let (sends, answers) = if self.is_first { (host, router) } else { (router, host) };
+        links.transmits(forward, sends)?;
+        if let Some(reverse) = reverse {
+            links.transmits(reverse, answers)?;
+        }
         self.made = Some((forward, reverse));
         Ok((forward, reverse))
     }

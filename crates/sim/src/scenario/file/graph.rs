@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::group::Group;
 use super::link::{LinkFields, LinkKeys};
-use super::links::{Links, Route};
+use super::links::{Links, Node, Route};
 use super::route::RouteKeys;
 use super::traces::Traces;
 use crate::keys;
@@ -51,7 +51,7 @@ impl<'a> Graph<'a> {
         nodes: Option<&[Field<'a>]>,
         links: &Field<'a>,
         traces: &Traces,
-        made: &mut Links,
+        made: &mut Links<'_>,
     ) -> Result<Self> {
         let mut graph = Graph::default();
         for item in nodes.unwrap_or_default() {
@@ -83,7 +83,7 @@ impl<'a> Graph<'a> {
         section: Section<'a>,
         declared: bool,
         traces: &Traces,
-        links: &mut Links,
+        links: &mut Links<'_>,
     ) -> Result<()> {
         let keys = GraphLinkKeys::read(&section)?;
         let mut end = |field: &Field<'a>| {
@@ -112,11 +112,16 @@ impl<'a> Graph<'a> {
                 Some(name) => format!("{name}-reverse"),
                 None => format!("{to_name}->{from_name}"),
             };
-            self.connect(&section, from, to, links.add(&name, &there)?)?;
-            self.connect(&section, to, from, links.add(&back_name, &back)?)
+            let (there, back) = (links.add(&name, &there)?, links.add(&back_name, &back)?);
+            links.transmits(there, Node::Shared(from))?;
+            links.transmits(back, Node::Shared(to))?;
+            self.connect(&section, from, to, there)?;
+            self.connect(&section, to, from, back)
         } else {
             section.forbid(&["reverse"], "there is no reverse link with `both_ways = false`")?;
-            self.connect(&section, from, to, links.add(&name, &there.finish()?)?)
+            let there = links.add(&name, &there.finish()?)?;
+            links.transmits(there, Node::Shared(from))?;
+            self.connect(&section, from, to, there)
         }
     }
 
@@ -141,7 +146,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The route of the flows of a group, which all share it.
-    pub(super) fn route(&self, group: &Group<'_>, links: &Links) -> Result<Route> {
+    pub(super) fn route(&self, group: &Group<'_>, links: &Links<'_>) -> Result<Route> {
         let section = &group.section;
         section.forbid(CHAIN_KEYS, "applies only to a dumbbell or a parking lot")?;
         let keys = RouteKeys::read(section)?;
@@ -179,7 +184,7 @@ impl<'a> Graph<'a> {
 
     /// The path with the fewest links and, among those, the least delay. The order of the file
     /// decides ties.
-    fn shortest(&self, from: NodeId, to: NodeId, links: &Links) -> Option<Vec<NodeId>> {
+    fn shortest(&self, from: NodeId, to: NodeId, links: &Links<'_>) -> Option<Vec<NodeId>> {
         // Breadth first: the delay of a node is final once the layer before it is done.
         let mut reached: Vec<Option<(usize, u64, NodeId)>> = vec![None; self.names.len()];
         reached[from] = Some((0, 0, from));

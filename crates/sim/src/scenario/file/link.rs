@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use windward_core::network::{
-    AqmConfig, ArqConfig, ChannelConfig, During, Impairments, JitterConfig, LinkRate, OutageConfig,
-    QueueLimit, RateTrace, ReorderConfig,
+    AqmConfig, ArqConfig, ChannelConfig, During, Impairments, JitterConfig, LinkRate,
+    NotifierConfig, OutageConfig, QueueLimit, RateTrace, ReorderConfig,
 };
 use windward_core::part;
 use windward_core::units::Duration;
 
 use super::bounds::delay_kind;
+use super::cell::{self, CellKeys};
 use super::channel::{self, BurstKeys, GilbertElliottKeys, NotifierChoice};
 use super::impairment::{
     self, ArqKeys, ChangingDelayKeys, Delay, JitterKeys, OutagesKeys, RateStepKeys, ReorderKeys,
@@ -24,7 +25,7 @@ keys! {
     /// Keys of a link.
     pub(super) struct LinkKeys<'a> in "link" {
         rate: Option<Field<'a>> = readers::any(rate_kind), absent,
-            "1bit to 100Tbit, or a trace or a schedule";
+            "1bit to 100Tbit, or a trace, a schedule or a cell";
         delay: Option<Field<'a>> = readers::any(changing_delay_kind), absent,
             "propagation delay, 0 to 24h, or a schedule or a trace";
         queue: Option<QueueLimit> = readers::custom(|| TomlType::Text, queue::limit),
@@ -59,6 +60,8 @@ keys! {
         arq: Option<Option<ArqConfig>> =
             readers::custom(|| TomlType::table(&[ArqKeys::KEYS]), impairment::arq), absent,
             "link-layer retransmission of corrupted packets";
+        wlan: Option<Field<'a>> = readers::any(|| TomlType::Text), absent,
+            "name of the wireless LAN whose medium the link shares";
     }
 
     /// Keys of `rate` as a table.
@@ -71,6 +74,8 @@ keys! {
             "rates, each from an instant";
         repeat: Option<Duration> = readers::positive(MAX_DURATION), absent "never",
             "schedule: time after which it repeats, later than the last entry";
+        cell: Option<Section<'a>> = readers::table(&[CellKeys::KEYS]), absent,
+            "random rate of a user in a cell of a mobile network";
     }
 }
 
@@ -119,6 +124,7 @@ pub(super) struct LinkFields {
     reorder: Option<Option<ReorderConfig>>,
     outages: Option<Option<OutageConfig>>,
     arq: Option<Option<ArqConfig>>,
+    wlan: Option<(String, Spot)>,
     spot: Spot,
 }
 
@@ -137,6 +143,8 @@ pub(super) struct LinkPlan {
     pub(super) speaks_of_losses: bool,
     pub(super) notifier: NotifierChoice,
     pub(super) impairments: Impairments,
+    /// The name of the wireless LAN whose medium it shares, and where the file has it.
+    pub(super) wlan: Option<(String, Spot)>,
     pub(super) spot: Spot,
 }
 
@@ -156,6 +164,7 @@ impl LinkFields {
             reorder: None,
             outages: None,
             arq: None,
+            wlan: None,
             spot,
         }
     }
@@ -180,6 +189,10 @@ impl LinkFields {
             reorder: keys.reorder,
             arq: keys.arq,
             outages: keys.outages,
+            wlan: match keys.wlan {
+                Some(field) => Some((field.name()?.to_owned(), field.spot())),
+                None => None,
+            },
             spot: section.spot(),
         })
     }
@@ -203,6 +216,7 @@ impl LinkFields {
             reorder: over.reorder.or(base.reorder),
             outages: over.outages.or(base.outages),
             arq: over.arq.or(base.arq),
+            wlan: over.wlan.or(base.wlan),
             spot: over.spot,
         }
     }
@@ -227,7 +241,35 @@ impl LinkFields {
         matches!(self.delay, Some(Delay::Changing(_)))
     }
 
+    /// Checks that nothing else moves packets of a link that shares a medium.
+    fn check_wlan(&self) -> Result<()> {
+        let Some((_, spot)) = &self.wlan else { return Ok(()) };
+        let others = [
+            ("rate` of a trace", matches!(self.rate, Some(LinkRate::Trace(_)))),
+            ("rate` of a cell", matches!(self.rate, Some(LinkRate::Cell(_)))),
+            ("delay` that changes", self.delay_changes()),
+            ("jitter`", matches!(self.jitter, Some(Some(_)))),
+            ("reorder`", matches!(self.reorder, Some(Some(_)))),
+            ("outages`", matches!(self.outages, Some(Some(_)))),
+            ("arq`", matches!(self.arq, Some(Some(_)))),
+            (
+                "notifier`",
+                matches!(self.notifier, Some(NotifierChoice::Fixed(spec)) if spec != NotifierConfig::Off),
+            ),
+        ];
+        match others.into_iter().find(|(_, is_there)| *is_there) {
+            Some((key, _)) => {
+                Err(spot.error(format!("a link of a wireless LAN cannot have a `{key}")).with_help(
+                    "the medium decides when packets leave and are retransmitted: remove one of \
+                     both keys",
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn finish(self) -> Result<Rc<LinkPlan>> {
+        self.check_wlan()?;
         let missing = |key: &str, example: &str| {
             self.spot
                 .error(format!("`{key}` is missing"))
@@ -271,6 +313,7 @@ impl LinkFields {
             speaks_of_losses: self.channel.is_some(),
             channel: self.channel.unwrap_or_default(),
             notifier: self.notifier.unwrap_or(NotifierChoice::Auto),
+            wlan: self.wlan,
             spot: self.spot,
         }))
     }
@@ -283,6 +326,11 @@ fn rate(field: &Field<'_>, traces: &Traces) -> Result<LinkRate> {
     }
     let section = field.section()?;
     let keys = RateKeys::read(&section)?;
+    if let Some(cell) = keys.cell {
+        let others = ["trace", "opportunities", "schedule", "repeat"];
+        section.forbid(&others, "the rate is already that of a `cell`")?;
+        return cell::read(&cell).map(LinkRate::from);
+    }
     if let Some(field) = keys.schedule {
         section.forbid(&["trace", "opportunities"], "the rate already has a `schedule`")?;
         return impairment::scheduled_rate(&section, &field, keys.repeat);

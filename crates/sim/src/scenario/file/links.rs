@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use windward_core::network::{
-    ChannelConfig, ClassConfig, NotifierConfig, QueueConfig, QueueLimit, RouterConfig, RouterKind,
+    ChannelConfig, ClassConfig, MediumConfig, NotifierConfig, QueueConfig, QueueLimit,
+    RouterConfig, RouterKind,
 };
 use windward_core::units::Duration;
 
@@ -15,8 +16,8 @@ use super::group::Group;
 use super::link::LinkPlan;
 use super::queue::{Class, Classes, RouterChoice};
 use crate::name::NamesInMaking;
-use crate::scenario::{LinkConfig, LinkId, LinkKind, MAX_CHANGES};
-use crate::strict_toml::{FileError, Result, Spot};
+use crate::scenario::{LinkConfig, LinkId, LinkKind, MAX_CHANGES, Station, WlanConfig};
+use crate::strict_toml::{FileError, Result, Spot, suggest};
 
 const MAX_LINKS: usize = 2_000_000;
 
@@ -41,9 +42,23 @@ impl Route {
     }
 }
 
+/// The end of a link at which packets enter it: a node of a graph, or a router or a host of a
+/// chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Node {
+    /// A node of a graph, or a router of a chain.
+    Shared(usize),
+    /// The host beyond a link, alone.
+    HostOf(LinkId),
+}
+
 /// The links found so far.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct Links<'a> {
+    /// Media that links share, by name.
+    wlans: Vec<(&'a str, MediumConfig)>,
+    /// The links that share a medium, each with the index of that and the node that transmits.
+    on_media: Vec<(LinkId, usize, Node)>,
     names: NamesInMaking,
     plans: Vec<Rc<LinkPlan>>,
     /// The delays, which may differ between links with one plan.
@@ -53,9 +68,25 @@ pub(super) struct Links {
     hasher: RandomState,
 }
 
-impl Links {
+impl<'a> Links<'a> {
+    /// No links yet, but these media.
+    pub(super) fn on(wlans: Vec<(&'a str, MediumConfig)>) -> Self {
+        Links { wlans, ..Links::default() }
+    }
+
     pub(super) fn add(&mut self, name: &str, wire: &Rc<LinkPlan>) -> Result<LinkId> {
         self.add_with_delay(name, wire, wire.delay)
+    }
+
+    /// Notes the node that transmits on a link, if it shares a medium.
+    pub(super) fn transmits(&mut self, link: LinkId, node: Node) -> Result<()> {
+        let Some((name, spot)) = &self.plans[link].wlan else { return Ok(()) };
+        let Some(wlan) = self.wlans.iter().position(|(wlan, _)| wlan == name) else {
+            let error = spot.error("no wireless LAN of this name is in `wlans`");
+            return Err(error.with_help(suggest(name, self.wlans.iter().map(|(name, _)| *name))));
+        };
+        self.on_media.push((link, wlan, node));
+        Ok(())
     }
 
     /// [`Links::add`] with a delay that replaces the plan's.
@@ -149,6 +180,7 @@ impl Links {
                 channel: plan.channel.clone(),
                 notifier: match plan.notifier {
                     NotifierChoice::Fixed(spec) => spec,
+                    NotifierChoice::Auto if plan.wlan.is_some() => NotifierConfig::Off,
                     NotifierChoice::Auto
                         if crossing.asks_for_notices && plan.channel != ChannelConfig::Clean =>
                     {
@@ -157,6 +189,7 @@ impl Links {
                     NotifierChoice::Auto => NotifierConfig::Off,
                 },
                 impairments: plan.impairments.clone(),
+                attempts: self.attempts(plan),
             };
             let equal = made.iter().rev().take(LOOK_BACK).find(|made| *made.2 == kind);
             let kind = equal.map_or_else(|| Arc::new(kind), |made| Arc::clone(&made.2));
@@ -197,12 +230,46 @@ impl Links {
         self.plans.iter().map(|plan| !plan.speaks_of_losses).collect()
     }
 
-    pub(super) fn finish(self, kinds: Vec<Arc<LinkKind>>) -> Vec<LinkConfig> {
+    /// Transmissions of a packet on a link, if all fail.
+    fn attempts(&self, plan: &LinkPlan) -> u32 {
+        let is_its = |(of, _): &&(&str, MediumConfig)| {
+            plan.wlan.as_ref().is_some_and(|(name, _)| name == of)
+        };
+        self.wlans.iter().find(is_its).map_or(1, |(_, medium)| medium.attempts)
+    }
+
+    /// The stations that transmit on the links, and the media with their number of stations.
+    fn stations(&self) -> (HashMap<LinkId, Station>, Vec<WlanConfig>) {
+        let wlan = |(name, medium): &(&str, MediumConfig)| WlanConfig {
+            name: (*name).to_owned(),
+            medium: medium.clone(),
+            stations: 0,
+        };
+        let mut wlans: Vec<_> = self.wlans.iter().map(wlan).collect();
+        let (mut number, mut stations) = (HashMap::new(), HashMap::new());
+        for (link, wlan, node) in &self.on_media {
+            let count = &mut wlans[*wlan].stations;
+            let station = *number.entry((*wlan, *node)).or_insert_with(|| {
+                *count += 1;
+                *count - 1
+            });
+            let station = Station { wlan: *wlan as u32, station: station as u32 };
+            stations.insert(*link, station);
+        }
+        (stations, wlans)
+    }
+
+    pub(super) fn finish(self, kinds: Vec<Arc<LinkKind>>) -> (Vec<LinkConfig>, Vec<WlanConfig>) {
+        let (stations, wlans) = self.stations();
         let names = self.names.finish();
         let links = kinds.into_iter().zip(self.delays).enumerate();
-        links
-            .map(|(link, (kind, delay))| LinkConfig { name: names.get(link), delay, kind })
-            .collect()
+        let config = |(link, (kind, delay))| LinkConfig {
+            name: names.get(link),
+            delay,
+            kind,
+            station: stations.get(&link).copied(),
+        };
+        (links.map(config).collect(), wlans)
     }
 }
 
