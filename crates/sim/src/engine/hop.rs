@@ -184,7 +184,7 @@ impl Hop {
 pub(super) struct OnWire {
     /// Time of the first arrival.
     at: Time,
-    pub(super) first: PacketId,
+    first: PacketId,
     last: PacketId,
 }
 

@@ -353,9 +353,6 @@ impl Simulation {
         let (id, next) = hop.wire.pop(slab);
         if next != Time::NEVER {
             self.schedule.push(Component::Arrival(link).id(), next);
-            // Long wires hold more packets than the inner caches: the processor fetches the one
-            // after the next while it handles this one.
-            slab.touch_behind(hop.wire.first);
         }
         self.arrive::<OBSERVED>(id);
     }

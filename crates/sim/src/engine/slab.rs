@@ -1,6 +1,5 @@
 //! Packets under way: a slab of slots that are used again.
 
-use std::hint::black_box;
 use std::ops::{Index, IndexMut};
 
 use windward_core::network::Packets;
@@ -79,14 +78,6 @@ impl Slab {
     #[inline]
     pub(super) fn set_next(&mut self, id: PacketId, next: (Time, PacketId)) {
         self.next[id as usize] = next;
-    }
-
-    /// Reads the packet behind one on a wire, and its place there, without using them. Behind the
-    /// last one it reads any packet.
-    #[inline]
-    pub(super) fn touch_behind(&self, id: PacketId) {
-        let behind = self.next[id as usize].1 as usize;
-        black_box((self.slots[behind].step, self.next[behind].1));
     }
 
     /// The packet in a slot and its load, for a packet of a stack.

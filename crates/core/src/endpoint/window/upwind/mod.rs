@@ -44,9 +44,9 @@
 //!              only while the queue is known to overflow, and shrinks by 1 % per round trip
 //!              otherwise
 //! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
-//!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten: another
-//!              flow had a loss. Known for 20 s, 2 S srtt, or twice the time since the previous
-//!              overflow, whichever is longest
+//!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten, or for
+//!              eight until cwnd shrinks: another flow had a loss. Known for 20 s, 2 S srtt, or
+//!              twice the time since the previous overflow, whichever is longest
 //! queue        M = mean of so many RTTs, at least eight, that u <= max(1 ms, R0 / 30);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
 //!              E = smallest M of 10 min, at most R0 + sd/2 + J
