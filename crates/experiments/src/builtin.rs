@@ -8,8 +8,8 @@ use windward_sim::text::shell_word;
 
 use crate::LabError;
 use crate::error::nearest;
+use crate::experiment::worlds::Worlds;
 use crate::experiment::{Effort, Experiment};
-use crate::worlds::Worlds;
 
 mod estcp2010;
 mod eten2004;

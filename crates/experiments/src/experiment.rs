@@ -16,12 +16,14 @@ use crate::LabError;
 use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression, Measure};
 use crate::theory::{self, Law};
-use crate::worlds::{self, Worlds};
 
 mod cast;
 mod reader;
 mod reading;
 mod schema;
+pub(crate) mod worlds;
+
+use worlds::Worlds;
 
 pub use cast::{Cast, Subject};
 pub use cast::{is_taken, same_name};

@@ -52,10 +52,11 @@ use std::f64::consts::PI;
 
 use crate::experiment::{Basis, Deviation, Reading};
 
-mod file;
 mod run;
 
-pub use file::{Effect, End, FILE, FoundWorld, JointWorld, SearchFacts, Worlds};
+pub use crate::experiment::worlds::{
+    Effect, End, FILE, FoundWorld, JointWorld, SearchFacts, Worlds,
+};
 pub use run::{SearchOptions, SearchSummary, search, search_with};
 
 /// Probability that a search finds a world if its claim holds in no world.

@@ -12,6 +12,7 @@ use windward_sim::strict_toml::{
 use windward_sim::text::is_formula;
 
 use super::cast::{AGAINST, STANDARDS, SUBJECT, SUBJECTS, is_taken, same_name};
+use super::worlds::Worlds;
 use super::{
     Asked, Axis, Caption, Cast, Check, Claim, EarlierChecks, Experiment, Margin, Metric,
     PlotConfig, PlotKind, Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject,
@@ -20,7 +21,6 @@ use super::{
 use crate::LabError;
 use crate::expression::{Cell, Comparison, Expression};
 use crate::theory::Law;
-use crate::worlds::Worlds;
 
 mod readings;
 mod settings;

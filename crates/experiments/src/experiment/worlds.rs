@@ -9,8 +9,8 @@ use windward_sim::strict_toml::{
     Document, Field, KeySource, Result, Section, TomlType, json_schema, readers, unnamed,
 };
 
+use super::reading::Deviation;
 use crate::LabError;
-use crate::experiment::Deviation;
 use crate::verdict::Verdict;
 
 /// Name of the file in a paper's folder.
