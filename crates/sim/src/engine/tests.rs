@@ -67,6 +67,20 @@ fn run_with(scenario: &Scenario, detail: Detail) -> Outcome {
     comparable(Simulation::with_detail(scenario, detail).finish())
 }
 
+/// Runs a scenario with each level of detail, checks that the outcomes are equal and balanced, and
+/// returns the outcome.
+#[track_caller]
+fn alike_with_all_details(what: &str, scenario: &Scenario) -> Outcome {
+    let plain = run_with(scenario, Detail::Everything);
+    for detail in [Detail::Fast, Detail::Snapshots, Detail::Changes] {
+        let other = run_with(scenario, detail);
+        assert_eq!(other.links, plain.links, "{what}, {detail:?}");
+        assert_eq!(other, plain, "{what}, {detail:?}");
+    }
+    assert_balanced(what, scenario, &plain);
+    plain
+}
+
 #[track_caller]
 fn assert_balanced(what: &str, scenario: &Scenario, outcome: &Outcome) {
     let mut gone = 0;
@@ -281,13 +295,7 @@ fn impairments_do_not_depend_on_shortcuts() {
             for protocol in protocols {
                 let what = format!("{impairment}, {place}, {aqm}, {protocol}");
                 let scenario = five_seconds(&body, protocol);
-                let plain = run_with(&scenario, Detail::Everything);
-                for detail in [Detail::Fast, Detail::Snapshots, Detail::Changes] {
-                    let other = run_with(&scenario, detail);
-                    assert_eq!(other.links, plain.links, "{what}, {detail:?}");
-                    assert_eq!(other, plain, "{what}, {detail:?}");
-                }
-                assert_balanced(&what, &scenario, &plain);
+                let plain = alike_with_all_details(&what, &scenario);
                 assert!(plain.flows.iter().all(|flow| flow.packets_sent > 10), "{what}: idle");
                 reordered += plain.links.iter().map(|link| link.reordered).sum::<u64>();
                 corrupted += plain.links.iter().map(|link| link.corrupted).sum::<u64>();
@@ -339,13 +347,7 @@ fn shared_media_do_not_depend_on_shortcuts() {
             let what = format!("{wlan}, {link}, {protocol}");
             let scenario = five_seconds(&body, protocol);
             scenario.validate().unwrap();
-            let plain = run_with(&scenario, Detail::Everything);
-            for detail in [Detail::Fast, Detail::Snapshots, Detail::Changes] {
-                let other = run_with(&scenario, detail);
-                assert_eq!(other.links, plain.links, "{what}, {detail:?}");
-                assert_eq!(other, plain, "{what}, {detail:?}");
-            }
-            assert_balanced(&what, &scenario, &plain);
+            let plain = alike_with_all_details(&what, &scenario);
             assert!(plain.flows.iter().all(|flow| flow.packets_sent > 100), "{what}: idle");
         }
     }
@@ -371,11 +373,7 @@ fn queues_do_postponed_work_correctly() {
                 protocol,
             );
             let what = format!("{aqm}, {protocol}");
-            let plain = run_with(&scenario, Detail::Everything);
-            assert_eq!(run_with(&scenario, Detail::Fast), plain, "{what}");
-            assert_eq!(run_with(&scenario, Detail::Snapshots), plain, "{what}");
-            assert_eq!(run_with(&scenario, Detail::Changes), plain, "{what}");
-            assert_balanced(&what, &scenario, &plain);
+            alike_with_all_details(&what, &scenario);
         }
     }
 }
