@@ -80,15 +80,15 @@ impl Wire {
             wire.special().rate = other_rate;
         }
         match rate {
-            LinkRate::Constant(_) | LinkRate::Cell(_) => {}
+            LinkRate::Constant(_) => {}
             LinkRate::Trace(trace) => wire.special().trace = Some(TraceWire::new(trace.clone())),
             LinkRate::Schedule(steps) => {
                 wire.special().clock = Some(Box::new(Clock::scheduled(steps.clone())));
             }
-        }
-        if let LinkRate::Cell(cell) = rate {
-            let steps = cell.draw(&mut Stream::new(seed, "cell", name));
-            wire.special().clock = Some(Box::new(Clock::scheduled(Arc::new(steps))));
+            LinkRate::Cell(cell) => {
+                let steps = cell.draw(&mut Stream::new(seed, "cell", name));
+                wire.special().clock = Some(Box::new(Clock::scheduled(Arc::new(steps))));
+            }
         }
         if *channel != ChannelConfig::Clean {
             let stream = Stream::new(seed, "channel", name);
