@@ -111,6 +111,11 @@ fn what_a_killed_run_leaves_the_next_one_removes() {
     assert_eq!(parts(), 0);
 }
 
+/// Whether the journal in a report folder has more than its head.
+fn keeps_a_run(report: &Path) -> bool {
+    journal(report) > 100
+}
+
 /// Size of the journal in a report folder, bytes; 0 without a journal.
 fn journal(report: &Path) -> u64 {
     let entries = std::fs::read_dir(report.join(".windward")).into_iter().flatten();
@@ -126,11 +131,10 @@ fn in_a_sweep() {
     let scenario = sandbox.scenario().display().to_string();
     let out = sandbox.path("made/out").display().to_string();
     let args = ["sweep", &scenario, "--out", &out];
-    let said = said_when_interrupted(args);
+    let said = said_when_interrupted_after(args, || keeps_a_run(&sandbox.path("made/out")));
     assert!(said.contains("finished runs are kept") && said.contains("--resume"), "{said}");
     // Finished runs are kept, and nothing else.
     assert_eq!(sandbox.names(), ["made", "scenario.toml"]);
-    assert!(journal(&sandbox.path("made/out")) > 100);
     assert!(!sandbox.path("made/out/index.html").exists());
 }
 
@@ -140,14 +144,14 @@ fn a_sweep_speaks_of_what_it_kept_only_if_it_kept_something_and_may_speak() {
     let sandbox = Sandbox::new(&long);
     let scenario = sandbox.scenario().display().to_string();
     let out = sandbox.path("out").display().to_string();
-    let said = said_when_interrupted(["sweep", &scenario, "--quiet", "--out", &out]);
+    let args = ["sweep", &scenario, "--quiet", "--out", &out];
+    let said = said_when_interrupted_after(args, || keeps_a_run(&sandbox.path("out")));
     assert_eq!(said, "error: interrupted\n");
-    assert!(journal(&sandbox.path("out")) > 0);
     // No run ends in time, and the folder was there before.
     let theirs = sandbox.path("theirs").display().to_string();
     std::fs::create_dir(&theirs).unwrap();
     let args = ["sweep", &scenario, "--set", "duration=10h", "--out", &theirs];
-    assert_eq!(said_when_interrupted(args), "error: interrupted\n");
+    assert_eq!(said_when_interrupted_after(args, || true), "error: interrupted\n");
 }
 
 /// Every file of a report except hidden ones, and pages, which contain a date.
@@ -175,7 +179,7 @@ fn a_sweep_that_was_killed_goes_on_as_if_nothing_had_been() {
         child.kill().unwrap();
         child.wait().unwrap();
         // Killed before it began, or after it ended, there is nothing to resume.
-        let more: &[&str] = if journal(&out) > 100 { &["--resume"] } else { &[] };
+        let more: &[&str] = if keeps_a_run(&out) { &["--resume"] } else { &[] };
         success([&["sweep", &scenario, "--out", &name], more].concat());
         assert!(tables(&out) == expected, "killed after {wait} ms");
     }
@@ -188,12 +192,7 @@ fn two_at_once_do_not_write_into_one_folder() {
     let scenario = sandbox.scenario().display().to_string();
     let out = sandbox.path("out").display().to_string();
     let mut first = quietly(["sweep", &scenario, "--out", &out]).spawn().unwrap();
-    for _ in 0..500 {
-        if journal(&sandbox.path("out")) > 0 {
-            break;
-        }
-        sleep(Duration::from_millis(10));
-    }
+    wait_until(|| journal(&sandbox.path("out")) > 0);
     let second = crate::windward(["sweep", &scenario, "--out", &out]);
     first.kill().unwrap();
     first.wait().unwrap();
@@ -226,13 +225,27 @@ fn while_a_file_does_not_come() {
     assert_eq!(interrupt(&mut child).code(), Some(130));
 }
 
-/// Standard error of a command that is interrupted.
-fn said_when_interrupted<const N: usize>(args: [&str; N]) -> String {
+/// Standard error of a command that is interrupted once it is so far.
+fn said_when_interrupted_after<const N: usize>(
+    args: [&str; N],
+    is_so_far: impl Fn() -> bool,
+) -> String {
     let mut child = quietly(args).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until(is_so_far);
     assert_eq!(interrupt(&mut child).code(), Some(130));
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     said
+}
+
+/// Waits for a condition, or half a minute; what follows then fails.
+fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if condition() {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
 }
 
 fn quietly<const N: usize>(args: [&str; N]) -> Command {
