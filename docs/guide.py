@@ -71,8 +71,8 @@ def check(what, holds, found=""):
     return bool(holds)
 
 
-def text_of(name):
-    return (ROOT / "docs" / "guide" / f"{name}.patch").read_text()
+def patch_of(name):
+    return ROOT / "docs" / "guide" / f"add-{name}.patch"
 
 
 def touched(patch):
@@ -86,9 +86,9 @@ def check_names():
     for name, heading in SECTIONS.items():
         _, found, section = guide.partition(f"\n## {heading}\n")
         section = section.partition("\n## ")[0]
-        paths = touched(text_of(name))
+        paths = touched(patch_of(name).read_text())
         missing = [path for path in paths if f"`{path}`" not in section]
-        check(f"CONTRIBUTING.md, {heading!r}, names each file that {name}.patch touches", found and paths and not missing,
+        check(f"CONTRIBUTING.md, {heading!r}, names each file that add-{name}.patch touches", found and paths and not missing,
               ", ".join(missing) or "no such section, or an empty patch")
 
 
@@ -103,9 +103,8 @@ def apply_in(folder):
     env = dict(os.environ, GIT_CEILING_DIRECTORIES=str(folder.parent))
     good = True
     for name in SECTIONS:
-        patch = ROOT / "docs" / "guide" / f"{name}.patch"
-        done = subprocess.run(["git", "apply", patch], cwd=folder, env=env, capture_output=True, text=True)
-        good &= check(f"{name}.patch applies", done.returncode == 0, done.stderr.strip())
+        done = subprocess.run(["git", "apply", patch_of(name)], cwd=folder, env=env, capture_output=True, text=True)
+        good &= check(f"add-{name}.patch applies", done.returncode == 0, done.stderr.strip())
     return good
 
 
@@ -131,7 +130,7 @@ def run_tests(crates):
     """Runs the tests that the patches add to these crates."""
     names = []
     for name in SECTIONS:
-        for file in re.split(r"^diff --git ", text_of(name), flags=re.MULTILINE):
+        for file in re.split(r"^diff --git ", patch_of(name).read_text(), flags=re.MULTILINE):
             if file.startswith(tuple(f"a/crates/{crate}/" for crate in crates)):
                 names += re.findall(r"^\+\s*#\[test\]\n\+\s*fn (\w+)", file, re.MULTILINE)
     # With the program among the packages, dependencies have the features that they have for it.

@@ -104,6 +104,7 @@ pub(crate) fn with_progress<T>(
     out: &Path,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError>,
 ) -> Result<T, Failure> {
+    tell_of_other_builds(quiet, out);
     let bar = Progress::new(quiet);
     let progress = |progress: windward_experiments::Progress| {
         bar.set(progress.work, &format!("{}/{} runs", progress.done, progress.total));
@@ -120,6 +121,23 @@ pub(crate) fn with_progress<T>(
         tell_of_resume(quiet, out);
     }
     Ok(done?)
+}
+
+/// Says which results of the folder the new pages leave out.
+fn tell_of_other_builds(quiet: bool, out: &Path) {
+    let names = windward_experiments::experiments_of_other_builds(out);
+    if quiet || names.is_empty() {
+        return;
+    }
+    let (shown, more) = match names.len() {
+        0..=4 => (names.join(", "), String::new()),
+        n => (names[..3].join(", "), format!(" and {} more", n - 3)),
+    };
+    output::note(&format!(
+        "another build of windward wrote into {}: the pages will show the results of this one \
+         alone. Of {shown}{more}, only the tables and pictures remain until they are run again",
+        out.display()
+    ));
 }
 
 /// Says how to continue an interrupted command, if the folder holds finished runs.

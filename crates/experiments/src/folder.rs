@@ -26,6 +26,7 @@ const JOURNAL: &str = "runs-";
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"windward\">";
 /// The same mark in earlier versions.
 const EARLIER: &str = "Made by windward ";
+
 /// A folder that only this process writes to.
 #[derive(Debug)]
 pub struct Folder {
@@ -77,36 +78,25 @@ impl Folder {
         &self.path
     }
 
-    /// The sections of earlier runs.
+    /// The sections of earlier runs of this build, in the order of their names. Those of another
+    /// build, whose runs may differ, and torn ones are left out.
     ///
     /// # Errors
-    /// If one cannot be read or was written by another version.
+    /// If the folder cannot be read.
     pub fn sections<T: DeserializeOwned>(&self) -> Result<Vec<T>, LabError> {
-        let entries =
-            fs::read_dir(&self.inside).map_err(|e| LabError::io("read", &self.inside, e))?;
-        let mut names: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
-        names.retain(|p| p.extension().is_some_and(|e| e == "section"));
-        names.sort();
-        let read = |path: &PathBuf| {
-            let bytes = fs::read(path).map_err(|e| LabError::io("read", path, e))?;
-            let (build, section): (&str, &[u8]) =
-                postcard::take_from_bytes(&bytes).map_err(|_| self.of_another_version(path))?;
-            let section =
-                (build == BUILD).then(|| postcard::from_bytes_crc32(section, CHECKSUM.digest()));
-            section.and_then(Result::ok).ok_or_else(|| self.of_another_version(path))
-        };
-        names.iter().map(read).collect()
-    }
-
-    fn of_another_version(&self, path: &Path) -> LabError {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        LabError::Folder {
-            path: self.path.clone(),
-            message: format!(
-                "another build of windward than this one ({BUILD}) wrote {INSIDE}/{name}: move the \
-                 report away, or choose another folder with --out"
-            ),
+        let mut paths = sections(&self.path)
+            .map_err(|e| LabError::io("read", &self.inside, e))?
+            .collect::<Vec<PathBuf>>();
+        paths.sort();
+        let mut readable = Vec::new();
+        for path in paths {
+            let bytes = fs::read(&path).map_err(|e| LabError::io("read", &path, e))?;
+            let section = of_this_build(&bytes);
+            readable.extend(
+                section.and_then(|s| postcard::from_bytes_crc32(s, CHECKSUM.digest()).ok()),
+            );
         }
+        Ok(readable)
     }
 
     /// Stores the section of an experiment for later runs.
@@ -227,6 +217,30 @@ fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
 /// True if the folder of a report has an interrupted campaign that can be resumed.
 pub fn is_resumable(folder: &Path) -> bool {
     journals(folder).next().is_some()
+}
+
+/// The files with the sections of earlier runs in the folder of a report.
+fn sections(folder: &Path) -> io::Result<impl Iterator<Item = PathBuf>> {
+    let entries = fs::read_dir(folder.join(INSIDE))?;
+    let paths = entries.filter_map(|e| Some(e.ok()?.path()));
+    Ok(paths.filter(|path| path.extension().is_some_and(|e| e == "section")))
+}
+
+/// The contents of a section if this build wrote it.
+fn of_this_build(bytes: &[u8]) -> Option<&[u8]> {
+    let (build, section): (&str, &[u8]) = postcard::take_from_bytes(bytes).ok()?;
+    (build == BUILD).then_some(section)
+}
+
+/// The experiments in the folder of a report that another build of windward ran, sorted. A run of
+/// this build leaves them out of the pages that it writes; their tables remain.
+pub fn experiments_of_other_builds(folder: &Path) -> Vec<String> {
+    let of_another = |path: &PathBuf| fs::read(path).is_ok_and(|b| of_this_build(&b).is_none());
+    let others = sections(folder).into_iter().flatten().filter(of_another);
+    let name = |path: PathBuf| path.file_stem().map(|name| name.to_string_lossy().into_owned());
+    let mut names: Vec<String> = others.filter_map(name).collect();
+    names.sort();
+    names
 }
 
 /// Locks that file for writing into `folder`. The lock lasts as long as the returned file.

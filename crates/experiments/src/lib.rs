@@ -45,7 +45,7 @@ pub mod worlds;
 pub use dataset::Dataset;
 pub use error::LabError;
 pub use experiment::{Effort, Experiment};
-pub use folder::is_resumable;
+pub use folder::{experiments_of_other_builds, is_resumable};
 pub use grid::{Grid, GridFacts, PlannedRun};
 pub use journal::BUILD;
 pub use sweep::{

@@ -313,6 +313,33 @@ fn a_second_run_adds_to_a_report_and_a_page_of_somebody_else_stays() {
 }
 
 #[test]
+fn a_report_of_another_build_gives_way_and_its_experiments_are_named() {
+    let sandbox = Sandbox::new(&small_experiment());
+    success(args(&sandbox, "report", &[]));
+    let section = sandbox.path("report/.windward/small.section");
+    let mut bytes = fs::read(&section).unwrap();
+    // The length of the build's name, then the name.
+    bytes[1] ^= 1;
+    fs::write(&section, &bytes).unwrap();
+    let other = small_experiment().replace("id = \"small\"", "id = \"other\"");
+    fs::write(sandbox.path("other.toml"), other).unwrap();
+    let out = sandbox.path("report").display().to_string();
+    let others = sandbox.path("other.toml").display().to_string();
+    let output = windward(["sweep", &others, "--out", &out]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(stderr(&output).contains("another build of windward wrote into"), "{output:?}");
+    assert!(stderr(&output).contains("Of small, only the tables"), "{output:?}");
+    let page = || fs::read_to_string(sandbox.path("report/own-experiments.html")).unwrap();
+    assert!(!page().contains("id=\"small\"") && page().contains("id=\"other\""));
+    assert!(sandbox.path("report/small.csv").exists());
+    // Run again, it is there again, and nothing is left to say.
+    success(args(&sandbox, "report", &[]));
+    assert!(page().contains("id=\"small\"") && page().contains("id=\"other\""));
+    let again = windward(args(&sandbox, "report", &[]));
+    assert!(!stderr(&again).contains("another build"), "{again:?}");
+}
+
+#[test]
 fn a_report_folder_that_is_none_is_refused() {
     let sandbox = Sandbox::new(&small_experiment());
     fs::write(sandbox.path("file"), "").unwrap();
