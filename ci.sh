@@ -102,9 +102,10 @@ step_clippy() {
     check "clippy: windward without stacks" lint -p windward -p windward-stacks --no-default-features
 }
 
-# lint WORD...: clippy of these packages, their tests and their examples.
+# lint WORD...: clippy of these packages, their tests and their examples. Like the steps docs and portability, it
+# uses the macros and the build scripts' output of the release.
 lint() {
-    cargo clippy --all-targets --locked "$@" -- -D warnings
+    cargo clippy --release --all-targets --locked "$@" -- -D warnings
 }
 
 # The program, the library and their tests compile for other systems without a warning: the type check
@@ -130,7 +131,7 @@ step_portability() {
 
 check_types() {
     CARGO_TARGET_AARCH64_APPLE_DARWIN_RUSTFLAGS="-D warnings" CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-D warnings" \
-        cargo check --locked "$@"
+        cargo check --release --locked "$@"
 }
 
 # The tests are compiled from the dependencies of the release, in its directory, but with overflow checks and debug
@@ -192,7 +193,7 @@ step_clocked() {
 
 step_docs() {
     check docs env RUSTDOCFLAGS="-D warnings" \
-        cargo doc --workspace --no-deps --document-private-items --locked
+        cargo doc --release --workspace --no-deps --document-private-items --locked
 }
 
 step_build() {

@@ -21,8 +21,6 @@ const FORGOTTEN: f64 = 0.002;
 /// Round trips without a short queue, and without a nearly empty one, that show other flows.
 const SHORT_ROUNDS: u32 = 5;
 const EMPTY_ROUNDS: u32 = 20;
-/// A window below this share of the shadow, minus some packets, has been lost to other flows.
-const CEDED: (f64, f64) = (0.7, 4.0);
 /// Round trips at the shadow before its gain in rate is measured.
 const LOOK: u64 = 3;
 /// The factor of growth from which the gain is measured, and the share of that growth that the rate
@@ -38,13 +36,11 @@ const STAYS: (f64, u64) = (0.95, 10);
 const SETTLED: u64 = 8;
 /// A window of at least this share of the earlier one has not shrunk.
 const NOT_SHRUNK: f64 = 0.9;
-/// Round trips during which a cut can be undone.
-const UNDONE: u64 = 4;
 /// Round trips before the peak, and the least share of the peak that the delay had then: a queue
-/// grows slowly towards a loss, and quickly in another flow's start-up.
+/// grows slowly towards a loss, and quickly in a start-up.
 const SLOWLY: (usize, f64) = (10, 0.5);
-/// The smallest delay that counts as a peak: a share of the smallest RTT, and deviations of noise.
-const PEAK: (f64, f64) = (0.1, 5.0);
+/// The smallest delay that counts as a peak, as a share of the smallest RTT.
+const PEAK: f64 = 0.1;
 
 /// The last peak of the delay: the delay, the window that made it, and the round trip.
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,8 +72,7 @@ pub(super) struct Others {
     rate: f64,
     /// The time until which an overflow counts as known.
     known_until: Time,
-    /// The time of the last overflow, and the round trip of the last cut.
-    overflowed: Option<Time>,
+    /// The round trip of the last cut.
     cut: Option<u64>,
     /// The shadow before the last cut, and `known_until` then.
     before_cut: Option<(f64, Time)>,
@@ -124,7 +119,6 @@ impl Upwind {
     /// lost nothing.
     pub(super) fn watch_falls(&mut self, now: Time) {
         let (delay, round) = (self.queue.delay(), self.rounds.count);
-        let least = (PEAK.0 * self.queue.floor()).max(PEAK.1 * self.queue.deviation());
         let oldest = &mut self.others.delays[(round % SLOWLY.0 as u64) as usize];
         let before = std::mem::replace(oldest, delay);
         let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
@@ -137,10 +131,9 @@ impl Upwind {
                 self.on_overflow(now);
             }
         }
-        let is_sharp = delay <= FALLS.0 * was
-            && round <= at + FALLS.1
-            && was >= least
-            && slowly >= SLOWLY.1 * was;
+        let is_peak = was >= PEAK * self.queue.floor();
+        let is_sharp =
+            is_peak && delay <= FALLS.0 * was && round <= at + FALLS.1 && slowly >= SLOWLY.1 * was;
         if is_sharp && self.cwnd >= NOT_SHRUNK * window && self.others.fell.is_none() {
             self.others.fell = Some((self.others.peak, round));
         }
@@ -180,8 +173,7 @@ impl Upwind {
             return;
         }
         others.top = (others.top * (1.0 - FORGOTTEN)).max(self.cwnd);
-        let is_ceded = self.cwnd < CEDED.0 * others.shadow - CEDED.1;
-        if others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS || is_ceded {
+        if others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS {
             (others.window, others.rate) = (self.cwnd, self.rounds.best_of_three);
             self.enter();
         }
@@ -243,10 +235,9 @@ impl Upwind {
         }
     }
 
-    /// Undoes the last cut, if it is recent, since the losses were spurious.
+    /// Undoes the last cut, since the losses were spurious.
     pub(super) fn undo(&mut self) {
-        let is_recent = self.others.cut.is_some_and(|cut| cut + UNDONE >= self.rounds.count);
-        if is_recent && let Some((shadow, known_until)) = self.others.before_cut.take() {
+        if let Some((shadow, known_until)) = self.others.before_cut.take() {
             self.others.shadow = self.others.shadow.max(shadow);
             self.others.known_until = known_until;
         }
@@ -293,13 +284,9 @@ impl Upwind {
         event.probability.get() >= LIKELY && self.rounds.lost > self.rounds.least_lost() + FLOOD
     }
 
-    /// Records an overflow. The flow that filled the queue will have filled it again within twice
-    /// the time since the last overflow.
+    /// Records an overflow.
     fn on_overflow(&mut self, now: Time) {
-        let last = self.others.overflowed.replace(now);
-        let took = last.map_or(Duration::ZERO, |last| now.since(last));
-        let until = now + self.cycle().max(took.saturating_mul(2));
-        self.others.known_until = self.others.known_until.max(until);
+        self.others.known_until = self.others.known_until.max(now + self.cycle());
     }
 
     /// The time in which a NewReno with the shadow's window fills a queue twice.

@@ -10,7 +10,7 @@ const STEADY_ROUNDS: u32 = 3;
 const JUMP: f64 = 5.0;
 /// A delay that differs by at most this share has remained the same.
 const SAME: f64 = 0.2;
-/// The share of the window that is left when the delay is compared.
+/// The smallest window as a share of the largest one when the delay is compared.
 const SHRUNK: f64 = 0.7;
 
 /// The direction and the speed of the window.
@@ -47,6 +47,14 @@ impl Steps {
     pub(super) fn slow_down(&mut self) {
         self.velocity = 1.0;
     }
+}
+
+/// A delay far above what this window explains, and the smallest and the largest window since.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Jump {
+    least: f64,
+    most: f64,
+    delay: f64,
 }
 
 impl Upwind {
@@ -88,23 +96,27 @@ impl Upwind {
         };
     }
 
-    /// Detects a longer path: a delay that remains while the window shrinks is not a queue.
+    /// Detects a longer path: a delay that remains while the window shrinks or grows is not a queue.
+    /// The delay of a queue that this window fills changes by a larger share than the window.
     pub(super) fn judge_path(&mut self, now: Time) {
         let delay = self.queue.delay();
         match self.jump {
             // Other flows keep the queue full.
             _ if self.overflows(now) => self.jump = None,
-            Some((window, was)) if (delay - was).abs() <= SAME * was => {
-                if self.cwnd <= SHRUNK * window {
+            Some(Jump { least, most, delay: was }) if (delay - was).abs() <= SAME * was => {
+                let (least, most) = (least.min(self.cwnd), most.max(self.cwnd));
+                self.jump = Some(Jump { least, most, delay: was });
+                if least <= SHRUNK * most {
                     self.queue.forget();
-                    self.cwnd = window;
-                    self.steps = Steps::new(window, false);
+                    self.cwnd = most;
+                    self.steps = Steps::new(most, false);
                     self.jump = None;
                 }
             }
             _ => {
                 let is_jump = self.backlog() >= JUMP * self.target();
-                self.jump = is_jump.then_some((self.cwnd, delay));
+                let jump = Jump { least: self.cwnd, most: self.cwnd, delay };
+                self.jump = is_jump.then_some(jump);
             }
         }
     }

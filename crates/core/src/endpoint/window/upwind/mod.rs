@@ -12,7 +12,7 @@
 //! s    = standard deviation of m, from second differences, without outliers
 //! step = largest increase of the RTT between two packets, minus the time between their
 //!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 30 s.
-//!        Only pairs sent within R/8 count, and at least four: other flows fill longer gaps
+//!        Only pairs sent within R/8 count: other flows fill longer gaps
 //! dq   = max(0, smallest m of the last half round trip - base - 2 s)
 //! base = smallest mean of four m in 30 s, at most 1.1 R0 + 5 s + J
 //! R    = smallest RTT of the last half round trip;  R0 = smallest RTT of 10 min
@@ -23,8 +23,8 @@
 //! pace = max(1.25 cwnd / srtt, bandwidth), and C / srtt if C < 2;  cwnd <= 2 bandwidth srtt + 10
 //!
 //! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until one of
-//!              - cwnd dq / R > max(b*, cwnd / 10) and dq > R0 / 20, where dq is taken from single
-//!                RTTs of an eighth of a round trip, and at least eight of them;
+//!              - cwnd dq / R > max(b*, cwnd / 10), where dq is taken from single RTTs of an eighth
+//!                of a round trip, and at least eight of them;
 //!              - rate < 1.25 of the best before for three round trips, or for two of which the
 //!                last one loses 20 points more than those before;
 //!              - in later start-ups: cwnd reaches half of its value before.
@@ -33,20 +33,20 @@
 //!              else:     cwnd -= max(v / delta, (b - b*) / 2) / cwnd
 //!              v is 1 after a turn; it doubles every round trip from the third in one direction
 //!              on, up to delta cwnd / 2
-//! longer path  b >= 5 b*, and dq has changed by at most 20 % once cwnd has shrunk to 70 %,
-//!              without overflows: R0 and dq begin anew
+//! longer path  b >= 5 b*, and since then dq has changed by at most 20 % while the smallest cwnd
+//!              was 70 % of the largest or less, without overflows: R0 and dq begin anew, from the
+//!              largest cwnd
 //! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
 //!              in delay mode S <= largest recent cwnd
 //! competitive  cwnd >= S.  Begins if b > b* for 5 round trips, or the queue was not nearly empty
-//!              for 20, or cwnd < 0.7 S - 4.  Ends if the queue is nearly empty (dq < 0.02 R0, or a
-//!              tenth of the largest of four round trips), or if three round trips at S, which is
-//!              1.2 of the window before, brought less than 3 % of that growth as rate.  S grows
-//!              only while the queue is known to overflow, and shrinks by 1 % per round trip
-//!              otherwise
+//!              for 20.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the largest
+//!              of four round trips), or if three round trips at S, which is 1.2 of the window
+//!              before, brought less than 3 % of that growth as rate.  S grows only while the queue
+//!              is known to overflow, and shrinks by 1 % per round trip otherwise
 //! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten, or for
-//!              eight until cwnd shrinks: another flow had a loss. Known for 20 s, 2 S srtt, or
-//!              twice the time since the previous overflow, whichever is longest
+//!              eight until cwnd shrinks: another flow had a loss. Known for 20 s or 2 S srtt,
+//!              whichever is longer
 //! queue        M = mean of so many RTTs, at least eight, that u <= max(1 ms, R0 / 30);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
 //!              E = smallest M of 10 min, at most R0 + sd/2 + J
@@ -100,7 +100,7 @@ use crate::units::Time;
 
 use bound::Bound;
 use compete::Others;
-use delay::Steps;
+use delay::{Jump, Steps};
 use guide::Guide;
 use queue::Queue;
 use rounds::Rounds;
@@ -180,8 +180,7 @@ pub struct Upwind {
     bound: Bound,
     others: Others,
     guide: Guide,
-    /// The window and the delay when the delay rose far above what this window explains.
-    jump: Option<(f64, f64)>,
+    jump: Option<Jump>,
 }
 
 impl Part for Upwind {

@@ -11,13 +11,13 @@ const BASE_ROUNDS: u64 = 40;
 /// Deviations, beyond [`RANGE`], by which the smallest mean may exceed the smallest RTT; a larger
 /// mean includes a standing queue.
 const ABOVE: f64 = 5.0;
+/// Packets whose transmissions are further apart than this share of a round trip show no step:
+/// other flows fill a queue in that time.
+const CLOSE: f64 = 0.125;
 /// The fewest samples in a block whose mean is taken.
 const BLOCK: usize = 4;
 /// The fewest samples of the delay in start-up.
 const LATEST: usize = 8;
-/// Packets whose transmissions are further apart than this share of a round trip show no step:
-/// other flows fill a queue in that time. The fewest pairs of closer ones in a block.
-const CLOSE: (f64, usize) = (0.125, 4);
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;
 /// The bound of a second difference as a multiple of the deviation plus a sixteenth of the smallest
@@ -63,8 +63,7 @@ struct Block {
     began: Time,
     samples: usize,
     sum: f64,
-    /// Pairs of packets sent closely one after the other, and their largest step.
-    pairs: usize,
+    /// The largest step of two packets sent closely one after the other.
     step: f64,
 }
 
@@ -85,8 +84,7 @@ impl Queue {
         let before = self.latest[0];
         if before > 0.0 {
             let apart = now.since(self.sampled).as_secs_f64() - (rtt - before);
-            if apart <= CLOSE.0 * self.srtt {
-                self.block.pairs += 1;
+            if apart <= CLOSE * self.srtt {
                 self.block.step = self.block.step.max(rtt - before - apart);
             }
         }
@@ -106,9 +104,7 @@ impl Queue {
             let floor = self.floor();
             let bounded = |value: f64, mean: f64| value.min(OUTLIER * (mean + floor / 16.0));
             self.deviation += (bounded(bend, self.deviation) - self.deviation) / 16.0;
-            if self.block.pairs >= CLOSE.1 {
-                self.step += (bounded(self.block.step, self.step) - self.step) / STEPS;
-            }
+            self.step += (bounded(self.block.step, self.step) - self.step) / STEPS;
             self.jitter.update(now, self.step, remembered);
             let means = [mean, first, second, third];
             self.means = Some(means);

@@ -14,8 +14,8 @@ const FULL_ROUNDS: u32 = 3;
 const FLOOD: (u32, f64) = (2, 0.2);
 /// The fewest losses that count for this.
 const FEWEST: u64 = 10;
-/// The shares of the window and of the round trip from which a queue counts.
-const QUEUE: (f64, f64) = (0.1, 0.05);
+/// The share of the window from which a queue counts.
+const QUEUE: f64 = 0.1;
 
 /// Detector of a full pipe.
 #[derive(Debug, Clone, Copy)]
@@ -52,15 +52,13 @@ impl Upwind {
             }
         }
         let floods = self.full.rounds >= FLOOD.0
-            && self.rounds.lost > self.full.lost / self.full.sent.max(1.0) + FLOOD.1
-            && self.rounds.lost_packets >= FEWEST;
+            && self.rounds.lost > self.full.lost / self.full.sent.max(1.0) + FLOOD.1;
         if is_over {
             self.full.lost += self.rounds.lost_packets as f64;
             self.full.sent += self.rounds.sent;
         }
         let (delay, standing) = self.queue.now();
-        let queues = self.cwnd * delay / standing > self.target().max(QUEUE.0 * self.cwnd)
-            && delay > QUEUE.1 * self.queue.floor();
+        let queues = self.cwnd * delay / standing > self.target().max(QUEUE * self.cwnd);
         if self.full.rounds >= FULL_ROUNDS || floods || queues || self.cwnd >= self.full.most {
             self.mode = UpwindMode::Delay;
             if queues {
