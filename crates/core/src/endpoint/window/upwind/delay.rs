@@ -96,8 +96,9 @@ impl Upwind {
         };
     }
 
-    /// Detects a longer path: a delay that remains while the window shrinks or grows is not a queue.
-    /// The delay of a queue that this window fills changes by a larger share than the window.
+    /// Detects a longer path: a delay that remains while the window shrinks or grows is not a
+    /// queue. The delay of a queue that this window fills changes by a larger share than the
+    /// window.
     pub(super) fn judge_path(&mut self, now: Time) {
         let delay = self.queue.delay();
         match self.jump {
