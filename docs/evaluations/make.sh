@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Evaluates every protocol of the table and six controllers of QUIC stacks, and puts what came out beside this file:
-# rfc9743.md those that need nothing of routers, upwind.md what it stands beside, assisted.md those that need routers. The
-# first two are asked all that `--full` asks, which takes an hour and a half on two cores, the last what `--quick` asks;
-# so is noq:bbr3, noq-bbr3.md, which looks at every packet of ten round trips for each acknowledgment: over 10 Gbit/s and
-# 600 ms that takes days. The options of `windward evaluate` for the first two may be given, as in
+# rfc9743.md those that need nothing of routers, upwind.md upwind beside others, assisted.md those that need routers. The
+# first are evaluated with `--full`, which takes more than an hour on two cores, the others with `--quick`. noq:bbr3
+# (noq-bbr3.md) looks at every packet of ten round trips for each acknowledgment: over 10 Gbit/s and 600 ms, `--full`
+# takes days. The options of `windward evaluate` for the first may be given, as in
 #
 #   docs/evaluations/make.sh --quick
 
@@ -26,7 +26,7 @@ mapfile -t alone < <(rows alone)
 mapfile -t assisted < <(rows assisted)
 $windward evaluate "${alone[@]}" quinn:cubic quinn:newreno quinn:bbr noq:s2n-cubic noq:s2n-bbr \
     --out target/evaluations/rfc9743 "${@:---full}"
-$windward evaluate upwind bbr1 bbr cubic copa abba lr-lmxtcp --out target/evaluations/upwind "${@:---full}"
+$windward evaluate upwind bbr1 bbr cubic copa abba lr-lmxtcp --quick --out target/evaluations/upwind
 $windward evaluate noq:bbr3 --quick --out target/evaluations/noq-bbr3
 $windward evaluate "${assisted[@]}" --quick --out target/evaluations/assisted
 for name in rfc9743 upwind noq-bbr3 assisted; do
