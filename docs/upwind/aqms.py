@@ -14,17 +14,13 @@ The result depends on the program and not on the number of workers.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
-from goals import PACKET, PAGE, ROOT, Cell, Found, Flows, dropped, queues
+from goals import PACKET, ROOT, Cell, Flows, Found, bottleneck, dropped, queues, simulate, write
 
 #: The cells of ten of the goals, with their names in the table.
 MODEL = {
@@ -43,21 +39,6 @@ AQMS = ("fq-codel", "codel", "pie", "red")
 SIZES = ((1, 2), (1, 20), (4, 4), (16, 16), (16, 40))
 
 
-def run(program: str, text: str) -> Found:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "cell.toml"
-        file.write_text(text, "utf-8")
-        done = subprocess.run([program, "run", file, "--json", "-q"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr.strip())
-    found: Found = json.loads(done.stdout)
-    return found
-
-
-def bottleneck(found: Found) -> Found:
-    return next(link for link in found["links"] if link["name"] == "bottleneck")
-
-
 def jain(found: Found) -> float:
     rates = [flow["goodput_bps"] for flow in found["flows"]]
     return sum(rates) ** 2 / (len(rates) * sum(rate**2 for rate in rates))
@@ -70,10 +51,8 @@ class Bench:
         self.program, self.pool = program, ThreadPoolExecutor(jobs)
 
     def runs(self, cell: Cell, protocol: str, seeds: range, ecn: bool | None = None) -> list[Found]:
-        text = [cell.toml(protocol, seed) for seed in seeds]
-        if ecn is not None:
-            text = [each.replace("[endpoint]\n", f"[endpoint]\necn = {str(ecn).lower()}\n") for each in text]
-        return list(self.pool.map(lambda each: run(self.program, each), text))
+        changes = [] if ecn is None else [f"endpoint.ecn={str(ecn).lower()}"]
+        return list(self.pool.map(lambda seed: simulate(self.program, cell, protocol, seed, changes), seeds))
 
     def model(self) -> Iterator[str]:
         yield (
@@ -124,13 +103,6 @@ class Bench:
                 yield f"| {kind} | {count}, {mbits} | " + " | ".join(columns) + " |"
 
 
-def write(name: str, rows: list[str]) -> None:
-    """Writes a table between its marks in the page."""
-    mark = f"<!-- made by upwind/aqms.py: {name} -->\n"
-    before, _, after = PAGE.read_text("utf-8").split(mark)
-    PAGE.write_text(mark.join((before, "\n" + "\n".join(rows) + "\n\n", after)), "utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "target/release/windward"))
@@ -144,7 +116,7 @@ def main() -> None:
             print(row, flush=True)
             table.append(row)
         if not given.no_page:
-            write(name, table)
+            write(f"<!-- made by upwind/aqms.py: {name} -->\n", "\n".join(table) + "\n")
 
 
 if __name__ == "__main__":

@@ -142,17 +142,17 @@ class Cell:
         return text
 
 
-def _bottleneck(found: Found) -> Found:
+def bottleneck(found: Found) -> Found:
     return next(link for link in found["links"] if link["name"] == "bottleneck")
 
 
 def dropped(_: Cell, found: Found) -> float:
-    link = _bottleneck(found)
+    link = bottleneck(found)
     return link["dropped"] / max(link["arrived"], 1)
 
 
 def used(_: Cell, found: Found) -> float:
-    return _bottleneck(found)["utilization"]
+    return bottleneck(found)["utilization"]
 
 
 def goodput(cell: Cell, found: Found) -> float:
@@ -398,17 +398,30 @@ def few_packets() -> list[Cell]:
     ]
 
 
-def run(given: argparse.Namespace, cell: Cell, protocol: str, seed: int) -> list[float]:
-    changes = [word for change in given.set for word in ("--set", f"flows.own.{change}")]
+def simulate(program: str, cell: Cell, protocol: str, seed: int, changes: Sequence[str] = ()) -> Found:
+    """The output of a run with these changes of the scenario."""
+    words = [word for change in changes for word in ("--set", change)]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cell.toml"
         file.write_text(cell.toml(protocol, seed), "utf-8")
-        command = [given.program, "run", file, "--json", "-q", *(changes if protocol == SUBJECT else [])]
+        command = [program, "run", file, "--json", "-q", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{cell.name}, {protocol}, seed {seed}: {done.stderr.strip()}")
-    found = json.loads(done.stdout)
+    found: Found = json.loads(done.stdout)
+    return found
+
+
+def run(given: argparse.Namespace, cell: Cell, protocol: str, seed: int) -> list[float]:
+    changes = [f"flows.own.{change}" for change in given.set] if protocol == SUBJECT else []
+    found = simulate(given.program, cell, protocol, seed, changes)
     return [goal.read(cell, found) for goal in cell.goals]
+
+
+def write(mark: str, text: str) -> None:
+    """Writes a table between its two marks in the page."""
+    before, _, after = PAGE.read_text("utf-8").split(mark)
+    PAGE.write_text(f"{before}{mark}\n{text}\n{mark}{after}", "utf-8")
 
 
 def measure(given: argparse.Namespace, cells: Sequence[Cell]) -> dict[tuple[str, str], list[list[float]]]:
@@ -492,8 +505,7 @@ def main() -> int:
         return 130
     print(text, end="")
     if given.page and not (given.only or given.set):
-        before, _, after = PAGE.read_text("utf-8").split(MARK)
-        PAGE.write_text(f"{before}{MARK}\n{text}\n{MARK}{after}", "utf-8")
+        write(MARK, text)
     return 0
 
 
