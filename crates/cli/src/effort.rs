@@ -104,7 +104,6 @@ pub(crate) fn with_progress<T>(
     out: &Path,
     work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError>,
 ) -> Result<T, Failure> {
-    tell_of_other_builds(quiet, out);
     let bar = Progress::new(quiet);
     let progress = |progress: windward_experiments::Progress| {
         bar.set(progress.work, &format!("{}/{} runs", progress.done, progress.total));
@@ -124,9 +123,12 @@ pub(crate) fn with_progress<T>(
 }
 
 /// Says which results of the folder the new pages leave out.
-fn tell_of_other_builds(quiet: bool, out: &Path) {
+pub(crate) fn tell_of_other_builds(quiet: bool, out: &Path) {
+    if quiet {
+        return;
+    }
     let names = windward_experiments::experiments_of_other_builds(out);
-    if quiet || names.is_empty() {
+    if names.is_empty() {
         return;
     }
     let (shown, more) = match names.len() {

@@ -78,6 +78,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
         resume: args.effort.resume,
         ..ReportOptions::default()
     };
+    effort::tell_of_other_builds(quiet, &args.out);
     let summary = effort::with_progress(quiet, &args.effort, &args.out, |options| {
         windward_report::reproduce(&experiments, &effort, options, &report, &args.out)
     })?;

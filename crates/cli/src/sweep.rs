@@ -88,6 +88,7 @@ pub(crate) fn sweep(args: &Args, quiet: bool, python: &Path) -> Result<(), Failu
         ..ReportOptions::default()
     };
     let experiments = [experiment];
+    effort::tell_of_other_builds(quiet, &out);
     let summary = effort::with_progress(quiet, &args.effort, &out, |options| {
         windward_report::reproduce(&experiments, &effort, options, &report, &out)
     })?;

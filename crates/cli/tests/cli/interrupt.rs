@@ -85,12 +85,7 @@ fn what_a_killed_run_leaves_the_next_one_removes() {
         let before = parts();
         let args = ["run", &scenario, "--duration", "250h", "--trace", &trace];
         let mut child = quietly(args).spawn().unwrap();
-        for _ in 0..500 {
-            if parts() == before + 2 {
-                break;
-            }
-            sleep(Duration::from_millis(10));
-        }
+        wait_until(|| parts() == before + 2);
         if parts() != before + 2 {
             let _ = child.kill();
             panic!("it did not begin its files: {:?}", child.wait());
@@ -135,6 +130,7 @@ fn in_a_sweep() {
     assert!(said.contains("finished runs are kept") && said.contains("--resume"), "{said}");
     // Finished runs are kept, and nothing else.
     assert_eq!(sandbox.names(), ["made", "scenario.toml"]);
+    assert!(keeps_a_run(&sandbox.path("made/out")));
     assert!(!sandbox.path("made/out/index.html").exists());
 }
 
@@ -147,6 +143,7 @@ fn a_sweep_speaks_of_what_it_kept_only_if_it_kept_something_and_may_speak() {
     let args = ["sweep", &scenario, "--quiet", "--out", &out];
     let said = said_when_interrupted_after(args, || keeps_a_run(&sandbox.path("out")));
     assert_eq!(said, "error: interrupted\n");
+    assert!(keeps_a_run(&sandbox.path("out")));
     // No run ends in time, and the folder was there before.
     let theirs = sandbox.path("theirs").display().to_string();
     std::fs::create_dir(&theirs).unwrap();

@@ -12,7 +12,7 @@ const FULL_ROUNDS: u32 = 3;
 /// So many are enough if the share of losses in the last one exceeds the path's own by more than
 /// this. A burst of losses is over sooner.
 const FLOOD: (u32, f64) = (2, 0.2);
-/// The fewest losses that count for this.
+/// The fewest losses in a round trip that stop the growth before its end.
 const FEWEST: u64 = 10;
 /// The share of the window from which a queue counts.
 const QUEUE: f64 = 0.1;
