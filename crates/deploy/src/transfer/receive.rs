@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quinn::{RecvStream, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
 
 use crate::book::Book;
@@ -37,6 +37,9 @@ pub(super) const FAREWELL: Duration = Duration::from_secs(10);
 const GATHER: usize = (MAX_FRAME as usize) + MAX_HEADER + 32;
 /// Complete files that wait for their names.
 const READY: usize = 128;
+/// Streams whose data is hashed and written at once. More would wait for each other, since a file
+/// has one writer at a time, and each thread has memory of its own.
+const WRITERS: usize = 2;
 /// Entries that one message reports.
 const REPORTED: usize = 2048;
 
@@ -417,11 +420,13 @@ async fn session(
         let (quic, intake, answers) =
             (connection.quic.clone(), Arc::clone(&intake), answers.clone());
         tasks.spawn(async move {
+            let writers = Arc::new(Semaphore::new(WRITERS));
             let mut streams: JoinSet<Result<()>> = JoinSet::new();
             loop {
                 tokio::select! {
                     stream = quic.accept_uni() => {
-                        streams.spawn(inlet(stream?, Arc::clone(&intake), answers.clone()));
+                        let writers = Arc::clone(&writers);
+                        streams.spawn(inlet(stream?, Arc::clone(&intake), answers.clone(), writers));
                     }
                     Some(ended) = streams.join_next() => ended.unwrap_or_else(|error| {
                         if error.is_panic() { std::panic::resume_unwind(error.into_panic()) } else { Ok(()) }
@@ -532,7 +537,7 @@ async fn hear(
     answers: &mpsc::Sender<ToSender>,
 ) -> Result<()> {
     let mut compares: JoinSet<()> = JoinSet::new();
-    let hashers = Arc::new(tokio::sync::Semaphore::new(2));
+    let hashers = Arc::new(Semaphore::new(2));
     loop {
         let Some(message) = wire::read::<ToReceiver>(receive).await? else {
             return Err(Error::Peer("the sender ended the transfer early".to_owned()));
@@ -592,7 +597,7 @@ async fn compare(
     id: u64,
     intake: Arc<Intake>,
     answers: mpsc::Sender<ToSender>,
-    places: Arc<tokio::sync::Semaphore>,
+    places: Arc<Semaphore>,
 ) {
     let Ok(place) = places.acquire().await else { return };
     let sink = answers.clone();
@@ -617,6 +622,7 @@ async fn inlet(
     mut stream: RecvStream,
     intake: Arc<Intake>,
     answers: mpsc::Sender<ToSender>,
+    writers: Arc<Semaphore>,
 ) -> Result<()> {
     let mut inlet = Inlet::default();
     let mut gathered = Gathered { bytes: vec![0; GATHER], filled: 0 };
@@ -625,6 +631,8 @@ async fn inlet(
         if !is_end && Frame::is_partial(&gathered.bytes[..gathered.filled])? {
             continue;
         }
+        // The semaphore is never closed.
+        let Ok(place) = writers.acquire().await else { return Err(Error::Interrupted) };
         let own = Arc::clone(&intake);
         let failed;
         (inlet, gathered, failed) = blocking(move || {
@@ -634,6 +642,7 @@ async fn inlet(
             Ok((inlet, gathered, failed))
         })
         .await?;
+        drop(place);
         for (id, reason) in failed {
             tell(&answers, ToSender::Failed { id, reason }).await?;
         }
