@@ -172,14 +172,21 @@ def evenness(_: Cell, found: Found) -> float:
     return min(rates) / max(*rates, 1.0)
 
 
+def jain(_: Cell, found: Found) -> float:
+    """Jain's index of the flows' goodputs."""
+    rates = [flow["goodput_bps"] for flow in found["flows"]]
+    return sum(rates) ** 2 / max(len(rates) * sum(rate**2 for rate in rates), 1.0)
+
+
 DROPS = Goal("dropped", dropped, most_of=lambda standard: 2 * standard + 0.01, percent=True)
+EVEN = Goal("Jain's index", jain, least_of=lambda standard: standard - 0.1)
 
 
 def queues() -> list[Cell]:
     """Several flows behind queues that drop early."""
     kinds = {
-        "CoDel": ('"codel"', [(4, 4, 60), (16, 40, 60), (16, 16, 60), (32, 32, 60), (6, 20, 40)]),
-        "PIE": ('"pie"', [(10, 30, 25), (16, 40, 60), (4, 4, 60), (32, 32, 60)]),
+        "CoDel": ('"codel"', [(4, 4, 60), (16, 40, 60), (16, 16, 60), (32, 32, 60), (32, 20, 40), (6, 20, 40)]),
+        "PIE": ('"pie"', [(10, 30, 25), (16, 40, 60), (4, 4, 60), (32, 32, 60), (32, 20, 40)]),
         "FQ-CoDel": ('{ kind = "fq-codel", ecn = false }', [(16, 10, 60)]),
         "RED 20 to 80": ('{ kind = "red", min_threshold = 20, max_threshold = 80 }', [(16, 10, 60)]),
         "RED 10 to 40": ('{ kind = "red", min_threshold = 10, max_threshold = 40 }', [(8, 30, 50)]),
@@ -190,7 +197,7 @@ def queues() -> list[Cell]:
             rate,
             rtt,
             (Flows(count),),
-            (DROPS,),
+            (DROPS, EVEN) if count == 32 else (DROPS,),
             queue=8,
             aqm=aqm,
             warmup=30,
@@ -389,7 +396,7 @@ def few_packets() -> list[Cell]:
             rate,
             rtt,
             (Flows(count),),
-            (DROPS,),
+            (DROPS, EVEN) if count >= 32 else (DROPS,),
             queue=queue,
             packets=packets,
             warmup=30,
