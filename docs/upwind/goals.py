@@ -347,6 +347,21 @@ def beside() -> list[Cell]:
         )
         for queue in (1, 2)
     ]
+    cells += [
+        Cell(
+            f"beside four newreno, 20 Mbit/s, 60 ms, queue of {queue:g} BDP" + (f", {100 * loss:g} % lost" if loss else ""),
+            20,
+            60,
+            (Flows(), Flows(4, "newreno")),
+            (half,),
+            queue=queue,
+            loss=loss,
+            duration=140,
+            warmup=40,
+            times=4,
+        )
+        for queue, loss in ((0.5, 0.0), (1, 0.0), (2, 0.0), (1, 0.01))
+    ]
     as_standard = Goal(what, share, least_of=lambda standard: standard / 2)
     cells += [_pair("bbr1", queue, 0.0, as_standard) for queue in (2, 4)]
     cells += [_pair("cubic", queue, 0.0, Goal(what, share)) for queue in (0.5, 1, 2)]
