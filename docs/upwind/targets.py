@@ -63,7 +63,7 @@ WIDE = (0.3, 3.3)
 SIZES = ("50p", "100p", "200p")
 
 
-def beside(who: str, others: str, loss: str) -> list[tuple[str, ...]]:
+def beside(others: str, loss: str) -> list[tuple[str, ...]]:
     return [(others, loss, queue) for queue in SIZES]
 
 
@@ -93,10 +93,10 @@ ROWS = [
         [least(0.9)],
     ),
     Row("ACKs: one of 16 arrives, 5 and 0 %", ".9", "acks", "share", [("1 of 16",), ("1 of 16 without loss",)], [least(0.9)]),
-    Row("over a newreno, queues of .5, 1, 2 BDP", ".75 - 1.33", "beside-newreno", "ratio", beside("newreno", "1", "0%"), [FAIR]),
-    Row("with 1 % of its own", ".75 - 1.33", "beside-newreno", "ratio", beside("newreno", "1", "1%"), [FAIR]),
-    Row("over one of four newrenos", ".75 - 1.33", "beside-newreno", "ratio", beside("newreno", "4", "0%"), [FAIR], [4.0]),
-    Row("with 1 % of its own", ".75 - 1.33", "beside-newreno", "ratio", beside("newreno", "4", "1%"), [FAIR], [4.0]),
+    Row("over a newreno, queues of .5, 1, 2 BDP", ".75 - 1.33", "beside-newreno", "ratio", beside("1", "0%"), [FAIR]),
+    Row("with 1 % of its own", ".75 - 1.33", "beside-newreno", "ratio", beside("1", "1%"), [FAIR]),
+    Row("over one of four newrenos", ".75 - 1.33", "beside-newreno", "ratio", beside("4", "0%"), [FAIR], [4.0]),
+    Row("with 1 % of its own", ".75 - 1.33", "beside-newreno", "ratio", beside("4", "1%"), [FAIR], [4.0]),
     Row(
         "4 BDP: one, one with 1 %, four, four with 1 %",
         ".6",
@@ -114,8 +114,8 @@ ROWS = [
         [(queue,) for queue in (*SIZES, "400p")],
         [least(0.5)],
     ),
-    Row("over a cubic, .5, 1, 2 BDP", ".5 - 1.5", "beside-cubic", "ratio", beside("cubic", "1", "0%"), [NEAR]),
-    Row("over one of four cubics", ".5 - 1.5", "beside-cubic", "ratio", beside("cubic", "4", "0%"), [NEAR], [4.0]),
+    Row("over a cubic, .5, 1, 2 BDP", ".5 - 1.5", "beside-cubic", "ratio", beside("1", "0%"), [NEAR]),
+    Row("over one of four cubics", ".5 - 1.5", "beside-cubic", "ratio", beside("4", "0%"), [NEAR], [4.0]),
     *[
         Row(
             f"over a {other}, .5, 1, 2, 4 BDP",
