@@ -21,11 +21,10 @@ mod linux {
     use std::error::Error;
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
-    use std::time::Instant;
 
     use bytes::Bytes;
     use tokio::task::JoinSet;
-    use windward_deploy::{Connection, Endpoint, Identity, Options, Service, Trust};
+    use windward_deploy::{Connection, Endpoint, Identity, Options, Service, Trust, clock};
 
     /// As many as in a transfer.
     const STREAMS: usize = 16;
@@ -47,7 +46,7 @@ mod linux {
         let trust = Trust::Pinned(far.fingerprint());
         let connection = client.connect(to, Service::Transfer, trust).await?;
         let pieces = (mebibytes << 20) / PIECE / STREAMS;
-        let start = Instant::now();
+        let start = clock::now();
         let mut streams = JoinSet::new();
         for _ in 0..STREAMS {
             let quic = connection.quic.clone();
