@@ -306,13 +306,14 @@ def alone() -> list[Cell]:
     return cells
 
 
-def _pair(rival: str, queue: float, loss: float, goal: Goal) -> Cell:
+def _pair(rival: str, queue: float, loss: float, goal: Goal, count: int = 1) -> Cell:
+    number = {1: "one", 4: "four"}[count]
     lost = f", {100 * loss:g} % lost" if loss else ""
     return Cell(
-        f"beside one {rival}, 20 Mbit/s, 60 ms, queue of {queue:g} BDP{lost}",
+        f"beside {number} {rival}, 20 Mbit/s, 60 ms, queue of {queue:g} BDP{lost}",
         20,
         60,
-        (Flows(), Flows(protocol=rival)),
+        (Flows(), Flows(count, rival)),
         (goal,),
         queue=queue,
         loss=loss,
@@ -348,19 +349,7 @@ def beside() -> list[Cell]:
         for queue in (1, 2)
     ]
     cells += [
-        Cell(
-            f"beside four newreno, 20 Mbit/s, 60 ms, queue of {queue:g} BDP" + (f", {100 * loss:g} % lost" if loss else ""),
-            20,
-            60,
-            (Flows(), Flows(4, "newreno")),
-            (half,),
-            queue=queue,
-            loss=loss,
-            duration=140,
-            warmup=40,
-            times=4,
-        )
-        for queue, loss in ((0.5, 0.0), (1, 0.0), (2, 0.0), (1, 0.01))
+        _pair("newreno", queue, loss, half, count=4) for queue, loss in ((0.5, 0.0), (1, 0.0), (2, 0.0), (1, 0.01))
     ]
     as_standard = Goal(what, share, least_of=lambda standard: standard / 2)
     cells += [_pair("bbr1", queue, 0.0, as_standard) for queue in (2, 4)]
