@@ -35,10 +35,15 @@ const RESOLVED: f64 = 1.0 / 30.0;
 const STANDS: (f64, f64) = (0.001, 4.0);
 /// The most standard deviations of an RTT by which the mean of an empty queue exceeds R0.
 const ABOVE: f64 = 0.5;
+/// The same in multiples of the jitter. Its estimate is too small while few packets are sent.
+const ABOVE_JITTER: f64 = 2.0;
 /// Means in a row without a standing queue from which losses belong to the floor.
 const IDLE: u32 = 2;
 /// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
 const GROWTH: f64 = 0.05;
+/// The largest ceiling from which a cut starts, as a multiple of the window. The ceiling is cut as
+/// a NewReno's window, and not once more where the shadow has already reduced cwnd.
+const HIGHEST: f64 = 1.5;
 /// A smaller ceiling than this grows by a quarter: a packet would be too much.
 const SMALL: f64 = 4.0;
 /// The least ceiling, packets. Below the least window, the pace follows it.
@@ -170,7 +175,7 @@ impl Bound {
         let is_settling = core::mem::replace(&mut self.was_starting, is_starting) || is_starting;
         // The losses of the round trip after a cut were caused by the window before it.
         let was_cut = core::mem::take(&mut self.was_cut);
-        let (is_idle, floor) = (self.idle > 0, self.floor.largest_rate());
+        let (is_idle, floor) = (self.idle > 0, self.floor.estimate());
         // The largest floor that counts, the one that counts now, and whether losses are free.
         let (counts, floor, is_free) = match (self.is_assumed, self.is_confirmed) {
             (true, _) => (ASSUMED, floor.min(ASSUMED), false),
@@ -189,7 +194,7 @@ impl Bound {
         if self.credit < 0.0 {
             let floor = self.floor.rate().min(counts);
             let congested = (1.0 - floor / self.recent.rate()).clamp(0.0, 1.0);
-            self.before_cut = self.ceiling.min(cwnd);
+            self.before_cut = self.ceiling.min(HIGHEST * cwnd);
             self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST_CEILING);
             self.credit = 0.0;
             self.was_cut = true;
@@ -226,10 +231,12 @@ impl Bound {
         let Stretch { samples, sum, squares, lost, sent, trips } =
             core::mem::take(&mut self.stretch);
         let mean = sum / samples;
-        self.least.update(sample.now, mean, FLOOR_SPAN);
+        // The smallest of many uncertain means is too small.
+        self.least.update(sample.now, mean + uncertainty, FLOOR_SPAN);
         let deviation = libm::sqrt(squares / samples);
         // A flow that never saw an empty queue knows R0 at most by single packets.
-        let empty = self.least.get().unwrap_or(mean).min(r0 + ABOVE * deviation + jitter);
+        let most = r0 + ABOVE * deviation + ABOVE_JITTER * jitter;
+        let empty = self.least.get().unwrap_or(mean).min(most);
         let noise = STANDS.0.max(uncertainty).max(jitter);
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
         let is_clear = trips == 1 && samples >= CLEAR;

@@ -21,12 +21,9 @@ const FORGOTTEN: f64 = 0.002;
 /// Round trips without a short queue, and without a nearly empty one, that show other flows.
 const SHORT_ROUNDS: u32 = 5;
 const EMPTY_ROUNDS: u32 = 20;
-/// Round trips at the shadow before its gain in rate is measured.
-const LOOK: u64 = 3;
-/// The factor of growth from which the gain is measured, and the share of that growth that the rate
-/// must have gained.
-const MORE: f64 = 1.2;
-const BROUGHT: f64 = 0.03;
+/// The share of the shadow, less packets, below which a window shows other flows while the queue is
+/// known to overflow.
+const SMALL: (f64, f64) = (0.4, 2.0);
 
 /// Another flow had a loss if the delay falls to this share of its peak within so many round trips,
 /// while the window does not shrink, and stays below the second share for so many round trips. If
@@ -64,12 +61,8 @@ pub(super) struct Others {
     since_short: u32,
     /// The round trip in which this mode began.
     entered: u64,
-    /// True once the window has reached the shadow; then the round trip in which the gain is
-    /// measured, and the window and rate that it is measured from.
+    /// True once the window has reached the shadow.
     has_risen: bool,
-    look: u64,
-    window: f64,
-    rate: f64,
     /// The time until which an overflow counts as known.
     known_until: Time,
     /// The round trip of the last cut.
@@ -158,14 +151,14 @@ impl Upwind {
         }
         match self.mode {
             UpwindMode::StartUp => {}
-            UpwindMode::Delay => self.watch(is_over),
+            UpwindMode::Delay => self.watch(is_over, is_known),
             UpwindMode::Competitive => self.keep_up(acked, is_over),
             UpwindMode::Guided => self.others.shadow = self.cwnd,
         }
     }
 
     /// Delay mode: begins the competitive mode if another flow fills the queue.
-    fn watch(&mut self, is_over: bool) {
+    fn watch(&mut self, is_over: bool, is_known: bool) {
         let others = &mut self.others;
         others.top = others.top.max(self.cwnd);
         others.shadow = others.shadow.min(others.top);
@@ -173,8 +166,8 @@ impl Upwind {
             return;
         }
         others.top = (others.top * (1.0 - FORGOTTEN)).max(self.cwnd);
-        if others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS {
-            (others.window, others.rate) = (self.cwnd, self.rounds.best_of_three);
+        let is_small = is_known && self.cwnd < SMALL.0 * others.shadow - SMALL.1;
+        if is_small || others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS {
             self.enter();
         }
     }
@@ -193,27 +186,9 @@ impl Upwind {
             let rise = if others.has_risen { f64::INFINITY } else { 0.5 * acked };
             self.cwnd = (self.cwnd + rise).min(others.shadow);
         }
-        let count = self.rounds.count;
-        if !others.has_risen && self.cwnd >= others.shadow {
-            others.has_risen = true;
-            others.look = count + LOOK;
-        }
-        if !is_over {
-            return;
-        }
-        let Others { has_risen, look, window, rate, entered, .. } = self.others;
-        if has_risen && count == look && self.cwnd > MORE * window {
-            let brought = self.rounds.rate / rate - 1.0;
-            if brought < BROUGHT * (self.cwnd / window - 1.0) {
-                // No other flow gave way: the capacity is smaller, and the queue is all its own.
-                let pipe = self.rounds.rate * self.queue.floor();
-                self.cwnd = pipe.max(window).min(self.cwnd);
-                self.others.shadow = self.cwnd;
-                self.leave();
-                return;
-            }
-        }
-        if self.queue.is_nearly_empty() && count > entered + 2 {
+        others.has_risen |= self.cwnd >= others.shadow;
+        let is_settled = self.rounds.count > others.entered + 2;
+        if is_over && is_settled && self.queue.is_nearly_empty() {
             self.leave();
         }
     }

@@ -4,8 +4,6 @@
 const MEMORY: f64 = 3000.0;
 /// Fewer packets count as this many.
 pub(super) const FEW: f64 = 100.0;
-/// Standard deviations by which a loss rate may exceed the observed one.
-const MARGIN: f64 = 2.0;
 
 /// Lost packets among sent ones. Earlier packets count less.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,9 +25,10 @@ impl Losses {
         self.lost / self.sent.max(FEW)
     }
 
-    /// The loss rate that these packets do not exclude.
-    pub(super) fn largest_rate(self) -> f64 {
-        (self.lost + MARGIN * libm::sqrt(self.lost + 1.0)) / self.sent.max(FEW)
+    /// The loss rate with half a loss added, so that it is not zero where no loss was seen yet:
+    /// the estimator of Krichevsky and Trofimov (IEEE Trans. Inf. Theory 27(2), 1981).
+    pub(super) fn estimate(self) -> f64 {
+        (self.lost + 0.5) / self.sent.max(FEW)
     }
 
     /// Standard deviations by which this loss rate exceeds the `other` one.

@@ -39,17 +39,17 @@
 //! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
 //!              in delay mode S <= largest recent cwnd
 //! competitive  cwnd >= S.  Begins if b > b* for 5 round trips, or the queue was not nearly empty
-//!              for 20.  Ends if the queue is nearly empty (dq < 0.02 R0, or a tenth of the largest
-//!              of four round trips), or if three round trips at S, which is 1.2 of the window
-//!              before, brought less than 3 % of that growth as rate.  S grows only while the queue
-//!              is known to overflow, and shrinks by 1 % per round trip otherwise
+//!              for 20, or cwnd < 0.4 S - 2 while the queue is known to overflow.  Ends if the
+//!              queue is nearly empty (dq < 0.02 R0, or a tenth of the largest of four round
+//!              trips).  S grows only while the queue is known to overflow, and shrinks by 1 % per
+//!              round trip otherwise
 //! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten, or for
 //!              eight until cwnd shrinks: another flow had a loss. Known for 20 s or 2 S srtt,
 //!              whichever is longer
 //! queue        M = mean of so many RTTs, at least eight, that u <= max(1 ms, R0 / 30);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
-//!              E = smallest M of 10 min, at most R0 + sd/2 + J
+//!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(1 ms, u, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
 //!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.05 until a
@@ -58,11 +58,11 @@
 //! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
 //!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
 //!              smoothed srtt by 33 ms and 30 %; until f is known from 100 packets
-//! ceiling      credit += f' sent - lost, where f' is f plus two deviations; at most 4 + 200 f';
+//! ceiling      credit += f' sent - lost, at most 4 + 200 f';  f' is f with half a loss added;
 //!              free are losses without a standing queue, of the round trip after a cut of
 //!              C >= 2, and of start-up and the round trip after it.
-//!              credit < 0:  C = min(C, cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate p;
-//!                           at least half a packet
+//!              credit < 0:  C = min(C, 1.5 cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate
+//!                           p; at least half a packet
 //!              else:        C += min(1, C/4) per round trip, and C *= 1.05 without a standing
 //!                           queue
 //!              cwnd <= C and S <= C, unless routers help

@@ -10,9 +10,6 @@ pub(super) struct Rounds {
     pub(super) count: u64,
     /// Delivery rate of the last one, packets per second.
     pub(super) rate: f64,
-    /// The largest rate of the last three.
-    pub(super) best_of_three: f64,
-    rates: [f64; 3],
     /// The share of packets lost in the last one.
     pub(super) lost: f64,
     /// The number of packets lost in the last one.
@@ -53,8 +50,6 @@ impl Rounds {
         self.sent = lost + delivered;
         self.lost = lost / self.sent.max(1.0);
         self.least_lost.update(now, self.lost, srtt.saturating_mul(60));
-        self.rates = [self.rates[1], self.rates[2], self.rate];
-        self.best_of_three = self.rates.into_iter().fold(0.0, f64::max);
         self.lost_now = 0;
         self.began = (now, sample.total_delivered);
         true

@@ -248,8 +248,8 @@ fn losses_of_start_up_and_of_the_round_trip_after_it_are_free() {
     trips.pass(1, 90, 120);
     trips.controller.mode = UpwindMode::Delay;
     assert_eq!(trips.pass(1, 90, 120).ceiling(), f64::INFINITY);
-    // They do not count in the present loss rate either: 10 of 100 halve the window.
-    assert_eq!(trips.pass(1, 10, 120).ceiling(), 50.0);
+    // They do not count in the present loss rate either: 10 of 100 halve 1.5 cwnd.
+    assert_eq!(trips.pass(1, 10, 120).ceiling(), 75.0);
 }
 
 #[test]
@@ -279,22 +279,23 @@ fn a_queue_that_never_empties_but_moves_has_an_assumed_floor() {
 fn losses_in_a_standing_queue_halve_the_window_whatever_the_discriminator_says() {
     let mut trips = Trips::new();
     trips.pass(40, 0, 80);
-    // 4000 packets without a loss count as 3000 / (1 - e^(-4/3)) 2950 of late; f' = 2/2950: the
-    // credit is 4.1 losses.
+    // 4000 packets without a loss count as 3000 / (1 - e^(-4/3)) 2950 of late; f' = 0.5/2950:
+    // the credit is 4.03 losses.
     trips.pass(1, 0, 120);
     assert_eq!(trips.pass(1, 4, 120).ceiling(), f64::INFINITY);
-    assert_eq!(trips.pass(1, 1, 120).ceiling(), 50.0);
+    // The half of 1.5 cwnd.
+    assert_eq!(trips.pass(1, 1, 120).ceiling(), 75.0);
     // The round trip after a cut is free, and its growth is one packet.
-    assert_eq!(trips.pass(1, 50, 120).ceiling(), 51.0);
-    assert_eq!(trips.pass(1, 5, 120).ceiling(), 25.5);
+    assert_eq!(trips.pass(1, 50, 120).ceiling(), 76.0);
+    assert_eq!(trips.pass(1, 5, 120).ceiling(), 38.0);
     // The discriminator has reported corruption all the time: the window is bounded nevertheless.
     let now = trips.now;
     trips.controller.on_rate_sample(&sample(now + 1, 120));
     let ceiling = trips.controller.bound.ceiling();
-    assert!(ceiling < 30.0 && trips.controller.cwnd() <= ceiling, "{}", trips.controller.cwnd());
+    assert!(ceiling < 40.0 && trips.controller.cwnd() <= ceiling, "{}", trips.controller.cwnd());
     // Spurious losses give back the window before the last cut.
     trips.controller.on_spurious_losses();
-    assert_eq!(trips.controller.bound.ceiling(), 51.0);
+    assert_eq!(trips.controller.bound.ceiling(), 76.0);
 }
 
 #[test]
@@ -304,11 +305,11 @@ fn losses_above_the_floor_count_in_proportion() {
     trips.pass(1, 0, 120);
     trips.pass(1, 0, 80);
     trips.pass(200, 10, 80);
-    // 20 % in a queue, 10 % of them congestion: each cut is at most a quarter of the window, and
-    // before the first one the counts still say less than 20 %.
+    // 20 % in a queue, 10 % of them congestion: each cut is at most a quarter of C, at most
+    // 1.5 cwnd, and before the first one the counts still say less than 20 %.
     let mut ceilings = (0..40).map(|_| trips.pass(1, 20, 120).ceiling());
     let first = ceilings.find(|ceiling| ceiling.is_finite()).expect("the excess is noticed");
-    assert!((75.0..100.0).contains(&first), "{first}");
+    assert!((112.5..150.0).contains(&first), "{first}");
 }
 
 #[test]
@@ -496,10 +497,11 @@ fn a_mark_completes_a_cut_for_losses_and_is_not_undone() {
 fn a_mark_after_a_cut_of_the_ceiling_is_the_same_congestion() {
     let mut controller = upwind();
     controller.bound.on_round(80.0, 8.0, 80.0, 0.08, false);
-    assert_eq!(controller.bound.ceiling(), 40.0);
+    // The half of 1.5 x 80, which the mark does not halve again.
+    assert_eq!(controller.bound.ceiling(), 60.0);
     controller.cwnd = 40.0;
     controller.on_congestion(&congestion(400, 1.0, true));
-    assert_eq!(windows(&controller), (40.0, 40.0, 40.0));
+    assert_eq!(windows(&controller), (40.0, 40.0, 60.0));
 }
 
 fn composed() -> Protocol {
