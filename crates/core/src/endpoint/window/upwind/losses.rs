@@ -4,6 +4,8 @@
 const MEMORY: f64 = 3000.0;
 /// Fewer packets count as this many.
 pub(super) const FEW: f64 = 100.0;
+/// The losses that a path may have without one being seen yet.
+const UNSEEN: f64 = 0.25;
 
 /// Lost packets among sent ones. Earlier packets count less.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,10 +27,9 @@ impl Losses {
         self.lost / self.sent.max(FEW)
     }
 
-    /// The loss rate with half a loss added, so that it is not zero where no loss was seen yet:
-    /// the estimator of Krichevsky and Trofimov (IEEE Trans. Inf. Theory 27(2), 1981).
+    /// The loss rate, which is not zero where no loss was seen yet.
     pub(super) fn estimate(self) -> f64 {
-        (self.lost + 0.5) / self.sent.max(FEW)
+        (self.lost + UNSEEN) / self.sent.max(FEW)
     }
 
     /// Standard deviations by which this loss rate exceeds the `other` one.
