@@ -175,7 +175,7 @@ impl Bound {
         let is_settling = core::mem::replace(&mut self.was_starting, is_starting) || is_starting;
         // The losses of the round trip after a cut were caused by the window before it.
         let was_cut = core::mem::take(&mut self.was_cut);
-        let (is_idle, floor) = (self.idle > 0, self.floor.estimate());
+        let (is_idle, floor) = (self.idle > 0, self.floor.rate());
         // The largest floor that counts, the one that counts now, and whether losses are free.
         let (counts, floor, is_free) = match (self.is_assumed, self.is_confirmed) {
             (true, _) => (ASSUMED, floor.min(ASSUMED), false),

@@ -23,7 +23,7 @@ const SHORT_ROUNDS: u32 = 5;
 const EMPTY_ROUNDS: u32 = 20;
 /// The share of the shadow, less packets, below which a window shows other flows while the queue is
 /// known to overflow.
-const SMALL: (f64, f64) = (0.4, 2.0);
+const SMALL: (f64, f64) = (0.5, 2.0);
 
 /// Another flow had a loss if the delay falls to this share of its peak within so many round trips,
 /// while the window does not shrink, and stays below the second share for so many round trips. If

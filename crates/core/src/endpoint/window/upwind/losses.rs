@@ -4,8 +4,6 @@
 const MEMORY: f64 = 3000.0;
 /// Fewer packets count as this many.
 pub(super) const FEW: f64 = 100.0;
-/// The losses that a path may have without one being seen yet.
-const UNSEEN: f64 = 0.25;
 
 /// Lost packets among sent ones. Earlier packets count less.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,11 +23,6 @@ impl Losses {
     /// The loss rate. That of few packets is too small rather than too large.
     pub(super) fn rate(self) -> f64 {
         self.lost / self.sent.max(FEW)
-    }
-
-    /// The loss rate, which is not zero where no loss was seen yet.
-    pub(super) fn estimate(self) -> f64 {
-        (self.lost + UNSEEN) / self.sent.max(FEW)
     }
 
     /// Standard deviations by which this loss rate exceeds the `other` one.

@@ -39,7 +39,7 @@
 //! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
 //!              in delay mode S <= largest recent cwnd
 //! competitive  cwnd >= S.  Begins if b > b* for 5 round trips, or the queue was not nearly empty
-//!              for 20, or cwnd < 0.4 S - 2 while the queue is known to overflow.  Ends if the
+//!              for 20, or cwnd < 0.5 S - 2 while the queue is known to overflow.  Ends if the
 //!              queue is nearly empty (dq < 0.02 R0, or a tenth of the largest of four round
 //!              trips).  S grows only while the queue is known to overflow, and shrinks by 1 % per
 //!              round trip otherwise
@@ -58,7 +58,7 @@
 //! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
 //!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
 //!              smoothed srtt by 33 ms and 30 %; until f is known from 100 packets
-//! ceiling      credit += f' sent - lost, at most 4 + 200 f';  f' is f with 1/4 loss added;
+//! ceiling      credit += f sent - lost, at most 4 + 200 f;
 //!              free are losses without a standing queue, of the round trip after a cut of
 //!              C >= 2, and of start-up and the round trip after it.
 //!              credit < 0:  C = min(C, 1.5 cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate
