@@ -58,9 +58,9 @@
 //! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
 //!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
 //!              smoothed srtt by 33 ms and 30 %; until f is known from 100 packets
-//! ceiling      credit += f sent - lost, at most 4 + 200 f;
-//!              free are losses without a standing queue, of the round trip after a cut of
-//!              C >= 2, and of start-up and the round trip after it.
+//! ceiling      credit += f sent - lost, at most 4 + 200 f; free are losses without a standing
+//!              queue, of the round trip after a cut of C >= 2, and of start-up and the round trip
+//!              after it.
 //!              credit < 0:  C = min(C, 1.5 cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate
 //!                           p; at least half a packet
 //!              else:        C += min(1, C/4) per round trip, and C *= 1.05 without a standing

@@ -222,8 +222,8 @@ fn a_link_that_is_dead_for_ten_minutes_is_probed_and_used_again() {
 
 /// With packets of a quarter of the size, 320 fill the pipe. After the return to full size there
 /// are 240 too many, a queue of 240 ms. Half of the excess drains in a round trip; but the queue
-/// could be other flows' too, so the window is held at the shadow, which fades by 1 % of the packets
-/// that arrive, 10 a second: 200 packets of queue take 20 s.
+/// could be other flows' too, so the window is held at the shadow, which fades by 1 % of the
+/// packets that arrive, 10 in a second: 200 packets of queue take 20 s.
 #[test]
 fn packets_of_another_size_are_another_rate() {
     let mut path = busy();
