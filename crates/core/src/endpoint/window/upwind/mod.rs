@@ -20,7 +20,8 @@
 //! b*   = max(1/delta, cwnd/srtt (2 s + J))           own packets to keep in the queue
 //! rate = packets delivered in a round trip / its duration
 //! bandwidth = largest rate sample of 10 round trips
-//! pace = max(1.25 cwnd / srtt, bandwidth), and C / srtt if C < 2;  cwnd <= 2 bandwidth srtt + 10
+//! pace = max(1.25 cwnd / srtt, bandwidth), and C / srtt if C < 2, unless routers help;
+//!        cwnd <= 2 bandwidth srtt + 10
 //!
 //! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until one of
 //!              - cwnd dq / R > max(b*, cwnd / 10), where dq is taken from single RTTs of an eighth
@@ -262,7 +263,8 @@ impl Controller for Upwind {
         let srtt = self.queue.srtt();
         let gain = if self.mode == UpwindMode::StartUp { 1.5 } else { 1.25 };
         let ceiling = self.bound.ceiling();
-        if self.config.bound && ceiling < LEAST && srtt > 0.0 {
+        let is_bound = self.config.bound && self.mode != UpwindMode::Guided;
+        if is_bound && ceiling < LEAST && srtt > 0.0 {
             // Fewer packets per round trip than the least window.
             return Some(ceiling / srtt);
         }

@@ -387,6 +387,22 @@ fn xcp_grants_set_the_window_and_losses_do_not_count() {
     assert_eq!(controller.cwnd(), 82.0);
 }
 
+/// The ceiling bounds neither the window nor the pace of a flow whose window is granted.
+#[test]
+fn a_granted_window_has_its_own_pace() {
+    let mut controller = upwind();
+    for _ in 0..40 {
+        controller.bound.on_round(2.0, 2.0, 2.0, 0.08, false);
+    }
+    assert!(controller.bound.ceiling() < LEAST, "{}", controller.bound.ceiling());
+    let before = controller.pacing_rate().expect("an RTT is known");
+    assert!(before < LEAST / 0.08, "{before}");
+    controller.on_ack(&ack(400, granted(0.0), Flags::NONE));
+    assert_eq!(controller.phase(), Some("guided"));
+    let pace = controller.pacing_rate().expect("an RTT is known");
+    assert!(pace >= controller.cwnd() / 0.08, "{pace} for {}", controller.cwnd());
+}
+
 #[test]
 fn unlimited_grants_are_bounded_by_deliveries() {
     let mut controller = upwind();
