@@ -509,6 +509,24 @@ fn a_mark_completes_a_cut_for_losses_and_is_not_undone() {
 
 /// Losses above the floor, which is unknown and counts as 0, halved the ceiling at the end of the
 /// last round trip; the mark belongs to the same window.
+/// A window below half of the shadow less two packets competes, once the queue is known to overflow.
+#[test]
+fn a_small_window_beside_flows_that_overflow_the_queue_competes() {
+    let phase = |overflows: bool, cwnd: f64| {
+        let mut controller = upwind();
+        if overflows {
+            // The shadow is 40 packets.
+            controller.halve_shadow(at(400));
+        }
+        controller.cwnd = cwnd;
+        controller.compete(&sample(480, 80), true);
+        controller.phase()
+    };
+    assert_eq!(phase(true, 17.0), Some("competitive"));
+    assert_eq!(phase(true, 19.0), Some("delay"));
+    assert_eq!(phase(false, 17.0), Some("delay"));
+}
+
 #[test]
 fn a_mark_after_a_cut_of_the_ceiling_is_the_same_congestion() {
     let mut controller = upwind();
