@@ -509,7 +509,7 @@ fn a_mark_completes_a_cut_for_losses_and_is_not_undone() {
 
 /// Losses above the floor, which is unknown and counts as 0, halved the ceiling at the end of the
 /// last round trip; the mark belongs to the same window.
-/// A window below half of the shadow less two packets competes, once the queue is known to overflow.
+/// A window below half of the shadow less two packets competes while the queue is known to overflow.
 #[test]
 fn a_small_window_beside_flows_that_overflow_the_queue_competes() {
     let phase = |overflows: bool, cwnd: f64| {
