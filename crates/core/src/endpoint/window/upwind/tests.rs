@@ -507,9 +507,8 @@ fn a_mark_completes_a_cut_for_losses_and_is_not_undone() {
     assert_eq!(windows(&controller), (40.0, 40.0, 40.0));
 }
 
-/// Losses above the floor, which is unknown and counts as 0, halved the ceiling at the end of the
-/// last round trip; the mark belongs to the same window.
-/// A window below half of the shadow less two packets competes while the queue is known to overflow.
+/// A window below half of the shadow less two packets competes while the queue is known to
+/// overflow.
 #[test]
 fn a_small_window_beside_flows_that_overflow_the_queue_competes() {
     let phase = |overflows: bool, cwnd: f64| {
@@ -527,6 +526,8 @@ fn a_small_window_beside_flows_that_overflow_the_queue_competes() {
     assert_eq!(phase(false, 17.0), Some("delay"));
 }
 
+/// Losses above the floor, which is unknown and counts as 0, halved the ceiling at the end of the
+/// last round trip; the mark belongs to the same window.
 #[test]
 fn a_mark_after_a_cut_of_the_ceiling_is_the_same_congestion() {
     let mut controller = upwind();
