@@ -179,7 +179,7 @@ impl Bound {
         // The largest floor that counts, the one that counts now, and whether losses are free.
         let (counts, floor, is_free) = match (self.is_assumed, self.is_confirmed) {
             (true, _) => (ASSUMED, floor.min(ASSUMED), false),
-            (false, true) => (1.0, floor.min(1.0), is_idle),
+            (false, true) => (1.0, floor, is_idle),
             (false, false) if is_idle => (UNCONFIRMED, UNCONFIRMED, false),
             (false, false) => (UNCONFIRMED, floor.min(UNCONFIRMED), false),
         };

@@ -247,6 +247,12 @@ impl Upwind {
         2.0 * self.rounds.bandwidth() * self.queue.srtt() + 10.0
     }
 
+    /// C where it bounds the window and the pace: not where routers help.
+    fn ceiling(&self) -> f64 {
+        let is_bound = self.config.bound && self.mode != UpwindMode::Guided;
+        if is_bound { self.bound.ceiling() } else { f64::INFINITY }
+    }
+
     /// b: own packets in the queue.
     fn backlog(&self) -> f64 {
         let standing = self.queue.standing();
@@ -262,9 +268,8 @@ impl Controller for Upwind {
     fn pacing_rate(&self) -> Option<f64> {
         let srtt = self.queue.srtt();
         let gain = if self.mode == UpwindMode::StartUp { 1.5 } else { 1.25 };
-        let ceiling = self.bound.ceiling();
-        let is_bound = self.config.bound && self.mode != UpwindMode::Guided;
-        if is_bound && ceiling < LEAST && srtt > 0.0 {
+        let ceiling = self.ceiling();
+        if ceiling < LEAST && srtt > 0.0 {
             // Fewer packets per round trip than the least window.
             return Some(ceiling / srtt);
         }
@@ -322,11 +327,9 @@ impl Controller for Upwind {
             }
             self.cwnd = self.cwnd.min(self.most());
         }
-        if self.config.bound && self.mode != UpwindMode::Guided {
-            self.others.limit_shadow(self.bound.ceiling());
-            self.cwnd = self.cwnd.min(self.bound.ceiling());
-        }
-        self.cwnd = self.cwnd.max(LEAST);
+        let ceiling = self.ceiling();
+        self.others.limit_shadow(ceiling);
+        self.cwnd = self.cwnd.min(ceiling).max(LEAST);
         false
     }
 

@@ -279,8 +279,7 @@ fn a_queue_that_never_empties_but_moves_has_an_assumed_floor() {
 fn losses_in_a_standing_queue_halve_the_window_whatever_the_discriminator_says() {
     let mut trips = Trips::new();
     trips.pass(40, 0, 80);
-    // 4000 packets without a loss count as 3000 / (1 - e^(-4/3)) 2950 of late: f = 0, and
-    // the credit is 4 losses.
+    // Without a loss f = 0, and the credit is 4 losses.
     trips.pass(1, 0, 120);
     assert_eq!(trips.pass(1, 4, 120).ceiling(), f64::INFINITY);
     // The half of 1.5 cwnd.
