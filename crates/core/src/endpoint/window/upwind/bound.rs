@@ -168,8 +168,8 @@ impl Bound {
     }
 
     /// Lifts the ceiling for another start-up, if the path loses more than [`ASSUMED`] and no queue
-    /// was seen for a long time: the first start-up may have ended before the pipe was full. Returns
-    /// whether it does.
+    /// was seen for a long time: the first start-up may have ended before the pipe was full.
+    /// Returns whether it does.
     pub(super) fn begins_search(&mut self) -> bool {
         let begins = !self.is_confirmed
             && self.idle >= self.search_at

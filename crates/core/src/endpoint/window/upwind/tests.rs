@@ -275,8 +275,8 @@ fn a_cut_grants_half_a_deviation_of_the_floor_and_pauses_the_fast_growth() {
     // 9 of 900 packets were lost without a queue: a deviation is 3 packets.
     let floor = super::losses::Losses { lost: 9.0, sent: 900.0 };
     assert!((floor.rate_above(0.5) - 10.5 / 900.0).abs() < 1e-12);
-    // After a cut by half in an empty queue, the ceiling grows by single packets until the twentieth
-    // round trip.
+    // After a cut by half in an empty queue, the ceiling grows by single packets until the
+    // twentieth round trip.
     let mut trips = Trips::new();
     trips.pass(4, 0, 80);
     let cut = trips.pass(1, 1, 80).ceiling();
