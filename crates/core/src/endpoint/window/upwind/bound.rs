@@ -33,7 +33,7 @@ const GRANTED: f64 = 0.5;
 /// The queue is judged from a mean of at least so many RTTs, whose uncertainty is at most
 /// [`STANDS`] or this share of R0: a mean of few RTTs hides a queue that stands.
 const SAMPLES: f64 = 8.0;
-const RESOLVED: f64 = 1.0 / 45.0;
+const RESOLVED: f64 = 1.0 / 30.0;
 /// A mean that exceeds the mean of an empty queue by more than this time, and by more than this
 /// many of its standard deviations, shows a standing queue. RED with the thresholds of ns-2 holds
 /// 1 ms at 160 Mbit/s.
@@ -222,8 +222,9 @@ impl Bound {
             (false, false) => UNCONFIRMED,
         };
         let floor = self.floor.rate().min(counts);
-        // Below the least window, such a round trip is one packet, sent after the cut.
-        let is_spared = is_settling || (was_cut && self.ceiling >= LEAST);
+        let is_free = self.is_confirmed && !self.is_assumed && self.idle > 0;
+        // Below the least window, a round trip after a cut is one packet, sent after it.
+        let is_spared = is_settling || (was_cut && self.ceiling >= LEAST) || is_free;
         let most = CREDIT.0 + CREDIT.1.max(CREDIT.2 * sent) * floor;
         self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
         if !is_settling {

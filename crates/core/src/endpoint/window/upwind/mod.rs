@@ -50,7 +50,7 @@
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten, or for
 //!              eight until cwnd shrinks: another flow had a loss. Known for 20 s or 2 S srtt,
 //!              whichever is longer
-//! queue        M = mean of so many RTTs, at least eight, that u <= max(0.5 ms, R0 / 45);
+//! queue        M = mean of so many RTTs, at least eight, that u <= max(0.5 ms, R0 / 30);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(0.5 ms, u, J)
@@ -62,8 +62,8 @@
 //!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
 //!              smoothed srtt by 33 ms and 30 %; until f is known from 100 packets
 //! ceiling      credit += f sent - lost, at most 4 + f max(200, packets of two round trips); free
-//!              are losses of the round trip after a cut of C >= 2, and of start-up and the round
-//!              trip after it.
+//!              are losses without a standing queue, if one was seen to stand before, of the round
+//!              trip after a cut of C >= 2, and of start-up and the round trip after it.
 //!              credit < 0:  C = min(C, 1.5 cwnd) (1 - c/2), credit = 0, with c = 1 - f'/p at a
 //!                           loss rate p, f' = f and half a standard deviation of it; at least
 //!                           half a packet
