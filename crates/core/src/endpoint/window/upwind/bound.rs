@@ -33,9 +33,7 @@ const GRANTED: f64 = 0.5;
 /// The queue is judged from a mean of at least so many RTTs, whose uncertainty is at most
 /// [`STANDS`] or this share of R0: a mean of few RTTs hides a queue that stands.
 const SAMPLES: f64 = 8.0;
-const RESOLVED: f64 = 1.0 / 45.0;
-/// Round trips after which it is judged in any case: QUIC's ACKs give few and noisy RTTs.
-const LONGEST: u32 = 4;
+const RESOLVED: f64 = 1.0 / 30.0;
 /// A mean that exceeds the mean of an empty queue by more than this time, and by more than this
 /// many of its standard deviations, shows a standing queue. RED with the thresholds of ns-2 holds
 /// 1 ms at 160 Mbit/s.
@@ -268,8 +266,7 @@ impl Bound {
     fn judge_queue(&mut self, sample: &RateSample, queue: &Queue) {
         let (r0, jitter) = (queue.floor(), queue.jitter());
         let uncertainty = self.stretch.uncertainty(queue.deviation());
-        let is_certain = uncertainty <= STANDS.0.max(RESOLVED * r0);
-        if self.stretch.samples < SAMPLES || !(is_certain || self.stretch.trips >= LONGEST) {
+        if self.stretch.samples < SAMPLES || uncertainty > STANDS.0.max(RESOLVED * r0) {
             return;
         }
         let Stretch { samples, sum, squares, lost, sent, trips } =

@@ -50,8 +50,7 @@
 //!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten, or for
 //!              eight until cwnd shrinks: another flow had a loss. Known for 20 s or 2 S srtt,
 //!              whichever is longer
-//! queue        M = mean of so many RTTs, at least eight, that u <= max(0.5 ms, R0 / 45), or of
-//!              four round trips;
+//! queue        M = mean of so many RTTs, at least eight, that u <= max(0.5 ms, R0 / 30);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(0.5 ms, u, J)
