@@ -25,6 +25,11 @@ impl Losses {
         self.lost / self.sent.max(FEW)
     }
 
+    /// The loss rate, and so many of its standard deviations.
+    pub(super) fn rate_above(self, deviations: f64) -> f64 {
+        self.rate() + deviations * libm::sqrt(self.lost) / self.sent.max(FEW)
+    }
+
     /// Standard deviations by which this loss rate exceeds the `other` one.
     pub(super) fn excess(self, other: Losses) -> f64 {
         let (here, there) = (self.sent.max(1.0), other.sent.max(FEW));

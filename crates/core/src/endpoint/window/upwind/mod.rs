@@ -23,11 +23,13 @@
 //! pace = max(1.25 cwnd / srtt, bandwidth), and C / srtt if C < 2, unless routers help;
 //!        cwnd <= 2 bandwidth srtt + 10
 //!
-//! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, until one of
+//! start-up     cwnd += 1 per packet acknowledged, pace 1.5 cwnd / srtt, not while the round trip
+//!              loses 20 points more than the best one and at least ten packets, until one of
 //!              - cwnd dq / R > max(b*, cwnd / 10), where dq is taken from single RTTs of an eighth
 //!                of a round trip, and at least eight of them;
 //!              - rate < 1.25 of the best before for three round trips, or for two of which the
-//!                last one loses 20 points more than those before;
+//!                last one loses 20 points more than those before. One that loses more than
+//!                40 %, and at least ten packets, counts as such in any case;
 //!              - in later start-ups: cwnd reaches half of its value before.
 //!              Then cwnd = bandwidth R0
 //! delay        b <= b*:  cwnd += v / (delta cwnd) per packet acknowledged
@@ -51,24 +53,28 @@
 //! queue        M = mean of so many RTTs, at least eight, that u <= max(1 ms, R0 / 30);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
-//!              none stands if M <= E + max(1 ms, u, J)
+//!              none stands if M <= E + max(0.4 ms, u, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
 //!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.05 until a
 //!              queue was seen to stand: at the end of start-up, or by an M of 32 RTTs of one round
-//!              trip above E by R0 / 20
+//!              trip above E by R0 / 10
 //! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
 //!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
 //!              smoothed srtt by 33 ms and 30 %; until f is known from 100 packets
-//! ceiling      credit += f sent - lost, at most 4 + 200 f; free are losses without a standing
-//!              queue, of the round trip after a cut of C >= 2, and of start-up and the round trip
-//!              after it.
-//!              credit < 0:  C = min(C, 1.5 cwnd) (1 - (1 - f/p) / 2), credit = 0, at a loss rate
-//!                           p; at least half a packet
+//! ceiling      credit += f sent - lost, at most 4 + f max(200, packets of two round trips); free
+//!              are losses of the round trip after a cut of C >= 2, and of start-up and the round
+//!              trip after it.
+//!              credit < 0:  C = min(C, 1.5 cwnd) (1 - c/2), credit = 0, with c = 1 - f'/p at a
+//!                           loss rate p, f' = f and half a standard deviation of it; at least
+//!                           half a packet
 //!              else:        C += min(1, C/4) per round trip, and C *= 1.05 without a standing
-//!                           queue
+//!                           queue, from 10 c round trips after a cut on
 //!              cwnd <= C and S <= C, unless routers help
+//! search       f > 0.1 and 20, 40, 80, ... means without a standing queue, and none was ever seen:
+//!              one more start-up without C, in which an M shows the queue; C as before if none
+//!              does
 //! mark         of classic ECN, in any mode, at most once per round trip:  S *= 1/2,
-//!              C = min(C, cwnd) / 2;  no C *= 1.05 for ten round trips (`guide.rs`)
+//!              C = min(C, cwnd) / 2, c = 1 (`guide.rs`)
 //! guided       with help from routers: the controller of their feedback sets cwnd (`guide.rs`)
 //! ```
 //!
@@ -326,6 +332,10 @@ impl Controller for Upwind {
                 self.compete(sample, is_over);
             }
             self.cwnd = self.cwnd.min(self.most());
+        }
+        if is_over && self.mode == UpwindMode::Delay && self.bound.begins_search() {
+            self.mode = UpwindMode::StartUp;
+            self.full = Full::default();
         }
         let ceiling = self.ceiling();
         self.others.limit_shadow(ceiling);

@@ -224,7 +224,9 @@ fn losses_without_a_queue_are_those_of_the_path_and_bound_nothing() {
     // A queue stood once, so that one without is known to be empty.
     trips.pass(1, 0, 120);
     trips.pass(1, 0, 80);
-    assert_eq!(trips.pass(200, 30, 80).ceiling(), f64::INFINITY);
+    // The first ones exceed what was seen before, and cut the ceiling until they are known.
+    assert!(trips.pass(3, 30, 80).ceiling() < 150.0);
+    assert!(trips.pass(200, 30, 80).ceiling() > 1000.0);
     // 30 % are the floor now, so that as much in a standing queue is no congestion either.
     assert!(trips.pass(100, 30, 120).ceiling() > 100.0);
 }
@@ -237,7 +239,53 @@ fn a_floor_counts_as_a_twentieth_until_a_queue_was_seen_to_stand() {
     assert!(trips.pass(200, 30, 80).ceiling() < 20.0);
     let mut trips = Trips::new();
     trips.pass(2, 0, 80);
-    assert_eq!(trips.pass(200, 4, 80).ceiling(), f64::INFINITY);
+    assert!(trips.pass(200, 4, 80).ceiling() > 1000.0);
+}
+
+#[test]
+fn a_path_that_loses_much_without_a_queue_is_searched_for_one() {
+    // 4 % are less than what counts without a queue: nothing to gain.
+    let mut trips = Trips::new();
+    trips.pass(2, 0, 80);
+    trips.pass(100, 4, 80);
+    assert!(!trips.controller.bound.begins_search());
+    // 30 % keep the ceiling low. The first search is due after 20 means without a queue.
+    let mut trips = Trips::new();
+    trips.pass(15, 30, 80);
+    assert!(!trips.controller.bound.begins_search());
+    let before = trips.pass(10, 30, 80).ceiling();
+    assert!(trips.controller.bound.begins_search());
+    assert_eq!(trips.controller.bound.ceiling(), f64::INFINITY);
+    // It meets no queue. The next one comes after twice as many means.
+    trips.controller.bound.end_search();
+    assert_eq!(trips.controller.bound.ceiling(), before);
+    trips.pass(30, 30, 80);
+    assert!(!trips.controller.bound.begins_search());
+    trips.pass(20, 30, 80);
+    assert!(trips.controller.bound.begins_search());
+    assert_eq!(trips.controller.bound.has_found(), Some(false));
+    // It meets one: the losses without a queue are those of the path.
+    assert_eq!(trips.pass(1, 30, 120).has_found(), Some(true));
+    trips.controller.bound.end_search();
+    assert_eq!(trips.controller.bound.has_found(), None);
+    assert!(trips.pass(50, 30, 80).ceiling() > 1000.0);
+    assert!(!trips.controller.bound.begins_search());
+}
+
+#[test]
+fn a_cut_grants_half_a_deviation_of_the_floor_and_pauses_the_fast_growth() {
+    // 9 of 900 packets were lost without a queue: a deviation is 3 packets.
+    let floor = super::losses::Losses { lost: 9.0, sent: 900.0 };
+    assert!((floor.rate_above(0.5) - 10.5 / 900.0).abs() < 1e-12);
+    // After a cut by half in an empty queue, the ceiling grows by single packets until the tenth
+    // round trip.
+    let mut trips = Trips::new();
+    trips.pass(4, 0, 80);
+    trips.controller.bound.confirm();
+    let cut = trips.pass(1, 5, 80).ceiling();
+    assert_eq!(cut, 75.0);
+    assert_eq!(trips.pass(9, 0, 80).ceiling(), cut + 9.0);
+    assert_eq!(trips.pass(1, 0, 80).ceiling(), (cut + 10.0) * 1.05);
 }
 
 #[test]
