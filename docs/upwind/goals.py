@@ -112,8 +112,12 @@ class Cell:
     queue: float = 1.0  # bandwidth-delay products
     packets: int = 0  # of the queue, in their place
     aqm: str = ""
-    #: The loss rate of the first group.
+    #: The loss rate of the first group, and the mean length of its bursts; none if at random.
     loss: float = 0.0
+    burst: float = 0.0
+    #: Settings of the endpoints, and the stack on which the protocols run.
+    endpoint: str = ""
+    stack: str = ""
     duration: int = 100  # s
     warmup: int = 20  # s
     #: The multiple of --seeds.
@@ -129,17 +133,26 @@ class Cell:
             f'access = {{ rate = "{max(20 * self.rate, 1000):g}Mbit", delay = "0.1ms", queue = "100000p" }}\n\n'
             f'[endpoint]\npacket_size = {PACKET}\ninitial_window = 10\nclock_granularity = "1ms"\n'
             # A packet's time on the wire: against phase effects.
-            f'overhead = "{8e3 * PACKET / self.rate:.0f}ns"\n'
+            f'overhead = "{8e3 * PACKET / self.rate:.0f}ns"\n{self.endpoint}'
         )
         for group, flows in zip(("own", "others"), self.flows, strict=False):
-            losses = [f"loss = {self.loss}"] if self.loss and group == "own" else []
-            hop = ", ".join([flows.path] * bool(flows.path) + losses)
+            losses = self.losses() if group == "own" else ""
+            hop = ", ".join(part for part in (flows.path, losses) if part)
             text += (
                 f'\n[[flows]]\ngroup = "{group}"\ncount = {flows.count}\n'
-                f'protocol = "{flows.protocol or protocol}"\nstart = {flows.start}\n'
+                f'protocol = "{self.stack}{flows.protocol or protocol}"\nstart = {flows.start}\n'
                 + (f"last_hop = {{ {hop} }}\n" if hop else "")
             )
         return text
+
+    def losses(self) -> str:
+        if not self.loss:
+            return ""
+        if not self.burst:
+            return f"loss = {self.loss}"
+        # Gilbert and Elliott: from bad to good with 1 / burst.
+        begins = self.loss / (1 - self.loss) / self.burst
+        return f"gilbert_elliott = {{ p = {begins:.6g}, r = {1 / self.burst:.6g} }}"
 
 
 def bottleneck(found: Found) -> Found:
@@ -242,6 +255,34 @@ def alone() -> list[Cell]:
             times=4 if loss == 0.1 else 1,
         )
         for loss in (0.05, 0.1, 0.2)
+    ]
+    cells.append(
+        Cell(
+            "alone, 10 Mbit/s, 80 ms, 20 % lost in bursts of five",
+            10,
+            80,
+            (Flows(),),
+            (Goal("goodput over available rate", goodput, least=0.8, each=True),),
+            loss=0.2,
+            burst=5,
+            duration=60,
+            times=5,
+        )
+    )
+    cells += [
+        Cell(
+            f"alone in quinn, 10 Mbit/s, 80 ms, {100 * loss:g} % lost",
+            10,
+            80,
+            (Flows(),),
+            (Goal("goodput over available rate", goodput, least=0.85, each=True),),
+            loss=loss,
+            stack="quinn:",
+            duration=17,
+            warmup=5,
+            times=10,
+        )
+        for loss in (0.1, 0.2)
     ]
     steady = '{ amount = "10ms", interval = "20ms" }'
     for rate, rtt, jitter, loss, duration in (
@@ -396,7 +437,7 @@ def few_packets() -> list[Cell]:
         (64, 20, 40, 1.0, 67),
     )
     holds = {0: "{} BDP", 1: "one packet"}
-    return [
+    cells = [
         Cell(
             f"{count} flows, {rate} Mbit/s, {rtt} ms, queue of " + holds.get(packets, f"{packets} packets").format(queue),
             rate,
@@ -409,6 +450,20 @@ def few_packets() -> list[Cell]:
         )
         for count, rate, rtt, queue, packets in sizes
     ]
+    cells.append(
+        Cell(
+            "64 flows with delayed ACKs, 20 Mbit/s, 40 ms, queue of 67 packets",
+            20,
+            40,
+            (Flows(64),),
+            (DROPS, EVEN),
+            packets=67,
+            endpoint='delayed_acks = "40ms"\nbyte_counting = true\n',
+            warmup=30,
+            times=4,
+        )
+    )
+    return cells
 
 
 def simulate(program: str, cell: Cell, protocol: str, seed: int, changes: Sequence[str] = ()) -> Found:
