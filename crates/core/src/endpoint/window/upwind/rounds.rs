@@ -55,10 +55,12 @@ impl Rounds {
         true
     }
 
-    /// Packets lost in the present round trip so far, and those lost or delivered.
-    pub(super) fn so_far(&self, sample: &RateSample) -> (u64, f64) {
+    /// True if this round trip has lost at least `fewest` packets so far, and a share that exceeds
+    /// the path's own by more than `more`.
+    pub(super) fn floods_now(&self, sample: &RateSample, more: f64, fewest: u64) -> bool {
+        let lost = self.lost_now as f64;
         let delivered = (sample.total_delivered - self.began.1) as f64;
-        (self.lost_now, self.lost_now as f64 + delivered)
+        self.lost_now >= fewest && lost > (self.least_lost() + more) * (lost + delivered)
     }
 
     /// The largest delivery rate of ten round trips, packets per second.

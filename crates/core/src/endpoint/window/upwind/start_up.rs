@@ -12,12 +12,10 @@ const FULL_ROUNDS: u32 = 3;
 /// So many are enough if the share of losses in the last one exceeds the path's own by more than
 /// this. A burst of losses is over sooner.
 const FLOOD: (u32, f64) = (2, 0.2);
-/// The largest share of losses that counts as the path's own. A flow that comes to a flooded queue
-/// sees no smaller one.
-const OWN: f64 = 0.2;
 /// The fewest losses in a round trip that stop the growth before its end, or that make the growth
-/// of the rate in it count as none: it is at the cost of others.
+/// of the rate in it count as none if they are more than this share: it is at the cost of others.
 const FEWEST: u64 = 10;
+const FLOODED: f64 = 0.4;
 /// The share of the window from which a queue counts.
 const QUEUE: f64 = 0.1;
 
@@ -48,8 +46,7 @@ impl Default for Full {
 impl Upwind {
     pub(super) fn start_up(&mut self, sample: &RateSample, is_over: bool) {
         let is_limit = sample.prior_in_flight as f64 >= 0.5 * self.cwnd;
-        let own = (self.full.lost / self.full.sent.max(1.0)).min(OWN);
-        let is_flooded = self.rounds.lost_packets >= FEWEST && self.rounds.lost > OWN + FLOOD.1;
+        let is_flooded = self.rounds.lost_packets >= FEWEST && self.rounds.lost > FLOODED;
         if is_over && is_limit {
             if self.rounds.rate >= GROWTH * self.full.rate && !is_flooded {
                 self.full = Full { rate: self.rounds.rate, rounds: 0, ..self.full };
@@ -57,7 +54,8 @@ impl Upwind {
                 self.full.rounds += 1;
             }
         }
-        let floods = self.full.rounds >= FLOOD.0 && self.rounds.lost > own + FLOOD.1;
+        let floods = self.full.rounds >= FLOOD.0
+            && self.rounds.lost > self.full.lost / self.full.sent.max(1.0) + FLOOD.1;
         if is_over {
             self.full.lost += self.rounds.lost_packets as f64;
             self.full.sent += self.rounds.sent;
@@ -78,15 +76,8 @@ impl Upwind {
             self.cwnd = self.cwnd.min(pipe);
             self.steps = Steps::settling(self.cwnd, sample.total_delivered);
             self.others = Others::none(self.cwnd);
-        } else if is_limit && !self.floods_now(sample) {
+        } else if is_limit && !self.rounds.floods_now(sample, FLOOD.1, FEWEST) {
             self.cwnd += sample.newly_acked as f64;
         }
-    }
-
-    /// True if the present round trip loses many packets more than the path's own.
-    fn floods_now(&self, sample: &RateSample) -> bool {
-        let (lost, sent) = self.rounds.so_far(sample);
-        let own = self.rounds.least_lost().min(OWN);
-        lost >= FEWEST && lost as f64 > (own + FLOOD.1) * sent
     }
 }
