@@ -203,7 +203,7 @@ def queues() -> list[Cell]:
         "FQ-CoDel": ('{ kind = "fq-codel", ecn = false }', [(16, 10, 60)]),
         "RED 20 to 80": ('{ kind = "red", min_threshold = 20, max_threshold = 80 }', [(16, 10, 60)]),
         "RED 10 to 40": ('{ kind = "red", min_threshold = 10, max_threshold = 40 }', [(8, 30, 50)]),
-        "RED 5 to 15": ('"red"', [(16, 160, 30), (32, 80, 80), (32, 160, 80)]),
+        "RED 5 to 15": ('"red"', [(16, 160, 30), (32, 80, 80), (32, 160, 80), (32, 320, 10)]),
     }
     cells = [
         Cell(

@@ -249,8 +249,8 @@ fn a_queue_of_a_millisecond_is_no_empty_one() {
     assert!(drops < 0.06 && goodput > 0.7, "{drops} {goodput}");
 }
 
-/// A burst can end start-up before a queue is seen, here in runs 7007 and 7012. Start-up is repeated
-/// then: no run carries less than half of the available rate.
+/// A burst can end start-up before a queue is seen, here in runs 7007 and 7012. Start-up is
+/// repeated then: no run carries less than half of the available rate.
 #[test]
 fn a_burst_that_ends_the_start_up_does_not_starve_the_flow() {
     for seed in 7001..7013 {
