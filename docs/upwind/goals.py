@@ -24,7 +24,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -450,20 +450,10 @@ def few_packets() -> list[Cell]:
         )
         for count, rate, rtt, queue, packets in sizes
     ]
-    cells.append(
-        Cell(
-            "64 flows with delayed ACKs, 20 Mbit/s, 40 ms, queue of 67 packets",
-            20,
-            40,
-            (Flows(64),),
-            (DROPS, EVEN),
-            packets=67,
-            endpoint='delayed_acks = "40ms"\nbyte_counting = true\n',
-            warmup=30,
-            times=4,
-        )
-    )
-    return cells
+    crowd = cells[-1]
+    delayed = 'delayed_acks = "40ms"\nbyte_counting = true\n'
+    name = crowd.name.replace("64 flows", "64 flows with delayed ACKs")
+    return [*cells, replace(crowd, name=name, endpoint=delayed, times=4)]
 
 
 def simulate(program: str, cell: Cell, protocol: str, seed: int, changes: Sequence[str] = ()) -> Found:
