@@ -10,8 +10,8 @@
 //! most [`UNCONFIRMED`] until a queue was seen to stand. A flow that loses much more searches for
 //! one: it starts up once more without a ceiling.
 //!
-//! Losses without a queue are charged as all others are: behind an AQM that drops before a queue is
-//! seen, they would raise the floor, and the floor the window.
+//! Losses without a queue are charged as all others are. It helps the least of the runs with 1 % of
+//! losses and costs a tenth under jitter with losses: docs/upwind.md has the table.
 
 use super::losses::{FEW, Losses};
 use super::queue::{FLOOR_SPAN, Queue};
