@@ -134,14 +134,18 @@ pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
     /// The first value out of its range, or the contradiction.
     fn validate(&self) -> Result<(), String> {
         for parameter in Self::KEYS {
-            let value = (parameter.get)(self);
-            parameter.doc.kind.check(value).map_err(|wrong| {
-                let dot = if parameter.table.is_empty() { "" } else { "." };
-                format!("{}{dot}{} = {value}: {wrong}", parameter.table, parameter.doc.key)
-            })?;
+            check_value(parameter.table, &parameter.doc, (parameter.get)(self))?;
         }
         self.check()
     }
+}
+
+// Generic functions over configurations are short: each is compiled once for every configuration.
+fn check_value(table: &str, doc: &ParameterDoc, value: Value) -> Result<(), String> {
+    doc.kind.check(value).map_err(|wrong| {
+        let dot = if table.is_empty() { "" } else { "." };
+        format!("{table}{dot}{} = {value}: {wrong}", doc.key)
+    })
 }
 
 /// The configuration of a part without parameters.
@@ -564,20 +568,22 @@ impl Setting {
 
 /// The parameters of a configuration with their values.
 pub fn settings<C: Parameters>(config: &C) -> Vec<Setting> {
-    let setting = |p: &Parameter<C>| Setting {
-        table: p.table,
-        doc: p.doc,
-        value: (p.get)(config),
-        applies: (p.applies)(config),
-    };
-    C::KEYS.iter().map(setting).collect()
+    let mut settings = Vec::new();
+    for Parameter { table, doc, applies, get, .. } in C::KEYS {
+        settings.push(Setting { table, doc: *doc, value: get(config), applies: applies(config) });
+    }
+    settings
 }
 
 /// Sets the parameter `key` of `table`, if the configuration has it, and returns whether it has.
 /// The value must have passed [`ValueKind::check`].
 pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) -> bool {
-    let of_key = |p: &&Parameter<C>| p.table == table && p.doc.key == key;
-    C::KEYS.iter().find(of_key).is_some_and(|p| (p.set)(config, value))
+    for parameter in C::KEYS {
+        if parameter.table == table && parameter.doc.key == key {
+            return (parameter.set)(config, value);
+        }
+    }
+    false
 }
 
 /// A table of scenario files with the parameters that stand in it.
@@ -593,11 +599,13 @@ pub struct ParameterTable {
 
 /// The tables of a part's parameters.
 pub fn tables<P: Part>() -> Vec<ParameterTable> {
-    let settings = settings(&P::FORMS[0].config);
+    in_tables(P::Config::TABLES, &settings(&P::FORMS[0].config))
+}
+
+fn in_tables(tables: &[(&'static str, &'static str)], settings: &[Setting]) -> Vec<ParameterTable> {
     let of = |name: &str| settings.iter().filter(|s| s.table == name).copied().collect();
-    let table =
-        |&(name, about): &(&'static str, _)| ParameterTable { name, about, settings: of(name) };
-    P::Config::TABLES.iter().map(table).collect()
+    let table = |&(name, about)| ParameterTable { name, about, settings: of(name) };
+    tables.iter().map(table).collect()
 }
 
 /// A maker of a part from another crate. It lives as long as the program: a `static` will do, and
@@ -775,10 +783,9 @@ macro_rules! axis {
             /// Every part by its names.
             pub fn forms() -> Vec<($crate::part::Words, $config)> {
                 let mut forms = Vec::new();
-                $(
-                    let of_part = <$part as $crate::part::Part>::FORMS.iter();
-                    forms.extend(of_part.map(|form| (form.words, $config::$name(form.config))));
-                )+
+                $(for form in <$part as $crate::part::Part>::FORMS {
+                    forms.push((form.words, $config::$name(form.config)));
+                })+
                 forms
             }
             /// The part of that name.

@@ -6,11 +6,9 @@
 //! The modules, in reading order; each uses only those before it, except that `engine` takes the
 //! instants of samples from [`trace`]:
 //!
-//! - [`input`], [`text`] and [`suggest`]: limits on files, safe texts, and the nearest valid word.
-//! - [`strict_toml`]: reads TOML files whose keys are declared, with errors that name the place.
-//! - [`stack`]: the interface for connections of other code.
-//! - [`scenario`]: links, flows, their settings and [`Name`]s. [`scenario::file`]: scenario files.
-//! - [`table`]: rows as CSV or Parquet, and tables in memory.
+//! - [`input`], [`text`], [`suggest`], [`strict_toml`], [`stack`] and [`scenario`]: those of
+//!   `windward-scenario`.
+//! - [`table`]: rows as CSV or Parquet, and tables in memory; it is `windward-table`.
 //! - [`metric`] and `outcome`: each measured quantity, described once. [`Delays`]: a histogram.
 //! - `engine`: the event queue, the links and the flows. [`Simulation`], [`Observer`] and [`run`].
 //! - [`output`]: files that appear whole or not at all.
@@ -54,18 +52,10 @@ pub mod catalogue;
 pub mod comparison;
 mod delays;
 mod engine;
-pub mod input;
 pub mod metric;
-mod name;
 mod outcome;
 pub mod output;
 pub mod record;
-pub mod scenario;
-pub mod stack;
-pub mod strict_toml;
-pub mod suggest;
-pub mod table;
-pub mod text;
 pub mod trace;
 
 pub use delays::Delays;
@@ -73,9 +63,11 @@ pub use engine::{
     ChangeError, FlowSnapshot, LinkChange, LinkSnapshot, Loss, LossCause, Observer, OnWire,
     Simulation, run,
 };
-pub use name::Name;
 pub use outcome::{
     FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, LinkSamples, Outcome, PhaseOutcome, Row,
     Samples, TransferOutcome, jain,
 };
-pub use scenario::Scenario;
+pub use windward_scenario::{
+    Name, Scenario, input, keys, scenario, stack, strict_toml, suggest, text,
+};
+pub use windward_table as table;

@@ -7,15 +7,15 @@
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use windward_core::units::{Duration, Time};
 
+use crate::Name;
 use crate::delays::Delays;
 use crate::metric::{
     Counts, Has, Kinds, Measured, Metric, Rule, bytes, count, kept, measured, number, packets,
     rate, ratio, seconds, share, text,
 };
-use crate::name::Name;
 use crate::table::Cell;
 
 mod instants {
@@ -30,18 +30,6 @@ mod instants {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Time>, D::Error> {
         let ps = Vec::<u64>::deserialize(from)?;
         Ok(ps.into_iter().map(Time::from_ps).collect())
-    }
-}
-
-impl Serialize for Name {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.as_str().serialize(to)
-    }
-}
-
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Name::from(String::deserialize(from)?))
     }
 }
 

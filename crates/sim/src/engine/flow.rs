@@ -18,8 +18,8 @@ use super::snapshot::FlowSnapshot;
 use super::source::Source;
 use super::stack_connection::StackConnection;
 use super::transport::Transport;
+use crate::Name;
 use crate::metric::Kinds;
-use crate::name::Name;
 use crate::outcome::{FlowMetrics, FlowOutcome, TransferOutcome};
 use crate::scenario::{FlowConfig, FlowKind, Pattern, Scenario, Traffic, Transfer};
 

@@ -9,9 +9,9 @@ use windward_core::units::{Duration, Time};
 use super::flow::{Ends, Flow};
 use super::group::Group;
 use super::hop::Span;
-use crate::name::{Name, Names};
 use crate::outcome::{FlowOutcome, GroupOutcome, TransferOutcome, jain};
 use crate::scenario::Transfer;
+use windward_scenario::name::{Name, Names};
 
 /// The flows of a run.
 #[derive(Debug)]

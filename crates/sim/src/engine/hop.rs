@@ -10,7 +10,7 @@ use windward_core::units::{Duration, Probability, Time};
 use super::component::Component;
 use super::schedule::{Alarm, Schedule};
 use super::slab::{PacketId, Slab};
-use crate::name::Name;
+use crate::Name;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
 use crate::scenario::{LinkConfig, LinkKind, Station};
 

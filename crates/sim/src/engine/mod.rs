@@ -59,10 +59,10 @@ use self::schedule::Schedule;
 use self::slab::{PacketId, Slot};
 pub use self::snapshot::{FlowSnapshot, LinkSnapshot};
 use self::wlan::Wlan;
-use crate::name::Names;
 use crate::outcome::{Outcome, Samples};
 use crate::scenario::{FlowConfig, Scenario, arrivals};
 use crate::stack::End;
+use windward_scenario::name::Names;
 
 /// A run that can be advanced in steps and inspected in between.
 #[derive(Debug)]

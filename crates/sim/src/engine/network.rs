@@ -10,8 +10,8 @@ use super::route::{Routes, Step};
 use super::schedule::Schedule;
 use super::slab::{PacketId, Slab};
 use super::wlan::Wlan;
-use crate::name::Names;
 use crate::outcome::{LinkOutcome, PhaseOutcome};
+use windward_scenario::name::Names;
 
 /// Links, routes over them, and packets under way.
 #[derive(Debug)]

@@ -15,33 +15,64 @@ use super::{Cell, Column, Kind, Table, TableColumn, Values};
 /// Number of rows of a group, which is written when it is full.
 const GROUP: usize = 1 << 16;
 
-/// A Parquet file that is being written, and the rows that are not in it yet.
+/// A Parquet file that is being written to `out`, and the rows that are not in it yet. Bytes reach
+/// `out` group by group, so that the writer of Parquet is compiled once and not for each `W`.
 #[derive(Debug)]
-pub(super) struct Rows<W: Write + Send> {
-    writer: SerializedFileWriter<W>,
+pub(super) struct Rows<W> {
+    out: W,
+    encoder: Encoder,
+}
+
+/// Rows on their way to bytes.
+#[derive(Debug)]
+struct Encoder {
+    writer: SerializedFileWriter<Vec<u8>>,
     waiting: Table,
 }
 
-impl<W: Write + Send> Rows<W> {
+impl<W: Write> Rows<W> {
     pub(super) fn new(out: W, name: &str, columns: &[Column<'_>]) -> io::Result<Self> {
-        let writer = schema(name, columns).and_then(|schema| {
-            let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
-            SerializedFileWriter::new(out, schema, Arc::new(properties.build()))
-        });
-        Ok(Rows { writer: writer.map_err(plain)?, waiting: Table::new(columns.iter().copied()) })
+        Ok(Rows { out, encoder: Encoder::new(name, columns).map_err(plain)? })
     }
 
     /// Adds a row, whose cells must have the kinds of the columns.
     pub(super) fn row(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
-        for (column, cell) in self.waiting.columns.iter_mut().zip(cells) {
-            column.values.push(cell);
+        if self.encoder.row(cells).map_err(plain)? {
+            self.out.write_all(&std::mem::take(self.encoder.writer.inner_mut()))?;
         }
-        if self.waiting.rows() == GROUP { self.write_group().map_err(plain) } else { Ok(()) }
+        Ok(())
     }
 
     pub(super) fn finish(mut self) -> io::Result<W> {
-        self.write_group().map_err(plain)?;
-        self.writer.into_inner().map_err(plain)
+        self.out.write_all(&self.encoder.finish().map_err(plain)?)?;
+        Ok(self.out)
+    }
+}
+
+impl Encoder {
+    fn new(name: &str, columns: &[Column<'_>]) -> Result<Self> {
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY);
+        let schema = schema(name, columns)?;
+        let writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties.build()))?;
+        Ok(Encoder { writer, waiting: Table::new(columns.iter().copied()) })
+    }
+
+    /// Adds a row, and returns whether it completed a group.
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<bool> {
+        for (column, cell) in self.waiting.columns.iter_mut().zip(cells) {
+            column.values.push(cell);
+        }
+        let full = self.waiting.rows() == GROUP;
+        if full {
+            self.write_group()?;
+        }
+        Ok(full)
+    }
+
+    /// The bytes that were not taken yet.
+    fn finish(mut self) -> Result<Vec<u8>> {
+        self.write_group()?;
+        self.writer.into_inner()
     }
 
     fn write_group(&mut self) -> Result<()> {

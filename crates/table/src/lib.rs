@@ -142,7 +142,7 @@ impl<'a> Cell<'a> {
 
 /// A cell as a value of JSON: `null` if it is empty, or a number that is not finite.
 #[derive(Debug)]
-pub(crate) struct Json<'a>(pub(crate) &'a Cell<'a>);
+pub struct Json<'a>(pub &'a Cell<'a>);
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -170,7 +170,7 @@ impl fmt::Display for Cell<'_> {
 /// A table that is being written.
 ///
 /// ```
-/// use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
+/// use windward_table::{Cell, Column, Format, Kind, TableWriter};
 ///
 /// let columns = [Column::new("flow", Kind::Text), Column::optional("rtt_s", Kind::Real)];
 /// let mut table = TableWriter::new(Vec::new(), Format::Csv, "flows", &columns)?;
@@ -180,7 +180,7 @@ impl fmt::Display for Cell<'_> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct TableWriter<'c, W: Write + Send> {
+pub struct TableWriter<'c, W: Write> {
     columns: Vec<Column<'c>>,
     rows: Rows<W>,
     /// A number as text, for CSV.
@@ -188,13 +188,13 @@ pub struct TableWriter<'c, W: Write + Send> {
 }
 
 #[derive(Debug)]
-enum Rows<W: Write + Send> {
+enum Rows<W: Write> {
     Csv(Box<csv::Writer<W>>),
     #[cfg(feature = "parquet")]
     Parquet(Box<parquet::Rows<W>>),
 }
 
-impl<'c, W: Write + Send> TableWriter<'c, W> {
+impl<'c, W: Write> TableWriter<'c, W> {
     /// Begins a table in `out`. Parquet files carry its `name`.
     ///
     /// # Errors

@@ -225,8 +225,8 @@ pub fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
 /// with words for the documentation of the default if there are any.
 ///
 /// ```
-/// use windward_sim::keys;
-/// use windward_sim::strict_toml::{Document, readers};
+/// use windward_scenario::keys;
+/// use windward_scenario::strict_toml::{Document, readers};
 ///
 /// keys! {
 ///     /// A buffer.
@@ -243,7 +243,7 @@ pub fn describe(prefix: &str, keys: Keys, into: &mut Vec<KeyDoc>) {
 /// let error = document.root(&[Buffer::KEYS]).unwrap_err().to_string();
 /// assert!(error.starts_with("a.toml:2: mark: unknown key"), "{error}");
 /// assert!(error.contains("did you mean `marks`?"));
-/// # Ok::<(), windward_sim::strict_toml::FileError>(())
+/// # Ok::<(), windward_scenario::strict_toml::FileError>(())
 /// ```
 #[macro_export]
 macro_rules! keys {

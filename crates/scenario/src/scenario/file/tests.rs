@@ -1674,7 +1674,7 @@ fn the_guide_has_every_kind() {
     } else {
         assert!(
             written == guide,
-            "out of date; run `BLESS=1 cargo test -p windward-sim the_guide`"
+            "out of date; run `BLESS=1 cargo test -p windward-scenario the_guide`"
         );
     }
 }

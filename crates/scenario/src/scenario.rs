@@ -17,7 +17,7 @@ use windward_core::units::{Duration, Rate, Time};
 use crate::name::Name;
 use crate::stack::{Stack, StackConfig};
 
-pub(crate) mod arrivals;
+pub mod arrivals;
 mod cost;
 pub mod file;
 mod scaling;

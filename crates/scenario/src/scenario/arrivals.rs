@@ -242,7 +242,7 @@ pub(super) fn pareto_least(shape: f64, mean: f64, most: f64) -> Option<f64> {
 
 /// The connections that the flows of a scenario open in the run with this seed, grouped by pair
 /// of hosts, each with the index of its pair and its transfer.
-pub(crate) fn connections(
+pub fn connections(
     flows: &[FlowConfig],
     seed: u64,
     end: Time,

@@ -6,6 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The name of a link or a flow: a `str` that is cheap to clone. The names of a scenario are stored
 /// one after the other in one allocation, since a large scenario has half a million.
 #[derive(Clone)]
@@ -94,6 +96,18 @@ impl Hash for Name {
     }
 }
 
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.as_str().serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Name::from(String::deserialize(from)?))
+    }
+}
+
 /// Names under construction, less than 4 GiB in total.
 #[derive(Debug, Default)]
 pub(crate) struct NamesInMaking {
@@ -122,7 +136,7 @@ impl NamesInMaking {
 
 /// Many names in one allocation.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub struct Names {
     text: Arc<String>,
     ends: Box<[u32]>,
 }
@@ -130,7 +144,7 @@ pub(crate) struct Names {
 impl Names {
     /// These names. Where they lie one after the other already, as those of a scenario file do,
     /// they stay there.
-    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a Name> + Clone) -> Self {
+    pub fn of<'a>(names: impl Iterator<Item = &'a Name> + Clone) -> Self {
         let mut end = 0;
         let mut follows = |name: &Name| name.from == std::mem::replace(&mut end, name.until);
         if let Some(Name { text, .. }) = names.clone().next()
@@ -146,12 +160,14 @@ impl Names {
         all.finish()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Their number.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// The name with that index.
-    pub(crate) fn get(&self, index: usize) -> Name {
+    pub fn get(&self, index: usize) -> Name {
         let (from, until) = span(&self.ends, index);
         Name { text: Arc::clone(&self.text), from, until }
     }

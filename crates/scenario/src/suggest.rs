@@ -14,7 +14,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// next. One wrong letter in `E9` thus makes another word; in `sakc`, it is a typing error.
 ///
 /// ```
-/// use windward_sim::suggest::near;
+/// use windward_scenario::suggest::near;
 ///
 /// assert_eq!(near("newrneo", ["newreno", "sack"]), Some("newreno"));
 /// assert_eq!(near("quic", ["newreno", "sack"]), None);

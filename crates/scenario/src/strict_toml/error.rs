@@ -10,7 +10,7 @@ use crate::suggest::near;
 /// the place or offer the correction use its parts:
 ///
 /// ```
-/// use windward_sim::scenario::file::ScenarioFile;
+/// use windward_scenario::scenario::file::ScenarioFile;
 ///
 /// let text = r#"duration = "10s"
 /// [dumbbell]
@@ -35,7 +35,7 @@ use crate::suggest::near;
 ///     file.set(key, word)?;
 /// }
 /// assert!(file.build().is_ok());
-/// # Ok::<(), windward_sim::strict_toml::FileError>(())
+/// # Ok::<(), windward_scenario::strict_toml::FileError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 // Boxed, since every reader returns a value or this.

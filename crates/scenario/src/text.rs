@@ -31,7 +31,7 @@ fn may_hold_control(bytes: &[u8]) -> bool {
 /// The text with control characters escaped, as in `\u{1b}`.
 ///
 /// ```
-/// use windward_sim::text::printable;
+/// use windward_scenario::text::printable;
 ///
 /// assert_eq!(printable("5 %\n"), "5 %\n");
 /// assert_eq!(printable("\u{1b}[2J"), "\\u{1b}[2J");
@@ -55,7 +55,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// A word of a shell command, quoted if necessary.
 ///
 /// ```
-/// use windward_sim::text::shell_word;
+/// use windward_scenario::text::shell_word;
 ///
 /// assert_eq!(shell_word("seed=7"), "seed=7");
 /// assert_eq!(shell_word("it's mine.toml"), r"'it'\''s mine.toml'");
