@@ -33,8 +33,9 @@ SECTIONS = {
     "experiment": "A new experiment",
     "criterion": "A new criterion",
 }
-# Nothing here runs for long: compiling fast matters more. Dependencies are those of the release.
-CRATES = "core sim logs net netns stacks".split()
+# Nothing here runs for long: compiling fast matters more. Dependencies are those of the release. A crate with the profile
+# of the release and no dependency on one of these would replace that of the workspace.
+CRATES = "core scenario table sim logs net netns stacks".split()
 FAST = [f"profile.release.package.windward-{crate}.{option}" for crate in CRATES for option in ("opt-level=0", "codegen-units=16")]
 # An expression over a metric, in a sweep: a packet is 1 ms on the wire, and each way takes 49 ms. The window is one packet.
 STALL = """

@@ -22,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -456,14 +456,21 @@ def few_packets() -> list[Cell]:
     return [*cells, replace(crowd, name=name, endpoint=delayed, times=4)]
 
 
-def simulate(program: str, cell: Cell, protocol: str, seed: int, changes: Sequence[str] = ()) -> Found:
+def simulate(
+    program: str,
+    cell: Cell,
+    protocol: str,
+    seed: int,
+    changes: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Found:
     """The output of a run with these changes of the scenario."""
     words = [word for change in changes for word in ("--set", change)]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cell.toml"
         file.write_text(cell.toml(protocol, seed), "utf-8")
         command = [program, "run", file, "--json", "-q", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     if done.returncode:
         raise RuntimeError(f"{cell.name}, {protocol}, seed {seed}: {done.stderr.strip()}")
     found: Found = json.loads(done.stdout)

@@ -160,9 +160,7 @@ impl Names {
         all.finish()
     }
 
-    /// Their number.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
