@@ -216,7 +216,7 @@ def main() -> int:
 
     plain = measure("")
     rows = ["| constant | value | a tenth of it changes | ten times of it change |", "| --- | --- | --- | --- |"]
-    count = sum(len(cell.goals) for cell in chosen)
+    idle: list[str] = []
     for index, constant in enumerate(constants):
         if given.only not in constant.name:
             continue
@@ -231,18 +231,23 @@ def main() -> int:
                     if depends(goal, list(a), list(b)):
                         said.append((cell.name, goal, statistics.fmean(a), statistics.fmean(b)))
             said.sort(key=lambda one: -abs(math.log(max(one[3], 1e-4) / max(one[2], 1e-4))))
-            words = [f"{name} {goal.show(a)} to {goal.show(b)}" for name, goal, a, b in said[:2]]
+            words = [f"{name}: {goal.what} {goal.show(a)} to {goal.show(b)}" for name, goal, a, b in said[:2]]
             changed.append(f"{len(said)}: {'; '.join(words)}" if said else "-")
+        if changed == ["-", "-"]:
+            idle.append(f"`{constant.name}`")
+            continue
         value = re.sub(r"Duration::from_(milli|)secs\((\d+)\)", lambda m: f"{m[2]} {'m' if m[1] else ''}s", constant.value)
         rows.append(f"| `{constant.name}` | {value} | {changed[0]} | {changed[1]} |")
-        if given.only or not given.page:
-            print(rows[-1], flush=True)
     if sys.stderr.isatty():
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    text = "\n".join(rows) + f"\n\n{len(constants)} constants; {count} numbers in {len(chosen)} cells, {given.runs} runs each.\n"
+    count = sum(len(cell.goals) for cell in chosen)
+    text = "\n".join(rows) + (
+        f"\n\n{len(constants)} numbers of constants, {count} numbers in {len(chosen)} cells, {given.runs} runs each. No number "
+        f"depends on {len(idle)} of them: {', '.join(idle)}.\n"
+    )
     if given.page and not given.only:
         goals.write(MARK, text)
-    elif not given.only:
+    else:
         print(text)
     return 0
 
