@@ -7,7 +7,7 @@ use super::{Arrivals, FlowConfig, LinkKind, Pattern, Scenario, Traffic};
 
 impl Scenario {
     /// Estimated number of packet-hops of the run, the measure of its cost
-    /// ([`crate::Outcome::packet_hops`]); at least 1. Used to start the most expensive of many runs
+    /// (`Outcome::packet_hops` of the simulator); at least 1. Used to start the most expensive of many runs
     /// first and to show their progress.
     ///
     /// Datagrams count as their sources send them, and transfers that arrive at random with their
