@@ -6,9 +6,9 @@ use windward_core::units::{Duration, Time};
 use super::{Arrivals, FlowConfig, LinkKind, Pattern, Scenario, Traffic};
 
 impl Scenario {
-    /// Estimated number of packet-hops of the run, the measure of its cost
-    /// (`Outcome::packet_hops` of the simulator); at least 1. Used to start the most expensive of many runs
-    /// first and to show their progress.
+    /// Estimated number of packet-hops of the run, the measure of its cost (`Outcome::packet_hops`
+    /// of the simulator); at least 1. Used to start the most expensive of many runs first and to
+    /// show their progress.
     ///
     /// Datagrams count as their sources send them, and transfers that arrive at random with their
     /// expected number, up to the capacity of the links. Other connections share the rest of each
