@@ -93,13 +93,18 @@ def check_names():
               ", ".join(missing) or "no such section, or an empty patch")
 
 
-def apply_in(folder):
-    """Makes a copy of the files in `folder`, and applies all patches to it."""
+def copy_into(folder):
+    """Copies the files of the repository."""
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     for file in filter(None, files.split("\0")):
         if (ROOT / file).is_file():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / file, folder / file)
+
+
+def apply_in(folder):
+    """Makes a copy of the files in `folder`, and applies all patches to it."""
+    copy_into(folder)
     # Not a subdirectory of the repository, where git would apply nothing.
     env = dict(os.environ, GIT_CEILING_DIRECTORIES=str(folder.parent))
     good = True

@@ -20,15 +20,18 @@ import argparse
 import math
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
 import goals
+import guide
 from goals import ROOT, Cell, Flows, Goal
 
 MARK = "<!-- made by upwind/constants.py -->\n"
@@ -82,7 +85,6 @@ def scale(file: Path) -> list[Constant]:
     """Replaces the constants of a file by functions that multiply them; returns them."""
     text = file.read_text("utf-8")
     found: list[Constant] = []
-    names: list[str] = []
 
     def function(match: re.Match[str]) -> str:
         name, values = match["name"], parts(match["value"])
@@ -90,9 +92,8 @@ def scale(file: Path) -> list[Constant]:
             return match[0]
         labels = [f"{file.stem}::{name}" + (f".{i}" if len(values) > 1 else "") for i in range(len(values))]
         found.extend(Constant(label, value) for label, value in zip(labels, values, strict=True))
-        names.append(name)
         types = parts(match["type"].strip())
-        members = [f'super::scaled::scaled::<{t}>("{n}", {v})' for t, n, v in zip(types, labels, values, strict=True)]
+        members = [f'crate::endpoint::window::upwind::scaled::scaled::<{t}>("{n}", {v})' for t, n, v in zip(types, labels, values, strict=True)]
         made = members[0] if len(members) == 1 else f"({', '.join(members)})"
         return (
             f"#[allow(non_snake_case)]\n{match['seen'] or ''}fn {name}() -> {match['type']} {{\n"
@@ -100,9 +101,8 @@ def scale(file: Path) -> list[Constant]:
             f"    *MADE.get_or_init(|| {made})\n}}"
         )
 
-    changed = CONST.sub(function, text)
-    file.write_text(changed, "utf-8")
-    return found if names else []
+    file.write_text(CONST.sub(function, text), "utf-8")
+    return found
 
 
 def call(folder: Path, names: set[str]) -> None:
@@ -124,27 +124,17 @@ def call(folder: Path, names: set[str]) -> None:
 
 def build() -> tuple[str, list[Constant]]:
     """Compiles the copy; returns the program and the constants."""
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    for name in filter(None, tracked.split("\0")):
-        source, target = ROOT / name, COPY / name
-        # Files that are the same keep their times, so that they are not compiled again.
-        if Path(name).is_relative_to(FOLDER) or not source.is_file():
-            continue
-        if not target.exists() or target.read_bytes() != source.read_bytes():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-    folder = COPY / FOLDER
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / FOLDER, folder)
-    tests = {"tests.rs", "robustness.rs"}
-    constants = [one for file in sorted(folder.glob("*.rs")) if file.name not in tests for one in scale(file)]
-    call(folder, {one.name.split("::")[1].split(".")[0] for one in constants})
-    module = folder / "mod.rs"
-    text = module.read_text("utf-8")
-    module.write_text(re.sub(r"^mod bound;", "mod bound;\nmod scaled;", text, flags=re.MULTILINE), "utf-8")
-    root = module.read_text("utf-8").replace('super::scaled::scaled::', "scaled::scaled::")
-    module.write_text(root, "utf-8")
-    (folder / "scaled.rs").write_text(SCALED, "utf-8")
+    COPY.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        guide.copy_into(Path(scratch))
+        folder = scratch / FOLDER
+        sources = [file for file in sorted(folder.glob("*.rs")) if file.name not in {"tests.rs", "robustness.rs"}]
+        constants = [one for file in sources for one in scale(file)]
+        call(folder, {one.name.split("::")[1].split(".")[0] for one in constants})
+        module = folder / "mod.rs"
+        module.write_text(module.read_text("utf-8").replace("\nmod bound;", "\nmod bound;\nmod scaled;"), "utf-8")
+        (folder / "scaled.rs").write_text(SCALED, "utf-8")
+        guide.bring(Path(scratch), COPY)
     # Not the folder of the workspace: artefacts of equal crates would replace each other.
     env = dict(os.environ, CARGO_TARGET_DIR=str(OUT / "target"))
     subprocess.run(["cargo", "build", "--release", "--locked", "-q"], cwd=COPY, env=env, check=True)
@@ -198,12 +188,13 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="WORDS", help="constants whose names contain these words")
     parser.add_argument("--page", action=argparse.BooleanOptionalAction, default=True, help="write the table into docs/upwind.md, unless --only is given")
     given = parser.parse_args()
+    if given.runs < 2:
+        parser.error("--runs must be at least 2, since changes are compared with their standard error")
     program, constants = build()
     chosen = cells()
 
     def numbers(cell: Cell, seed: int, factors: str) -> list[float]:
-        os_env = dict(os.environ, WINDWARD_CONSTANTS=factors)
-        found = goals.simulate(program, replace(cell, times=1), goals.SUBJECT, seed, env=os_env)
+        found = goals.simulate(program, cell, goals.SUBJECT, seed, env=dict(os.environ, WINDWARD_CONSTANTS=factors))
         return [goal.read(cell, found) for goal in cell.goals]
 
     def measure(factors: str) -> list[list[list[float]]]:
@@ -242,8 +233,9 @@ def main() -> int:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     count = sum(len(cell.goals) for cell in chosen)
     text = "\n".join(rows) + (
-        f"\n\n{len(constants)} numbers of constants, {count} numbers in {len(chosen)} cells, {given.runs} runs each. No number "
-        f"depends on {len(idle)} of them: {', '.join(idle)}.\n"
+        f"\n\n{len(constants)} numbers of constants, {count} numbers in {len(chosen)} cells, {given.runs} runs each."
+        + (f" No number depends on {len(idle)} of them: {', '.join(idle)}." if idle else "")
+        + "\n"
     )
     if given.page and not given.only:
         goals.write(MARK, text)
