@@ -120,6 +120,12 @@ mod linux {
                 );
                 let ipv6 = format!("fd09:{number}::{host}/64");
                 ip(namespace, &["address", "add", &ipv6, "dev", device, "nodad"]);
+                // The route of the address of the link would appear only a second or two later.
+                let no_detection = || {
+                    let path = format!("/proc/sys/net/ipv6/conf/{device}/accept_dad");
+                    fs::write(path, "0").unwrap();
+                };
+                namespace.run(no_detection).unwrap();
                 ip(namespace, &["link", "set", device, "up"]);
                 if host == 2 {
                     ip(namespace, &["route", "add", "default", "via", &format!("10.9.{number}.1")]);
