@@ -346,6 +346,20 @@ def alone() -> list[Cell]:
         for rate in (2, 10)
         for loss in (0.05, 0.2)
     ]
+    cells += [
+        Cell(
+            f"alone, 10 Mbit/s, 80 ms, queue of {queue:g} BDP, {100 * loss:g} % lost",
+            10,
+            80,
+            (Flows(),),
+            (Goal("goodput over available rate", goodput, least=0.8),),
+            queue=queue,
+            loss=loss,
+            times=2,
+        )
+        for queue in (0.05, 0.1)
+        for loss in (0.01, 0.05)
+    ]
     return cells
 
 

@@ -14,7 +14,7 @@
 //! losses and costs a tenth under jitter with losses: docs/upwind.md has the table.
 
 use super::losses::{FEW, Losses};
-use super::queue::{FLOOR_SPAN, Queue};
+use super::queue::{CYCLE_ROUNDS, FLOOR_SPAN, Queue, RANGE, SAMPLES, SURE};
 use super::unseen::Unseen;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::{Least, RateSample};
@@ -22,32 +22,20 @@ use crate::endpoint::estimator::{Least, RateSample};
 /// The largest floor before a queue was seen to stand, and the largest that is assumed.
 const UNCONFIRMED: f64 = 0.05;
 const ASSUMED: f64 = 0.1;
-/// The share of R0 by which the mean RTT of such a queue exceeds that of an empty one, and the
-/// fewest RTTs of such a mean, all of one round trip: many small windows see much noise.
-const ROOM: f64 = 0.1;
-const CLEAR: f64 = 32.0;
-/// Standard deviations by which two observed loss rates differ significantly.
-const SURE: f64 = 3.0;
-/// The largest credit: losses, and packets that may be lost at the rate of the floor, or those of
-/// so many round trips.
-const CREDIT: (f64, f64, f64) = (4.0, 200.0, 2.0);
 /// Standard deviations of the floor that a cut grants: few losses do not tell 0.9 from 1 %.
 const GRANTED: f64 = 0.5;
-/// The queue is judged from a mean of at least so many RTTs, whose uncertainty is at most this time
-/// or this share of R0: a mean of few RTTs hides a queue that stands. A mean of an empty queue that
-/// is smaller by this time shows that another one stood.
-const SAMPLES: f64 = 8.0;
-const RESOLVED: (f64, f64) = (0.001, 1.0 / 30.0);
-/// A mean that exceeds the mean of an empty queue by more than this time, and by more than this
-/// many of its standard deviations, shows a standing queue. RED with the thresholds of ns-2, 5 and
-/// 15 packets, holds 0.4 to 1.1 ms at 160 Mbit/s.
-const STANDS: (f64, f64) = (0.0004, 4.0);
-/// The most standard deviations of an RTT by which the mean of an empty queue exceeds R0.
-const ABOVE: f64 = 0.5;
-/// The same in multiples of the jitter. Its estimate is too small while few packets are sent.
-const ABOVE_JITTER: f64 = 2.0;
+/// The queue is judged from a mean whose uncertainty is at most this share of R0, or [`STANDS`]: a
+/// mean of few RTTs hides a queue that stands.
+const RESOLVED: f64 = 1.0 / 30.0;
+/// A mean that exceeds the mean of an empty queue by more than this time, and significantly, shows
+/// a standing queue, seconds. RED with the thresholds of ns-2, 5 and 15 packets, holds 0.4 to 1.1
+/// ms at 160 Mbit/s.
+const STANDS: f64 = 0.0004;
+/// The standard deviations of an RTT and the multiple of the jitter by which the mean of an empty
+/// queue exceeds R0 at most. The estimate of the jitter is too small while few packets are sent.
+const ABOVE: (f64, f64) = (0.5, 2.0);
 /// Means in a row without a standing queue from which losses belong to the floor.
-const IDLE: u32 = 2;
+pub(super) const IDLE: u32 = 2;
 /// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
 const GROWTH: f64 = 0.05;
 /// The largest ceiling from which a cut starts, as a multiple of the window. The ceiling is cut as
@@ -55,9 +43,6 @@ const GROWTH: f64 = 0.05;
 const HIGHEST: f64 = 1.5;
 /// A smaller ceiling than this grows by a quarter: a packet would be too much.
 const SMALL: f64 = 4.0;
-/// Means in a row without a standing queue after which a flow that never saw one and loses more
-/// than [`ASSUMED`] searches for one. Each search doubles their number.
-const SEARCH: u32 = 20;
 /// The least ceiling, packets. Below the least window, the pace follows it.
 const LEAST_CEILING: f64 = 0.5;
 /// The round trip after a cut by half in which this growth begins again, proportionally earlier
@@ -83,7 +68,7 @@ impl Stretch {
     fn uncertainty(&self, quarter: f64) -> f64 {
         let single = libm::sqrt(self.squares) / self.samples;
         // Two standard deviations of the mean of four quarters per round trip.
-        (STANDS.1 * single).max(quarter / libm::sqrt(f64::from(self.trips)))
+        (SURE * single).max(quarter / libm::sqrt(f64::from(self.trips)))
     }
 }
 
@@ -132,7 +117,7 @@ impl Bound {
             unseen: Unseen::default(),
             is_confirmed: false,
             idle: 0,
-            search_at: SEARCH,
+            search_at: CYCLE_ROUNDS,
             before_search: None,
             was_cut: false,
             was_starting: true,
@@ -171,8 +156,8 @@ impl Bound {
         self.stretch.squares += bend * bend / 6.0;
     }
 
-    /// Lifts the ceiling for another start-up, if the path loses more than [`ASSUMED`] and no queue
-    /// was seen for a long time: the first start-up may have ended before the pipe was full.
+    /// Lifts the ceiling for another start-up, if the path loses more than [`ASSUMED`] and no
+    /// queue was seen for a long time: the first start-up may have ended before the pipe was full.
     /// Returns whether it does.
     pub(super) fn begins_search(&mut self) -> bool {
         let begins = !self.is_confirmed
@@ -235,7 +220,7 @@ impl Bound {
         let floor = self.floor.rate().clamp(least, counts);
         // Below the least window, a round trip after a cut is one packet, sent after it.
         let is_spared = is_settling || (was_cut && self.ceiling >= LEAST);
-        let most = CREDIT.0 + CREDIT.1.max(CREDIT.2 * sent) * floor;
+        let most = SMALL + FEW.max(sent) * floor;
         self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
         if !is_settling {
             self.recent.add(lost, sent);
@@ -276,7 +261,7 @@ impl Bound {
     fn judge_queue(&mut self, sample: &RateSample, queue: &Queue) {
         let (r0, jitter) = (queue.floor(), queue.jitter());
         let uncertainty = self.stretch.uncertainty(queue.deviation());
-        if self.stretch.samples < SAMPLES || uncertainty > RESOLVED.0.max(RESOLVED.1 * r0) {
+        if self.stretch.samples < SAMPLES as f64 || uncertainty > STANDS.max(RESOLVED * r0) {
             return;
         }
         let Stretch { samples, sum, squares, lost, sent, trips } =
@@ -284,15 +269,15 @@ impl Bound {
         let mean = sum / samples;
         // The smallest of many uncertain means is too small.
         self.least.update(sample.now, mean + uncertainty, FLOOR_SPAN);
-        let deviation = libm::sqrt(squares / samples);
         // A flow that never saw an empty queue knows R0 at most by single packets.
-        let most = r0 + ABOVE * deviation + ABOVE_JITTER * jitter;
+        let deviation = libm::sqrt(squares / samples);
+        let most = r0 + ABOVE.0 * deviation + ABOVE.1 * jitter;
         let empty = self.least.get().unwrap_or(mean).min(most);
-        let noise = STANDS.0.max(uncertainty).max(jitter);
+        let noise = STANDS.max(uncertainty).max(jitter);
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
-        let is_clear = trips == 1 && samples >= CLEAR;
-        self.is_confirmed |= is_clear && mean > empty + noise.max(ROOM * r0);
-        if empty < self.began - noise.max(RESOLVED.0) && !self.is_assumed {
+        // Many small windows see much noise.
+        self.is_confirmed |= trips == 1 && mean > empty + noise.max(RANGE * r0);
+        if empty < self.began - noise && !self.is_assumed {
             // The floor was observed while a queue stood.
             self.floor = Losses::default();
         }

@@ -1,6 +1,8 @@
 //! The response to other flows in the queue: a shadow window, and the competitive mode.
 
-use super::delay::Steps;
+use super::delay::{SHRUNK, Steps};
+use super::queue::{CYCLE, CYCLE_ROUNDS, RANGE};
+use super::rounds::FLOOD;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::CongestionEvent;
@@ -10,34 +12,26 @@ use crate::units::{Duration, Time};
 pub(super) const BETA: f64 = 0.5;
 /// The smallest probability of congestion at which a loss counts as an overflow.
 const LIKELY: f64 = 0.25;
-/// A round trip whose share of losses exceeds the path's own by more than this is a flood.
-const FLOOD: f64 = 0.1;
-/// The shortest time for which an overflow is remembered.
-const KNOWN: Duration = Duration::from_secs(20);
 /// The share by which the shadow shrinks in a round trip without known overflows.
 const FADES: f64 = 0.01;
 /// The share by which the largest window decays in a round trip.
 const FORGOTTEN: f64 = 0.002;
-/// Round trips without a short queue, and without a nearly empty one, that show other flows.
+/// Round trips without a short queue that show other flows; a cycle without a nearly empty one does
+/// too.
 const SHORT_ROUNDS: u32 = 5;
-const EMPTY_ROUNDS: u32 = 20;
-/// The share of the shadow, less packets, below which a window shows other flows while the queue is
-/// known to overflow.
-const SMALL: (f64, f64) = (0.5, 2.0);
+/// The share of the shadow, less the least window, below which a window shows other flows while the
+/// queue is known to overflow.
+const SMALL: f64 = 0.5;
 
-/// Another flow had a loss if the delay falls to this share of its peak within so many round trips,
-/// while the window does not shrink, and stays below the second share for so many round trips. If
-/// the window shrinks later than [`SETTLED`] round trips after the fall, the queue has grown again.
-const FALLS: (f64, u64) = (0.7, 4);
-const STAYS: (f64, u64) = (0.95, 10);
-const SETTLED: u64 = 8;
-/// A window of at least this share of the earlier one has not shrunk.
-const NOT_SHRUNK: f64 = 0.9;
+/// Another flow had a loss if the delay falls to the share [`SHRUNK`] of its peak within so many
+/// round trips, while the window does not shrink, and stays below the share [`STEADY`] for
+/// [`SLOWLY`] round trips.
+const FALLS: u64 = 4;
+/// A window or a delay of at least this share of the earlier one has not shrunk.
+const STEADY: f64 = 0.9;
 /// Round trips before the peak, and the least share of the peak that the delay had then: a queue
 /// grows slowly towards a loss, and quickly in a start-up.
 const SLOWLY: (usize, f64) = (10, 0.5);
-/// The smallest delay that counts as a peak, as a share of the smallest RTT.
-const PEAK: f64 = 0.1;
 
 /// The last peak of the delay: the delay, the window that made it, and the round trip.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,21 +110,20 @@ impl Upwind {
         let before = std::mem::replace(oldest, delay);
         let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
         if let Some((from, fell)) = self.others.fell {
-            let has_shrunk = self.cwnd < NOT_SHRUNK * from.window;
-            if delay >= STAYS.0 * from.delay || (has_shrunk && round < fell + SETTLED) {
+            if delay >= STEADY * from.delay || self.cwnd < STEADY * from.window {
                 self.others.fell = None;
-            } else if has_shrunk || round >= fell + STAYS.1 {
+            } else if round >= fell + SLOWLY.0 as u64 {
                 self.others.fell = None;
                 self.on_overflow(now);
             }
         }
-        let is_peak = was >= PEAK * self.queue.floor();
+        let is_peak = was >= RANGE * self.queue.floor();
         let is_sharp =
-            is_peak && delay <= FALLS.0 * was && round <= at + FALLS.1 && slowly >= SLOWLY.1 * was;
-        if is_sharp && self.cwnd >= NOT_SHRUNK * window && self.others.fell.is_none() {
+            is_peak && delay <= SHRUNK * was && round <= at + FALLS && slowly >= SLOWLY.1 * was;
+        if is_sharp && self.cwnd >= STEADY * window && self.others.fell.is_none() {
             self.others.fell = Some((self.others.peak, round));
         }
-        if delay >= was || delay <= FALLS.0 * was || round > at + FALLS.1 {
+        if delay >= was || delay <= SHRUNK * was || round > at + FALLS {
             let window = self.others.windows.iter().copied().fold(self.cwnd, f64::max);
             self.others.peak = Peak { delay, before, window, round };
         }
@@ -166,8 +159,8 @@ impl Upwind {
             return;
         }
         others.top = (others.top * (1.0 - FORGOTTEN)).max(self.cwnd);
-        let is_small = is_known && self.cwnd < SMALL.0 * others.shadow - SMALL.1;
-        if is_small || others.since_short >= SHORT_ROUNDS || others.since_empty >= EMPTY_ROUNDS {
+        let is_small = is_known && self.cwnd < SMALL * others.shadow - LEAST;
+        if is_small || others.since_short >= SHORT_ROUNDS || others.since_empty >= CYCLE_ROUNDS {
             self.enter();
         }
     }
@@ -267,7 +260,7 @@ impl Upwind {
     /// The time in which a NewReno with the shadow's window fills a queue twice.
     fn cycle(&self) -> Duration {
         let srtt = Duration::from_secs_f64(self.queue.srtt());
-        KNOWN.max(srtt.mul_f64(2.0 * self.others.shadow))
+        CYCLE.max(srtt.mul_f64(2.0 * self.others.shadow))
     }
 
     /// Reduces the shadow to the share `kept`, since the connection starts again.

@@ -4,14 +4,12 @@ use super::Upwind;
 use crate::endpoint::estimator::RateSample;
 use crate::units::Time;
 
-/// Round trips in one direction from which the velocity doubles.
-const STEADY_ROUNDS: u32 = 3;
+/// Round trips in a row that are a trend. The velocity doubles from so many in one direction on.
+pub(super) const TREND: u32 = 3;
 /// A queue of this many times the target is not caused by this window.
 const JUMP: f64 = 5.0;
-/// A delay that differs by at most this share has remained the same.
-const SAME: f64 = 0.2;
-/// The smallest window as a share of the largest one when the delay is compared.
-const SHRUNK: f64 = 0.7;
+/// A window or a delay of at most this share of the earlier one has clearly shrunk.
+pub(super) const SHRUNK: f64 = 0.7;
 
 /// The direction and the speed of the window.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +86,7 @@ impl Upwind {
         let is_up = self.cwnd >= self.steps.began;
         let Steps { velocity, steady, .. } = self.steps;
         self.steps = if is_up == self.steps.is_up {
-            let faster = if steady + 1 >= STEADY_ROUNDS { 2.0 * velocity } else { velocity };
+            let faster = if steady + 1 >= TREND { 2.0 * velocity } else { velocity };
             let most = (0.5 * self.cwnd / self.step_size()).max(1.0);
             Steps { velocity: faster.min(most), steady: steady + 1, began: self.cwnd, ..self.steps }
         } else {
@@ -104,7 +102,9 @@ impl Upwind {
         match self.jump {
             // Other flows keep the queue full.
             _ if self.overflows(now) => self.jump = None,
-            Some(Jump { least, most, delay: was }) if (delay - was).abs() <= SAME * was => {
+            Some(Jump { least, most, delay: was })
+                if (delay - was).abs() <= (1.0 - SHRUNK) * was =>
+            {
                 let (least, most) = (least.min(self.cwnd), most.max(self.cwnd));
                 self.jump = Some(Jump { least, most, delay: was });
                 if least <= SHRUNK * most {

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | XCP's header with less than was demanded | XCP (Katabi 2002); losses do not count as congestion | no feedback for four round trips |
 //! | a phase of ESTCP | ESTCP (estcp2010); losses do not count as congestion, because overflows are reported | the same |
-//! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses do not count as congestion | no flag for 20 s, and a queue half as long again as with the last one |
+//! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses do not count as congestion | no flag for 20 s, and a queue that was at most 0.7 as long with the last one |
 //! | an echo of each mark, where feedback is `l4s` (RFC 9332) | Prague | the same |
 //!
 //! A mark of classic ECN (RFC 3168) selects no controller. It is certain congestion, at most once
@@ -21,12 +21,14 @@
 //!
 //! A flag or a mark reports congestion now, from any router, and ends the grants of XCP or ESTCP.
 //! Grants do not help if the bottleneck is another queue. XCP and ESTCP are therefore ignored, for
-//! 20 s at first and twice as long each time, if a round trip loses 10 points more than the least
-//! lossy one and congestion is at least as likely as not, or if more than half of the window waits
-//! in queues for ten round trips. This limits the effect of a forged header, as does the upper
+//! 20 s at first and twice as long each time, if a round trip loses 20 points more than the least
+//! lossy one and congestion is likely, or if more than half of the window waits in queues for 20
+//! round trips. This limits the effect of a forged header, as does the upper
 //! bound of every window, twice the packets delivered.
 
 use super::compete::BETA;
+use super::delay::SHRUNK;
+use super::queue::{CYCLE, CYCLE_ROUNDS, FLOOR_SPAN};
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
@@ -37,14 +39,6 @@ use crate::units::{Duration, Time};
 
 /// Round trips without feedback after which a router that writes into every packet is gone.
 const SILENT: u64 = 4;
-/// Packets and share of the window in queues, and round trips, after which grants are not what
-/// limits the sender.
-const WAITS: (f64, f64, u32) = (20.0, 0.5, 10);
-/// The time without a further flag or mark, and the factor by which the queue has grown, after
-/// which the router is gone.
-const PATIENCE: (Duration, f64) = (Duration::from_secs(20), 1.5);
-/// The time for which grants are ignored, at first and at most.
-const ASIDE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(600));
 
 /// The kind of feedback received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +119,7 @@ impl Guide {
             waited: 0.0,
             waiting: 0,
             aside_until: Time::ZERO,
-            aside: ASIDE.0,
+            aside: CYCLE,
         }
     }
 
@@ -150,7 +144,7 @@ impl Guide {
     /// Ignores grants for a while.
     fn put_aside(&mut self, now: Time) {
         self.aside_until = now + self.aside;
-        self.aside = self.aside.saturating_mul(2).min(ASIDE.1);
+        self.aside = self.aside.saturating_mul(2).min(FLOOR_SPAN);
     }
 
     /// Begins anew, since the connection starts again.
@@ -218,18 +212,19 @@ impl Upwind {
         let Some(help) = self.guide.controller.as_ref().map(HelpedController::help) else { return };
         let (heard_at, heard_in) = self.guide.heard;
         let is_over = if help.is_steady() {
-            let waits = self.backlog() > (WAITS.1 * self.cwnd).max(WAITS.0);
+            // More than half of the window waits: the grants are not what limits the sender.
+            let waits = self.queue.delay() > self.queue.floor();
             self.guide.waiting = if waits { self.guide.waiting + 1 } else { 0 };
-            let limits_nothing = self.guide.waiting >= WAITS.2;
+            let limits_nothing = self.guide.waiting >= CYCLE_ROUNDS;
             if limits_nothing {
                 self.guide.put_aside(now);
             }
             limits_nothing || self.rounds.count > heard_in + SILENT
         } else {
-            // A queue that signals at some length would signal at one half as long again, if it
-            // still signals at all.
-            let waits_longer = self.queue.delay() >= PATIENCE.1 * self.guide.waited;
-            waits_longer && now.since(heard_at) >= PATIENCE.0
+            // A queue that signals at some length would signal at a greater one, if it still
+            // signals at all.
+            let waits_longer = SHRUNK * self.queue.delay() >= self.guide.waited;
+            waits_longer && now.since(heard_at) >= CYCLE
         };
         if is_over {
             self.take_back();

@@ -3,28 +3,25 @@
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
-/// The time for which the smallest RTT and the smallest mean are remembered, and the least number
-/// of round trips.
+/// The time for which the smallest RTT is remembered.
 pub(super) const FLOOR_SPAN: Duration = Duration::from_secs(600);
-const BASE_SPAN: Duration = Duration::from_secs(30);
-const BASE_ROUNDS: u64 = 40;
-/// Deviations, beyond [`RANGE`], by which the smallest mean may exceed the smallest RTT; a larger
-/// mean includes a standing queue.
-const ABOVE: f64 = 5.0;
+/// The time, or round trips if they take longer, in which flows that fill a queue overflow it and
+/// empty it once. The smallest mean is remembered for it.
+pub(super) const CYCLE: Duration = Duration::from_secs(20);
+pub(super) const CYCLE_ROUNDS: u32 = 20;
+/// Standard deviations beyond which a value is not chance.
+pub(super) const SURE: f64 = 4.0;
 /// Packets whose transmissions are further apart than this share of a round trip show no step:
 /// other flows fill a queue in that time.
 const CLOSE: f64 = 0.125;
 /// The fewest samples in a block whose mean is taken.
 const BLOCK: usize = 4;
-/// The fewest samples of the delay in start-up.
-const LATEST: usize = 8;
+/// The fewest samples that show whether a queue stands.
+pub(super) const SAMPLES: usize = 8;
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;
-/// The bound of a second difference as a multiple of the deviation plus a sixteenth of the smallest
-/// RTT, and that of a step as a multiple of their mean plus the same.
-const OUTLIER: f64 = 4.0;
 /// RTTs that differ by this share of the smallest one belong to queues of different length.
-const RANGE: f64 = 0.1;
+pub(super) const RANGE: f64 = 0.1;
 /// Round trips over which the largest RTT is taken.
 const SWING_ROUNDS: u64 = 4;
 
@@ -40,7 +37,7 @@ pub(super) struct Queue {
     eighth: Least<f64>,
     half: Least<f64>,
     /// The last samples, the latest first; zero before the first one.
-    latest: [f64; LATEST],
+    latest: [f64; SAMPLES],
     swing: Greatest<f64>,
     block: Block,
     /// The smallest recent mean of a block, and the smallest remembered mean of a round trip (four
@@ -76,7 +73,7 @@ impl Queue {
         let (now, rtt) = (sample.now, sample.rtt.as_secs_f64());
         self.srtt = if self.srtt > 0.0 { self.srtt + (rtt - self.srtt) / 8.0 } else { rtt };
         let srtt = Duration::from_secs_f64(self.srtt);
-        let remembered = BASE_SPAN.max(srtt.saturating_mul(BASE_ROUNDS));
+        let remembered = CYCLE.max(srtt.saturating_mul(u64::from(CYCLE_ROUNDS)));
         self.floor.update(now, rtt, FLOOR_SPAN.max(remembered));
         self.eighth.update(now, rtt, srtt.mul_f64(0.125));
         self.half.update(now, rtt, srtt.mul_f64(0.5));
@@ -102,7 +99,7 @@ impl Queue {
             let bend = (mean - 2.0 * first + second).abs() / 1.954;
             // A value much larger than the noise so far is not noise.
             let floor = self.floor();
-            let bounded = |value: f64, mean: f64| value.min(OUTLIER * (mean + floor / 16.0));
+            let bounded = |value: f64, mean: f64| value.min(SURE * (mean + floor / 16.0));
             self.deviation += (bounded(bend, self.deviation) - self.deviation) / 16.0;
             self.step += (bounded(self.block.step, self.step) - self.step) / STEPS;
             self.jitter.update(now, self.step, remembered);
@@ -141,7 +138,7 @@ impl Queue {
     /// dq: the queueing delay, from means, less what may be noise.
     pub(super) fn delay(&self) -> f64 {
         let (Some(recent), Some(base)) = (self.recent.get(), self.base.get()) else { return 0.0 };
-        let most = (1.0 + RANGE) * self.floor() + ABOVE * self.deviation + self.jitter();
+        let most = (1.0 + RANGE) * self.floor() + SURE * self.deviation + self.jitter();
         (recent - base.min(most) - self.allowance * self.deviation).max(0.0)
     }
     /// The jitter of the path: twice the mean of the largest steps. A step is an increase of the
@@ -163,7 +160,7 @@ impl Queue {
     pub(super) fn deviation(&self) -> f64 {
         self.deviation
     }
-    /// The queueing delay and the RTT of the last eighth of a round trip, from at least [`LATEST`]
+    /// The queueing delay and the RTT of the last eighth of a round trip, from at least [`SAMPLES`]
     /// single samples: earlier known than [`Self::delay`], and noisier.
     pub(super) fn now(&self) -> (f64, f64) {
         let eighth = self.eighth.get().unwrap_or(0.0);

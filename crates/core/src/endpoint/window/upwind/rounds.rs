@@ -3,6 +3,9 @@
 use crate::endpoint::estimator::{Greatest, Least, RateSample};
 use crate::units::{Duration, Time};
 
+/// A round trip is a flood if its share of losses exceeds that of the path by more than this.
+pub(super) const FLOOD: f64 = 0.2;
+
 /// Packets delivered and lost, round trip by round trip.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
@@ -55,12 +58,11 @@ impl Rounds {
         true
     }
 
-    /// True if this round trip has lost at least `fewest` packets so far, and a share that exceeds
-    /// the path's own by more than `more`.
-    pub(super) fn floods_now(&self, sample: &RateSample, more: f64, fewest: u64) -> bool {
+    /// True if this round trip is a flood so far, and has lost at least `fewest` packets.
+    pub(super) fn floods_now(&self, sample: &RateSample, fewest: u64) -> bool {
         let lost = self.lost_now as f64;
         let delivered = (sample.total_delivered - self.began.1) as f64;
-        self.lost_now >= fewest && lost > (self.least_lost() + more) * (lost + delivered)
+        self.lost_now >= fewest && lost > (self.least_lost() + FLOOD) * (lost + delivered)
     }
 
     /// The largest delivery rate of ten round trips, packets per second.

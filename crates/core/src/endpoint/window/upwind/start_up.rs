@@ -1,23 +1,20 @@
 //! Start-up: the window doubles until the pipe is full.
 
+use super::bound::IDLE;
 use super::compete::Others;
-use super::delay::Steps;
+use super::delay::{Steps, TREND};
+use super::queue::RANGE;
+use super::rounds::FLOOD;
 use super::{Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 
-/// The factor by which the rate grows in a round trip while the pipe is not full, and the number of
-/// round trips below it after which the pipe is full.
+/// The factor by which the rate grows in a round trip while the pipe is not full. [`TREND`] round
+/// trips below it show a full one.
 const GROWTH: f64 = 1.25;
-const FULL_ROUNDS: u32 = 3;
-/// So many are enough if the share of losses in the last one exceeds the path's own by more than
-/// this. A burst of losses is over sooner.
-const FLOOD: (u32, f64) = (2, 0.2);
 /// The fewest losses in a round trip that stop the growth before its end, or that make the growth
 /// of the rate in it count as none if they are more than this share: it is at the cost of others.
 const FEWEST: u64 = 10;
 const FLOODED: f64 = 0.4;
-/// The share of the window from which a queue counts.
-const QUEUE: f64 = 0.1;
 
 /// Detector of a full pipe.
 #[derive(Debug, Clone, Copy)]
@@ -54,8 +51,9 @@ impl Upwind {
                 self.full.rounds += 1;
             }
         }
-        let floods = self.full.rounds >= FLOOD.0
-            && self.rounds.lost > self.full.lost / self.full.sent.max(1.0) + FLOOD.1;
+        // A burst of losses is over in a round trip.
+        let before = self.full.lost / self.full.sent.max(1.0);
+        let floods = self.full.rounds >= IDLE && self.rounds.lost > before + FLOOD;
         if is_over {
             self.full.lost += self.rounds.lost_packets as f64;
             self.full.sent += self.rounds.sent;
@@ -64,8 +62,8 @@ impl Upwind {
         let queues = self
             .bound
             .has_found()
-            .unwrap_or_else(|| self.cwnd * delay / standing > self.target().max(QUEUE * self.cwnd));
-        if self.full.rounds >= FULL_ROUNDS || floods || queues || self.cwnd >= self.full.most {
+            .unwrap_or_else(|| self.cwnd * delay / standing > self.target().max(RANGE * self.cwnd));
+        if self.full.rounds >= TREND || floods || queues || self.cwnd >= self.full.most {
             self.mode = UpwindMode::Delay;
             if queues {
                 self.bound.confirm();
@@ -76,7 +74,7 @@ impl Upwind {
             self.cwnd = self.cwnd.min(pipe);
             self.steps = Steps::settling(self.cwnd, sample.total_delivered);
             self.others = Others::none(self.cwnd);
-        } else if is_limit && !self.rounds.floods_now(sample, FLOOD.1, FEWEST) {
+        } else if is_limit && !self.rounds.floods_now(sample, FEWEST) {
             self.cwnd += sample.newly_acked as f64;
         }
     }
