@@ -88,16 +88,18 @@ fn hidden_marks_leave_more_than_beside_the_standards() {
 }
 
 /// With marks on all packets, two to four packets per round trip of 41 ms remain, 0.39 to 0.8
-/// Mbit/s of 20, as for NewReno. With erased marks, losses remain, and the other flow keeps its
-/// share.
+/// Mbit/s of 20, as for NewReno. With erased marks, losses remain, at most twice those of two
+/// NewRenos and one point, as in the goals, and the other flow keeps its share.
 #[test]
 fn a_router_that_forges_marks_slows_it_down_and_no_more() {
     let forged =
         |marks| format!("queue = '100p', router = {{ kind = 'forged', marks = '{marks}' }}");
     let (honest, dropped) = beside_a_liar(("newreno", "upwind"), "'honest'", &forged("all"));
     assert!((0.39 / 20.0..0.8 / 20.0).contains(&honest) && dropped == 0.0, "{honest} {dropped}");
-    let (honest, dropped) = beside_a_liar(("upwind", "newreno"), "'honest'", &forged("none"));
-    assert!(honest > 0.4 && dropped < 0.01, "{honest} {dropped}");
+    let erased = |protocols| beside_a_liar(protocols, "'honest'", &forged("none"));
+    let (honest, dropped) = erased(("upwind", "newreno"));
+    let (_, standard) = erased(("newreno", "newreno"));
+    assert!(honest > 0.4 && dropped < 2.0 * standard + 0.01, "{honest} {dropped} {standard}");
 }
 
 /// Windows count packets: both flows have the same number, so three times the size gives three
