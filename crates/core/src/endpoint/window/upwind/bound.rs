@@ -24,6 +24,8 @@ const UNCONFIRMED: f64 = 0.05;
 const ASSUMED: f64 = 0.1;
 /// Standard deviations of the floor that a cut grants: few losses do not tell 0.9 from 1 %.
 const GRANTED: f64 = 0.5;
+/// The largest credit: a few losses, and those of so many round trips at the rate of the floor.
+const CREDIT: f64 = 2.0;
 /// The queue is judged from a mean whose uncertainty is at most this share of R0, or [`STANDS`]: a
 /// mean of few RTTs hides a queue that stands.
 const RESOLVED: f64 = 1.0 / 30.0;
@@ -220,7 +222,7 @@ impl Bound {
         let floor = self.floor.rate().clamp(least, counts);
         // Below the least window, a round trip after a cut is one packet, sent after it.
         let is_spared = is_settling || (was_cut && self.ceiling >= LEAST);
-        let most = SMALL + FEW.max(sent) * floor;
+        let most = SMALL + CREDIT * FEW.max(sent) * floor;
         self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
         if !is_settling {
             self.recent.add(lost, sent);
@@ -277,7 +279,7 @@ impl Bound {
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
         // Many small windows see much noise.
         self.is_confirmed |= trips == 1 && mean > empty + noise.max(RANGE * r0);
-        if empty < self.began - noise && !self.is_assumed {
+        if empty < self.began - noise.max(RESOLVED * r0) && !self.is_assumed {
             // The floor was observed while a queue stood.
             self.floor = Losses::default();
         }
