@@ -11,10 +11,10 @@
 //! m    = means of RTTs over quarters of a round trip
 //! s    = standard deviation of m, from second differences, without outliers
 //! step = largest increase of the RTT between two packets, minus the time between their
-//!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 30 s.
+//!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 20 s.
 //!        Only pairs sent within R/8 count: other flows fill longer gaps
 //! dq   = max(0, smallest m of the last half round trip - base - 2 s)
-//! base = smallest mean of four m in 30 s, at most 1.1 R0 + 5 s + J
+//! base = smallest mean of four m in 20 s (or 20 round trips), at most 1.1 R0 + 4 s + J
 //! R    = smallest RTT of the last half round trip;  R0 = smallest RTT of 10 min
 //! b    = cwnd dq / R                                 own packets in the queue
 //! b*   = max(1/delta, cwnd/srtt (2 s + J))           own packets to keep in the queue
@@ -36,7 +36,7 @@
 //!              else:     cwnd -= max(v / delta, (b - b*) / 2) / cwnd
 //!              v is 1 after a turn; it doubles every round trip from the third in one direction
 //!              on, up to delta cwnd / 2
-//! longer path  b >= 5 b*, and since then dq has changed by at most 20 % while the smallest cwnd
+//! longer path  b >= 5 b*, and since then dq has changed by at most 30 % while the smallest cwnd
 //!              was 70 % of the largest or less, without overflows: R0 and dq begin anew, from the
 //!              largest cwnd
 //! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
@@ -47,20 +47,20 @@
 //!              trips).  S grows only while the queue is known to overflow, and shrinks by 1 % per
 //!              round trip otherwise
 //! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
-//!              round trips, while cwnd did not shrink, and stays below 0.95 of it for ten, or for
-//!              eight until cwnd shrinks: another flow had a loss. Known for 20 s or 2 S srtt,
+//!              round trips, and stays below 0.9 of it for ten, while cwnd does not shrink below
+//!              0.9: another flow had a loss. Known for 20 s or 2 S srtt,
 //!              whichever is longer
-//! queue        M = mean of so many RTTs, at least eight, that u <= max(1 ms, R0 / 30);
+//! queue        M = mean of so many RTTs, at least eight, that u <= max(0.4 ms, R0 / 30);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(0.4 ms, u, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
 //!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.05 until a
-//!              queue was seen to stand: at the end of start-up, or by an M of 32 RTTs of one round
-//!              trip above E by R0 / 10
-//! assumed      without an empty queue for up to 600 round trips, f is the loss rate since, at most
-//!              0.1, after 30 losses, ten times the packets of the known f, and four moves of the
-//!              smoothed srtt by 33 ms and 30 %; until f is known from 100 packets
+//!              queue was seen to stand: at the end of start-up, or by an M of one round trip above
+//!              E by R0 / 10. Forgotten if E falls by R0 / 30
+//! assumed      without an empty queue, f is the loss rate since, at most 0.1, after four moves of
+//!              the smoothed srtt by 33 ms, and as many packets as the known f has; until f is
+//!              known from 100 packets
 //! ceiling      credit += f sent - lost, at most 4 + f max(200, packets of two round trips); free
 //!              are losses of the round trip after a cut of C >= 2, and of start-up and the round
 //!              trip after it.
