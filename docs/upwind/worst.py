@@ -3,7 +3,7 @@
 # requires-python = ">=3.10"
 # dependencies = ["optuna>=4"]
 # ///
-"""Looks for links on which `upwind` is at its worst, and writes the ten worst as scenario files.
+"""Looks for links on which `upwind` is at its worst, and writes the worst ten, or as many as are confirmed, as scenario files.
 
     cargo build --release
     pip install optuna

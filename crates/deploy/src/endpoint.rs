@@ -54,15 +54,17 @@ impl Service {
 pub struct Options {
     /// Congestion controller: a protocol of the table that QUIC can run.
     pub protocol: String,
-    /// Bytes that a peer may have sent and the application not read, over all streams. It bounds
-    /// the memory of a connection, and the rate at window / RTT.
+    /// Limit of the bytes that a peer may have sent and the application not read, over all streams.
+    /// It bounds the memory of a connection, and the rate at window / RTT. Within it, the receive
+    /// window grows with what arrives in a round trip.
     pub receive_window: u32,
     /// The same for one stream.
     pub stream_receive_window: u32,
     /// Limit of the bytes that the application has written and the peer has not acknowledged.
     /// Within it, the send window follows the congestion window.
     pub send_window: u32,
-    /// The application bounds by itself what it writes: the send window does not follow.
+    /// The application bounds by itself what it writes, and its peer by credits: neither window
+    /// follows.
     pub own_budget: bool,
     /// Bidirectional streams that the peer may have open at once.
     pub bidi_streams: u32,
@@ -120,12 +122,18 @@ fn controller(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>> {
 }
 
 impl Options {
+    /// The receive window of a new connection. Credits of streams need the whole of it.
+    fn first_receive_window(&self) -> u32 {
+        let first = if self.own_budget { u32::MAX } else { FIRST_RECEIVE_WINDOW };
+        self.receive_window.min(first)
+    }
+
     fn transport(&self) -> Result<TransportConfig> {
         let mut transport = TransportConfig::default();
         let idle = IdleTimeout::try_from(self.idle_timeout)
             .map_err(|_| Error::Input("the idle timeout is too long".to_owned()))?;
         transport
-            .receive_window(VarInt::from_u32(self.receive_window))
+            .receive_window(VarInt::from_u32(self.first_receive_window()))
             .stream_receive_window(VarInt::from_u32(self.stream_receive_window))
             .send_window(u64::from(self.send_window.min(FIRST_SEND_WINDOW)))
             .max_concurrent_bidi_streams(VarInt::from_u32(self.bidi_streams))
@@ -153,6 +161,15 @@ impl Options {
 
 /// Send window of a new connection, bytes.
 const FIRST_SEND_WINDOW: u32 = 1 << 20;
+/// The receive window at first: a reader that is slower than a path of low delay holds no more.
+const FIRST_RECEIVE_WINDOW: u32 = 6 << 20;
+/// Round trips of arrivals that the receive window holds. Of 4,000 packets in flight of which one
+/// in five is lost, the one that is lost most often needs ln(4000) / ln(5) = 5 round trips more
+/// than the first two.
+const ROUNDS_HELD: u64 = 8;
+/// The least time over which arrivals are counted. Those of a shorter RTT fit into the first
+/// window.
+const SHORTEST_ROUND: Duration = Duration::from_millis(10);
 
 /// A connection whose peer has proved that it has the key of its certificate.
 #[derive(Debug, Clone)]
@@ -183,6 +200,8 @@ impl Connection {
             .ok_or_else(|| Error::Peer("the peer shows no certificate".to_owned()))?;
         let mut following = JoinSet::new();
         following.spawn(Arc::clone(socket).follow(quic.clone()));
+        let first = options.first_receive_window();
+        following.spawn(follow_arrivals(quic.clone(), first, options.receive_window));
         match u64::from(options.send_window) {
             most if options.own_budget => quic.set_send_window(most),
             most => drop(following.spawn(follow_window(quic.clone(), most))),
@@ -200,6 +219,27 @@ impl Connection {
 /// options.
 async fn follow_window(quic: quinn::Connection, most: u64) {
     budget::follow(&quic, |wanted| quic.set_send_window((wanted as u64).min(most))).await;
+}
+
+/// Lets the receive window grow to [`ROUNDS_HELD`] times what arrives in a round trip, up to a
+/// limit. It never shrinks, since the peer may have used it already.
+async fn follow_arrivals(quic: quinn::Connection, first: u32, most: u32) {
+    let (mut window, mut seen) = (first, 0);
+    while window < most {
+        let round = quic.rtt().max(SHORTEST_ROUND);
+        tokio::select! {
+            () = tokio::time::sleep(round) => {}
+            _ = quic.closed() => return,
+        }
+        let bytes = quic.stats().udp_rx.bytes;
+        let wanted = ROUNDS_HELD * (bytes - seen);
+        seen = bytes;
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(most);
+        if wanted > window {
+            window = wanted;
+            quic.set_receive_window(VarInt::from_u32(window));
+        }
+    }
 }
 
 /// A socket with connections, in both directions.

@@ -22,6 +22,8 @@ use crate::endpoint::estimator::{Least, RateSample};
 /// The largest floor before a queue was seen to stand, and the largest that is assumed.
 const UNCONFIRMED: f64 = 0.05;
 const ASSUMED: f64 = 0.1;
+/// The largest floor at all: a queue that is too short to be seen drops more and counts as empty.
+const MOST: f64 = 0.35;
 /// Standard deviations of the floor that a cut grants: few losses do not tell 0.9 from 1 %.
 const GRANTED: f64 = 0.5;
 /// The largest credit: a few losses, and those of so many round trips at the rate of the floor.
@@ -215,7 +217,7 @@ impl Bound {
         // The floor counts as at most this, and as at least this now.
         let (least, counts) = match (self.is_assumed, self.is_confirmed) {
             (true, _) => (0.0, ASSUMED),
-            (false, true) => (0.0, 1.0),
+            (false, true) => (0.0, MOST),
             (false, false) if self.idle > 0 => (UNCONFIRMED, UNCONFIRMED),
             (false, false) => (0.0, UNCONFIRMED),
         };

@@ -55,9 +55,9 @@
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(0.4 ms, u, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
-//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.05 until a
-//!              queue was seen to stand: at the end of start-up, or by an M of one round trip above
-//!              E by R0 / 10. Forgotten if E falls by R0 / 30
+//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.35; 0.05
+//!              until a queue was seen to stand: at the end of start-up, or by an M of one round
+//!              trip above E by R0 / 10. Forgotten if E falls by R0 / 30
 //! assumed      without an empty queue, f is the loss rate since, at most 0.1, after four moves of
 //!              the smoothed srtt by 33 ms, and as many packets as the known f has; until f is
 //!              known from 100 packets
