@@ -26,7 +26,7 @@ const ASSUMED: f64 = 0.1;
 const MOST: f64 = 0.35;
 /// Standard deviations of the floor that a cut grants: few losses do not tell 0.9 from 1 %.
 const GRANTED: f64 = 0.5;
-/// The largest credit: a few losses, and those of so many round trips at the rate of the floor.
+/// The largest credit: [`SMALL`] losses, and those of so many round trips at the rate of the floor.
 const CREDIT: f64 = 2.0;
 /// The queue is judged from a mean whose uncertainty is at most this share of R0, or [`STANDS`]: a
 /// mean of few RTTs hides a queue that stands.
@@ -45,7 +45,8 @@ const GROWTH: f64 = 0.05;
 /// The largest ceiling from which a cut starts, as a multiple of the window. The ceiling is cut as
 /// a NewReno's window, and not once more where the shadow has already reduced cwnd.
 const HIGHEST: f64 = 1.5;
-/// A smaller ceiling than this grows by a quarter: a packet would be too much.
+/// A smaller ceiling than this grows by a quarter: a packet would be too much. So many losses are
+/// the credit of any floor.
 const SMALL: f64 = 4.0;
 /// The least ceiling, packets. Below the least window, the pace follows it.
 const LEAST_CEILING: f64 = 0.5;

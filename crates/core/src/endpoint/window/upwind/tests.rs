@@ -289,6 +289,22 @@ fn a_cut_grants_half_a_deviation_of_the_floor_and_pauses_the_fast_growth() {
 }
 
 #[test]
+fn losses_beyond_a_third_are_congestion_though_no_queue_is_seen() {
+    // 50 of 100 packets leave 15 more than the credit of 35: every second round trip, the other one
+    // being free, C is cut by half of 1 - 0.35 / 0.5, to 0.85, and grows by a packet in between.
+    // The fixed point of 0.85 (C + 1) is 5.7.
+    let mut trips = Trips::new();
+    trips.pass(4, 0, 80);
+    trips.controller.bound.confirm();
+    assert!(trips.pass(80, 50, 80).ceiling() < 7.0);
+    // 30 of 100 are within it, once they are known.
+    let mut trips = Trips::new();
+    trips.pass(4, 0, 80);
+    trips.controller.bound.confirm();
+    assert!(trips.pass(200, 30, 80).ceiling() > 100.0);
+}
+
+#[test]
 fn losses_of_start_up_and_of_the_round_trip_after_it_are_free() {
     let mut trips = Trips::new();
     trips.pass(2, 0, 80);
