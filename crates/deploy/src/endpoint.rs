@@ -166,9 +166,8 @@ const FIRST_RECEIVE_WINDOW: u32 = 6 << 20;
 /// Round trips of arrivals that the receive window holds. Of 4,000 packets in flight of which one
 /// in five is lost, the one that is lost most often needs ln(4000) / ln(5) = 5 round trips more
 /// than the first two.
-const ROUNDS_HELD: u64 = 8;
-/// The least time over which arrivals are counted. Those of a shorter RTT fit into the first
-/// window.
+const ROUNDS_HELD: f64 = 8.0;
+/// The least time over which arrivals are counted.
 const SHORTEST_ROUND: Duration = Duration::from_millis(10);
 
 /// A connection whose peer has proved that it has the key of its certificate.
@@ -226,15 +225,16 @@ async fn follow_window(quic: quinn::Connection, most: u64) {
 async fn follow_arrivals(quic: quinn::Connection, first: u32, most: u32) {
     let (mut window, mut seen) = (first, 0);
     while window < most {
-        let round = quic.rtt().max(SHORTEST_ROUND);
+        let rtt = quic.rtt();
+        let round = rtt.max(SHORTEST_ROUND);
         tokio::select! {
             () = tokio::time::sleep(round) => {}
             _ = quic.closed() => return,
         }
         let bytes = quic.stats().udp_rx.bytes;
-        let wanted = ROUNDS_HELD * (bytes - seen);
+        let arrived = (bytes - seen) as f64 * (rtt.as_secs_f64() / round.as_secs_f64());
         seen = bytes;
-        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).min(most);
+        let wanted = ((ROUNDS_HELD * arrived) as u32).min(most);
         if wanted > window {
             window = wanted;
             quic.set_receive_window(VarInt::from_u32(window));
