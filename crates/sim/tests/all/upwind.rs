@@ -190,7 +190,7 @@ fn the_worst_that_were_found_run() {
     let mut paths: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert!(!paths.is_empty());
+    assert_eq!(paths.len(), 8, "{paths:?}");
     for path in paths {
         let mut file = ScenarioFile::read(&path).unwrap();
         for protocol in ["upwind", "newreno"] {
