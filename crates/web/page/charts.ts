@@ -91,6 +91,7 @@ export class Charts {
             caption.textContent = title;
             const place = document.createElement("div");
             place.setAttribute("role", "img");
+            place.setAttribute("aria-label", title);
             this.#captions.push(caption);
             figure.append(caption, place);
             host.append(figure);

@@ -26,6 +26,8 @@ export class LinkPicture {
 
     constructor(host: HTMLElement) {
         this.#canvas.setAttribute("role", "img");
+        // An image has a name before its first drawing too.
+        this.#canvas.setAttribute("aria-label", "The bottleneck");
         this.#words.className = "at";
         host.append(this.#canvas, this.#words);
     }

@@ -160,6 +160,7 @@ class Place {
         const caption = document.createElement("figcaption");
         caption.textContent = chart.title;
         this.#place.setAttribute("role", "img");
+        this.#place.setAttribute("aria-label", chart.title);
         this.#figure.append(caption, this.#place);
         get("charts").append(this.#figure);
         new ResizeObserver(() => {

@@ -270,6 +270,7 @@ class Figures {
         const charts = make("div");
         const link = make("div", { className: "link" });
         this.#share.setAttribute("role", "img");
+        this.#share.setAttribute("aria-label", "Share of the goodput");
         const wrap = make("div", { className: "wrap", tabIndex: 0 }, this.#table);
         wrap.setAttribute("role", "group");
         wrap.setAttribute("aria-label", "Numbers");
