@@ -14,6 +14,7 @@ use crate::effort;
 use crate::failure::Failure;
 use crate::output::{self, TextTable};
 use crate::progress::Progress;
+use crate::python::Python;
 use crate::scenario_args::{parse_change, warn};
 use crate::shell::LinkArgs;
 use crate::signals;
@@ -181,7 +182,7 @@ fn parse_warmup(text: &str) -> Result<u32, String> {
 }
 
 /// Runs the comparison, and prints and writes its results, incomplete ones if it is interrupted.
-pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
+pub(crate) fn compare(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), Failure> {
     let table = campaign::programs(&args.programs.table)?;
     if args.programs.list {
         return list(&table);
@@ -192,7 +193,7 @@ pub(crate) fn compare(args: &Args, quiet: bool) -> Result<(), Failure> {
             output::note(&format!("{program}: skipped, {why}"));
         }
     }
-    let (conditions, effort) = (args.conditions(), args.effort());
+    let (conditions, effort) = (args.conditions(), args.effort(own_words(python)?));
     let campaign = Campaign::new(args.network.network()?, cast, conditions, effort)?;
     warn(campaign.warnings().iter().map(String::as_str));
     let mut runs = vec![None; campaign.planned()];
@@ -261,14 +262,14 @@ impl Args {
         }
     }
 
-    fn effort(&self) -> Effort {
+    fn effort(&self, windward: String) -> Effort {
         Effort {
             runs: self.runs.runs,
             seed: self.runs.seed,
             jobs: self.runs.jobs,
             simulate: self.runs.simulate,
             records: self.results.records.clone(),
-            windward: own_name(),
+            windward,
         }
     }
 }
@@ -312,13 +313,11 @@ fn list(table: &Programs) -> Result<(), Failure> {
     output::print(&(text.text() + "and every row of `windward list`\n"))
 }
 
-/// This program, as a word of a shell.
-fn own_name() -> String {
-    let own = std::env::current_exe().ok().filter(|path| {
-        // Otherwise this is an interpreter that has loaded the library.
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("windward"))
-    });
-    own.map_or_else(|| "windward".to_owned(), |path| shell_word(&path.to_string_lossy()))
+/// This program, as words of a shell.
+fn own_words(python: &Python<'_>) -> Result<String, Failure> {
+    let mut words = vec![shell_word(&python.itself()?.to_string_lossy())];
+    words.extend(python.module().iter().map(|&word| word.to_owned()));
+    Ok(words.join(" "))
 }
 
 /// A comparison as text: a row for each program and loss rate, and notes.

@@ -286,7 +286,7 @@ fn dispatch(cli: Cli, given: Given, python: &Python<'_>) -> Result<(), Failure> 
         #[cfg(target_os = "linux")]
         Some(Command::Router(args)) => router::router(&args, given.listener, quiet),
         #[cfg(target_os = "linux")]
-        Some(Command::Compare(args)) => compare::compare(&args, quiet),
+        Some(Command::Compare(args)) => compare::compare(&args, quiet, python),
         Some(Command::Play(args)) => play::play(&args, quiet),
         Some(Command::Bench(args)) => bench::bench(&args, quiet),
         #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -78,6 +78,23 @@ fn rows_do_on_the_real_clock_what_they_do_in_virtual_time() {
         let sent = number("alone", "sent_per_delivered");
         assert!((1.0..2.0).contains(&sent), "{run}");
         assert!(number("alone", "mean_queue_packets") <= 50.0, "{run}");
+    }
+}
+
+#[test]
+fn a_program_of_another_name_runs_its_rows() {
+    if cannot() {
+        return;
+    }
+    let sandbox = Sandbox::new("");
+    let renamed = sandbox.path("renamed");
+    fs::copy(env!("CARGO_BIN_EXE_windward"), &renamed).unwrap();
+    let ask = ["--programs", "newreno", "--alone", "--runs", "1", "-t", "2s", "--warmup", "0s"];
+    let output = Command::new(renamed).args(LINK).args(ask).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for run in usable(&result) {
+        assert!(run["alone"]["goodput_bps"].as_f64().unwrap() > 1e6, "{run}");
     }
 }
 
