@@ -15,6 +15,7 @@
 
 use super::losses::{FEW, Losses};
 use super::queue::{CYCLE_ROUNDS, FLOOR_SPAN, Queue, RANGE, SAMPLES, SURE};
+use super::rounds::{MOST, RECOVERY};
 use super::unseen::Unseen;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::{Least, RateSample};
@@ -22,22 +23,21 @@ use crate::endpoint::estimator::{Least, RateSample};
 /// The largest floor before a queue was seen to stand, and the largest that is assumed.
 const UNCONFIRMED: f64 = 0.05;
 const ASSUMED: f64 = 0.1;
-/// The largest floor at all: a queue that is too short to be seen drops more and counts as empty.
-const MOST: f64 = 0.35;
-/// Standard deviations of the floor that a cut grants: few losses do not tell 0.9 from 1 %.
+/// Standard deviations that an estimate grants: those of the floor at a cut, since few losses do
+/// not tell 0.9 from 1 %, and those of an RTT in the mean of an empty queue.
 const GRANTED: f64 = 0.5;
 /// The largest credit: [`SMALL`] losses, and those of so many round trips at the rate of the floor.
 const CREDIT: f64 = 2.0;
 /// The queue is judged from a mean whose uncertainty is at most this share of R0, or [`STANDS`]: a
 /// mean of few RTTs hides a queue that stands.
 const RESOLVED: f64 = 1.0 / 30.0;
-/// A mean that exceeds the mean of an empty queue by more than this time, and significantly, shows
-/// a standing queue, seconds. RED with the thresholds of ns-2, 5 and 15 packets, holds 0.4 to 1.1
-/// ms at 160 Mbit/s.
+/// A mean that exceeds the mean of an empty queue by more than this time or [`RANGE`] of R0,
+/// whichever is less, and significantly, shows a standing queue, seconds. RED with the thresholds
+/// of ns-2, 5 and 15 packets, holds 0.4 to 1.1 ms at 160 Mbit/s.
 const STANDS: f64 = 0.0004;
-/// The standard deviations of an RTT and the multiple of the jitter by which the mean of an empty
-/// queue exceeds R0 at most. The estimate of the jitter is too small while few packets are sent.
-const ABOVE: (f64, f64) = (0.5, 2.0);
+/// The multiple of the jitter by which the mean of an empty queue exceeds R0 at most, beside
+/// [`GRANTED`]. The estimate of the jitter is too small while few packets are sent.
+const ABOVE: f64 = 2.0;
 /// Means in a row without a standing queue from which losses belong to the floor.
 pub(super) const IDLE: u32 = 2;
 /// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
@@ -50,9 +50,6 @@ const HIGHEST: f64 = 1.5;
 const SMALL: f64 = 4.0;
 /// The least ceiling, packets. Below the least window, the pace follows it.
 const LEAST_CEILING: f64 = 0.5;
-/// The round trip after a cut by half in which this growth begins again, proportionally earlier
-/// after a smaller cut: a queue that drops or marks early is empty after each cut.
-const AFTER_CUT: f64 = 10.0;
 
 /// The round trips since the last judgment of the queue.
 #[derive(Debug, Clone, Copy, Default)]
@@ -101,7 +98,8 @@ pub(super) struct Bound {
     before_search: Option<f64>,
     was_cut: bool,
     was_starting: bool,
-    /// Round trips after a cut in which the ceiling still grows by single packets.
+    /// Round trips after a cut in which the ceiling still grows by single packets, fewer after a
+    /// smaller cut than a half: a queue that drops or marks early is empty after each cut.
     slow_rounds: u32,
     /// The smallest mean RTT, and the mean of an empty queue when the floor began.
     least: Least<f64>,
@@ -151,7 +149,7 @@ impl Bound {
         self.ceiling = self.ceiling.min(0.5 * whole).max(LEAST);
         self.before_cut = 0.0;
         self.was_cut = true;
-        self.slow_rounds = AFTER_CUT as u32;
+        self.slow_rounds = RECOVERY as u32;
     }
 
     /// Records an RTT and the second difference of the last three, in seconds.
@@ -238,7 +236,7 @@ impl Bound {
             self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST_CEILING);
             self.credit = 0.0;
             self.was_cut = true;
-            self.slow_rounds = self.slow_rounds.max((AFTER_CUT * congested) as u32);
+            self.slow_rounds = self.slow_rounds.max((RECOVERY as f64 * congested) as u32);
         } else {
             self.ceiling += (self.ceiling / SMALL).min(1.0);
             self.slow_rounds = self.slow_rounds.saturating_sub(1);
@@ -265,8 +263,9 @@ impl Bound {
     /// is the smallest RTT. Without a standing queue, its losses belong to the floor.
     fn judge_queue(&mut self, sample: &RateSample, queue: &Queue) {
         let (r0, jitter) = (queue.floor(), queue.jitter());
+        let stands = STANDS.min(RANGE * r0);
         let uncertainty = self.stretch.uncertainty(queue.deviation());
-        if self.stretch.samples < SAMPLES as f64 || uncertainty > STANDS.max(RESOLVED * r0) {
+        if self.stretch.samples < SAMPLES as f64 || uncertainty > stands.max(RESOLVED * r0) {
             return;
         }
         let Stretch { samples, sum, squares, lost, sent, trips } =
@@ -276,9 +275,9 @@ impl Bound {
         self.least.update(sample.now, mean + uncertainty, FLOOR_SPAN);
         // A flow that never saw an empty queue knows R0 at most by single packets.
         let deviation = libm::sqrt(squares / samples);
-        let most = r0 + ABOVE.0 * deviation + ABOVE.1 * jitter;
+        let most = r0 + GRANTED * deviation + ABOVE * jitter;
         let empty = self.least.get().unwrap_or(mean).min(most);
-        let noise = STANDS.max(uncertainty).max(jitter);
+        let noise = stands.max(uncertainty).max(jitter);
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
         // Many small windows see much noise.
         self.is_confirmed |= trips == 1 && mean > empty + noise.max(RANGE * r0);

@@ -1,8 +1,8 @@
 //! The response to other flows in the queue: a shadow window, and the competitive mode.
 
 use super::delay::{SHRUNK, Steps};
-use super::queue::{CYCLE, CYCLE_ROUNDS, RANGE};
-use super::rounds::FLOOD;
+use super::queue::{CYCLE, CYCLE_ROUNDS, RANGE, SWING_ROUNDS};
+use super::rounds::{FLOOD, RECOVERY};
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::CongestionEvent;
@@ -19,25 +19,14 @@ const FORGOTTEN: f64 = 0.002;
 /// Round trips without a short queue that show other flows; a cycle without a nearly empty one does
 /// too.
 const SHORT_ROUNDS: u32 = 5;
-/// The share of the shadow, less the least window, below which a window shows other flows while the
-/// queue is known to overflow.
-const SMALL: f64 = 0.5;
-
-/// Another flow had a loss if the delay falls to the share [`SHRUNK`] of its peak within so many
-/// round trips, while the window does not shrink, and stays below the share [`STEADY`] for
-/// [`SLOWLY`] round trips.
-const FALLS: u64 = 4;
 /// A window or a delay of at least this share of the earlier one has not shrunk.
-const STEADY: f64 = 0.9;
-/// Round trips before the peak, and the least share of the peak that the delay had then: a queue
-/// grows slowly towards a loss, and quickly in a start-up.
-const SLOWLY: (usize, f64) = (10, 0.5);
+const STEADY: f64 = 1.0 - RANGE;
 
 /// The last peak of the delay: the delay, the window that made it, and the round trip.
 #[derive(Debug, Clone, Copy, Default)]
 struct Peak {
     delay: f64,
-    /// The delay [`SLOWLY`] round trips before.
+    /// The delay [`RECOVERY`] round trips before.
     before: f64,
     window: f64,
     round: u64,
@@ -67,7 +56,7 @@ pub(super) struct Others {
     /// The windows of the last three round trips, the latest first: they caused the present delay.
     windows: [f64; 3],
     /// The delays of the last round trips, in a ring.
-    delays: [f64; SLOWLY.0],
+    delays: [f64; RECOVERY as usize],
     /// The peak from which the delay fell, and the round trip in which it fell.
     fell: Option<(Peak, u64)>,
 }
@@ -103,27 +92,30 @@ impl Upwind {
     }
 
     /// Detects a loss of another flow by a delay that falls: the queue overflows, though this flow
-    /// lost nothing.
+    /// lost nothing. The delay falls to the share [`SHRUNK`] of its peak within [`SWING_ROUNDS`],
+    /// while the window does not shrink, and stays below the peak for [`RECOVERY`] round trips. A
+    /// queue grows slowly towards a loss, and quickly in a start-up: so the delay before the peak
+    /// counts too.
     pub(super) fn watch_falls(&mut self, now: Time) {
         let (delay, round) = (self.queue.delay(), self.rounds.count);
-        let oldest = &mut self.others.delays[(round % SLOWLY.0 as u64) as usize];
+        let oldest = &mut self.others.delays[(round % RECOVERY) as usize];
         let before = std::mem::replace(oldest, delay);
         let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
         if let Some((from, fell)) = self.others.fell {
             if delay >= STEADY * from.delay || self.cwnd < STEADY * from.window {
                 self.others.fell = None;
-            } else if round >= fell + SLOWLY.0 as u64 {
+            } else if round >= fell + RECOVERY {
                 self.others.fell = None;
                 self.on_overflow(now);
             }
         }
         let is_peak = was >= RANGE * self.queue.floor();
         let is_sharp =
-            is_peak && delay <= SHRUNK * was && round <= at + FALLS && slowly >= SLOWLY.1 * was;
+            is_peak && delay <= SHRUNK * was && round <= at + SWING_ROUNDS && slowly >= BETA * was;
         if is_sharp && self.cwnd >= STEADY * window && self.others.fell.is_none() {
             self.others.fell = Some((self.others.peak, round));
         }
-        if delay >= was || delay <= SHRUNK * was || round > at + FALLS {
+        if delay >= was || delay <= SHRUNK * was || round > at + SWING_ROUNDS {
             let window = self.others.windows.iter().copied().fold(self.cwnd, f64::max);
             self.others.peak = Peak { delay, before, window, round };
         }
@@ -159,7 +151,7 @@ impl Upwind {
             return;
         }
         others.top = (others.top * (1.0 - FORGOTTEN)).max(self.cwnd);
-        let is_small = is_known && self.cwnd < SMALL * others.shadow - LEAST;
+        let is_small = is_known && self.cwnd < BETA * others.shadow - LEAST;
         if is_small || others.since_short >= SHORT_ROUNDS || others.since_empty >= CYCLE_ROUNDS {
             self.enter();
         }

@@ -1,13 +1,12 @@
 //! The delay mode: the window follows the number of own packets in the queue.
 
 use super::Upwind;
+use super::queue::SURE;
 use crate::endpoint::estimator::RateSample;
 use crate::units::Time;
 
 /// Round trips in a row that are a trend. The velocity doubles from so many in one direction on.
 pub(super) const TREND: u32 = 3;
-/// A queue of this many times the target is not caused by this window.
-const JUMP: f64 = 5.0;
 /// A window or a delay of at most this share of the earlier one has clearly shrunk.
 pub(super) const SHRUNK: f64 = 0.7;
 
@@ -115,7 +114,8 @@ impl Upwind {
                 }
             }
             _ => {
-                let is_jump = self.backlog() >= JUMP * self.target();
+                // Not caused by this window, which keeps the target.
+                let is_jump = self.backlog() >= SURE * self.target();
                 let jump = Jump { least: self.cwnd, most: self.cwnd, delay };
                 self.jump = is_jump.then_some(jump);
             }

@@ -8,7 +8,7 @@
 //! losses above those of an empty queue are congestion.
 //!
 //! ```text
-//! m    = means of RTTs over quarters of a round trip
+//! m    = means of RTTs over quarters of a round trip, of at least eight RTTs
 //! s    = standard deviation of m, from second differences, without outliers
 //! step = largest increase of the RTT between two packets, minus the time between their
 //!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 20 s.
@@ -29,14 +29,14 @@
 //!                of a round trip, and at least eight of them;
 //!              - rate < 1.25 of the best before for three round trips, or for two of which the
 //!                last one loses 20 points more than those before. One that loses more than
-//!                40 %, and at least ten packets, counts as such in any case;
+//!                35 %, and at least ten packets, counts as such in any case;
 //!              - in later start-ups: cwnd reaches half of its value before.
 //!              Then cwnd = bandwidth R0
 //! delay        b <= b*:  cwnd += v / (delta cwnd) per packet acknowledged
 //!              else:     cwnd -= max(v / delta, (b - b*) / 2) / cwnd
 //!              v is 1 after a turn; it doubles every round trip from the third in one direction
 //!              on, up to delta cwnd / 2
-//! longer path  b >= 5 b*, and since then dq has changed by at most 30 % while the smallest cwnd
+//! longer path  b >= 4 b*, and since then dq has changed by at most 30 % while the smallest cwnd
 //!              was 70 % of the largest or less, without overflows: R0 and dq begin anew, from the
 //!              largest cwnd
 //! shadow       S += growth/S per packet acknowledged, a loss: S *= 1 - P/2;
@@ -50,10 +50,11 @@
 //!              round trips, and stays below 0.9 of it for ten, while cwnd does not shrink below
 //!              0.9: another flow had a loss. Known for 20 s or 2 S srtt,
 //!              whichever is longer
-//! queue        M = mean of so many RTTs, at least eight, that u <= max(0.4 ms, R0 / 30);
+//! queue        M = mean of so many RTTs, at least eight, that u <= max(t, R0 / 30);
+//!              t = min(0.4 ms, R0 / 10);
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
-//!              none stands if M <= E + max(0.4 ms, u, J)
+//!              none stands if M <= E + max(t, u, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts
 //!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.35; 0.05
 //!              until a queue was seen to stand: at the end of start-up, or by an M of one round

@@ -5,6 +5,11 @@ use crate::units::{Duration, Time};
 
 /// A round trip is a flood if its share of losses exceeds that of the path by more than this.
 pub(super) const FLOOD: f64 = 0.2;
+/// The largest share of losses that a path may have. A queue that is too short to be seen drops
+/// more, and so does one that a start-up floods.
+pub(super) const MOST: f64 = 0.35;
+/// Round trips after which a queue has recovered from a cut of this flow or of another.
+pub(super) const RECOVERY: u64 = 10;
 
 /// Packets delivered and lost, round trip by round trip.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +42,7 @@ impl Rounds {
     pub(super) fn on_sample(&mut self, sample: &RateSample, srtt: f64) -> bool {
         let now = sample.now;
         let srtt = Duration::from_secs_f64(srtt);
-        self.bandwidth.update(now, sample.rate, srtt.saturating_mul(10));
+        self.bandwidth.update(now, sample.rate, srtt.saturating_mul(RECOVERY));
         if sample.prior_delivered < self.ends {
             return false;
         }

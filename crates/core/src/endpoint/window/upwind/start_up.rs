@@ -4,7 +4,7 @@ use super::bound::IDLE;
 use super::compete::Others;
 use super::delay::{Steps, TREND};
 use super::queue::RANGE;
-use super::rounds::FLOOD;
+use super::rounds::{FLOOD, MOST};
 use super::{Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 
@@ -12,9 +12,8 @@ use crate::endpoint::estimator::RateSample;
 /// trips below it show a full one.
 const GROWTH: f64 = 1.25;
 /// The fewest losses in a round trip that stop the growth before its end, or that make the growth
-/// of the rate in it count as none if they are more than this share: it is at the cost of others.
+/// of the rate in it count as none if they are more than [`MOST`]: it is at the cost of others.
 const FEWEST: u64 = 10;
-const FLOODED: f64 = 0.4;
 
 /// Detector of a full pipe.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +42,7 @@ impl Default for Full {
 impl Upwind {
     pub(super) fn start_up(&mut self, sample: &RateSample, is_over: bool) {
         let is_limit = sample.prior_in_flight as f64 >= 0.5 * self.cwnd;
-        let is_flooded = self.rounds.lost_packets >= FEWEST && self.rounds.lost > FLOODED;
+        let is_flooded = self.rounds.lost_packets >= FEWEST && self.rounds.lost > MOST;
         if is_over && is_limit {
             if self.rounds.rate >= GROWTH * self.full.rate && !is_flooded {
                 self.full = Full { rate: self.rounds.rate, rounds: 0, ..self.full };
