@@ -15,8 +15,8 @@ use crate::{output, signals};
 ///
 /// Prints one line that ends in a ticket. `windward send PATH... TICKET` on another host sends: the
 /// ticket is bound to the first host that uses it. The command ends with status 0 when one transfer
-/// is complete and on the disk. A transfer that was interrupted on either side is resumed by the
-/// same two commands.
+/// is complete and on the disk, and with 1 if something could not be stored. A transfer that was
+/// interrupted on either side, or is incomplete, is resumed by the same two commands.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A file appears under its name when it is complete and on the disk. Nothing is written outside DIR.
@@ -113,7 +113,15 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
         if let Some(hint) = receiver.hint() {
             note(format!("note: {hint}"));
         }
-        output::print(&format!("windward send PATH... {}", receiver.ticket()))?;
+        output::print(&format!("windward send PATH... {}", receiver.ticket())).map_err(
+            |failure| match failure {
+                // Not an end like any other: nobody can send.
+                Failure::ReaderLeft => {
+                    Failure::Failed("standard output is closed: nobody reads the ticket".to_owned())
+                }
+                failure => failure,
+            },
+        )?;
         note(format!("receiving into {}; Ctrl-C ends", receiver.folder().display()));
         Ok(())
     };
@@ -125,7 +133,11 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
             note(format!(
                 "{}: {}{} stored, {} there already, {} failed; {}B received",
                 outcome.sender,
-                if outcome.dry_run { "dry run: " } else { "complete: " },
+                match outcome.failed {
+                    _ if outcome.dry_run => "dry run: ",
+                    0 => "complete: ",
+                    _ => "incomplete: ",
+                },
                 outcome.stored,
                 outcome.same,
                 outcome.failed,

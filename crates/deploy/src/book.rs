@@ -39,8 +39,8 @@ pub struct Book {
 }
 
 impl Book {
-    /// Reads the ticket of a folder. Draws a new one if the folder has no ticket, or one that is
-    /// not valid at `now` (seconds since 1970).
+    /// Reads the ticket of a folder. Draws a new one if the folder has no ticket, or one that nobody
+    /// has used and that is not valid at `now` (seconds since 1970).
     ///
     /// # Errors
     ///
@@ -56,7 +56,8 @@ impl Book {
         make_private_directory(&directory)?;
         let name = blake3::hash(folder.as_os_str().as_bytes()).to_hex();
         let path = directory.join(format!("{}.json", &name[..32]));
-        let kept = read(&path)?.filter(|record| !anew && record.expires > now);
+        let is_open = |record: &Record| record.expires > now || record.sender.is_some();
+        let kept = read(&path)?.filter(|record| !anew && is_open(record));
         let record = match kept {
             Some(record) => record,
             None => Record {
@@ -96,7 +97,8 @@ impl Book {
         let _ = fs::remove_file(&self.path);
     }
 
-    /// Admits a sender by its token. The first one binds the ticket to its key.
+    /// Admits a sender by its token. The first one binds the ticket to its key, and may resume
+    /// after the ticket has expired.
     ///
     /// # Errors
     ///
@@ -110,12 +112,12 @@ impl Book {
         if !fits {
             return refuse("the ticket is not valid here, or was used up: ask for a new one");
         }
-        if now >= self.record.expires {
-            return refuse("the ticket has expired: ask for a new one");
-        }
         match self.record.sender {
             Some(first) if first == sender => Ok(()),
             Some(_) => refuse("another sender uses this ticket already: ask for a new one"),
+            None if now >= self.record.expires => {
+                refuse("the ticket has expired: ask for a new one")
+            }
             None => {
                 self.record.sender = Some(sender);
                 self.save()
@@ -159,12 +161,17 @@ mod tests {
         assert_eq!(Some(again.record.token), token);
         assert!(again.admit(token, other, 150).is_err());
         again.admit(token, first, 150).expect("resumes");
-        let late = Book::open(home.path(), folder, 200, 300, false).expect("new");
-        assert_ne!(Some(late.record.token), token, "expired");
+        let mut late = Book::open(home.path(), folder, 200, 300, false).expect("kept");
+        late.admit(token, first, 200).expect("resumes after it has expired");
+        assert!(late.admit(token, other, 200).is_err());
         let anew = Book::open(home.path(), folder, 150, 300, true).expect("new");
         assert_ne!(Some(anew.record.token), token, "asked for");
-        let elsewhere =
-            Book::open(home.path(), Path::new("/srv/other"), 150, 300, false).expect("new");
+        let other_folder =
+            |now| Book::open(home.path(), Path::new("/srv/other"), now, 300, false).expect("new");
+        let elsewhere = other_folder(150);
+        elsewhere.save().expect("saved");
         assert_ne!(Some(elsewhere.record.token), token);
+        assert_eq!(other_folder(299).record.token, elsewhere.record.token);
+        assert_ne!(other_folder(300).record.token, elsewhere.record.token, "expired and unused");
     }
 }

@@ -39,6 +39,12 @@ pub enum Error {
     /// The peer is not the expected one, or violates the protocol.
     #[error("{0}")]
     Peer(String),
+    /// Something of a transfer could not be stored: so many entries.
+    #[error(
+        "{0} {were} not stored; run the same two commands again for what is missing",
+        were = if *.0 == 1 { "entry was" } else { "entries were" }
+    )]
+    Incomplete(u64),
     /// The user ended the work.
     #[error("interrupted")]
     Interrupted,

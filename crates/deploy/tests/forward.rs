@@ -432,6 +432,29 @@ async fn new_rules_leave_open_connections_alone() {
     // A key that is not there any more loses its connection.
     bed.server.reload(Access::default());
     assert_eq!(ending(&mut program).await, (0, RESET));
+    // Attempts follow each other in at most 5 s, so this program finds it back.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut again = Access::default();
+    again.allow(&format!("{}=127.0.0.1:*", bed.near.fingerprint())).expect("rules");
+    bed.server.reload(again);
+    say(&mut connect(forwarder.addresses()[0]).await).await;
+}
+
+/// Its server would count a connection that nobody uses.
+#[tokio::test]
+async fn a_forwarder_that_ends_does_not_connect_again() {
+    let bed = serve("127.0.0.1:*", Limits { connections: 1, ..Limits::default() }).await;
+    let target = echo().await;
+    for _ in 0..3 {
+        let forwarder = bed.to(target).await;
+        let mut program = connect(forwarder.addresses()[0]).await;
+        program.write_all(b"a").await.expect("written");
+        bounded(program.read_exact(&mut [0])).await.expect("read");
+        drop(program);
+        forwarder.shut_down(Duration::ZERO).await;
+        // Longer than the first pause between attempts.
+        tokio::time::sleep(Duration::from_millis(400)).await;
+    }
 }
 
 #[tokio::test]

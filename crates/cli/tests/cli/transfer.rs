@@ -51,7 +51,7 @@ fn bad_input_is_told_with_what_to_do() {
         (&["send", &ticket], "a ticket is missing", 2),
         (&["send", &file, "ticket"], "does not begin with `ww1.`", 2),
         (&["send", &file, cut], "it is damaged or cut", 2),
-        (&["send", &file, "192.0.2.1:4460"], "does not begin with `ww1.`", 2),
+        (&["send", &file, "192.0.2.1:4460"], "no receiver of this name is known", 2),
         (&["send", "/nonexistent", &ticket], "/nonexistent: cannot send", 1),
         (&["send", "/dev/null", &ticket], "/dev/null: is a device", 2),
         (&["send", &fifo, &ticket], "is a FIFO", 2),
@@ -95,8 +95,17 @@ fn a_ticket_that_was_used_or_has_expired_is_refused() {
     let (mut receiver, ticket) = place.receiver(&["--new-ticket", "--expires", "1s"]);
     std::thread::sleep(std::time::Duration::from_millis(2100));
     let late = send(&ticket, &near);
-    assert_eq!(late.status.code(), Some(2));
+    assert_eq!(late.status.code(), Some(1));
     assert!(stderr(&late).contains("the ticket has expired"), "{}", stderr(&late));
+    receiver.kill().expect("killed");
+    receiver.wait().expect("ended");
+
+    // The sender that began goes on.
+    let (mut receiver, ticket) = place.receiver(&["--keep", "--new-ticket", "--expires", "1s"]);
+    assert!(send(&ticket, &near).status.success());
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    assert!(send(&ticket, &near).status.success());
+    assert_eq!(send(&ticket, &other).status.code(), Some(1));
     receiver.kill().expect("killed");
     receiver.wait().expect("ended");
 }
@@ -126,6 +135,11 @@ fn outputs_may_be_devices_and_closed_pipes() {
     let words = ["receive", &place.path("in"), "--config", &place.path("far")];
     let status = command(words).stdout(device("/dev/full")).stderr(Stdio::null()).status();
     assert_eq!(status.expect("it starts").code(), Some(1), "nobody can read the ticket");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = command(words).stdout(writer).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("nobody reads the ticket"), "{}", stderr(&output));
 }
 
 /// Logs of both sides can be read by `windward compare-logs`.

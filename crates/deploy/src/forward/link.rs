@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause before the second attempt to connect; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Pause after the server has refused, which a change of its settings may end.
-const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+/// Reason with which a forwarder closes its connection.
+const ENDS: &str = "the forwarder ends";
 /// Longest time for the server to greet.
 const GREETING: Duration = Duration::from_secs(10);
 /// Bytes of one connection that wait for programs that do not read, beyond 32 KiB for each.
@@ -56,6 +56,8 @@ pub struct Remote {
 enum State {
     Down,
     Up(Arc<Session>),
+    /// The forwarder ends: there is no further attempt.
+    Ended,
 }
 
 /// The connection to a server.
@@ -103,23 +105,30 @@ impl Link {
             };
             match dialed {
                 Ok((endpoint, session)) => {
+                    if !self.turn(State::Up(Arc::clone(&session))) {
+                        session.close(0, ENDS);
+                        endpoint.close(ENDS).await;
+                        return;
+                    }
                     info!(server = %session.quic.remote_address(), "connected");
                     pause = FIRST_PAUSE;
                     meter.peer_connections.inc();
                     meter.peers.inc();
-                    self.state.send_replace(State::Up(Arc::clone(&session)));
                     let mut drains = session.peer_drains();
                     let lost = tokio::select! {
                         error = session.quic.closed() => Some(error),
                         _ = drains.wait_for(|drains| *drains) => None,
                     };
-                    self.state.send_replace(State::Down);
+                    let goes_on = self.turn(State::Down);
                     match lost {
                         Some(error) => {
                             if error != quinn::ConnectionError::LocallyClosed {
                                 warn!(error = %Error::from(error), "the connection is lost");
                             }
                             meter.peers.dec();
+                            if !goes_on {
+                                return;
+                            }
                         }
                         None => {
                             info!("the server takes no new connections");
@@ -135,26 +144,40 @@ impl Link {
                 }
                 Err(error) => {
                     if !error.is_temporary() {
+                        // A change of the server's settings may end it.
                         warn!(%error, "the server refuses");
-                        pause = REFUSED_PAUSE;
                     } else {
                         debug!(%error, "no connection");
                     }
                     sleep(pause).await;
+                    if matches!(*self.state.borrow(), State::Ended) {
+                        return;
+                    }
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }
     }
 
+    /// Changes the state, unless the forwarder has ended. Returns whether it did.
+    fn turn(&self, to: State) -> bool {
+        self.state.send_if_modified(|state| {
+            let goes_on = !matches!(state, State::Ended);
+            if goes_on {
+                *state = to;
+            }
+            goes_on
+        })
+    }
+
     /// The connection, if there is one within the time that programs wait.
     async fn session(&self) -> Option<Arc<Session>> {
         let mut state = self.state.subscribe();
-        let up = state.wait_for(|state| matches!(state, State::Up(_)));
+        let up = state.wait_for(|state| !matches!(state, State::Down));
         match timeout(PATIENCE, up).await {
             Ok(Ok(state)) => match &*state {
                 State::Up(session) => Some(Arc::clone(session)),
-                State::Down => None,
+                State::Down | State::Ended => None,
             },
             _ => None,
         }
@@ -185,9 +208,9 @@ impl Link {
 
     /// Closes the connection, and tells the server.
     pub(super) async fn close(&self) {
-        let state = self.state.borrow().clone();
+        let state = self.state.send_replace(State::Ended);
         if let State::Up(session) = state {
-            session.close(0, "the forwarder ends");
+            session.close(0, ENDS);
             // The packet that says so leaves with the next turn of the driver.
             sleep(Duration::from_millis(50)).await;
         }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
-    self, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat,
-    Timespec, Timestamps,
+    self, Access, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags,
+    Stat, Timespec, Timestamps,
 };
 use rustix::io::Errno;
 
@@ -40,7 +40,7 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// If it is not a folder, cannot be made, or has another receiver.
+    /// If it is not a folder, cannot be made or written, or has another receiver.
     pub fn open(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path).map_err(Error::file(path, "cannot make the folder"))?;
         let path = path.canonicalize().map_err(Error::file(path, "cannot open the folder"))?;
@@ -54,6 +54,9 @@ impl Folder {
                 shown(&path)
             )));
         }
+        // Known before a ticket is given out. The owner of a process may be another than its user.
+        fs::accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+            .map_err(|error| Error::file(&path, "cannot write into the folder")(error.into()))?;
         let device = fs::fstat(&root).map_err(failed)?.st_dev;
         Ok(Folder {
             path,

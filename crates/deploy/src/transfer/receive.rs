@@ -16,7 +16,7 @@ use crate::book::Book;
 use crate::clock;
 use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Options, Service};
-use crate::error::{Error, Result};
+use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::known::KnownPeers;
 use crate::sync::lock;
@@ -197,7 +197,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// [`Error::Interrupted`] after `stop`.
+    /// [`Error::Interrupted`] after `stop`; [`Error::Incomplete`] after a transfer of which
+    /// something could not be stored: its ticket stays valid.
     pub async fn serve(mut self, stop: &AtomicBool, mut tell: impl FnMut(Event)) -> Result<()> {
         // Only the latest connection of a sender writes into the folder.
         let mut current: Option<Current> = None;
@@ -240,7 +241,9 @@ impl Receiver {
                         }
                     };
                     if let Some((earlier, task)) = current.take() {
-                        earlier.close(VarInt::from_u32(0), b"a newer connection of the same sender");
+                        // Not temporary: two processes would take the place of each other for ever.
+                        let why = b"another `windward send` with the same key took its place";
+                        earlier.close(VarInt::from_u32(REFUSED as u32), why);
                         let _ = task.await;
                     }
                     tell(Event::Began(peer));
@@ -265,12 +268,13 @@ impl Receiver {
                     match joined {
                         Ok((_, Ok(received))) => {
                             let is_last = !self.options.keep && !received.dry_run;
-                            if is_last {
+                            let failed = received.failed;
+                            if is_last && failed == 0 {
                                 lock(&self.door.book).close();
                             }
                             tell(Event::Complete(received));
                             if is_last {
-                                break Ok(());
+                                break if failed == 0 { Ok(()) } else { Err(Error::Incomplete(failed)) };
                             }
                         }
                         Ok((peer, Err(error))) => tell(Event::Broken(peer, error)),

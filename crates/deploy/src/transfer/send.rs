@@ -68,7 +68,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// If the word is neither, or the ticket has expired.
+    /// If the word is neither.
     pub fn parse(word: &str, home: &Path) -> Result<Self> {
         let known = if word.contains(':') { KnownPeers::open(home).find(word)? } else { None };
         if let Some(fingerprint) = known {
@@ -77,13 +77,13 @@ impl Target {
                 resolved.map_err(|error| Error::Unreachable(format!("{word}: {error}")))?;
             return Ok(Target { addresses: resolved.collect(), fingerprint, token: None });
         }
-        let ticket: Ticket = word.parse()?;
-        if ticket.is_expired() {
-            return Err(Error::Input(
-                "the ticket has expired: start `windward receive` again for a new one".to_owned(),
-            ));
+        if word.contains(':') {
+            return Err(Error::Input(format!(
+                "{}: no receiver of this name is known; give its ticket the first time",
+                one_line(word)
+            )));
         }
-        let Ticket { addresses, fingerprint, token, .. } = ticket;
+        let Ticket { addresses, fingerprint, token, .. } = word.parse()?;
         Ok(Target { addresses, fingerprint, token: Some(token) })
     }
 }
@@ -140,11 +140,10 @@ pub async fn send(
     let endpoint = client(&identity, &options.endpoint)?;
     count(walk.clone(), Arc::clone(figures));
     let mut pause = Duration::from_millis(250);
-    let mut progress = (figures.progress(), clock::now());
-    let mut was_connected = false;
+    let mut progress = Progress { count: figures.progress(), at: clock::now(), is_first: true };
     let result = loop {
+        let left = options.patience.saturating_sub(progress.age());
         let attempt = async {
-            let left = options.patience.saturating_sub(clock::now().duration_since(progress.1));
             let connected = tokio::time::timeout(left.max(REASON), connect(&endpoint, target));
             let silent = |_| Error::Unreachable("the receiver does not answer".to_owned());
             let connection = connected.await.map_err(silent)??;
@@ -161,28 +160,28 @@ pub async fn send(
             connection.quic.close(VarInt::from_u32(0), b"the sender ended the transfer");
             result.map_err(|error| reason.map_or(error, Error::from))
         };
+        let begun = progress.count;
         let result = tokio::select! {
             result = attempt => result,
+            never = progress.watch(figures) => match never {},
             () = raised(stop) => break Err(Error::Interrupted),
         };
         let error = match result {
             Ok(()) => break Ok(()),
             Err(error) => error,
         };
-        let now = clock::now();
-        if figures.progress() != progress.0 {
-            progress = (figures.progress(), now);
+        progress.look(figures);
+        if progress.count != begun {
             pause = Duration::from_millis(250);
-            was_connected = true;
         }
         if !error.is_temporary() {
             break Err(error);
         }
-        if now.duration_since(progress.1) >= options.patience {
+        if progress.age() >= options.patience {
             break Err(Error::Unreachable(format!(
                 "{error}; gave up after {} s without progress{}",
-                options.patience.as_secs(),
-                if was_connected { ": run the same command again to resume" } else { "" }
+                progress.age().as_secs(),
+                if progress.is_first { "" } else { ": run the same command again to resume" }
             )));
         }
         figures.reconnects.add(1);
@@ -194,6 +193,36 @@ pub async fn send(
     };
     endpoint.close("the sender has ended").await;
     result
+}
+
+/// The last progress of a transfer.
+#[derive(Debug)]
+struct Progress {
+    count: u64,
+    at: Instant,
+    /// True before any progress.
+    is_first: bool,
+}
+
+impl Progress {
+    /// Time without progress.
+    fn age(&self) -> Duration {
+        clock::now().duration_since(self.at)
+    }
+
+    fn look(&mut self, figures: &Figures) {
+        if figures.progress() != self.count {
+            *self = Progress { count: figures.progress(), at: clock::now(), is_first: false };
+        }
+    }
+
+    /// Looks again and again: a path that is dead is known only half a minute later.
+    async fn watch(&mut self, figures: &Figures) -> std::convert::Infallible {
+        loop {
+            tokio::time::sleep(Duration::from_millis(250)).await;
+            self.look(figures);
+        }
+    }
 }
 
 /// Remembers a receiver by its address. A ticket has proved its fingerprint.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ignore::WalkBuilder;
-use ignore::overrides::{Override, OverrideBuilder};
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::error::{Error, Result, shown};
 use crate::sync::lock;
@@ -32,9 +32,9 @@ pub enum Links {
 pub struct Choice {
     /// Treatment of symbolic links. None that leads out of its folder is sent.
     pub links: Links,
-    /// Patterns of entries to leave out, as in `.gitignore`.
+    /// Patterns of entries to leave out, as in a `.gitignore` in each folder of the user.
     pub exclude: Vec<String>,
-    /// Files with such patterns, one a line.
+    /// Files with such patterns, one a line, which come before those of `exclude`.
     pub exclude_from: Vec<PathBuf>,
 }
 
@@ -72,7 +72,7 @@ struct Root {
     path: PathBuf,
     /// Empty if the contents of a folder go into the folder of the receiver.
     name: Vec<u8>,
-    excluded: Override,
+    excluded: Gitignore,
 }
 
 /// Paths of the user, checked.
@@ -93,9 +93,6 @@ impl Walk {
     pub fn new(paths: &[PathBuf], choice: Choice) -> Result<Self> {
         let mut names = HashSet::new();
         let mut roots = Vec::new();
-        for file in &choice.exclude_from {
-            fs::File::open(file).map_err(Error::file(file, "cannot open"))?;
-        }
         for path in paths {
             let metadata = fs::symlink_metadata(path).map_err(Error::file(path, "cannot send"))?;
             let kind = metadata.file_type();
@@ -116,18 +113,7 @@ impl Walk {
                     shown(path)
                 )));
             }
-            let mut excluded = OverrideBuilder::new(&real);
-            for pattern in &choice.exclude {
-                let inverse = match pattern.strip_prefix('!') {
-                    Some(include) => include.to_owned(),
-                    None => format!("!{pattern}"),
-                };
-                excluded.add(&inverse).map_err(|error| {
-                    Error::Input(format!("--exclude `{}`: {error}", pattern.escape_debug()))
-                })?;
-            }
-            let excluded =
-                excluded.build().map_err(|error| Error::Input(format!("--exclude: {error}")))?;
+            let excluded = excluded(&real, &choice)?;
             roots.push(Root { path: real, name, excluded });
         }
         Ok(Walk { roots, choice })
@@ -146,17 +132,21 @@ impl Walk {
     fn walk(&self, root: &Root, visit: &mut dyn FnMut(Found) -> bool) -> bool {
         let follow = self.choice.links == Links::Follow;
         let mut builder = WalkBuilder::new(&root.path);
-        builder.standard_filters(false).follow_links(follow).overrides(root.excluded.clone());
-        for file in &self.choice.exclude_from {
-            builder.add_ignore(file);
-        }
+        builder.standard_filters(false).follow_links(follow);
         let leaving: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
-        if follow {
-            let (top, leaving) = (root.path.clone(), Arc::clone(&leaving));
+        {
+            let (root, leaving) = (root.clone(), Arc::clone(&leaving));
             builder.filter_entry(move |entry| {
-                let stays = !entry.path_is_symlink()
-                    || entry.depth() == 0
-                    || entry.path().canonicalize().is_ok_and(|real| real.starts_with(&top));
+                if entry.depth() == 0 {
+                    return true;
+                }
+                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                if root.excluded.matched(entry.path(), is_folder).is_ignore() {
+                    return false;
+                }
+                let stays = !follow
+                    || !entry.path_is_symlink()
+                    || entry.path().canonicalize().is_ok_and(|real| real.starts_with(&root.path));
                 if !stays {
                     lock(&leaving).push(entry.path().to_owned());
                 }
@@ -211,7 +201,9 @@ impl Walk {
             match fs::read_link(path) {
                 Ok(target) => {
                     let target = target.into_os_string().into_encoded_bytes();
-                    if let Err(why) = check_link(&name, &target) {
+                    // The folder that is sent has to contain the link, not only that of the receiver.
+                    let place = RelPath::parse(below).and_then(|place| check_link(&place, &target));
+                    if let Err(why) = place {
                         return Found::Skipped(path.to_owned(), why);
                     }
                     Kind::Link { target }
@@ -224,6 +216,24 @@ impl Walk {
         let (mode, changed) = properties(metadata);
         Found::Entry(Source { path: path.to_owned(), name, kind, mode, changed, attempts: 0 })
     }
+}
+
+/// The patterns of what to leave out below a folder: those of files first, and the last one that
+/// matches decides.
+fn excluded(folder: &Path, choice: &Choice) -> Result<Gitignore> {
+    let mut patterns = GitignoreBuilder::new(folder);
+    for file in &choice.exclude_from {
+        fs::File::open(file).map_err(Error::file(file, "cannot open"))?;
+        if let Some(error) = patterns.add(file) {
+            return Err(Error::Input(format!("--exclude-from: {error}")));
+        }
+    }
+    for pattern in &choice.exclude {
+        patterns.add_line(None, pattern).map_err(|error| {
+            Error::Input(format!("--exclude `{}`: {error}", pattern.escape_debug()))
+        })?;
+    }
+    patterns.build().map_err(|error| Error::Input(format!("--exclude: {error}")))
 }
 
 /// Permissions and time of the last change.

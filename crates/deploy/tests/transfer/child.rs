@@ -45,7 +45,7 @@ pub(crate) struct Process(Child);
 
 impl Process {
     /// This program with the test above, behind a command that starts it.
-    fn start(place: &Place, before: &[&OsStr]) -> Process {
+    pub(crate) fn start(place: &Place, before: &[&OsStr]) -> Process {
         let own = std::env::current_exe().expect("own path");
         let mut words = before.iter().copied().chain([own.as_os_str()]);
         let mut command = Command::new(words.next().expect("a program"));

@@ -14,6 +14,15 @@ use crate::place::{Place, noise, write};
 /// A receiver whose folder is a file system in memory with these options; `None` where only root
 /// could make it.
 fn receiver(place: &Place, options: &str) -> Option<Process> {
+    behind(place, options, Process::receiver)
+}
+
+/// A process that `start` starts behind such a file system.
+fn behind(
+    place: &Place,
+    options: &str,
+    start: impl FnOnce(&Place, &[&OsStr]) -> Process,
+) -> Option<Process> {
     let own = ["unshare", "--mount", "--propagation", "private"];
     let mut trial = Command::new(own[0]);
     trial.args(&own[1..]).args(["mount", "-t", "tmpfs", "none", "/mnt"]);
@@ -25,7 +34,7 @@ fn receiver(place: &Place, options: &str) -> Option<Process> {
         format!("mount -t tmpfs -o {options} none '{}' && exec \"$@\"", place.to.display());
     let shell = ["sh", "-c", &script, "sh"];
     let words: Vec<&OsStr> = own.iter().chain(&shell).map(OsStr::new).collect();
-    Some(Process::receiver(place, &words))
+    Some(start(place, &words))
 }
 
 /// The reason for which the receiver ends the transfer.
@@ -54,12 +63,11 @@ fn a_full_disk_ends_the_transfer_with_the_reason() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_written_ends_the_transfer_with_the_reason() {
+fn a_disk_that_cannot_be_written_has_no_receiver_and_no_ticket() {
     let place = Place::new();
-    write(&place.from.join("a"), b"a");
-    let Some(_receiver) = receiver(&place, "ro") else { return };
-    let why = refusal(&place);
-    assert!(why.contains("at the receiver") && why.contains("Read-only"), "{why}");
+    let Some(mut receiver) = behind(&place, "ro", Process::start) else { return };
+    assert_eq!(receiver.end(std::time::Duration::from_secs(60)), Some(false));
+    assert_eq!(fs::read_to_string(place.home().join("ticket")).unwrap_or_default(), "");
 }
 
 #[test]
@@ -75,5 +83,10 @@ fn a_file_that_does_not_fit_does_not_stop_the_others() {
     assert_eq!((remarks.failed, figures.stored.get()), (1, 2), "{remarks:?}");
     let remark = &remarks.pending[0].0;
     assert!(remark.contains("it needs 3000000 bytes, and the disk has"), "{remark}");
-    assert_eq!(receiver.end(std::time::Duration::from_secs(60)), Some(true));
+    // Its ticket stays valid.
+    assert_eq!(receiver.end(std::time::Duration::from_secs(60)), Some(false));
+    let mut again = Process::receiver(&place, &[]);
+    assert_eq!(fs::read_to_string(place.home().join("ticket")).expect("a ticket"), ticket);
+    place.send(&ticket).0.expect("what was missing");
+    assert_eq!(again.end(std::time::Duration::from_secs(60)), Some(true));
 }

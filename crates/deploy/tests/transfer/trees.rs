@@ -199,6 +199,53 @@ fn excluded_and_followed_entries_are_as_asked() {
     assert!(fs::symlink_metadata(place.to.join("from/inside")).expect("there").is_file());
 }
 
+/// As in gitignore(5): the last pattern that matches decides, and those of files come first.
+#[test]
+fn exclusions_have_exceptions() {
+    let place = Place::new();
+    for name in ["a.tmp", "keep.tmp", "c.txt", "sub/d.tmp", "sub/e.txt", "sub/f.log"] {
+        write(&place.from.join(name), b"1");
+    }
+    let patterns = place.near.with_file_name("patterns");
+    write(&patterns, b"# comment\n*.log\n!keep.tmp\n/sub/e.txt\n");
+    let sent = |exclude: &[&str], exclude_from: &[&std::path::PathBuf]| {
+        let choice = Choice {
+            exclude: exclude.iter().map(|&pattern| pattern.to_owned()).collect(),
+            exclude_from: exclude_from.iter().map(|&file| file.clone()).collect(),
+            ..Choice::default()
+        };
+        let receiver = place.receiver();
+        let stop = AtomicBool::new(false);
+        place.send_with(&receiver.ticket, &place.send_options(), choice, &stop).0.expect("sent");
+        receiver.end().0.expect("received");
+        let tree = place.tree().into_iter().filter(|(_, text)| !text.starts_with("folder"));
+        let names = tree.map(|(name, _)| String::from_utf8_lossy(&name).into_owned()).collect();
+        fs::remove_dir_all(&place.to).expect("removed");
+        names
+    };
+    let names: Vec<String> = sent(&["*.tmp", "!keep.tmp"], &[]);
+    assert_eq!(names, ["c.txt", "keep.tmp", "sub/e.txt", "sub/f.log"]);
+    let names: Vec<String> = sent(&["*.tmp"], &[&patterns]);
+    assert_eq!(names, ["c.txt"]);
+}
+
+/// Also where it would stay in the folder of the receiver.
+#[test]
+fn a_link_out_of_the_folder_that_is_sent_is_left_out() {
+    let place = Place::new();
+    fs::create_dir_all(place.from.join("sub")).expect("made");
+    for (target, name) in [("../../other", "sub/out"), ("../file", "sub/in"), ("..", "out")] {
+        symlink(target, place.from.join(name)).expect("linked");
+    }
+    let receiver = place.receiver();
+    let (result, figures) = place.send(&receiver.ticket);
+    result.expect("sent");
+    assert_eq!(figures.take_remarks().skipped, 2);
+    receiver.end().0.expect("received");
+    let tree = place.tree();
+    assert!(tree.contains_key(&b"sub/in"[..]) && tree.len() == 3, "{tree:?}");
+}
+
 #[test]
 fn entries_that_cannot_be_stored_do_not_stop_the_others() {
     let place = Place::new();
