@@ -39,8 +39,8 @@ pub struct Book {
 }
 
 impl Book {
-    /// Reads the ticket of a folder. Draws a new one if the folder has no ticket, or one that nobody
-    /// has used and that is not valid at `now` (seconds since 1970).
+    /// Reads the ticket of a folder. Draws a new one if the folder has no ticket, or one that no
+    /// sender has used and that is not valid at `now` (seconds since 1970).
     ///
     /// # Errors
     ///

@@ -201,7 +201,7 @@ impl Walk {
             match fs::read_link(path) {
                 Ok(target) => {
                     let target = target.into_os_string().into_encoded_bytes();
-                    // The folder that is sent has to contain the link, not only that of the receiver.
+                    // The folder that is sent has to contain the link, not only the receiver's.
                     let place = RelPath::parse(below).and_then(|place| check_link(&place, &target));
                     if let Err(why) = place {
                         return Found::Skipped(path.to_owned(), why);
@@ -218,10 +218,11 @@ impl Walk {
     }
 }
 
-/// The patterns of what to leave out below a folder: those of files first, and the last one that
-/// matches decides.
+/// Patterns of entries to leave out below a folder: those of files first. The last one that matches
+/// decides.
 fn excluded(folder: &Path, choice: &Choice) -> Result<Gitignore> {
     let mut patterns = GitignoreBuilder::new(folder);
+    patterns.allow_unclosed_class(false);
     for file in &choice.exclude_from {
         fs::File::open(file).map_err(Error::file(file, "cannot open"))?;
         if let Some(error) = patterns.add(file) {
