@@ -19,8 +19,6 @@ const FORGOTTEN: f64 = 0.002;
 /// Round trips without a short queue that show other flows; a cycle without a nearly empty one does
 /// too.
 const SHORT_ROUNDS: u32 = 5;
-/// A window or a delay of at least this share of the earlier one has not shrunk.
-const STEADY: f64 = 1.0 - RANGE;
 
 /// The last peak of the delay: the delay, the window that made it, and the round trip.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,6 +57,11 @@ pub(super) struct Others {
     delays: [f64; RECOVERY as usize],
     /// The peak from which the delay fell, and the round trip in which it fell.
     fell: Option<(Peak, u64)>,
+}
+
+/// True if a window or a delay has shrunk from an earlier value.
+fn has_shrunk(now: f64, was: f64) -> bool {
+    now < (1.0 - RANGE) * was
 }
 
 impl Others {
@@ -102,7 +105,7 @@ impl Upwind {
         let before = std::mem::replace(oldest, delay);
         let Peak { delay: was, before: slowly, window, round: at } = self.others.peak;
         if let Some((from, fell)) = self.others.fell {
-            if delay >= STEADY * from.delay || self.cwnd < STEADY * from.window {
+            if !has_shrunk(delay, from.delay) || has_shrunk(self.cwnd, from.window) {
                 self.others.fell = None;
             } else if round >= fell + RECOVERY {
                 self.others.fell = None;
@@ -112,7 +115,7 @@ impl Upwind {
         let is_peak = was >= RANGE * self.queue.floor();
         let is_sharp =
             is_peak && delay <= SHRUNK * was && round <= at + SWING_ROUNDS && slowly >= BETA * was;
-        if is_sharp && self.cwnd >= STEADY * window && self.others.fell.is_none() {
+        if is_sharp && !has_shrunk(self.cwnd, window) && self.others.fell.is_none() {
             self.others.fell = Some((self.others.peak, round));
         }
         if delay >= was || delay <= SHRUNK * was || round > at + SWING_ROUNDS {
