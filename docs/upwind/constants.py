@@ -85,10 +85,11 @@ def scale(file: Path) -> list[Constant]:
     """Replaces the constants of a file by functions that multiply them; returns them."""
     text = file.read_text("utf-8")
     found: list[Constant] = []
+    folder = "".join(other.read_text("utf-8") for other in file.parent.glob("*.rs"))
 
     def function(match: re.Match[str]) -> str:
         name, values = match["name"], parts(match["value"])
-        if re.search(rf"; {name}(\.\d)?\]", text):
+        if re.search(rf"; {name}(\.\d)?( as usize)?\]", folder):
             return match[0]
         labels = [f"{file.stem}::{name}" + (f".{i}" if len(values) > 1 else "") for i in range(len(values))]
         found.extend(Constant(label, value) for label, value in zip(labels, values, strict=True))

@@ -251,6 +251,19 @@ fn a_queue_of_a_millisecond_is_no_empty_one() {
     assert!(drops < 0.06 && goodput > 0.7, "{drops} {goodput}");
 }
 
+/// Two packets last 0.55 ms on this path with an RTT of 1.1 ms. If 0.4 ms counted as no queue, as on
+/// longer paths, half of the packets would be dropped, and counted as corruption.
+#[test]
+fn a_queue_on_a_short_path_is_no_empty_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../experiments/upwind/worst/06-drops-few-packets.toml");
+    let outcome = run(&ScenarioFile::read(&path).unwrap().build().unwrap());
+    let link = outcome.links.iter().find(|link| link.name == "bottleneck").unwrap();
+    let drops = link.dropped as f64 / link.arrived as f64;
+    let goodput = outcome.flows[0].goodput_bps / 44e6;
+    assert!(drops < 0.1 && goodput > 0.8, "{drops} {goodput}");
+}
+
 /// A burst can end start-up before a queue is seen, here in runs 7007 and 7012. Start-up is
 /// repeated then: no run carries less than three quarters of the available rate.
 #[test]

@@ -8,7 +8,7 @@
 //! losses above those of an empty queue are congestion.
 //!
 //! ```text
-//! m    = means of RTTs over quarters of a round trip, of at least eight RTTs
+//! m    = means of RTTs over quarters of a round trip, of at least four RTTs
 //! s    = standard deviation of m, from second differences, without outliers
 //! step = largest increase of the RTT between two packets, minus the time between their
 //!        transmissions, in a quarter of a round trip; J = 2 x largest mean of 64 steps in 20 s.

@@ -14,7 +14,7 @@ pub(super) const SURE: f64 = 4.0;
 /// Packets whose transmissions are further apart than this share of a round trip show no step:
 /// other flows fill a queue in that time.
 const CLOSE: f64 = 0.125;
-/// The fewest samples that tell anything: a mean, a queue that stands.
+/// The fewest samples that show whether a queue stands; half of them make a mean.
 pub(super) const SAMPLES: usize = 8;
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;
@@ -88,7 +88,7 @@ impl Queue {
         self.block.sum += rtt;
         self.block.samples += 1;
         let is_whole =
-            self.block.samples >= SAMPLES && now.since(self.block.began) >= srtt.mul_f64(0.25);
+            self.block.samples >= SAMPLES / 2 && now.since(self.block.began) >= srtt.mul_f64(0.25);
         if is_whole {
             let mean = self.block.sum / self.block.samples as f64;
             let [first, second, third, _] = self.means.unwrap_or([mean; 4]);
