@@ -251,8 +251,8 @@ fn a_queue_of_a_millisecond_is_no_empty_one() {
     assert!(drops < 0.06 && goodput > 0.7, "{drops} {goodput}");
 }
 
-/// Two packets last 0.55 ms on this path with an RTT of 1.1 ms. If 0.4 ms counted as no queue, as on
-/// longer paths, half of the packets would be dropped, and counted as corruption.
+/// Two packets last 0.55 ms on this path with an RTT of 1.1 ms. If 0.4 ms counted as no queue, as
+/// on longer paths, half of the packets would be dropped, and counted as corruption.
 #[test]
 fn a_queue_on_a_short_path_is_no_empty_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
