@@ -33,7 +33,7 @@ RATE = 10e6
 # quinn's packets with IPv4 and UDP, and the payload of their streams.
 PACKET, PAYLOAD = 1480, 1420
 # The own arm: ACKs and growth of QUIC.
-LIKE_QUIC = f'packet_size = {PACKET}\ninitial_window = 10.0\ndelayed_acks = "1ms"\nbyte_counting = true'
+LIKE_QUIC = f'packet_size = {PACKET}\ninitial_window = 10.0\ndelayed_acks = "25ms"\nbyte_counting = true'
 # The names of rows in quinn, where quinn has a controller of that name too.
 IN_QUINN = {"cubic": "windward-cubic", "bbr": "windward-bbr", "newreno": "reno"}
 

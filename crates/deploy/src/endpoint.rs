@@ -8,8 +8,8 @@ use std::time::Duration;
 use quinn::congestion::ControllerFactory;
 use quinn::crypto::rustls::HandshakeData;
 use quinn::{
-    AckFrequencyConfig, AsyncUdpSocket, EndpointConfig, IdleTimeout, Incoming, MtuDiscoveryConfig,
-    Runtime, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    AsyncUdpSocket, EndpointConfig, IdleTimeout, Incoming, MtuDiscoveryConfig, Runtime,
+    ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use ring::hmac;
@@ -17,7 +17,6 @@ use rustls::pki_types::CertificateDer;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
-use windward_core::endpoint::driver::ACK_DELAY;
 
 use crate::budget;
 use crate::crowd::Crowd;
@@ -133,10 +132,7 @@ impl Options {
         let mut transport = TransportConfig::default();
         let idle = IdleTimeout::try_from(self.idle_timeout)
             .map_err(|_| Error::Input("the idle timeout is too long".to_owned()))?;
-        let mut acks = AckFrequencyConfig::default();
-        acks.max_ack_delay(Some(ACK_DELAY.into())).reordering_threshold(VarInt::from_u32(1));
         transport
-            .ack_frequency_config(Some(acks))
             .receive_window(VarInt::from_u32(self.first_receive_window()))
             .stream_receive_window(VarInt::from_u32(self.stream_receive_window))
             .send_window(u64::from(self.send_window.min(FIRST_SEND_WINDOW)))

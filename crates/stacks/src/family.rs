@@ -26,12 +26,10 @@ pub(crate) trait Family: Sized + 'static {
     /// Makes controllers that drive a protocol of Windward, which has no obstacle.
     fn drive(protocol: &Protocol, seed: u64) -> Arc<Self::Controllers>;
 
-    /// Makes both ends of a connection. `watched` records what happens at the sender. With
-    /// `asks_for_acks`, the sender asks for ACKs as deployed endpoints do.
+    /// Makes both ends of a connection. `watched` records what happens at the sender.
     fn connect(
         setup: &StackSetup,
         controllers: Arc<Self::Controllers>,
-        asks_for_acks: bool,
         watched: Arc<Watched>,
     ) -> Box<dyn Connection>;
 }
@@ -81,8 +79,7 @@ impl<F: Family> Stack for Member<F> {
             Source::Driven(protocol) => F::drive(protocol, setup.seed),
             Source::Factory(factory) => Arc::clone(factory),
         };
-        let asks_for_acks = matches!(self.source, Source::Driven(_));
-        F::connect(setup, controllers, asks_for_acks, watched)
+        F::connect(setup, controllers, watched)
     }
 }
 

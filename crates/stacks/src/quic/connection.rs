@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
-use windward_core::endpoint::driver::{ACK_DELAY, Spacing};
+use windward_core::endpoint::driver::Spacing;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_sim::stack::{
@@ -21,10 +21,10 @@ use super::crypto::{Null, TokenKey};
 use super::differences;
 use super::proto::congestion::ControllerFactory;
 use super::proto::{
-    self, AckFrequencyConfig, ClientConfig, ConnectionError, ConnectionHandle, ConnectionId,
-    ConnectionIdGenerator, DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event,
-    NoneTokenStore, ServerConfig, StreamEvent, StreamId, TimeSource, TransportConfig,
-    ValidationTokenConfig, VarInt,
+    self, ClientConfig, ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator,
+    DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event, NoneTokenStore,
+    ServerConfig, StreamEvent, StreamId, TimeSource, TransportConfig, ValidationTokenConfig,
+    VarInt,
 };
 use crate::application::Application;
 use crate::watched::Watched;
@@ -89,12 +89,10 @@ struct Peer {
 }
 
 impl Pair {
-    /// Makes both ends. `watched` records what happens at the sender, which asks for ACKs as
-    /// deployed endpoints do with `asks_for_acks`.
+    /// Makes both ends. `watched` records what happens at the sender.
     pub(super) fn new(
         setup: &StackSetup,
         controller: Arc<dyn ControllerFactory + Send + Sync>,
-        asks_for_acks: bool,
         watched: Arc<Watched>,
     ) -> Self {
         let now = clock::instant(Time::ZERO);
@@ -104,7 +102,7 @@ impl Pair {
         let application = Application::new(setup);
         Pair {
             ends: [
-                Peer::client(setup, Arc::new(of_sender), asks_for_acks),
+                Peer::client(setup, Arc::new(of_sender)),
                 Peer::server(setup, controller, application.streams()),
             ],
             application,
@@ -343,21 +341,11 @@ const SERVER: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 443);
 const CLIENT: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 2), 49_152);
 
 impl Peer {
-    fn client(
-        setup: &StackSetup,
-        controller: Arc<dyn ControllerFactory + Send + Sync>,
-        asks_for_acks: bool,
-    ) -> Self {
+    fn client(setup: &StackSetup, controller: Arc<dyn ControllerFactory + Send + Sync>) -> Self {
         let mut config = ClientConfig::new(Arc::new(Null));
         let first: [u8; CID] = random::bytes(setup.seed, "first connection id");
-        let mut transport = transport(&setup.config, controller, 0);
-        if asks_for_acks {
-            let mut acks = AckFrequencyConfig::default();
-            acks.max_ack_delay(Some(ACK_DELAY.into())).reordering_threshold(VarInt::from_u32(1));
-            transport.ack_frequency_config(Some(acks));
-        }
         config
-            .transport_config(Arc::new(transport))
+            .transport_config(transport(&setup.config, controller, 0))
             .token_store(Arc::new(NoneTokenStore))
             .initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&first)));
         Peer::new(setup, "client", None, Some(config))
@@ -372,7 +360,7 @@ impl Peer {
         let mut tokens = ValidationTokenConfig::default();
         tokens.sent(0);
         config
-            .transport_config(Arc::new(transport(&setup.config, controller, streams)))
+            .transport_config(transport(&setup.config, controller, streams))
             .validation_token_config(tokens)
             .time_source(Arc::new(NoClock));
         Peer::new(setup, "server", Some(Arc::new(config)), None)
@@ -492,7 +480,7 @@ fn transport(
     config: &StackConfig,
     controller: Arc<dyn ControllerFactory + Send + Sync>,
     streams: u32,
-) -> TransportConfig {
+) -> Arc<TransportConfig> {
     let mtu = config.payload() as u16;
     let window = config.rwnd.saturating_mul(u64::from(config.payload()));
     let window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);
@@ -509,7 +497,7 @@ fn transport(
         .receive_window(window)
         // The application itself limits the data written ahead.
         .send_window(1 << 60);
-    transport
+    Arc::new(transport)
 }
 
 /// Bytes of a connection ID, as the stacks have them by default.

@@ -38,7 +38,7 @@ fn run(packets: u64) {
     let setup = StackSetup { seed: 1, bytes: None, config };
     let watched = Arc::new(Watched::default());
     let controllers = Tested::drive(protocols::find("upwind").unwrap(), 1);
-    let mut pair = Pair::new(&setup, Arc::clone(&controllers), true, Arc::clone(&watched));
+    let mut pair = Pair::new(&setup, Arc::clone(&controllers), Arc::clone(&watched));
     // A search for the MTU each second.
     let mut discovery = proto::MtuDiscoveryConfig::default();
     discovery.upper_bound(TRIED).interval(std::time::Duration::from_secs(1));

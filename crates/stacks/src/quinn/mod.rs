@@ -73,10 +73,9 @@ impl Family for Quinn {
     fn connect(
         setup: &StackSetup,
         controllers: Arc<Controllers>,
-        asks_for_acks: bool,
         watched: Arc<Watched>,
     ) -> Box<dyn Connection> {
-        Box::new(connection::Pair::new(setup, controllers, asks_for_acks, watched))
+        Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }
 

@@ -28,11 +28,11 @@ fn goodput_of(protocol: &str, loss: f64, seed: u64) -> f64 {
     let is_stack = protocol.starts_with("quinn:");
     if !is_stack {
         // As in QUIC: an initial window of ten packets, an ACK for every second packet or
-        // after the delay that the sender asks for, growth by bytes. quinn lets ten packets go at
-        // once, so that the windows of TCP at these loss rates are not paced.
+        // after 25 ms, growth by bytes. quinn lets ten packets go at once, so that the windows of
+        // TCP at these loss rates are not paced.
         changes.extend([
             ("flows.bulk.initial_window", "10"),
-            ("flows.bulk.delayed_acks", "1ms"),
+            ("flows.bulk.delayed_acks", "25ms"),
             ("flows.bulk.clock_granularity", "0s"),
             ("flows.bulk.byte_counting", "true"),
         ]);

@@ -53,10 +53,6 @@ use crate::units::{Duration, Probability, Time};
 
 /// Packets of the initial window (RFC 9002 section 7.2).
 const INITIAL_WINDOW: f64 = 10.0;
-/// ACK delay to ask of a peer that has the extension (draft-ietf-quic-ack-frequency). Without it, a
-/// single packet is acknowledged after up to 25 ms (RFC 9000 section 18.2), and this noise hides
-/// whether a queue stands.
-pub const ACK_DELAY: Duration = Duration::from_millis(1);
 /// Smallest window, packets (RFC 9002 section 7.2: kMinimumWindow).
 const LEAST_WINDOW: f64 = 2.0;
 /// Packets by which the list may exceed the window and the stack's flight: probes, and packets that
