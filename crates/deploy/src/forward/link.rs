@@ -150,7 +150,7 @@ impl Link {
                         debug!(%error, "no connection");
                     }
                     sleep(pause).await;
-                    if matches!(*self.state.borrow(), State::Ended) {
+                    if !self.turn(State::Down) {
                         return;
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE);

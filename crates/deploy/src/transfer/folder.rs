@@ -54,7 +54,7 @@ impl Folder {
                 shown(&path)
             )));
         }
-        // Known before a ticket is given out. The owner of a process may be another than its user.
+        // Before a ticket is given out. By the effective user, who will write.
         fs::accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| Error::file(&path, "cannot write into the folder")(error.into()))?;
         let device = fs::fstat(&root).map_err(failed)?.st_dev;

@@ -16,7 +16,7 @@ use crate::book::Book;
 use crate::clock;
 use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Options, Service};
-use crate::error::{Error, REFUSED, Result};
+use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::known::KnownPeers;
 use crate::sync::lock;
@@ -242,13 +242,12 @@ impl Receiver {
                     };
                     if let Some((earlier, task)) = current.take() {
                         // Not temporary: two processes would take the place of each other for ever.
-                        let why = b"another `windward send` with the same key took its place";
-                        earlier.close(VarInt::from_u32(REFUSED as u32), why);
+                        earlier.refuse("another `windward send` with the same key took its place");
                         let _ = task.await;
                     }
                     tell(Event::Began(peer));
                     let folder = Arc::clone(&self.folder);
-                    let quic = connection.quic.clone();
+                    let own = connection.clone();
                     let task = tokio::spawn(async move {
                         let received = session(&connection, admitted, folder).await;
                         match &received {
@@ -261,7 +260,7 @@ impl Receiver {
                         }
                         (peer, received)
                     });
-                    current = Some((quic, task));
+                    current = Some((own, task));
                 }
                 joined = ended => {
                     current = None;
@@ -284,8 +283,8 @@ impl Receiver {
                 () = raised(stop) => break Err(Error::Interrupted),
             }
         };
-        if let Some((quic, task)) = current {
-            quic.close(VarInt::from_u32(0), b"the receiver was stopped");
+        if let Some((connection, task)) = current {
+            connection.quic.close(VarInt::from_u32(0), b"the receiver was stopped");
             let _ = task.await;
         }
         self.endpoint.close("the receiver has ended").await;
@@ -294,7 +293,7 @@ impl Receiver {
 }
 
 /// A session with its connection.
-type Current = (quinn::Connection, JoinHandle<(Fingerprint, Result<Received>)>);
+type Current = (Connection, JoinHandle<(Fingerprint, Result<Received>)>);
 
 /// Admission of senders.
 #[derive(Debug)]
