@@ -606,3 +606,26 @@ async fn a_peer_has_no_more_connections_than_its_limit() {
     let mut late = connect(forwarder.addresses()[0]).await;
     assert_eq!(ending(&mut late).await, (0, RESET));
 }
+
+/// A forwarder that was killed says nothing. Its places serve the next one.
+#[tokio::test]
+async fn forwarders_that_were_killed_keep_no_place() {
+    let bed = serve("127.0.0.1:*", Limits { connections: 2, ..Limits::default() }).await;
+    let (near, remote) = (Arc::clone(&bed.near), bed.remote());
+    let lives = bed.to(echo().await).await;
+    let killed = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
+        let started = runtime.block_on(Forwarder::start(near, remote, &settings));
+        // The sockets close before anybody says so.
+        runtime.shutdown_background();
+        started.map(|_| ())
+    });
+    killed.await.expect("no panic").expect("started");
+    let next = bounded(bed.to(echo().await)).await;
+    for forwarder in [&lives, &next] {
+        let mut program = connect(forwarder.addresses()[0]).await;
+        program.write_all(b"a").await.expect("written");
+        bounded(program.read_exact(&mut [0])).await.expect("read");
+    }
+}

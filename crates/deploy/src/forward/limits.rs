@@ -2,9 +2,11 @@
 //! peer says.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::identity::Fingerprint;
 use crate::sync::lock;
@@ -37,55 +39,40 @@ impl Default for Limits {
     }
 }
 
-/// A count with a limit. A place is free again when its [`Place`] is dropped.
-#[derive(Debug, Default)]
-struct Places {
-    taken: AtomicUsize,
-}
+/// One of a limited number of places. It is free again when this is dropped.
+pub(super) type Place = OwnedSemaphorePermit;
 
-/// One of a limited number of places.
-#[derive(Debug)]
-pub(super) struct Place(Arc<Places>);
-
-impl Places {
-    fn take(self: &Arc<Self>, most: usize) -> Option<Place> {
-        let one_more = |taken: usize| (taken < most).then_some(taken + 1);
-        let taken = self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more);
-        taken.is_ok().then(|| Place(Arc::clone(self)))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::AcqRel);
-    }
+fn places(most: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
 }
 
 /// Places and rates of a peer.
 #[derive(Debug)]
 pub(super) struct Peer {
-    connections: Arc<Places>,
-    streams: Arc<Places>,
+    connections: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
     datagrams: Mutex<Rate>,
-    limits: Limits,
 }
 
 impl Peer {
     fn new(limits: Limits, now: Instant) -> Self {
         Peer {
-            connections: Arc::default(),
-            streams: Arc::default(),
+            connections: places(limits.connections),
+            streams: places(limits.streams),
             datagrams: Mutex::new(Rate::new(limits.datagrams, now)),
-            limits,
         }
     }
 
     pub(super) fn connect(&self) -> Option<Place> {
-        self.connections.take(self.limits.connections)
+        Arc::clone(&self.connections).try_acquire_owned().ok()
+    }
+
+    pub(super) async fn connect_within(&self, patience: Duration) -> Option<Place> {
+        timeout(patience, Arc::clone(&self.connections).acquire_owned()).await.ok()?.ok()
     }
 
     pub(super) fn open(&self) -> Option<Place> {
-        self.streams.take(self.limits.streams)
+        Arc::clone(&self.streams).try_acquire_owned().ok()
     }
 
     /// True if a datagram is within the limit.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::time::{sleep, timeout};
 
 use super::credit::{Budget, Credit, Grant, Pool};
 use super::meter::Meter;
@@ -32,6 +33,9 @@ const LARGEST_DATAGRAM: usize = 65_507 + FLOW_NUMBER;
 const LARGE_DATAGRAMS: usize = 16;
 /// Longest time of such a stream. After that the datagram would be of no use.
 const LARGE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Interval at which an answer is looked for.
+const ANSWER_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A connection with its tasks, which end when the connection is closed.
 #[derive(Debug)]
@@ -107,6 +111,19 @@ impl Session {
     /// Closes the connection.
     pub(super) fn close(&self, code: u64, reason: &str) {
         self.quic.close(VarInt::try_from(code).unwrap_or(VarInt::MAX), reason.as_bytes());
+    }
+
+    /// Asks the peer for a packet. Returns whether any arrived within this time.
+    pub(super) async fn answers(&self, patience: Duration) -> bool {
+        let before = self.quic.stats().udp_rx.datagrams;
+        // The peer acknowledges this datagram, and drops it, since it has no flow.
+        let _ = self.quic.send_datagram(Bytes::new());
+        let answer = async {
+            while self.quic.stats().udp_rx.datagrams == before {
+                sleep(ANSWER_INTERVAL).await;
+            }
+        };
+        timeout(patience, answer).await.is_ok()
     }
 
     fn grant(&self, stream: VarIntId, offset: u64) {
@@ -186,7 +203,7 @@ impl Session {
             let session = Arc::clone(&self);
             tokio::spawn(async move {
                 let whole = stream.read_to_end(LARGEST_DATAGRAM);
-                if let Ok(Ok(bytes)) = tokio::time::timeout(LARGE_PATIENCE, whole).await {
+                if let Ok(Ok(bytes)) = timeout(LARGE_PATIENCE, whole).await {
                     session.pass(bytes.into());
                 }
             });
@@ -312,7 +329,7 @@ impl Flow {
                 let arrived = sent && matches!(stream.stopped().await, Ok(None));
                 Some(arrived)
             };
-            if tokio::time::timeout(LARGE_PATIENCE, send).await != Ok(Some(true)) {
+            if timeout(LARGE_PATIENCE, send).await != Ok(Some(true)) {
                 session.meter.dropped_datagrams.inc();
             }
             drop(place);
