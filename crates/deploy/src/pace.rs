@@ -26,8 +26,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 use tokio::time::Sleep;
-use windward_core::units::Time;
-use windward_quic::{Live, Spacing};
+use windward_quic::Live;
 
 use crate::clock;
 use crate::sync::lock;
@@ -64,25 +63,19 @@ thread_local! {
 /// ```
 pub struct PacedSocket {
     socket: Arc<dyn AsyncUdpSocket>,
-    /// Time zero of the spacings.
-    zero: Instant,
     peers: Mutex<HashMap<SocketAddr, Arc<Peer>>>,
 }
 
 /// A connection whose datagrams are spaced.
 struct Peer {
-    /// Pacing rate, bytes per second, if the controller sets one.
-    rate: Box<dyn Fn() -> Option<u64> + Send + Sync>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    spacing: Spacing,
+    depart: Box<Depart>,
     /// A transmit of several datagrams that has left in part: its place and size in memory, and the
     /// bytes that have left.
-    begun: Option<((usize, usize), usize)>,
+    begun: Mutex<Option<((usize, usize), usize)>>,
 }
+
+/// Asks until when the next datagram, of so many bytes, has to wait; [`Live::depart`].
+type Depart = dyn Fn(Instant, usize) -> Option<Instant> + Send + Sync;
 
 impl fmt::Debug for PacedSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,7 +86,7 @@ impl fmt::Debug for PacedSocket {
 impl PacedSocket {
     /// A socket that spaces nothing yet. Must be used in a tokio runtime.
     pub fn new(socket: Arc<dyn AsyncUdpSocket>) -> Self {
-        PacedSocket { socket, zero: clock::now(), peers: Mutex::default() }
+        PacedSocket { socket, peers: Mutex::default() }
     }
 
     /// Spaces the datagrams of a connection until it ends, also after a change of the peer's
@@ -103,7 +96,7 @@ impl PacedSocket {
         loop {
             let address = quic.remote_address();
             let Some(live) = Live::of(quic.congestion_state()) else { return };
-            let _spaced = self.space(address, move || live.pacing_rate());
+            let _spaced = self.space(address, move |now, bytes| live.depart(now, bytes));
             while quic.remote_address() == address {
                 tokio::select! {
                     () = tokio::time::sleep(LOOK) => {}
@@ -117,16 +110,11 @@ impl PacedSocket {
     fn space(
         self: &Arc<Self>,
         address: SocketAddr,
-        rate: impl Fn() -> Option<u64> + Send + Sync + 'static,
+        depart: impl Fn(Instant, usize) -> Option<Instant> + Send + Sync + 'static,
     ) -> Spaced {
-        let peer = Arc::new(Peer { rate: Box::new(rate), state: Mutex::default() });
+        let peer = Arc::new(Peer { depart: Box::new(depart), begun: Mutex::default() });
         lock(&self.peers).insert(address, Arc::clone(&peer));
         Spaced { socket: Arc::clone(self), address, peer }
-    }
-
-    fn time(&self, instant: Instant) -> Time {
-        let nanoseconds = instant.saturating_duration_since(self.zero).as_nanos();
-        Time::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX / 1000))
     }
 }
 
@@ -156,29 +144,19 @@ impl AsyncUdpSocket for PacedSocket {
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let all = transmit.contents;
         let segment = transmit.segment_size.unwrap_or(all.len());
-        if segment < Spacing::FULL {
-            return self.socket.try_send(transmit);
-        }
         let peer = lock(&self.peers).get(&transmit.destination).cloned();
-        let Some((peer, rate)) = peer.and_then(|peer| {
-            let rate = (peer.rate)()?;
-            Some((peer, rate))
-        }) else {
-            return self.socket.try_send(transmit);
-        };
-        let at = clock::now();
-        let now = self.time(at);
-        let mut state = lock(&peer.state);
+        let Some(peer) = peer else { return self.socket.try_send(transmit) };
+        let now = clock::now();
+        let mut state = lock(&peer.begun);
         let place = (all.as_ptr().addr(), all.len());
-        let begun = state.begun.take().filter(|(begun, _)| *begun == place);
+        let begun = state.take().filter(|(begun, _)| *begun == place);
         let start = begun.map_or(0, |(_, start)| start);
         let mut end = start;
         let mut refused = None;
         while end < all.len() && refused.is_none() {
-            refused = state.spacing.wait(now);
+            let next = (end + segment).min(all.len());
+            refused = (peer.depart)(now, next - end);
             if refused.is_none() {
-                let next = (end + segment).min(all.len());
-                state.spacing.on_sent(now, next - end, rate);
                 end = next;
             }
         }
@@ -190,13 +168,13 @@ impl AsyncUdpSocket for PacedSocket {
             };
             self.socket.try_send(&part).inspect_err(|error| {
                 if error.kind() == io::ErrorKind::WouldBlock {
-                    state.begun = Some((place, start));
+                    *state = Some((place, start));
                 }
             })?;
         }
         let Some(until) = refused else { return Ok(()) };
-        state.begun = Some((place, end));
-        REFUSED.set(Some(at + Duration::from_nanos(until.since(now).as_nanos())));
+        *state = Some((place, end));
+        REFUSED.set(Some(until));
         Err(io::ErrorKind::WouldBlock.into())
     }
 
@@ -312,6 +290,9 @@ mod tests {
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
 
+    use windward_core::endpoint::driver::Spacing;
+    use windward_core::units::Time;
+
     use super::*;
 
     /// A socket that keeps what is sent, and would block whenever `blocks` says so.
@@ -358,6 +339,20 @@ mod tests {
         }
     }
 
+    /// Spaces full datagrams at a rate, bytes per second.
+    fn at_rate(rate: u64) -> impl Fn(Instant, usize) -> Option<Instant> {
+        let (zero, spacing) = (clock::now(), Mutex::new(Spacing::default()));
+        move |now, bytes| {
+            let nanoseconds = u64::try_from((now - zero).as_nanos()).expect("soon");
+            let (time, mut spacing) = (Time::from_nanos(nanoseconds), lock(&spacing));
+            let until = if bytes >= Spacing::FULL { spacing.wait(time) } else { return None };
+            if until.is_none() {
+                spacing.on_sent(time, bytes, rate);
+            }
+            until.map(|until| now + Duration::from_nanos(until.since(time).as_nanos()))
+        }
+    }
+
     const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9);
 
     fn transmit(contents: &[u8], segment_size: Option<usize>) -> Transmit<'_> {
@@ -397,7 +392,7 @@ mod tests {
             let (socket, kept) = paced();
             let mut poller = Arc::clone(&socket).create_io_poller();
             // 1200 bytes take 2 ms.
-            let _spaced = socket.space(ADDRESS, || Some(600_000));
+            let _spaced = socket.space(ADDRESS, at_rate(600_000));
             let start = clock::now();
             send(&socket, &mut poller, &transmit(&batch(), Some(1200))).await;
             // Ten of eleven steps, less the granularity.
@@ -413,7 +408,7 @@ mod tests {
             let (socket, kept) = paced();
             *lock(&kept.blocks) = vec![false, true, true, false, true, false, true];
             let mut poller = Arc::clone(&socket).create_io_poller();
-            let _spaced = socket.space(ADDRESS, || Some(2_000_000));
+            let _spaced = socket.space(ADDRESS, at_rate(2_000_000));
             for _ in 0..3 {
                 send(&socket, &mut poller, &transmit(&batch(), Some(1200))).await;
             }
@@ -425,7 +420,7 @@ mod tests {
     fn acknowledgments_and_others_do_not_wait() {
         run(async {
             let (socket, _) = paced();
-            let spaced = socket.space(ADDRESS, || Some(1200));
+            let spaced = socket.space(ADDRESS, at_rate(1200));
             let full = [1; 1200];
             assert!(socket.try_send(&transmit(&full, None)).is_ok());
             assert!(socket.try_send(&transmit(&full, None)).is_err());
@@ -434,7 +429,7 @@ mod tests {
             let other = Transmit { destination: elsewhere, ..transmit(&full, None) };
             assert!(socket.try_send(&other).is_ok());
             // A newer connection to the same address keeps its place when the older one ends.
-            let newer = socket.space(ADDRESS, || Some(1200));
+            let newer = socket.space(ADDRESS, at_rate(1200));
             drop(spaced);
             assert!(socket.try_send(&transmit(&full, None)).is_ok());
             assert!(socket.try_send(&transmit(&full, None)).is_err());

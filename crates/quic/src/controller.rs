@@ -196,11 +196,12 @@ impl Controller for Adapter {
         now: Instant,
         in_flight: u64,
         app_limited: bool,
-        _largest_packet_num_acked: Option<u64>,
+        largest_packet_num_acked: Option<u64>,
     ) {
         self.tell(|shared| {
             let now = shared.time(now);
-            shared.driver.on_frame(Frame { now, in_flight, app_limited });
+            let largest = largest_packet_num_acked;
+            shared.driver.on_frame(Frame { now, in_flight, app_limited, largest });
         });
     }
 
@@ -294,10 +295,16 @@ impl Live {
         lock(&self.shared).driver.figures()
     }
 
-    /// Pacing rate that the controller sets, bytes per second; `None` if it sets none. It costs
-    /// less than all figures.
-    pub fn pacing_rate(&self) -> Option<u64> {
-        lock(&self.shared).driver.pacing_rate()
+    /// Asks whether the next datagram of the latest transmit, of so many bytes, may leave the
+    /// socket. Full ones leave at the pacing rate, if the controller sets one.
+    ///
+    /// Returns the instant until which it has to wait, or `None` if it leaves now. All datagrams of
+    /// a transmit have to ask, in their order: RTTs begin when they leave.
+    pub fn depart(&self, now: Instant, bytes: usize) -> Option<Instant> {
+        let mut shared = lock(&self.shared);
+        let time = shared.time(now);
+        let until = shared.driver.depart(time, bytes)?;
+        Some(now + std::time::Duration::from_nanos(until.since(time).as_nanos()))
     }
 }
 

@@ -15,7 +15,7 @@
 //! of a controller that sets a rate is therefore at most what the rate carries in a round trip, and
 //! never less than two packets. Its pacer waits until ten packets may leave, and sends them at one
 //! instant. Beside other senders such bursts lose packets: a program that can hold datagrams at its
-//! socket spreads them with [`Spacing`] and [`Live::pacing_rate`].
+//! socket asks [`Live::depart`] when each of them may leave.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/deploy/controllers.md")]
@@ -24,4 +24,4 @@ struct ControllersGuide;
 mod controller;
 
 pub use controller::{Live, Unsuitable, WindwardConfig, controller};
-pub use windward_core::endpoint::driver::{Figures, Spacing, Support, support};
+pub use windward_core::endpoint::driver::{Figures, Support, support};

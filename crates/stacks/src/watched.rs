@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use windward_core::endpoint::driver::Figures;
-use windward_core::units::Duration;
+use windward_core::units::{Duration, Time};
 
 use crate::clock;
 
@@ -17,20 +17,16 @@ pub(crate) struct Watched {
     rtt_sum: AtomicU64,
     rtt_samples: AtomicU64,
     in_flight: AtomicU64,
-    driver: Driven,
+    /// The sender's controller, if it is one of Windward.
+    driver: OnceLock<Box<dyn Driven>>,
 }
 
-/// Reads the figures of a controller of Windward.
-pub(crate) type Figured = Box<dyn Fn() -> Figures + Send + Sync>;
+/// A controller of Windward in a stack.
+pub(crate) trait Driven: std::fmt::Debug + Send + Sync {
+    fn figures(&self) -> Figures;
 
-/// The sender's controller, if it is one of Windward.
-#[derive(Default)]
-struct Driven(OnceLock<Figured>);
-
-impl std::fmt::Debug for Driven {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.get().map(|figures| figures()).fmt(f)
-    }
+    /// Asks until when the next datagram, of so many bytes, has to wait.
+    fn depart(&self, now: Time, bytes: usize) -> Option<Time>;
 }
 
 impl Watched {
@@ -44,21 +40,21 @@ impl Watched {
         self.in_flight.load(Relaxed)
     }
 
-    /// Sets the reader of the sender's controller, if it is one of Windward.
-    pub(crate) fn show(&self, figures: Option<Figured>) {
-        if let Some(figures) = figures {
-            let _ = self.driver.0.set(figures);
+    /// Sets the sender's controller, if it is one of Windward.
+    pub(crate) fn show(&self, driver: Option<Box<dyn Driven>>) {
+        if let Some(driver) = driver {
+            let _ = self.driver.set(driver);
         }
     }
 
-    /// Figures of the sender's controller, if it is one of Windward.
-    pub(crate) fn figures(&self) -> Option<Figures> {
-        self.driver.0.get().map(|figures| figures())
+    /// The sender's controller, if it is one of Windward.
+    pub(crate) fn driver(&self) -> Option<&dyn Driven> {
+        self.driver.get().map(Box::as_ref)
     }
 
     /// Number of invalid windows (zero, negative, not finite) returned by an external controller.
     pub(crate) fn refused_windows(&self) -> u64 {
-        self.figures().map_or(0, |figures| figures.refused_windows)
+        self.driver().map_or(0, |driver| driver.figures().refused_windows)
     }
 
     pub(crate) fn sent(&self, bytes: u64) {
@@ -108,8 +104,6 @@ impl Samples {
 
 #[cfg(test)]
 mod tests {
-    use windward_core::units::Time;
-
     use super::*;
 
     #[test]

@@ -2,18 +2,19 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use windward_core::endpoint::driver::{Driver, DriverSetup, Frame, Pacer};
+use windward_core::endpoint::driver::{Driver, DriverSetup, Figures, Frame, Pacer};
 use windward_core::protocols::Protocol;
+use windward_core::units::Time;
 
 use crate::clock;
-use crate::watched::Figured;
+use crate::watched::Driven;
 
 watching_controller! {
     noq_proto,
     watch(#[derive(Debug)]),
     on_ack(pn: u64),
     on_congestion_event(is_ecn: bool, largest_lost: u64),
-    shown |controller| figured(controller),
+    shown |controller| shown(controller),
     watched {
         fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
             self.inner.on_packet_sent(now, bytes, pn);
@@ -71,10 +72,20 @@ impl Driving {
     }
 }
 
-/// The reader of a controller, if it is one of Windward.
-fn figured(controller: Box<dyn Controller>) -> Option<Figured> {
+impl Driven for Driving {
+    fn figures(&self) -> Figures {
+        self.driver().figures()
+    }
+
+    fn depart(&self, now: Time, bytes: usize) -> Option<Time> {
+        self.driver().depart(now, bytes)
+    }
+}
+
+/// A controller, if it is one of Windward.
+fn shown(controller: Box<dyn Controller>) -> Option<Box<dyn Driven>> {
     let driving = controller.into_any().downcast::<Driving>().ok()?;
-    Some(Box::new(move || driving.driver().figures()))
+    Some(driving)
 }
 
 /// Bytes of a packet, which noq counts in 64 bits.
@@ -84,7 +95,7 @@ fn size(bytes: u64) -> u32 {
 
 impl Controller for Driving {
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
-        self.driver().on_sent(clock::time(now), Some(pn), bytes.into());
+        self.driver().on_sent(clock::time(now), pn, bytes.into());
     }
 
     fn on_ack(
@@ -105,9 +116,10 @@ impl Controller for Driving {
         now: Instant,
         in_flight: u64,
         app_limited: bool,
-        _largest: Option<u64>,
+        largest: Option<u64>,
     ) {
-        self.driver().on_frame(Frame { now: clock::time(now), in_flight, app_limited });
+        let now = clock::time(now);
+        self.driver().on_frame(Frame { now, in_flight, app_limited, largest });
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {

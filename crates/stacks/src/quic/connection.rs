@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
-use windward_core::endpoint::driver::Spacing;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_sim::stack::{
@@ -83,7 +82,6 @@ struct Peer {
     numbers: [Option<u64>; 3],
     /// Earliest time at which its timer may fire: later than the last time.
     earliest: Time,
-    spacing: Spacing,
     /// Departure of the datagram that waits for its turn.
     held: Option<Time>,
 }
@@ -179,15 +177,9 @@ impl Pair {
         if !differences::IS_SPACED {
             return false;
         }
-        let Some(rate) = self.watched.figures().and_then(|figures| figures.pacing_rate) else {
-            return false;
-        };
-        let bytes = peer.next_datagram(clock::instant(now)).map_or(0, |datagram| datagram.len());
-        if bytes >= Spacing::FULL {
-            peer.held = peer.spacing.wait(now);
-            if peer.held.is_none() {
-                peer.spacing.on_sent(now, bytes, rate);
-            }
+        let Some(driver) = self.watched.driver() else { return false };
+        if let Some(datagram) = peer.next_datagram(clock::instant(now)) {
+            peer.held = driver.depart(now, datagram.len());
         }
         peer.held.is_some()
     }
@@ -392,7 +384,6 @@ impl Peer {
             segments: setup.config.segments as usize,
             numbers: [None; 3],
             earliest: Time::ZERO,
-            spacing: Spacing::default(),
             held: None,
         }
     }

@@ -89,12 +89,12 @@ fn run(packets: u64) {
                 pair.on_timer(now, end);
             }
         }
-        if let Some(figures) = watched.figures() {
+        if let Some(figures) = watched.driver().map(|driver| driver.figures()) {
             most = most.max(figures.in_flight.abs_diff(figures.stack_in_flight));
         }
     }
     assert_eq!(pair.report().failure, None);
-    let figures = watched.figures().expect("one of ours");
+    let figures = watched.driver().expect("one of ours").figures();
     assert!(too_large > 10, "probes that are lost: {too_large}");
     assert!(figures.forgotten > 0 && figures.lost > packets / 25, "{figures:?}");
     // quinn reports no probes: one may be in flight, and one acknowledged in the place of a packet

@@ -59,7 +59,7 @@ fn both_arms_agree() {
     // have two packets per round trip, and depend on how often the recovery of each waits for a
     // timeout. With few packets a run varies by 10 to 15 %, hence the number of seeds.
     for (row, losses, seeds) in [
-        ("upwind", &[0.0, 0.01, 0.05][..], 10),
+        ("upwind", &[0.0, 0.01, 0.05, 0.2][..], 10),
         ("copa", &[0.0, 0.01, 0.05, 0.2], 10),
         ("bbr1", &[0.0, 0.01, 0.05], 10),
         ("reno", &[0.0, 0.01, 0.05], 40),
@@ -77,10 +77,10 @@ fn both_arms_agree() {
 
 #[test]
 fn heavy_loss_leaves_upwind_its_share() {
-    // 20 % in both directions, of which nine seeds in ten keep nine tenths of the median.
-    let mut shares: Vec<f64> = (1..=20).map(|seed| goodput_of("quinn:upwind", 0.2, seed)).collect();
-    shares.sort_by(f64::total_cmp);
-    let median = shares[shares.len() / 2];
-    assert!(median > 0.97 * 0.8 * 10.0, "{shares:?}");
-    assert!(shares[2] > 0.9 * median, "{shares:?}");
+    // 20 % in both directions: the RTTs of single packets have to be exact enough to tell such a
+    // path from a queue that overflows.
+    let shares: Vec<f64> = (1..=50).map(|seed| goodput_of("quinn:upwind", 0.2, seed)).collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    assert!(mean > 0.97 * 0.8 * 10.0, "{mean}: {shares:?}");
+    assert!(shares.iter().all(|share| *share > 0.9 * mean), "{mean}: {shares:?}");
 }

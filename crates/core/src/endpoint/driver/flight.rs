@@ -9,26 +9,53 @@
 
 use std::collections::VecDeque;
 
-use crate::units::Time;
+use crate::units::{Duration, Time};
 
 /// A packet that was sent.
 #[derive(Debug, Clone, Copy)]
 struct Packet {
     at: Time,
-    /// Its number, if the stack tells it.
-    number: Option<u32>,
+    /// The lower half of its number, which distinguishes packets of one flight.
+    number: u32,
     /// Bytes still in flight; 0 once it is acknowledged, lost or forgotten.
     bytes: u32,
-    /// Packets sent at the same instant before it.
+    /// Wait at the socket after `at`, nanoseconds.
+    held: u32,
+    /// Packets that left at the same instant before it.
     place: u16,
+    /// True if no other packet of its batch can be meant by its number.
+    is_exact: bool,
+}
+
+impl Packet {
+    fn left(&self) -> Time {
+        self.at + Duration::from_nanos(self.held.into())
+    }
 }
 
 /// A packet that is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Acknowledged {
     pub(super) ordinal: u64,
-    /// Packets sent at the same instant before it.
+    number: u32,
+    sent: Time,
+    /// When it left the socket, and the packets that left at the same instant before it.
+    pub(super) left: Time,
     pub(super) place: u16,
+    /// False if it may be another packet of its batch.
+    pub(super) is_exact: bool,
+}
+
+impl Acknowledged {
+    fn new(ordinal: u64, packet: &Packet) -> Self {
+        let Packet { number, at, place, is_exact, .. } = *packet;
+        Acknowledged { ordinal, number, sent: at, left: packet.left(), place, is_exact }
+    }
+}
+
+/// Packets that left at this instant before the one that follows.
+fn place_after(before: Option<&Packet>, left: Time) -> u16 {
+    before.filter(|before| before.left() == left).map_or(0, |before| before.place.saturating_add(1))
 }
 
 /// The packets in flight. Each has an ordinal: 1 for the first packet, consecutive from there on.
@@ -42,6 +69,8 @@ pub(super) struct Flight {
     bytes: u64,
     /// Bytes by which the list exceeded the stack's flight when no packet fitted that excess.
     unexplained: u64,
+    /// Ordinal of the next packet that leaves the socket.
+    leaving: u64,
 }
 
 impl Flight {
@@ -50,7 +79,7 @@ impl Flight {
     pub(super) const MOST: usize = 1 << 17;
 
     pub(super) fn new() -> Self {
-        Flight { packets: VecDeque::new(), base: 1, count: 0, bytes: 0, unexplained: 0 }
+        Flight { packets: VecDeque::new(), base: 1, count: 0, bytes: 0, unexplained: 0, leaving: 1 }
     }
 
     /// Number of packets in flight.
@@ -74,22 +103,44 @@ impl Flight {
     }
 
     /// Adds a packet. Returns true if the oldest one was forgotten for it.
-    pub(super) fn push(&mut self, at: Time, number: Option<u64>, bytes: u32) -> bool {
+    pub(super) fn push(&mut self, at: Time, number: u64, is_exact: bool, bytes: u32) -> bool {
         let forgets = self.packets.len() >= Self::MOST;
         if forgets {
             self.forget_oldest();
         }
-        // The lower half distinguishes packets of one flight.
-        let number = number.map(|number| number as u32);
         let last = self.packets.back();
         let at = last.map_or(at, |last| last.at.max(at));
-        let place =
-            last.filter(|last| last.at == at).map_or(0, |last| last.place.saturating_add(1));
-        self.packets.push_back(Packet { at, number, bytes, place });
+        let place = place_after(last, at);
+        self.packets.push_back(Packet {
+            at,
+            number: number as u32,
+            bytes,
+            held: 0,
+            place,
+            is_exact,
+        });
         self.count += u64::from(bytes > 0);
         self.bytes += u64::from(bytes);
         self.trim();
         forgets
+    }
+
+    /// The packets from here on are a batch, which leaves after all earlier ones.
+    pub(super) fn begin_batch(&mut self) {
+        self.leaving = self.next();
+    }
+
+    /// The next packet of the latest batch leaves the socket.
+    pub(super) fn depart(&mut self, now: Time) {
+        let index = self.leaving.checked_sub(self.base).map(|index| index as usize);
+        self.leaving += 1;
+        let Some(index) = index else { return };
+        let before = index.checked_sub(1).and_then(|before| self.packets.get(before));
+        let place = place_after(before, now);
+        if let Some(packet) = self.packets.get_mut(index) {
+            packet.held = u32::try_from(now.since(packet.at).as_nanos()).unwrap_or(u32::MAX);
+            packet.place = place;
+        }
     }
 
     /// Takes out of the flight the packet that was sent at `at` and is acknowledged with so many
@@ -107,11 +158,11 @@ impl Flight {
             (start..).zip(packets).filter(|(_, packet)| packet.bytes > 0)
         };
         let index = match number {
-            Some(_) => group().find(|(_, packet)| packet.number == number),
+            Some(number) => group().find(|(_, packet)| packet.number == number),
             None => group().find(|(_, packet)| packet.bytes == bytes).or_else(|| group().next()),
         };
         let (index, packet) = index?;
-        let found = Acknowledged { ordinal: self.base + index as u64, place: packet.place };
+        let found = Acknowledged::new(self.base + index as u64, packet);
         if number.is_some() {
             self.close(index);
         } else {
@@ -119,6 +170,17 @@ impl Flight {
         }
         self.trim();
         Some(found)
+    }
+
+    /// The packet of this number, if it was sent at the same instant as one that was found by its
+    /// bytes.
+    pub(super) fn of_number(&self, found: Acknowledged, number: u64) -> Option<Acknowledged> {
+        let further = (number as u32).wrapping_sub(found.number);
+        let ordinal = found.ordinal + u64::from(further);
+        let index = usize::try_from(ordinal.checked_sub(self.base)?).ok()?;
+        let packet = self.packets.get(index)?;
+        let fits = packet.number == number as u32 && packet.at == found.sent;
+        fits.then(|| Acknowledged::new(ordinal, packet))
     }
 
     /// Takes so many bytes of the batch sent at `at`, from this packet on.
@@ -139,8 +201,7 @@ impl Flight {
     /// Takes out of the flight the oldest packet of this number, which is lost. Returns its
     /// ordinal; `None` if the list does not have it.
     pub(super) fn lose(&mut self, number: u64) -> Option<u64> {
-        let number = Some(number as u32);
-        let is_it = |packet: &Packet| packet.bytes > 0 && packet.number == number;
+        let is_it = |packet: &Packet| packet.bytes > 0 && packet.number == number as u32;
         let index = self.packets.iter().position(is_it)?;
         let ordinal = self.base + index as u64;
         self.close(index);
@@ -239,7 +300,6 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Duration;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::from_millis(ms)
@@ -248,11 +308,10 @@ mod tests {
     /// Two batches: three packets at 1 ms, two at 2 ms.
     fn flight() -> Flight {
         let mut flight = Flight::new();
-        for bytes in [1000, 1000, 400] {
-            flight.push(at(1), None, bytes);
-        }
-        for bytes in [1000, 1000] {
-            flight.push(at(2), None, bytes);
+        for (number, ms, bytes) in
+            [(1, 1, 1000), (2, 1, 1000), (3, 1, 400), (4, 2, 1000), (5, 2, 1000)]
+        {
+            flight.push(at(ms), number, true, bytes);
         }
         assert_eq!(
             (flight.count(), flight.bytes(), flight.oldest(), flight.next()),
@@ -289,6 +348,33 @@ mod tests {
     }
 
     #[test]
+    fn a_number_tells_which_packet_of_a_batch_arrived_and_when_it_left() {
+        let mut flight = Flight::new();
+        flight.begin_batch();
+        for number in 1..=4 {
+            flight.push(at(1), number, true, 1000);
+        }
+        // The first two leave at once, the others later.
+        for ms in [1, 1, 5, 9] {
+            flight.depart(at(ms));
+        }
+        // Of the four, the third arrives. The acknowledgment of a thousand bytes takes the first.
+        let first = flight.acknowledge(at(1), None, 1000).expect("one of them");
+        assert_eq!((first.ordinal, first.left, first.place), (1, at(1), 0));
+        let found = |number| {
+            let found: Option<Acknowledged> = flight.of_number(first, number);
+            found.map(|found| (found.ordinal, found.left, found.place))
+        };
+        assert_eq!(found(2), Some((2, at(1), 1)));
+        assert_eq!(found(3), Some((3, at(5), 0)));
+        assert_eq!(found(4), Some((4, at(9), 0)));
+        // No packet of this batch.
+        assert_eq!((found(0), found(5)), (None, None));
+        flight.push(at(10), 5, true, 1000);
+        assert_eq!(flight.of_number(first, 5).map(|found| found.ordinal), None);
+    }
+
+    #[test]
     fn lost_bytes_are_those_of_the_oldest_packets() {
         let mut flight = flight();
         let mut lost = Vec::new();
@@ -309,7 +395,7 @@ mod tests {
         let mut flight = Flight::new();
         // Number 0 of two spaces.
         for (ms, number) in [(1, 0), (1, 1), (2, 0), (3, 1 << 32)] {
-            flight.push(at(ms), Some(number), 1200);
+            flight.push(at(ms), number, true, 1200);
         }
         let mut number =
             |ms, number| flight.acknowledge(at(ms), Some(number), 1200).map(|a| a.ordinal);
@@ -324,11 +410,11 @@ mod tests {
     fn what_the_stack_no_longer_has_is_forgotten() {
         // A lost probe of 1400 bytes, found by its size.
         let mut flight = flight();
-        flight.push(at(3), None, 1400);
+        flight.push(at(3), 6, true, 1400);
         assert_eq!(flight.reconcile(4400, 1000), 1);
         assert_eq!((flight.oldest(), flight.bytes()), (1, 4400));
         // An acknowledgment among full packets: the small one.
-        flight.push(at(4), None, 40);
+        flight.push(at(4), 7, true, 40);
         assert_eq!(flight.reconcile(4400, 1000), 1);
         assert_eq!((flight.oldest(), flight.bytes()), (1, 4400));
         // Two packets of discarded keys: the oldest. Then 400 and 500 bytes that fit no packet.
@@ -347,7 +433,7 @@ mod tests {
         let mut flight = Flight::new();
         let most = Flight::MOST as u64;
         for n in 0..most + 10 {
-            assert_eq!(flight.push(at(n), None, 1), n >= most);
+            assert_eq!(flight.push(at(n), n, true, 1), n >= most);
         }
         assert_eq!(
             (flight.count(), flight.oldest(), flight.packets.len()),

@@ -15,14 +15,16 @@
 //!   packets sent before do not reduce the window again (RFC 9002 section 7.3.2).
 //! - RTTs are taken from the newest packet of a frame, if that is newer than all before (RFC 9002
 //!   section 5.1). They contain neither the wait of a packet behind its own batch (`batch.rs`) nor
-//!   the ACK delay. For a controller or discriminator that measures delays, a frame that may have
+//!   the ACK delay. Rate samples have RTTs of full packets only: a smaller one takes less time at
+//!   the bottleneck, as if a queue had been empty. For a controller or discriminator that measures delays, a frame that may have
 //!   been delayed, since it has one packet or a longer RTT than the latest, is handled when the
 //!   next one begins: the stack's smoothed RTT shows its delay only then. Others hear of it at
 //!   once.
 //! - A window that sets a pacing rate also runs in a stack with a pacer of its own
 //!   ([`Pacer::Window`]), whose rate is proportional to the window: the window is then at most what
 //!   the rate carries in a smoothed RTT. Fewer than two packets per round trip are not possible
-//!   there. Such a pacer may send bursts; [`Spacing`] spreads them at the socket.
+//!   there. Such a pacer may send bursts; a socket that asks [`Driver::depart`] spreads them. RTTs
+//!   then begin when the packet leaves the socket.
 //! - Memory is bounded whatever the stack tells: at most 131,072 packets are remembered, at most
 //!   64 packets more than the window or the stack's own flight, and the window is never larger than
 //!   that list.
@@ -94,6 +96,9 @@ pub struct Frame {
     pub in_flight: u64,
     /// True if the application, and not the window or the pacer, limited what was sent.
     pub app_limited: bool,
+    /// The largest packet number acknowledged so far, for stacks that report batches: it tells
+    /// which packet of a batch arrived.
+    pub largest: Option<u64>,
 }
 
 /// Figures of a connection: what it is doing now, and counters since its start.
@@ -161,8 +166,16 @@ struct Pending {
     lost: u64,
     /// The newest packet that the driver knows.
     newest: Option<Acknowledged>,
-    /// Time at which the newest packet was sent.
+    /// Time at which the newest packet was sent, and its bytes.
     sent: Time,
+    size: u32,
+}
+
+impl Pending {
+    /// Time at which the newest packet left the socket.
+    fn left(&self) -> Time {
+        self.newest.map_or(self.sent, |newest| newest.left.max(self.sent))
+    }
 }
 
 /// Counters; see [`Figures`].
@@ -194,6 +207,7 @@ pub struct Driver {
     estimators: Estimators,
     batches: Batches,
     flight: Flight,
+    spacing: Spacing,
     pacer: Pacer,
     mtu: u16,
     /// Bytes that the stack had in flight after the latest ACK frame, less what it lost since then.
@@ -208,6 +222,8 @@ pub struct Driver {
     smoothed: Duration,
     /// The latest frame, if it waits for its ACK delay, and the smoothed RTT before it.
     waiting: Option<(Frame, Duration)>,
+    /// Latest RTT of a full packet; zero before the first.
+    full_rtt: Duration,
     /// Packets with a smaller ordinal belong to the last recovery period.
     recovery_start: u64,
     /// Marks of packets with a smaller ordinal do not reduce the window again.
@@ -274,6 +290,7 @@ impl Driver {
             estimators: Estimators::new(&endpoint, asked),
             batches: Batches::default(),
             flight: Flight::new(),
+            spacing: Spacing::default(),
             pacer: setup.pacer,
             mtu: setup.mtu.max(1),
             told: 0,
@@ -283,6 +300,7 @@ impl Driver {
             frame_packets: 0,
             smoothed: Duration::ZERO,
             waiting: None,
+            full_rtt: Duration::ZERO,
             recovery_start: 1,
             certain_until: 1,
             largest_acked: 0,
@@ -323,7 +341,11 @@ impl Driver {
     }
 
     /// Handles a packet that leaves, for stacks that report each packet that is in flight.
-    pub fn on_sent(&mut self, now: Time, number: Option<u64>, bytes: u32) {
+    pub fn on_sent(&mut self, now: Time, number: u64, bytes: u32) {
+        self.send(now, number, true, bytes);
+    }
+
+    fn send(&mut self, now: Time, number: u64, is_exact: bool, bytes: u32) {
         if self.flight.count() == 0
             && self.estimators.delivery_rate.as_ref().is_some_and(|rate| rate.is_app_limited())
         {
@@ -333,7 +355,7 @@ impl Driver {
         if let Some(rate) = &mut self.estimators.delivery_rate {
             rate.on_sent(now, ordinal, self.flight.count());
         }
-        let forgets = self.flight.push(now, number, bytes);
+        let forgets = self.flight.push(now, number, is_exact, bytes);
         self.counters.forgotten += u64::from(forgets);
         self.sent_since += u64::from(bytes);
         self.counters.sent += 1;
@@ -359,19 +381,40 @@ impl Driver {
             _ => least,
         };
         // Full packets need no other explanation. Else the packets may be smaller than the MTU.
-        let is_full = bytes.is_multiple_of(mtu) || numbers <= least;
+        let is_full = numbers <= least || is_full(bytes, least * mtu);
         let count = if is_full { least } else { numbers.min(bytes).max(1) };
         let size = if is_full { mtu } else { bytes.div_ceil(count) };
+        let is_exact = count == 1 || count == numbers;
         let mut left = bytes;
+        self.flight.begin_batch();
         while left > 0 {
             let packet = left.min(size);
-            self.on_sent(now, None, u32::try_from(packet).unwrap_or(u32::MAX));
             left -= packet;
+            let number = last_number.saturating_sub(left.div_ceil(size));
+            self.send(now, number, is_exact, u32::try_from(packet).unwrap_or(u32::MAX));
         }
     }
 
-    /// Handles the acknowledgment of a packet sent at `sent`, with its number if the stack has told
-    /// it to [`Driver::on_sent`]. `smoothed` is the stack's smoothed RTT, before this ACK frame.
+    /// Asks whether the next datagram of the latest batch, of so many bytes, may leave the socket.
+    /// Full ones leave at the pacing rate, if the controller sets one.
+    ///
+    /// Returns the instant until which it has to wait, or `None` if it leaves now.
+    pub fn depart(&mut self, now: Time, bytes: usize) -> Option<Time> {
+        if bytes >= Spacing::FULL
+            && let Some(rate) = self.pacing_rate()
+        {
+            let until = self.spacing.wait(now);
+            if until.is_some() {
+                return until;
+            }
+            self.spacing.on_sent(now, bytes, rate);
+        }
+        self.flight.depart(now);
+        None
+    }
+
+    /// Handles the acknowledgment of a packet sent at `sent`, with its number if the stack tells
+    /// it. `smoothed` is the stack's smoothed RTT, before this ACK frame.
     pub fn on_acked(
         &mut self,
         now: Time,
@@ -391,7 +434,9 @@ impl Driver {
         self.frame_packets += 1;
         pending.packets += 1;
         pending.bytes += u64::from(bytes);
-        pending.sent = pending.sent.max(sent);
+        if sent >= pending.sent {
+            (pending.sent, pending.size) = (sent, bytes);
+        }
         self.counters.acked += 1;
         self.counters.acked_bytes += u64::from(bytes);
         let found = self.flight.acknowledge(sent, number, bytes);
@@ -416,10 +461,13 @@ impl Driver {
         self.counters.forgotten += self.flight.reconcile(in_flight, self.mtu.into());
         (self.told, self.sent_since) = (in_flight, 0);
         self.app_limited = app_limited;
+        if let (Some(newest), Some(largest)) = (self.pending.newest, frame.largest) {
+            self.pending.newest = self.flight.of_number(newest, largest).or(Some(newest));
+        }
         let packets = std::mem::take(&mut self.frame_packets);
         let latest = self.estimators.rtt.latest();
         let is_late =
-            !latest.is_zero() && frame.now.since(self.pending.sent) > latest + GRANULARITY;
+            !latest.is_zero() && frame.now.since(self.pending.left()) > latest + GRANULARITY;
         if self.measures_delay && (packets == 1 || packets > 0 && is_late) {
             self.waiting = Some((frame, self.smoothed));
         } else if packets > 0 {
@@ -448,11 +496,11 @@ impl Driver {
         let pending = std::mem::take(&mut self.pending);
         self.newest_sent = pending.sent;
         let newest = pending.newest.filter(|newest| newest.ordinal > self.largest_acked);
-        let rtt = newest.map(|newest| {
-            self.largest_acked = newest.ordinal;
+        self.largest_acked = newest.map_or(self.largest_acked, |newest| newest.ordinal);
+        let rtt = newest.filter(|newest| newest.is_exact).map(|newest| {
             let least = self.estimators.rtt.min_rtt();
             let arrived = before(now, ack_delay);
-            let rtt = self.batches.rtt(pending.sent, arrived, newest.place, least);
+            let rtt = self.batches.rtt(newest.left, arrived, newest.place, least);
             self.estimators.rtt.on_sample(before(now, rtt), now);
             rtt
         });
@@ -483,7 +531,11 @@ impl Driver {
                 rate.mark_app_limited(count);
             }
             if let Some(mut sample) = rate.finish(now, self.flight.oldest(), count, in_recovery) {
-                sample.rtt = rtt.unwrap_or(sample.rtt);
+                let is_full = is_full(pending.size.into(), self.mtu.into());
+                if let Some(rtt) = rtt.filter(|_| is_full || self.full_rtt.is_zero()) {
+                    self.full_rtt = rtt;
+                }
+                sample.rtt = self.full_rtt;
                 if sample.rate > 0.0 {
                     self.delivery_rate = sample.rate;
                 }
@@ -613,7 +665,12 @@ impl Driver {
 
     /// Sets the payload of a full UDP datagram, bytes. The window does not change, in packets.
     pub fn set_mtu(&mut self, mtu: u16) {
-        self.mtu = mtu.max(1);
+        let mtu = mtu.max(1);
+        if mtu != self.mtu {
+            self.mtu = mtu;
+            self.full_rtt = Duration::ZERO;
+            self.window.on_packet_size();
+        }
     }
 
     /// Handles the change to a path of the same capacity, as after the rebinding of a NAT (RFC 9000
@@ -683,6 +740,11 @@ impl Driver {
     }
 }
 
+/// True for packets of so many bytes that take as long as full ones, but for a sixteenth.
+fn is_full(bytes: u64, full: u64) -> bool {
+    bytes * 16 >= full * 15
+}
+
 /// The instant so much before `now`.
 fn before(now: Time, span: Duration) -> Time {
     Time::from_ps(now.as_ps().saturating_sub(span.as_ps()))
@@ -703,7 +765,7 @@ mod tests {
         let setup = DriverSetup { mtu: 1000, pacer: Pacer::Window, seed: 1 };
         let mut driver = Driver::new(newreno, setup).expect("it runs in QUIC");
         for n in 1..=10 {
-            driver.on_sent(ms(n), Some(n), 1000);
+            driver.on_sent(ms(n), n, 1000);
         }
         driver
     }
@@ -713,7 +775,7 @@ mod tests {
             driver.on_acked(now, ms(n), Some(n), 1000, Duration::from_millis(80));
         }
         let in_flight = driver.figures().in_flight;
-        driver.on_frame(Frame { now, in_flight, app_limited: false });
+        driver.on_frame(Frame { now, in_flight, app_limited: false, largest: None });
     }
 
     #[test]
@@ -741,5 +803,68 @@ mod tests {
         acknowledge(&mut driver, ms(90), 1..=2);
         driver.on_mark(ms(90));
         assert_eq!(driver.window(), 5001);
+    }
+
+    /// A batch of so many full packets of `upwind`, sent at 0 ms with `last` as its largest number.
+    /// They leave the socket at these times.
+    fn batch(packets: u64, last: u64, leave: &[u64]) -> Driver {
+        let upwind = PROTOCOLS.iter().find(|row| row.name == "upwind").expect("a row");
+        let setup = DriverSetup { mtu: 1200, pacer: Pacer::Window, seed: 1 };
+        let mut driver = Driver::new(upwind, setup).expect("it runs in QUIC");
+        driver.on_batch_sent(ms(0), 1200 * packets, last);
+        for at in leave {
+            assert_eq!(driver.depart(ms(*at), 1200), None);
+        }
+        driver
+    }
+
+    /// The RTT that a frame gives which acknowledges one packet of so many bytes.
+    fn rtt_of(driver: &mut Driver, at: u64, sent: u64, bytes: u32, largest: u64) -> Duration {
+        driver.on_acked(ms(at), ms(sent), None, bytes, Duration::from_millis(90));
+        driver.on_frame(Frame {
+            now: ms(at),
+            in_flight: driver.figures().in_flight,
+            app_limited: false,
+            largest: Some(largest),
+        });
+        // The next frame tells that this one was not delayed.
+        driver.on_acked(ms(at), ms(sent), None, 1, Duration::from_millis(90));
+        driver.full_rtt
+    }
+
+    #[test]
+    fn rtts_begin_when_the_packet_leaves_that_arrived() {
+        // 80 ms. Of four packets, the first three are lost.
+        let mut driver = batch(4, 3, &[0, 5, 10, 15]);
+        assert_eq!(rtt_of(&mut driver, 95, 0, 1200, 3), Duration::from_millis(80));
+        // The second one.
+        let mut driver = batch(4, 3, &[0, 5, 10, 15]);
+        assert_eq!(rtt_of(&mut driver, 85, 0, 1200, 1), Duration::from_millis(80));
+    }
+
+    #[test]
+    fn a_packet_that_may_be_another_gives_no_rtt() {
+        // Four packets with the numbers 1 to 5: one was skipped, nobody knows which.
+        let mut driver = batch(1, 0, &[0]);
+        assert_eq!(rtt_of(&mut driver, 80, 0, 1200, 0), Duration::from_millis(80));
+        driver.on_batch_sent(ms(100), 4800, 5);
+        for at in [100, 106, 112, 118] {
+            assert_eq!(driver.depart(ms(at), 1200), None);
+        }
+        assert_eq!(rtt_of(&mut driver, 185, 100, 1200, 3), Duration::from_millis(80));
+        assert_eq!(driver.figures().acked, 4, "all the same");
+    }
+
+    #[test]
+    fn small_packets_do_not_shorten_the_rtt_of_full_ones() {
+        let mut driver = batch(1, 0, &[0]);
+        assert_eq!(rtt_of(&mut driver, 80, 0, 1200, 0), Duration::from_millis(80));
+        driver.on_batch_sent(ms(100), 60, 1);
+        assert_eq!(rtt_of(&mut driver, 172, 100, 60, 1), Duration::from_millis(80));
+        assert_eq!(driver.figures().latest_rtt, Duration::from_millis(72));
+        // Larger full packets take longer than those before.
+        driver.set_mtu(1400);
+        driver.on_batch_sent(ms(200), 1400, 2);
+        assert_eq!(rtt_of(&mut driver, 282, 200, 1400, 2), Duration::from_millis(82));
     }
 }

@@ -103,6 +103,9 @@ behaviour! {
         /// Handles the first packet after a time without packets in flight, before it is sent.
         /// Called if [`super::EndpointConfig::cwnd_validation`] is set.
         fn on_idle(&mut self, idle: &Idle) = ();
+        /// Handles a change of the size of full packets, which take another time at the bottleneck:
+        /// RTTs before and after it do not compare.
+        fn on_packet_size(&mut self) = ();
         /// Writes the controller's message to the receiver into a data packet that is about to be
         /// sent, after its congestion header was stamped. `limited` is true if cwnd keeps the
         /// sender from sending more. Called if [`ControllerPart::ANNOUNCES`] is set, and for every

@@ -65,6 +65,11 @@ struct Stretch {
 }
 
 impl Stretch {
+    /// The standard deviation of an RTT; zero before the first.
+    fn noise(&self) -> f64 {
+        libm::sqrt(self.squares / self.samples.max(1.0))
+    }
+
     /// The uncertainty of the mean RTT, from single RTTs and from means of quarters of a round trip
     /// with the standard deviation `quarter`. Jitter that lasts is seen by the latter only.
     fn uncertainty(&self, quarter: f64) -> f64 {
@@ -152,11 +157,19 @@ impl Bound {
         self.slow_rounds = RECOVERY as u32;
     }
 
-    /// Records an RTT and the second difference of the last three, in seconds.
-    pub(super) fn on_sample(&mut self, rtt: f64, bend: f64) {
+    /// Records an RTT, in seconds.
+    pub(super) fn on_sample(&mut self, rtt: f64, queue: &Queue) {
+        let bend = queue.not_beyond(queue.bend().abs(), self.stretch.noise());
         self.stretch.samples += 1.0;
         self.stretch.sum += rtt;
         self.stretch.squares += bend * bend / 6.0;
+    }
+
+    /// Forgets the mean of an empty queue, since RTTs before do not compare with those to come.
+    pub(super) fn forget(&mut self) {
+        self.least = Least::default();
+        self.began = 0.0;
+        self.stretch = Stretch::default();
     }
 
     /// Lifts the ceiling for another start-up, if the path loses more than [`ASSUMED`] and no

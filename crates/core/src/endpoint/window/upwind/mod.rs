@@ -306,7 +306,7 @@ impl Controller for Upwind {
             return false;
         }
         self.queue.on_sample(sample);
-        self.bound.on_sample(sample.rtt.as_secs_f64(), self.queue.bend());
+        self.bound.on_sample(sample.rtt.as_secs_f64(), &self.queue);
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
         if is_over {
             self.bound_window(sample);
@@ -368,6 +368,11 @@ impl Controller for Upwind {
 
     fn on_restart_from_idle(&mut self, _: Time) {
         self.steps.slow_down();
+    }
+
+    fn on_packet_size(&mut self) {
+        self.queue.forget();
+        self.bound.forget();
     }
 
     fn announce(&mut self, packet: &mut Packet, limited: bool) {

@@ -209,7 +209,8 @@ impl Trips {
             self.now += rtt;
             let sample = sample(self.now, rtt);
             self.controller.queue.on_sample(&sample);
-            (0..100).for_each(|_| self.controller.bound.on_sample(rtt as f64 / 1e3, 0.0));
+            let steady = Queue::new(2.0);
+            (0..100).for_each(|_| self.controller.bound.on_sample(rtt as f64 / 1e3, &steady));
             (self.controller.rounds.lost_packets, self.controller.rounds.sent) = (lost, 100.0);
             self.controller.bound_window(&sample);
         }
