@@ -159,7 +159,8 @@ impl Bound {
 
     /// Records an RTT, in seconds.
     pub(super) fn on_sample(&mut self, rtt: f64, queue: &Queue) {
-        let bend = queue.not_beyond(queue.bend().abs(), self.stretch.noise());
+        // A larger difference is that of a timeout, or of a packet that waited for the keys of a handshake.
+        let bend = queue.bend().abs().min(queue.floor());
         self.stretch.samples += 1.0;
         self.stretch.sum += rtt;
         self.stretch.squares += bend * bend / 6.0;
