@@ -65,11 +65,6 @@ struct Stretch {
 }
 
 impl Stretch {
-    /// The standard deviation of an RTT; zero before the first.
-    fn noise(&self) -> f64 {
-        libm::sqrt(self.squares / self.samples.max(1.0))
-    }
-
     /// The uncertainty of the mean RTT, from single RTTs and from means of quarters of a round trip
     /// with the standard deviation `quarter`. Jitter that lasts is seen by the latter only.
     fn uncertainty(&self, quarter: f64) -> f64 {
@@ -159,7 +154,7 @@ impl Bound {
 
     /// Records an RTT, in seconds.
     pub(super) fn on_sample(&mut self, rtt: f64, queue: &Queue) {
-        // A larger difference is that of a timeout, or of a packet that waited for the keys of a handshake.
+        // A larger one is that of a timeout, or of a packet that waited for a handshake.
         let bend = queue.bend().abs().min(queue.floor());
         self.stretch.samples += 1.0;
         self.stretch.sum += rtt;

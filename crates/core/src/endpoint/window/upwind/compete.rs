@@ -10,8 +10,6 @@ use crate::units::{Duration, Time};
 
 /// The share of the shadow that remains after a congestion event, as in Reno.
 pub(super) const BETA: f64 = 0.5;
-/// The smallest probability of congestion at which a loss counts as an overflow.
-const LIKELY: f64 = 0.25;
 /// The share by which the shadow shrinks in a round trip without known overflows.
 const FADES: f64 = 0.01;
 /// The share by which the largest window decays in a round trip.
@@ -208,7 +206,7 @@ impl Upwind {
 
     /// Reacts to a loss, in proportion to the probability that it is congestion.
     pub(super) fn on_loss(&mut self, event: &CongestionEvent) {
-        let is_likely = event.probability.get() >= LIKELY;
+        let is_likely = event.probability.get() >= RANGE;
         self.keep_before_cut();
         if is_likely {
             self.on_overflow(event.path.now);
@@ -244,7 +242,7 @@ impl Upwind {
 
     /// True if the loss is one of a flood of congestion losses.
     pub(super) fn is_flood(&self, event: &CongestionEvent) -> bool {
-        event.probability.get() >= LIKELY && self.rounds.lost > self.rounds.least_lost() + FLOOD
+        event.probability.get() >= RANGE && self.rounds.lost > self.rounds.least_lost() + FLOOD
     }
 
     /// Records an overflow.

@@ -27,7 +27,7 @@
 //!              loses 20 points more than the best one and at least ten packets, until one of
 //!              - cwnd dq / R > max(b*, cwnd / 10), where dq is taken from single RTTs of an eighth
 //!                of a round trip, and at least eight of them;
-//!              - rate < 1.25 of the best before for three round trips, or for two of which the
+//!              - rate < 1.1 of the best before for three round trips, or for two of which the
 //!                last one loses 20 points more than those before. One that loses more than
 //!                35 %, and at least ten packets, counts as such in any case;
 //!              - in later start-ups: cwnd reaches half of its value before.
@@ -46,7 +46,7 @@
 //!              queue is nearly empty (dq < 0.02 R0, or a tenth of the largest of four round
 //!              trips).  S grows only while the queue is known to overflow, and shrinks by 1 % per
 //!              round trip otherwise
-//! overflow     a loss with P >= 1/4; or dq fell to 0.7 of its peak (at least R0 / 10) within four
+//! overflow     a loss with P >= 0.1; or dq fell to 0.7 of its peak (at least R0 / 10) within four
 //!              round trips, and stays below 0.9 of it for ten, while cwnd does not shrink below
 //!              0.9: another flow had a loss. Known for 20 s or 2 S srtt,
 //!              whichever is longer

@@ -18,7 +18,8 @@ const CLOSE: f64 = 0.125;
 pub(super) const SAMPLES: usize = 8;
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;
-/// RTTs that differ by this share of the smallest one belong to queues of different length.
+/// RTTs that differ by this share of the smallest one belong to queues of different length. Rates,
+/// windows and probabilities are different by as much.
 pub(super) const RANGE: f64 = 0.1;
 /// Round trips in which a queue that swings has its largest and its smallest length.
 pub(super) const SWING_ROUNDS: u64 = 4;
@@ -95,8 +96,11 @@ impl Queue {
             // Of noise with deviation 1, second differences have the deviation sqrt(6), and a mean
             // absolute value of sqrt(2 / pi) times that.
             let bend = (mean - 2.0 * first + second).abs() / 1.954;
-            self.deviation += (self.not_beyond(bend, self.deviation) - self.deviation) / 16.0;
-            self.step += (self.not_beyond(self.block.step, self.step) - self.step) / STEPS;
+            // A value much larger than the noise so far is not noise.
+            let floor = self.floor();
+            let bounded = |value: f64, mean: f64| value.min(SURE * (mean + floor / 16.0));
+            self.deviation += (bounded(bend, self.deviation) - self.deviation) / 16.0;
+            self.step += (bounded(self.block.step, self.step) - self.step) / STEPS;
             self.jitter.update(now, self.step, remembered);
             let means = [mean, first, second, third];
             self.means = Some(means);
@@ -104,11 +108,6 @@ impl Queue {
             self.recent.update(now, mean, srtt.mul_f64(0.5));
             self.block = Block { began: now, ..Block::default() };
         }
-    }
-
-    /// A value as far as it is noise: one much larger than the noise so far is not.
-    pub(super) fn not_beyond(&self, value: f64, noise: f64) -> f64 {
-        value.min(SURE * (noise + self.floor() / 16.0))
     }
 
     /// Resets the deviation at the end of start-up, whose trend was not noise.

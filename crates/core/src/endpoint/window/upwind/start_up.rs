@@ -8,9 +8,6 @@ use super::rounds::{FLOOD, MOST};
 use super::{Upwind, UpwindMode};
 use crate::endpoint::estimator::RateSample;
 
-/// The factor by which the rate grows in a round trip while the pipe is not full. [`TREND`] round
-/// trips below it show a full one.
-const GROWTH: f64 = 1.25;
 /// The fewest losses in a round trip that stop the growth before its end, or that make the growth
 /// of the rate in it count as none if they are more than [`MOST`]: it is at the cost of others.
 const FEWEST: u64 = 10;
@@ -44,7 +41,8 @@ impl Upwind {
         let is_limit = sample.prior_in_flight as f64 >= 0.5 * self.cwnd;
         let is_flooded = self.rounds.lost_packets >= FEWEST && self.rounds.lost > MOST;
         if is_over && is_limit {
-            if self.rounds.rate >= GROWTH * self.full.rate && !is_flooded {
+            // [`TREND`] round trips in which the rate does not grow show a full pipe.
+            if self.rounds.rate >= (1.0 + RANGE) * self.full.rate && !is_flooded {
                 self.full = Full { rate: self.rounds.rate, rounds: 0, ..self.full };
             } else {
                 self.full.rounds += 1;
