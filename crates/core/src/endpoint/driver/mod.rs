@@ -329,8 +329,10 @@ impl Driver {
         let cwnd = self.window.cwnd();
         match self.window.pacing_rate() {
             Some(rate) if self.pacer == Pacer::Window => {
-                let srtt = self.estimators.rtt.srtt().as_secs_f64();
-                if srtt > 0.0 { cwnd.min(rate * srtt) } else { cwnd }
+                // The stack's RTT is longer by the wait at the socket, which its flight contains too.
+                let srtt = self.estimators.rtt.srtt();
+                let of_stack = srtt.max(self.smoothed).as_secs_f64();
+                if srtt.is_zero() { cwnd } else { cwnd.min(rate * of_stack) }
             }
             _ => cwnd,
         }
