@@ -15,11 +15,11 @@
 //!   packets sent before do not reduce the window again (RFC 9002 section 7.3.2).
 //! - RTTs are taken from the newest packet of a frame, if that is newer than all before (RFC 9002
 //!   section 5.1). They contain neither the wait of a packet behind its own batch (`batch.rs`) nor
-//!   the ACK delay. Rate samples have RTTs of full packets only: a smaller one takes less time at
-//!   the bottleneck, as if a queue had been empty. For a controller or discriminator that measures delays, a frame that may have
+//!   the ACK delay. For a controller or discriminator that measures delays, a frame that may have
 //!   been delayed, since it has one packet or a longer RTT than the latest, is handled when the
 //!   next one begins: the stack's smoothed RTT shows its delay only then. Others hear of it at
-//!   once.
+//!   once. Rate samples have RTTs of full packets only: a smaller one takes less time at the
+//!   bottleneck, as if a queue had been empty.
 //! - A window that sets a pacing rate also runs in a stack with a pacer of its own
 //!   ([`Pacer::Window`]), whose rate is proportional to the window: the window is then at most what
 //!   the rate carries in a smoothed RTT. Fewer than two packets per round trip are not possible
@@ -329,7 +329,7 @@ impl Driver {
         let cwnd = self.window.cwnd();
         match self.window.pacing_rate() {
             Some(rate) if self.pacer == Pacer::Window => {
-                // The stack's RTT is longer by the wait at the socket, which its flight contains too.
+                // The stack's RTT is longer by the wait at the socket, and so is its flight.
                 let srtt = self.estimators.rtt.srtt();
                 let of_stack = srtt.max(self.smoothed).as_secs_f64();
                 if srtt.is_zero() { cwnd } else { cwnd.min(rate * of_stack) }

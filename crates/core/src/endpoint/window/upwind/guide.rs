@@ -2,7 +2,7 @@
 //!
 //! | feedback | controller | end |
 //! | --- | --- | --- |
-//! | XCP's header with less than was demanded | XCP (Katabi 2002); losses do not count as congestion | no feedback for three round trips |
+//! | XCP's header with less than was demanded | XCP (Katabi 2002); losses do not count as congestion | no feedback for four round trips |
 //! | a phase of ESTCP | ESTCP (estcp2010); losses do not count as congestion, because overflows are reported | the same |
 //! | XTCP's congestion flag | XTCP (lr2008 section 3.2); losses do not count as congestion | no flag for 20 s, and a queue that was at most 0.7 as long with the last one |
 //! | an echo of each mark, where feedback is `l4s` (RFC 9332) | Prague | the same |
@@ -27,8 +27,8 @@
 //! bound of every window, twice the packets delivered.
 
 use super::compete::BETA;
-use super::delay::{SHRUNK, TREND};
-use super::queue::{CYCLE, CYCLE_ROUNDS, FLOOR_SPAN};
+use super::delay::SHRUNK;
+use super::queue::{CYCLE, CYCLE_ROUNDS, FLOOR_SPAN, SWING_ROUNDS};
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
@@ -216,7 +216,7 @@ impl Upwind {
             if limits_nothing {
                 self.guide.put_aside(now);
             }
-            limits_nothing || self.rounds.count > heard_in + u64::from(TREND)
+            limits_nothing || self.rounds.count > heard_in + SWING_ROUNDS
         } else {
             // A queue that signals at some length would signal at a greater one, if it still
             // signals at all.

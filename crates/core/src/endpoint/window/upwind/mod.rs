@@ -52,7 +52,8 @@
 //!              whichever is longer
 //! queue        M = mean of so many RTTs, at least eight, that u <= max(t, R0 / 30);
 //!              t = min(0.4 ms, R0 / 10);
-//!              u = max(4 sd of M from single RTTs, s / sqrt(round trips))
+//!              u = max(4 sd of M from single RTTs, s / sqrt(round trips)); differences of RTTs
+//!              count as at most R0
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(t, u, J)
 //! floor        loss rate f of round trips without a standing queue, from the second M on; counts

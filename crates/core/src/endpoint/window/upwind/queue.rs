@@ -21,7 +21,8 @@ const STEPS: f64 = 64.0;
 /// RTTs that differ by this share of the smallest one belong to queues of different length. Rates,
 /// windows and probabilities are different by as much.
 pub(super) const RANGE: f64 = 0.1;
-/// Round trips in which a queue that swings has its largest and its smallest length.
+/// Round trips in which a queue that swings has its largest and its smallest length, and a router
+/// that writes into every packet its turn.
 pub(super) const SWING_ROUNDS: u64 = 4;
 
 /// Round-trip times in seconds: single samples, and means over quarters of a round trip, which are

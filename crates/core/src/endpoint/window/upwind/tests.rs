@@ -444,11 +444,11 @@ fn xcp_grants_set_the_window_and_losses_do_not_count() {
     let CongestionHeader::Xcp { rtt, inter_packet, delta, .. } = packet.header else { panic!() };
     assert!((rtt - 0.08).abs() < 1e-4 && (inter_packet - 0.08 / 82.0).abs() < 1e-5);
     assert_eq!(delta, f64::MAX);
-    // Without feedback for three round trips, the window is its own again.
+    // Without feedback for four round trips, the window is its own again.
     for round in 0..6 {
         controller.rounds.count += 1;
         controller.judge_guide(at(500 + 80 * round));
-        assert_eq!(controller.mode == UpwindMode::Guided, round < 3, "{round}");
+        assert_eq!(controller.mode == UpwindMode::Guided, round < 4, "{round}");
     }
     assert_eq!(controller.cwnd(), 82.0);
 }
