@@ -89,7 +89,8 @@ fn run(packets: u64) {
                 pair.on_timer(now, end);
             }
         }
-        if let Some(figures) = watched.driver().map(|driver| driver.figures()) {
+        if let Some(driver) = watched.driver() {
+            let figures = driver.figures();
             most = most.max(figures.in_flight.abs_diff(figures.stack_in_flight));
         }
     }
