@@ -26,6 +26,7 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 use tokio::time::Sleep;
+use windward_core::endpoint::driver::Spacing;
 use windward_quic::Live;
 
 use crate::clock;
@@ -144,6 +145,9 @@ impl AsyncUdpSocket for PacedSocket {
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let all = transmit.contents;
         let segment = transmit.segment_size.unwrap_or(all.len());
+        if segment < Spacing::FULL {
+            return self.socket.try_send(transmit);
+        }
         let peer = lock(&self.peers).get(&transmit.destination).cloned();
         let Some(peer) = peer else { return self.socket.try_send(transmit) };
         let now = clock::now();
@@ -290,7 +294,6 @@ mod tests {
     use std::future::poll_fn;
     use std::net::Ipv4Addr;
 
-    use windward_core::endpoint::driver::Spacing;
     use windward_core::units::Time;
 
     use super::*;

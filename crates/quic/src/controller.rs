@@ -299,7 +299,7 @@ impl Live {
     /// socket. Full ones leave at the pacing rate, if the controller sets one.
     ///
     /// Returns the instant until which it has to wait, or `None` if it leaves now. All datagrams of
-    /// a transmit have to ask, in their order: RTTs begin when they leave.
+    /// a transmit of full ones have to ask, in their order: RTTs begin when they leave.
     pub fn depart(&self, now: Instant, bytes: usize) -> Option<Instant> {
         let mut shared = lock(&self.shared);
         let time = shared.time(now);

@@ -33,7 +33,6 @@ const LARGEST_DATAGRAM: usize = 65_507 + FLOW_NUMBER;
 const LARGE_DATAGRAMS: usize = 16;
 /// Longest time of such a stream. After that the datagram would be of no use.
 const LARGE_PATIENCE: Duration = Duration::from_secs(3);
-
 /// Interval at which an answer is looked for.
 const ANSWER_INTERVAL: Duration = Duration::from_millis(50);
 

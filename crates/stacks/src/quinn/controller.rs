@@ -1,9 +1,8 @@
 //! quinn's congestion controllers. Those of Windward are the ones of deployed programs.
 
-use windward_quic::Live;
-
 use windward_core::endpoint::driver::Figures;
 use windward_core::units::Time;
+use windward_quic::Live;
 
 use crate::clock;
 use crate::watched::Driven;
