@@ -6,6 +6,10 @@
 //! fills the queue: the cuts empty it, and the floor becomes known. If others do, `unseen.rs` gives
 //! a floor.
 //!
+//! The losses of the first round trips without any queue are a floor for [`CYCLE_ROUNDS`] round
+//! trips. Few packets tell it, and losses of a short queue may be among them. Without it, the first
+//! losses after start-up halve the ceiling two or three times before the floor is known.
+//!
 //! A full queue that this flow never saw change is taken for an empty one. So a floor counts as at
 //! most [`UNCONFIRMED`] until a queue was seen to stand. A flow that loses much more searches for
 //! one: it starts up once more without a ceiling.
@@ -86,6 +90,10 @@ pub(super) struct Bound {
     recent: Losses,
     floor: Losses,
     run: Losses,
+    /// Those of the round trips of start-up without any queue, and the round trips in which they
+    /// count.
+    early: Losses,
+    early_rounds: u32,
     /// True if the floor was observed while no queue was known to be empty.
     is_assumed: bool,
     unseen: Unseen,
@@ -116,6 +124,8 @@ impl Bound {
             recent: Losses::default(),
             floor: Losses::default(),
             run: Losses::default(),
+            early: Losses::default(),
+            early_rounds: 0,
             is_assumed: false,
             unseen: Unseen::default(),
             is_confirmed: false,
@@ -205,6 +215,24 @@ impl Bound {
         self.is_confirmed = true;
     }
 
+    /// Records a round trip of start-up without any queue. One that loses more than [`MOST`] floods
+    /// a queue that is too short to be seen.
+    pub(super) fn on_early_round(&mut self, lost: f64, sent: f64) {
+        if self.early_rounds == 0 {
+            self.early = Losses::default();
+        }
+        if lost <= MOST * sent {
+            self.early.add(lost, sent);
+            self.early_rounds = CYCLE_ROUNDS;
+        }
+    }
+
+    /// The losses that tell the floor: at first the early ones, as long as they are more packets.
+    fn known(&self) -> Losses {
+        let is_early = self.early_rounds > 0 && self.early.sent > self.floor.sent;
+        if is_early { self.early } else { self.floor }
+    }
+
     /// Updates the ceiling at the end of a round trip in which `lost` of `sent` packets were lost
     /// at the window `cwnd` and the smoothed RTT `srtt`. During start-up, and for one round trip
     /// more, losses are those of a window that is already given up.
@@ -229,7 +257,9 @@ impl Bound {
             (false, false) if self.idle > 0 => (UNCONFIRMED, UNCONFIRMED),
             (false, false) => (0.0, UNCONFIRMED),
         };
-        let floor = self.floor.rate().clamp(least, counts);
+        self.early_rounds = self.early_rounds.saturating_sub(1);
+        let known = self.known();
+        let floor = known.rate().clamp(least, counts);
         // Below the least window, a round trip after a cut is one packet, sent after it.
         let is_spared = is_settling || (was_cut && self.ceiling >= LEAST);
         let most = SMALL + CREDIT * FEW.max(sent) * floor;
@@ -239,7 +269,7 @@ impl Bound {
             self.assume(lost, sent, srtt);
         }
         if self.credit < 0.0 {
-            let granted = self.floor.rate_above(GRANTED).min(counts);
+            let granted = known.rate_above(GRANTED).min(counts);
             let congested = (1.0 - granted / self.recent.rate()).clamp(0.0, 1.0);
             self.before_cut = self.ceiling.min(HIGHEST * cwnd);
             self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST_CEILING);
@@ -324,6 +354,9 @@ impl Upwind {
         let is_starting =
             self.mode == UpwindMode::StartUp || !self.steps.are_settled(sample.prior_delivered);
         let (lost, sent) = (self.rounds.lost_packets as f64, self.rounds.sent);
+        if self.mode == UpwindMode::StartUp && self.queue.is_flat() {
+            self.bound.on_early_round(lost, sent);
+        }
         self.bound.on_round(self.cwnd, lost, sent, self.queue.srtt(), is_starting);
         self.bound.judge_queue(sample, &self.queue);
     }

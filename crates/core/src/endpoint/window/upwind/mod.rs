@@ -60,6 +60,9 @@
 //!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.35; 0.05
 //!              until a queue was seen to stand: at the end of start-up, or by an M of one round
 //!              trip above E by R0 / 10. Forgotten if E falls by R0 / 30
+//! early        for 20 round trips, and while it has more packets than the known f, f is the loss
+//!              rate of the round trips of start-up that lose at most 35 %, when no RTT of four
+//!              round trips exceeds 1.1 R0
 //! assumed      without an empty queue, f is the loss rate since, at most 0.1, after four moves of
 //!              the smoothed srtt by 33 ms, and as many packets as the known f has; until f is
 //!              known from 100 packets

@@ -167,11 +167,18 @@ impl Queue {
         let standing = self.latest.iter().copied().fold(eighth, f64::min).max(self.floor());
         (standing - self.floor(), standing)
     }
+    /// The largest queueing delay of four round trips.
+    fn swing(&self) -> f64 {
+        self.swing.get().map_or(0.0, |rtt| rtt - self.floor())
+    }
+    /// True if no RTT of four round trips shows a queue.
+    pub(super) fn is_flat(&self) -> bool {
+        self.swing() <= RANGE * self.floor()
+    }
     /// True if the queueing delay is below a tenth of the largest of four round trips, or below 2 %
     /// of the RTT.
     pub(super) fn is_nearly_empty(&self) -> bool {
-        let swing = self.swing.get().map_or(0.0, |rtt| rtt - self.floor());
-        self.delay() < (0.1 * swing).max(0.02 * self.floor())
+        self.delay() < (0.1 * self.swing()).max(0.02 * self.floor())
     }
 }
 

@@ -364,6 +364,26 @@ fn losses_in_a_standing_queue_halve_the_window_whatever_the_discriminator_says()
     assert_eq!(trips.controller.bound.ceiling(), 76.0);
 }
 
+/// Start-up of 100 packets in three round trips without any queue, 10 % of them lost; then 100 in a
+/// round trip, 8 % of them lost, at RTTs that show a queue.
+#[test]
+fn the_losses_of_start_up_are_the_floor_for_twenty_round_trips() {
+    let ceiling = |early: &[(f64, f64)], trips: u64| {
+        let mut passed = Trips::new();
+        early.iter().for_each(|(lost, sent)| passed.controller.bound.on_early_round(*lost, *sent));
+        passed.controller.bound.confirm();
+        passed.pass(trips, 8, 120).ceiling()
+    };
+    let doubling = [(1.0, 10.0), (3.0, 30.0), (6.0, 60.0)];
+    // Without a floor the first loss halves 1.5 x 100.
+    assert_eq!(ceiling(&[], 1), 75.0);
+    // Each round trip has a credit of 10.
+    assert_eq!(ceiling(&doubling, 19), f64::INFINITY);
+    assert!(ceiling(&doubling, 25) < 75.0);
+    // A round trip that loses 50 of 100 floods a queue too short to be seen, and is no floor.
+    assert_eq!(ceiling(&[(50.0, 100.0)], 1), 75.0);
+}
+
 #[test]
 fn losses_above_the_floor_count_in_proportion() {
     let mut trips = Trips::new();
