@@ -218,9 +218,6 @@ impl Bound {
     /// Records a round trip of start-up without any queue. One that loses more than [`MOST`] floods
     /// a queue that is too short to be seen.
     pub(super) fn on_early_round(&mut self, lost: f64, sent: f64) {
-        if self.early_rounds == 0 {
-            self.early = Losses::default();
-        }
         if lost <= MOST * sent {
             self.early.add(lost, sent);
             self.early_rounds = CYCLE_ROUNDS;
@@ -229,8 +226,7 @@ impl Bound {
 
     /// The losses that tell the floor: at first the early ones, as long as they are more packets.
     fn known(&self) -> Losses {
-        let is_early = self.early_rounds > 0 && self.early.sent > self.floor.sent;
-        if is_early { self.early } else { self.floor }
+        if self.early.sent > self.floor.sent { self.early } else { self.floor }
     }
 
     /// Updates the ceiling at the end of a round trip in which `lost` of `sent` packets were lost
@@ -258,6 +254,9 @@ impl Bound {
             (false, false) => (0.0, UNCONFIRMED),
         };
         self.early_rounds = self.early_rounds.saturating_sub(1);
+        if self.early_rounds == 0 {
+            self.early = Losses::default();
+        }
         let known = self.known();
         let floor = known.rate().clamp(least, counts);
         // Below the least window, a round trip after a cut is one packet, sent after it.
