@@ -17,21 +17,19 @@
 //! Losses without a queue are charged as all others are. It helps the least of the runs with 1 % of
 //! losses and costs a tenth under jitter with losses: docs/upwind.md has the table.
 
+use super::compete::DRIFT;
 use super::losses::{FEW, Losses};
 use super::queue::{CYCLE_ROUNDS, FLOOR_SPAN, Queue, RANGE, SAMPLES, SURE};
-use super::rounds::{MOST, RECOVERY};
+use super::rounds::MOST;
 use super::unseen::Unseen;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::{Least, RateSample};
 
-/// The largest floor before a queue was seen to stand, and the largest that is assumed.
+/// The largest floor before a queue was seen to stand.
 const UNCONFIRMED: f64 = 0.05;
-const ASSUMED: f64 = 0.1;
 /// Standard deviations that an estimate grants: those of the floor at a cut, since few losses do
 /// not tell 0.9 from 1 %, and those of an RTT in the mean of an empty queue.
 const GRANTED: f64 = 0.5;
-/// The largest credit: [`SMALL`] losses, and those of so many round trips at the rate of the floor.
-const CREDIT: f64 = 2.0;
 /// The queue is judged from a mean whose uncertainty is at most this share of R0, or [`STANDS`]: a
 /// mean of few RTTs hides a queue that stands.
 const RESOLVED: f64 = 1.0 / 30.0;
@@ -42,18 +40,16 @@ const STANDS: f64 = 0.0004;
 /// The multiple of the jitter by which the mean of an empty queue exceeds R0 at most, beside
 /// [`GRANTED`]. The estimate of the jitter is too small while few packets are sent.
 const ABOVE: f64 = 2.0;
-/// Means in a row without a standing queue from which losses belong to the floor.
+/// Means in a row without a standing queue from which losses belong to the floor. Credit for so
+/// many round trips at the rate of the floor outlasts the judgment.
 pub(super) const IDLE: u32 = 2;
-/// Growth of the ceiling in a round trip without a standing queue, in addition to one packet.
-const GROWTH: f64 = 0.05;
 /// The largest ceiling from which a cut starts, as a multiple of the window. The ceiling is cut as
 /// a NewReno's window, and not once more where the shadow has already reduced cwnd.
 const HIGHEST: f64 = 1.5;
-/// A smaller ceiling than this grows by a quarter: a packet would be too much. So many losses are
-/// the credit of any floor.
+/// A smaller ceiling than this grows by a quarter in a round trip: a packet would be too much.
 const SMALL: f64 = 4.0;
 /// The least ceiling, packets. Below the least window, the pace follows it.
-const LEAST_CEILING: f64 = 0.5;
+const LEAST_CEILING: f64 = LEAST / SMALL;
 
 /// The round trips since the last judgment of the queue.
 #[derive(Debug, Clone, Copy, Default)]
@@ -106,9 +102,6 @@ pub(super) struct Bound {
     before_search: Option<f64>,
     was_cut: bool,
     was_starting: bool,
-    /// Round trips after a cut in which the ceiling still grows by single packets, fewer after a
-    /// smaller cut than a half: a queue that drops or marks early is empty after each cut.
-    slow_rounds: u32,
     /// The smallest mean RTT, and the mean of an empty queue when the floor began.
     least: Least<f64>,
     began: f64,
@@ -134,7 +127,6 @@ impl Bound {
             before_search: None,
             was_cut: false,
             was_starting: true,
-            slow_rounds: 0,
             least: Least::default(),
             began: 0.0,
             stretch: Stretch::default(),
@@ -159,7 +151,6 @@ impl Bound {
         self.ceiling = self.ceiling.min(0.5 * whole).max(LEAST);
         self.before_cut = 0.0;
         self.was_cut = true;
-        self.slow_rounds = RECOVERY as u32;
     }
 
     /// Records an RTT, in seconds.
@@ -178,13 +169,13 @@ impl Bound {
         self.stretch = Stretch::default();
     }
 
-    /// Lifts the ceiling for another start-up, if the path loses more than [`ASSUMED`] and no
+    /// Lifts the ceiling for another start-up, if the path loses more than [`RANGE`] and no
     /// queue was seen for a long time: the first start-up may have ended before the pipe was full.
     /// Returns whether it does.
     pub(super) fn begins_search(&mut self) -> bool {
         let begins = !self.is_confirmed
             && self.idle >= self.search_at
-            && self.floor.rate() > ASSUMED
+            && self.floor.rate() > RANGE
             && self.ceiling.is_finite();
         if begins {
             self.before_search = Some(self.ceiling);
@@ -248,7 +239,7 @@ impl Bound {
         let was_cut = core::mem::take(&mut self.was_cut);
         // The floor counts as at most this, and as at least this now.
         let (least, counts) = match (self.is_assumed, self.is_confirmed) {
-            (true, _) => (0.0, ASSUMED),
+            (true, _) => (0.0, RANGE),
             (false, true) => (0.0, MOST),
             (false, false) if self.idle > 0 => (UNCONFIRMED, UNCONFIRMED),
             (false, false) => (0.0, UNCONFIRMED),
@@ -261,7 +252,7 @@ impl Bound {
         let floor = known.rate().clamp(least, counts);
         // Below the least window, a round trip after a cut is one packet, sent after it.
         let is_spared = is_settling || (was_cut && self.ceiling >= LEAST);
-        let most = SMALL + CREDIT * FEW.max(sent) * floor;
+        let most = f64::from(IDLE) * FEW.max(sent) * floor;
         self.credit = (self.credit + floor * sent).min(most) - if is_spared { 0.0 } else { lost };
         if !is_settling {
             self.recent.add(lost, sent);
@@ -274,12 +265,10 @@ impl Bound {
             self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST_CEILING);
             self.credit = 0.0;
             self.was_cut = true;
-            self.slow_rounds = self.slow_rounds.max((RECOVERY as f64 * congested) as u32);
         } else {
             self.ceiling += (self.ceiling / SMALL).min(1.0);
-            self.slow_rounds = self.slow_rounds.saturating_sub(1);
-            if self.idle >= IDLE && self.slow_rounds == 0 {
-                self.ceiling *= 1.0 + GROWTH;
+            if self.idle >= IDLE {
+                self.ceiling *= 1.0 + DRIFT;
             }
         }
     }
@@ -287,7 +276,7 @@ impl Bound {
     /// Takes the losses of a queue that never empties for the floor, if their evidence suffices.
     fn assume(&mut self, lost: f64, sent: f64, srtt: f64) {
         // An assumed floor counts as no more than that.
-        if self.is_assumed || self.floor.rate() >= ASSUMED {
+        if self.is_assumed || self.floor.rate() >= RANGE {
             return;
         }
         self.unseen.on_round(lost, sent, srtt);
@@ -327,18 +316,19 @@ impl Bound {
             self.began = empty;
         }
         if self.idle >= IDLE {
-            self.unseen.reset();
             self.run.add(lost, sent);
-            let is_observed = self.run.sent >= FEW;
-            if self.is_assumed && is_observed {
-                (self.floor, self.is_assumed) = (self.run, false);
-            } else if !self.is_assumed {
+            let is_long = self.run.sent >= FEW;
+            let is_unknown = self.is_assumed || self.floor.sent == 0.0;
+            if !is_unknown {
                 self.floor.add(lost, sent);
-                if is_observed && self.run.excess(self.floor) > SURE {
-                    self.floor = self.run;
-                }
             }
-        } else {
+            if is_long {
+                self.unseen.reset();
+            }
+            if is_long && (is_unknown || self.run.excess(self.floor) > SURE) {
+                (self.floor, self.is_assumed) = (self.run, false);
+            }
+        } else if mean > empty + noise + deviation {
             self.run = Losses::default();
         }
         if self.recent.excess(self.floor) < -SURE {
