@@ -190,7 +190,7 @@ fn the_worst_that_were_found_run() {
     let mut paths: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert_eq!(paths.len(), 8, "{paths:?}");
+    assert_eq!(paths.len(), 9, "{paths:?}");
     for path in paths {
         let mut file = ScenarioFile::read(&path).unwrap();
         for protocol in ["upwind", "newreno"] {
@@ -251,13 +251,36 @@ fn a_queue_of_a_millisecond_is_no_empty_one() {
     assert!(drops < 0.06 && goodput > 0.7, "{drops} {goodput}");
 }
 
+/// PIE still drops when the queue has just become empty. If losses in such short gaps were the
+/// floor, some flows would take drops for losses of the path, and the others would give way: a build
+/// that did so had Jain's indices of 0.76, 0.57 and 0.26 in these runs.
+#[test]
+fn short_gaps_without_a_queue_are_no_floor() {
+    for seed in [7001, 7004, 7005] {
+        let outcome = run(&build(&format!(
+            "duration = '60s'\nwarmup = '20s'\nseed = {seed}\n\
+             links = [{{ name = 'link', from = 'a', to = 'b', rate = '20Mbit', delay = '20ms',\n\
+             queue = '1000p', aqm = 'pie' }}]\n\
+             endpoint = {{ packet_size = 1500, initial_window = 10, clock_granularity = '1ms' }}\n\
+             flows = [{{ group = 'all', count = 32, protocol = 'upwind', from = 'a', to = 'b',\n\
+             start = ['0s', '1s'] }}]"
+        )));
+        assert!(outcome.jain > 0.9, "seed {seed}: {}", outcome.jain);
+    }
+}
+
 /// Two packets last 0.55 ms on this path with an RTT of 1.1 ms. If 0.4 ms counted as no queue, as
 /// on longer paths, half of the packets would be dropped, and counted as corruption.
 #[test]
 fn a_queue_on_a_short_path_is_no_empty_one() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../experiments/upwind/worst/06-drops-few-packets.toml");
-    let outcome = run(&ScenarioFile::read(&path).unwrap().build().unwrap());
+    let outcome = run(&build(
+        "duration = '30s'\nwarmup = '7.5s'\nseed = 9901\n\
+         dumbbell = { bottleneck = { rate = '44Mbit', delay = '560us', queue = '2p' },\n\
+         access = { rate = '10Gbit', delay = '0s', queue = '1000000p' } }\n\
+         endpoint = { packet_size = 1500, initial_window = 10, clock_granularity = '1ms',\n\
+         overhead = '272.727us' }\n\
+         flows = [{ group = 'own', protocol = 'upwind' }]",
+    ));
     let link = outcome.links.iter().find(|link| link.name == "bottleneck").unwrap();
     let drops = link.dropped as f64 / link.arrived as f64;
     let goodput = outcome.flows[0].goodput_bps / 44e6;

@@ -6,6 +6,10 @@
 //! fills the queue: the cuts empty it, and the floor becomes known. If others do, `unseen.rs` gives
 //! a floor.
 //!
+//! [`FEW`] packets in a row without a standing queue begin the floor, and each later mean without
+//! one adds its losses. PIE and RED still drop when a queue has just become empty: flows that
+//! learn from such a gap take drops for losses of the path, and the others give way to them.
+//!
 //! The losses of the first round trips without any queue are a floor for [`CYCLE_ROUNDS`] round
 //! trips. Few packets tell it, and losses of a short queue may be among them. Without it, the first
 //! losses after start-up halve the ceiling two or three times before the floor is known.
@@ -17,10 +21,9 @@
 //! Losses without a queue are charged as all others are. It helps the least of the runs with 1 % of
 //! losses and costs a tenth under jitter with losses: docs/upwind.md has the table.
 
-use super::compete::DRIFT;
 use super::losses::{FEW, Losses};
 use super::queue::{CYCLE_ROUNDS, FLOOR_SPAN, Queue, RANGE, SAMPLES, SURE};
-use super::rounds::MOST;
+use super::rounds::{MOST, RECOVERY};
 use super::unseen::Unseen;
 use super::{LEAST, Upwind, UpwindMode};
 use crate::endpoint::estimator::{Least, RateSample};
@@ -46,10 +49,9 @@ pub(super) const IDLE: u32 = 2;
 /// The largest ceiling from which a cut starts, as a multiple of the window. The ceiling is cut as
 /// a NewReno's window, and not once more where the shadow has already reduced cwnd.
 const HIGHEST: f64 = 1.5;
-/// A smaller ceiling than this grows by a quarter in a round trip: a packet would be too much.
+/// A smaller ceiling than this grows by a quarter in a round trip: a packet would be too much. The
+/// least ceiling is a quarter of the least window, below which the pace follows it.
 const SMALL: f64 = 4.0;
-/// The least ceiling, packets. Below the least window, the pace follows it.
-const LEAST_CEILING: f64 = LEAST / SMALL;
 
 /// The round trips since the last judgment of the queue.
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,7 +84,8 @@ pub(super) struct Bound {
     before_cut: f64,
     /// Losses that the path may still cause before the next one counts as congestion.
     credit: f64,
-    /// The last losses, those without a standing queue, and those of the present run without one.
+    /// The last losses, those without a standing queue, and those since a queue was last sure to
+    /// stand.
     recent: Losses,
     floor: Losses,
     run: Losses,
@@ -102,6 +105,9 @@ pub(super) struct Bound {
     before_search: Option<f64>,
     was_cut: bool,
     was_starting: bool,
+    /// Round trips after a cut in which the ceiling still grows by single packets, fewer after a
+    /// smaller cut than a half: a queue that drops or marks early is empty after each cut.
+    slow_rounds: u32,
     /// The smallest mean RTT, and the mean of an empty queue when the floor began.
     least: Least<f64>,
     began: f64,
@@ -127,6 +133,7 @@ impl Bound {
             before_search: None,
             was_cut: false,
             was_starting: true,
+            slow_rounds: 0,
             least: Least::default(),
             began: 0.0,
             stretch: Stretch::default(),
@@ -151,6 +158,7 @@ impl Bound {
         self.ceiling = self.ceiling.min(0.5 * whole).max(LEAST);
         self.before_cut = 0.0;
         self.was_cut = true;
+        self.slow_rounds = RECOVERY as u32;
     }
 
     /// Records an RTT, in seconds.
@@ -262,13 +270,15 @@ impl Bound {
             let granted = known.rate_above(GRANTED).min(counts);
             let congested = (1.0 - granted / self.recent.rate()).clamp(0.0, 1.0);
             self.before_cut = self.ceiling.min(HIGHEST * cwnd);
-            self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST_CEILING);
+            self.ceiling = (self.before_cut * (1.0 - 0.5 * congested)).max(LEAST / SMALL);
             self.credit = 0.0;
             self.was_cut = true;
+            self.slow_rounds = self.slow_rounds.max((RECOVERY as f64 * congested) as u32);
         } else {
             self.ceiling += (self.ceiling / SMALL).min(1.0);
-            if self.idle >= IDLE {
-                self.ceiling *= 1.0 + DRIFT;
+            self.slow_rounds = self.slow_rounds.saturating_sub(1);
+            if self.idle >= IDLE && self.slow_rounds == 0 {
+                self.ceiling *= 1.0 + 1.0 / f64::from(CYCLE_ROUNDS);
             }
         }
     }
@@ -316,23 +326,28 @@ impl Bound {
             self.began = empty;
         }
         if self.idle >= IDLE {
-            self.run.add(lost, sent);
-            let is_long = self.run.sent >= FEW;
-            let is_unknown = self.is_assumed || self.floor.sent == 0.0;
-            if !is_unknown {
-                self.floor.add(lost, sent);
-            }
-            if is_long {
-                self.unseen.reset();
-            }
-            if is_long && (is_unknown || self.run.excess(self.floor) > SURE) {
-                (self.floor, self.is_assumed) = (self.run, false);
-            }
+            self.learn_floor(lost, sent);
         } else if mean > empty + noise + deviation {
+            // A smaller excess may be that of packets which waited for one of their own flow.
             self.run = Losses::default();
         }
         if self.recent.excess(self.floor) < -SURE {
             self.floor = self.recent;
+        }
+    }
+
+    /// Adds losses without a standing queue to the floor, or begins it with the whole run of them.
+    fn learn_floor(&mut self, lost: f64, sent: f64) {
+        let is_unknown = self.is_assumed || self.floor.sent == 0.0;
+        self.run.add(lost, sent);
+        if !is_unknown {
+            self.floor.add(lost, sent);
+        }
+        if self.run.sent >= FEW {
+            self.unseen.reset();
+            if is_unknown || self.run.excess(self.floor) > SURE {
+                (self.floor, self.is_assumed) = (self.run, false);
+            }
         }
     }
 }

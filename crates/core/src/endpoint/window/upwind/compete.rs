@@ -10,9 +10,8 @@ use crate::units::{Duration, Time};
 
 /// The share of the shadow that remains after a congestion event, as in Reno.
 pub(super) const BETA: f64 = 0.5;
-/// The share by which the shadow shrinks in a round trip without known overflows, and by which the
-/// ceiling grows in one without a standing queue, in addition to one packet.
-pub(super) const DRIFT: f64 = 0.01;
+/// The share by which the shadow shrinks in a round trip without known overflows.
+const FADES: f64 = 0.01;
 /// The share by which the largest window decays in a round trip.
 const FORGOTTEN: f64 = 0.002;
 /// Round trips without a short queue that show other flows; a cycle without a nearly empty one does
@@ -134,7 +133,7 @@ impl Upwind {
             others.shadow += self.config.growth * acked / others.shadow;
         } else {
             // A queue that never overflows belongs to other flows that respond to delay.
-            others.shadow = (others.shadow - DRIFT * acked).max(LEAST);
+            others.shadow = (others.shadow - FADES * acked).max(LEAST);
         }
         match self.mode {
             UpwindMode::StartUp => {}

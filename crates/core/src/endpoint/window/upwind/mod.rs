@@ -56,19 +56,20 @@
 //!              count as at most R0
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(t, u, J)
-//! floor        loss rate f of round trips without a standing queue, from the second M on; counts
-//!              fade by 1/e in 3000 packets, and fewer than 100 count as 100. At most 0.35; 0.05
-//!              until a queue was seen to stand: at the end of start-up, or by an M of one round
-//!              trip above E by R0 / 10. Forgotten if E falls by R0 / 30
+//! floor        loss rate f of round trips without a standing queue, from the second M in a row
+//!              on, once 100 packets passed without an M above E + max(t, u, J) + sd; counts fade
+//!              by 1/e in 3000 packets, or in 20 round trips if these have more, and fewer than 100
+//!              count as 100. At most 0.35; 0.05 until a queue was seen to stand: at the end of
+//!              start-up, or by an M of one round trip above E by R0 / 10. Forgotten if E falls by
+//!              R0 / 30
 //! early        for 20 round trips, and while it has more packets than the known f, f is the loss
 //!              rate of the round trips of start-up that lose at most 35 %, when no RTT of four
 //!              round trips exceeds 1.1 R0
-//! assumed      without an empty queue, f is the loss rate since, at most 0.1, after four moves of
-//!              the smoothed srtt by 33 ms, and as many packets as the known f has; until f is
-//!              known from 100 packets
-//! ceiling      credit += f sent - lost, at most 4 + f max(200, packets of two round trips); free
-//!              are losses of the round trip after a cut of C >= 2, and of start-up and the round
-//!              trip after it.
+//! assumed      without such 100 packets, f is the loss rate since, at most 0.1, after four moves
+//!              of the smoothed srtt by 33 ms, and as many packets as the known f has
+//! ceiling      credit += f sent - lost, at most f max(200, packets of two round trips); free are
+//!              losses of the round trip after a cut of C >= 2, and of start-up and the round trip
+//!              after it.
 //!              credit < 0:  C = min(C, 1.5 cwnd) (1 - c/2), credit = 0, with c = 1 - f'/p at a
 //!                           loss rate p, f' = f and half a standard deviation of it; at least
 //!                           half a packet

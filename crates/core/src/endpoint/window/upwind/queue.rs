@@ -6,7 +6,8 @@ use crate::units::{Duration, Time};
 /// The time for which the smallest RTT is remembered.
 pub(super) const FLOOR_SPAN: Duration = Duration::from_secs(600);
 /// The time, or round trips if they take longer, in which flows that fill a queue overflow it and
-/// empty it once. The smallest mean is remembered for it.
+/// empty it once. The smallest mean is remembered for it, and a ceiling without a queue grows by a
+/// factor of e in so many round trips.
 pub(super) const CYCLE: Duration = Duration::from_secs(20);
 pub(super) const CYCLE_ROUNDS: u32 = 20;
 /// Standard deviations beyond which a value is not chance.
@@ -19,7 +20,7 @@ pub(super) const SAMPLES: usize = 8;
 /// Blocks over which the largest steps are averaged: bursts of other flows that start are shorter.
 const STEPS: f64 = 64.0;
 /// RTTs that differ by this share of the smallest one belong to queues of different length. Rates,
-/// windows and probabilities are different by as much.
+/// windows and probabilities are different by as much, and an assumed loss rate is at most this.
 pub(super) const RANGE: f64 = 0.1;
 /// Round trips in which a queue that swings has its largest and its smallest length, and a router
 /// that writes into every packet its turn.

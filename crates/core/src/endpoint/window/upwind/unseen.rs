@@ -36,7 +36,7 @@ impl Unseen {
         self.range = Some(if has_moved { (self.smooth, self.smooth) } else { (least, most) });
     }
 
-    /// Begins anew, since the queue is empty.
+    /// Begins anew, since an empty queue has told the floor.
     pub(super) fn reset(&mut self) {
         *self = Unseen { smooth: self.smooth, ..Unseen::default() };
     }
