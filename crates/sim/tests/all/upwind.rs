@@ -252,8 +252,8 @@ fn a_queue_of_a_millisecond_is_no_empty_one() {
 }
 
 /// PIE still drops when the queue has just become empty. If losses in such short gaps were the
-/// floor, some flows would take drops for losses of the path, and the others would give way: a build
-/// that did so had Jain's indices of 0.76, 0.57 and 0.26 in these runs.
+/// floor, some flows would take drops for losses of the path, and the others would give way: a
+/// build that did so had Jain's indices of 0.76, 0.57 and 0.26 in these runs.
 #[test]
 fn short_gaps_without_a_queue_are_no_floor() {
     for seed in [7001, 7004, 7005] {
