@@ -220,7 +220,7 @@ try {
 
     await part("every preset runs and agrees with the program, or is asked about first", async () => {
         const presets = (await values(page, "#preset")).filter((value) => Number(value) >= 0 && value !== "");
-        assert.equal(presets.length, 26);
+        assert.equal(presets.length, 27);
         let ran = 0;
         for (const preset of presets) {
             const shown = await answer(page, () => page.select("#preset", preset));
