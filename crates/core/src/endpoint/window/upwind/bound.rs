@@ -10,9 +10,10 @@
 //! one adds its losses. PIE and RED still drop when a queue has just become empty: flows that
 //! learn from such a gap take drops for losses of the path, and the others give way to them.
 //!
-//! The losses of the first round trips without any queue are a floor for [`CYCLE_ROUNDS`] round
-//! trips. Few packets tell it, and losses of a short queue may be among them. Without it, the first
-//! losses after start-up halve the ceiling two or three times before the floor is known.
+//! The losses of the first round trips without any queue, and of those without a standing queue
+//! after them, are a floor for [`CYCLE_ROUNDS`] round trips. Few packets tell it, and losses of a
+//! short queue may be among them. Without it, the first losses after start-up halve the ceiling two
+//! or three times before the floor is known.
 //!
 //! A full queue that this flow never saw change is taken for an empty one. So a floor counts as at
 //! most [`UNCONFIRMED`] until a queue was seen to stand. A flow that loses much more searches for
@@ -340,6 +341,10 @@ impl Bound {
     fn learn_floor(&mut self, lost: f64, sent: f64) {
         let is_unknown = self.is_assumed || self.floor.sent == 0.0;
         self.run.add(lost, sent);
+        if self.early_rounds > 0 {
+            // A window that is cut before 100 packets are there takes long to send them.
+            self.early.add(lost, sent);
+        }
         if !is_unknown {
             self.floor.add(lost, sent);
         }

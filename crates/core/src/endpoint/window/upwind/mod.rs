@@ -64,7 +64,7 @@
 //!              R0 / 30
 //! early        for 20 round trips, and while it has more packets than the known f, f is the loss
 //!              rate of the round trips of start-up that lose at most 35 %, when no RTT of four
-//!              round trips exceeds 1.1 R0
+//!              round trips exceeds 1.1 R0, and of those without a standing queue since
 //! assumed      without such 100 packets, f is the loss rate since, at most 0.1, after four moves
 //!              of the smoothed srtt by 33 ms, and as many packets as the known f has
 //! ceiling      credit += f sent - lost, at most f max(200, packets of two round trips); free are
