@@ -209,16 +209,22 @@ fn the_worst_that_were_found_run() {
     }
 }
 
-/// The share of packets that a link drops which this number of flows share, each with an RTT of
-/// 60 ms and packets of 1500 bytes, and the goodput of all of them as a share of the link's rate.
-fn behind(protocol: &str, flows: u32, rate: u32, link: &str) -> (f64, f64) {
-    let outcome = run(&build(&format!(
-        "duration = '60s'\nwarmup = '20s'\n\
-         links = [{{ name = 'link', from = 'a', to = 'b', rate = '{rate}Mbit', delay = '30ms', {link} }}]\n\
+/// A minute of this number of flows with packets of 1500 bytes that share this link.
+fn sharing(protocol: &str, flows: u32, link: &str, seed: u64) -> Outcome {
+    run(&build(&format!(
+        "duration = '60s'\nwarmup = '20s'\nseed = {seed}\n\
+         links = [{{ name = 'link', from = 'a', to = 'b', {link} }}]\n\
          endpoint = {{ packet_size = 1500, initial_window = 10, clock_granularity = '1ms' }}\n\
          flows = [{{ group = 'all', count = {flows}, protocol = {protocol}, from = 'a', to = 'b',\n\
          start = ['0s', '1s'] }}]"
-    )));
+    )))
+}
+
+/// The share of packets that a link drops which this number of flows share, each with an RTT of
+/// 60 ms, and the goodput of all of them as a share of the link's rate.
+fn behind(protocol: &str, flows: u32, rate: u32, link: &str) -> (f64, f64) {
+    let link = format!("rate = '{rate}Mbit', delay = '30ms', {link}");
+    let outcome = sharing(protocol, flows, &link, 1);
     let link = &outcome.links[0];
     let goodput = outcome.groups[0].goodput_bps / (f64::from(rate) * 1e6);
     (link.dropped as f64 / link.arrived as f64, goodput)
@@ -256,15 +262,9 @@ fn a_queue_of_a_millisecond_is_no_empty_one() {
 /// build that did so had Jain's indices of 0.76, 0.57 and 0.26 in these runs.
 #[test]
 fn short_gaps_without_a_queue_are_no_floor() {
+    let link = "rate = '20Mbit', delay = '20ms', queue = '1000p', aqm = 'pie'";
     for seed in [7001, 7004, 7005] {
-        let outcome = run(&build(&format!(
-            "duration = '60s'\nwarmup = '20s'\nseed = {seed}\n\
-             links = [{{ name = 'link', from = 'a', to = 'b', rate = '20Mbit', delay = '20ms',\n\
-             queue = '1000p', aqm = 'pie' }}]\n\
-             endpoint = {{ packet_size = 1500, initial_window = 10, clock_granularity = '1ms' }}\n\
-             flows = [{{ group = 'all', count = 32, protocol = 'upwind', from = 'a', to = 'b',\n\
-             start = ['0s', '1s'] }}]"
-        )));
+        let outcome = sharing("'upwind'", 32, link, seed);
         assert!(outcome.jain > 0.9, "seed {seed}: {}", outcome.jain);
     }
 }

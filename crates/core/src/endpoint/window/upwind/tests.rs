@@ -409,6 +409,22 @@ fn the_losses_of_start_up_are_the_floor_for_twenty_round_trips() {
 }
 
 #[test]
+fn losses_without_a_queue_count_at_once_after_start_up() {
+    // 30 % of ten packets in a round trip, so that 100 take ten round trips.
+    let ceiling = |starts: bool| {
+        let mut trips = Trips::new();
+        if starts {
+            trips.controller.bound.on_early_round(0.0, 10.0);
+        }
+        trips.controller.bound.confirm();
+        trips.pass_of(2, 0, 10.0, 80);
+        trips.pass_of(7, 3, 10.0, 80).ceiling()
+    };
+    // The first loss halves 1.5 x 100, and each second one halves again without a floor.
+    assert!(ceiling(true) > 60.0 && ceiling(false) < 20.0, "{} {}", ceiling(true), ceiling(false));
+}
+
+#[test]
 fn losses_above_the_floor_count_in_proportion() {
     let mut trips = Trips::new();
     trips.pass(2, 0, 80);
