@@ -221,6 +221,19 @@ def queues() -> list[Cell]:
         for kind, (aqm, sizes) in kinds.items()
         for count, rate, rtt in sizes
     ]
+    cells += [
+        Cell(
+            f"{'alone' if count == 1 else f'{count} flows'}, {rate} Mbit/s, 40 ms, jitter 20 ms, {kind}",
+            rate,
+            40,
+            (Flows(count, path='jitter = "20ms"'),),
+            (DROPS,),
+            queue=8,
+            aqm=kinds[kind][0],
+            warmup=30,
+        )
+        for count, rate, kind in ((1, 2, "CoDel"), (4, 10, "CoDel"), (8, 20, "PIE"), (8, 20, "RED 5 to 15"))
+    ]
     few = (Goal("dropped", dropped, most=0.02, percent=True), Goal("used", used, least=0.95))
     cells += [
         Cell(

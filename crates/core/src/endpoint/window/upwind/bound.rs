@@ -300,7 +300,7 @@ impl Bound {
     /// Judges the queue from the mean RTT of the last stretch, once it is certain enough, where R0
     /// is the smallest RTT. Without a standing queue, its losses belong to the floor.
     fn judge_queue(&mut self, sample: &RateSample, queue: &Queue) {
-        let (r0, jitter) = (queue.floor(), queue.jitter());
+        let r0 = queue.floor();
         let stands = STANDS.min(RANGE * r0);
         let uncertainty = self.stretch.uncertainty(queue.deviation());
         if self.stretch.samples < SAMPLES as f64 || uncertainty > stands.max(RESOLVED * r0) {
@@ -313,9 +313,10 @@ impl Bound {
         self.least.update(sample.now, mean + uncertainty, FLOOR_SPAN);
         // A flow that never saw an empty queue knows R0 at most by single packets.
         let deviation = libm::sqrt(squares / samples);
-        let most = r0 + GRANTED * deviation + ABOVE * jitter;
+        let most = r0 + GRANTED * deviation + ABOVE * queue.jitter();
         let empty = self.least.get().unwrap_or(mean).min(most);
-        let noise = stands.max(uncertainty).max(jitter);
+        let rate = sent / (f64::from(trips) * queue.srtt());
+        let noise = stands.max(uncertainty).max(queue.held_back(rate));
         self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
         // Many small windows see much noise.
         self.is_confirmed |= trips == 1 && mean > empty + noise.max(RANGE * r0);

@@ -55,9 +55,11 @@
 //!              u = max(4 sd of M from single RTTs, s / sqrt(round trips)); differences of RTTs
 //!              count as at most R0
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
-//!              none stands if M <= E + max(t, u, J)
+//!              none stands if M <= E + max(t, u, H);
+//!              H = max(0, J - sqrt(pi J / r)) at r packets per second: so much longer is the mean
+//!              without a queue than at a low rate if jitter keeps packets in order
 //! floor        loss rate f of round trips without a standing queue, from the second M in a row
-//!              on, once 100 packets passed without an M above E + max(t, u, J) + sd; counts fade
+//!              on, once 100 packets passed without an M above E + max(t, u, H) + sd; counts fade
 //!              by 1/e in 3000 packets, or in 20 round trips if these have more, and fewer than 100
 //!              count as 100. At most 0.35; 0.05 until a queue was seen to stand: at the end of
 //!              start-up, or by an M of one round trip above E by R0 / 10. Forgotten if E falls by

@@ -148,6 +148,14 @@ impl Queue {
     pub(super) fn jitter(&self) -> f64 {
         2.0 * self.jitter.get().unwrap_or(0.0)
     }
+    /// H: the time by which the mean RTT without a queue is longer at `rate` packets per second than
+    /// at a low rate. Packets keep their order, so one that jitter delays also delays those behind
+    /// it. With delays uniform in 0 to 2 J, a packet is t early with probability exp(-rate t^2 /
+    /// 4 J): the mean is 2 J - sqrt(pi J / rate), and J at a low rate.
+    pub(super) fn held_back(&self, rate: f64) -> f64 {
+        let jitter = self.jitter();
+        (jitter - libm::sqrt(core::f64::consts::PI * jitter / rate)).max(0.0)
+    }
     /// The part of a delay that is noise: deviations of a mean, and the jitter.
     pub(super) fn noise(&self) -> f64 {
         self.allowance * self.deviation + self.jitter()
@@ -188,26 +196,32 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
 
+    /// One of a packet delivered alone.
+    fn sample(now: Time, rtt: Duration) -> RateSample {
+        RateSample {
+            now,
+            rtt,
+            newly_acked: 1,
+            newly_lost: 0,
+            total_delivered: 1,
+            prior_delivered: 0,
+            delivered: 1,
+            rate: 1000.0,
+            is_app_limited: false,
+            tx_in_flight: 1,
+            lost: 0,
+            in_flight: 1,
+            prior_in_flight: 1,
+            in_recovery: false,
+        }
+    }
+
     /// A queue fed with one sample a millisecond up to `until`, with these RTTs in milliseconds.
     fn fed(until: u64, mut rtt: impl FnMut(u64) -> f64) -> Queue {
         let mut queue = Queue::new(2.0);
         for ms in 1..=until {
-            queue.on_sample(&RateSample {
-                now: Time::ZERO + Duration::from_millis(ms),
-                rtt: Duration::from_secs_f64(rtt(ms) / 1e3),
-                newly_acked: 1,
-                newly_lost: 0,
-                total_delivered: ms,
-                prior_delivered: 0,
-                delivered: 1,
-                rate: 1000.0,
-                is_app_limited: false,
-                tx_in_flight: 1,
-                lost: 0,
-                in_flight: 1,
-                prior_in_flight: 1,
-                in_recovery: false,
-            });
+            let now = Time::ZERO + Duration::from_millis(ms);
+            queue.on_sample(&sample(now, Duration::from_secs_f64(rtt(ms) / 1e3)));
         }
         queue
     }
@@ -240,6 +254,37 @@ mod tests {
         let growing = fed(4000, |ms| 80.0 + ms as f64 / 100.0);
         assert!(growing.deviation < 1e-4, "{}", growing.deviation);
         assert!((0.035..0.04).contains(&growing.delay()), "{}", growing.delay());
+    }
+
+    /// Feeds packets at `rate` per second, each delayed by 0 to 20 ms beyond 80 ms, and kept in
+    /// order. Returns their mean RTT.
+    fn mean_in_order(queue: &mut Queue, from: u64, seconds: u64, rate: u64) -> f64 {
+        let mut stream = Stream::new(rate, "test", "jitter");
+        let (mut sum, mut arrived) = (0.0, Time::ZERO);
+        for packet in 0..seconds * rate {
+            let sent = Time::from_nanos(1_000_000_000 * from + 1_000_000_000 / rate * packet);
+            let delay = Duration::from_secs_f64(0.08 + 0.02 * stream.uniform());
+            arrived = arrived.max(sent + delay);
+            let rtt = arrived.since(sent);
+            queue.on_sample(&sample(arrived, rtt));
+            sum += rtt.as_secs_f64();
+        }
+        sum / (seconds * rate) as f64
+    }
+
+    #[test]
+    fn packets_in_order_are_held_back_by_jitter_the_more_the_faster_they_follow() {
+        let mut queue = Queue::new(2.0);
+        // Ten packets in a second do not meet: they take 10 of 20 ms more on average.
+        let apart = mean_in_order(&mut queue, 0, 60, 10);
+        assert!((apart - 0.09).abs() < 0.001, "{apart}");
+        // 20 - sqrt(pi 20 / 2 rate) ms: 14.4 at one in a millisecond, 17.5 at five.
+        for (from, rate, more) in [(100, 200, 0.0), (200, 1000, 4.4), (300, 5000, 7.5)] {
+            let mean = mean_in_order(&mut queue, from, 10, rate);
+            assert!((1e3 * (mean - apart) - more).abs() < 1.5, "{rate}: {mean}");
+            let held_back = queue.held_back(rate as f64);
+            assert!((mean - apart - held_back).abs() < 0.002, "{rate}: {mean} {held_back}");
+        }
     }
 
     #[test]
