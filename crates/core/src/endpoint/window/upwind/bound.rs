@@ -41,9 +41,9 @@ const RESOLVED: f64 = 1.0 / 30.0;
 /// whichever is less, and significantly, shows a standing queue, seconds. RED with the thresholds
 /// of ns-2, 5 and 15 packets, holds 0.4 to 1.1 ms at 160 Mbit/s.
 const STANDS: f64 = 0.0004;
-/// The multiple of the jitter by which the mean of an empty queue exceeds R0 at most, beside
-/// [`GRANTED`]. The estimate of the jitter is too small while few packets are sent.
-const ABOVE: f64 = 2.0;
+/// The share of the variance of RTTs that is due to jitter if successive RTTs differ by it: a queue
+/// varies slowly.
+const FAST: f64 = 0.4;
 /// Means in a row without a standing queue from which losses belong to the floor. Credit for so
 /// many round trips at the rate of the floor outlasts the judgment.
 pub(super) const IDLE: u32 = 2;
@@ -62,6 +62,9 @@ struct Stretch {
     sum: f64,
     /// The sum of squared second differences over 6: its mean is the variance of an RTT.
     squares: f64,
+    /// The smallest RTT, and the sum of their squares.
+    smallest: f64,
+    powers: f64,
     lost: f64,
     sent: f64,
     trips: u32,
@@ -74,6 +77,19 @@ impl Stretch {
         let single = libm::sqrt(self.squares) / self.samples;
         // Two standard deviations of the mean of four quarters per round trip.
         (SURE * single).max(quarter / libm::sqrt(f64::from(self.trips)))
+    }
+
+    /// True if the RTTs vary as those of jitter do, and not as those of a queue: some are hardly
+    /// longer than `r0`, and they differ from one packet to the next. [`FEW`] of them show it, but
+    /// not those of small windows, less than [`SAMPLES`] packets in a round trip: delayed ACKs and
+    /// packets of others make them vary as much.
+    fn shows_jitter_only(&self, r0: f64) -> bool {
+        let mean = self.sum / self.samples;
+        let variance = self.powers / self.samples - mean * mean;
+        self.samples >= FEW
+            && self.sent >= SAMPLES as f64 * f64::from(self.trips)
+            && self.smallest - r0 <= RANGE * (mean - r0)
+            && self.squares / self.samples >= FAST * variance
     }
 }
 
@@ -166,8 +182,11 @@ impl Bound {
     pub(super) fn on_sample(&mut self, rtt: f64, queue: &Queue) {
         // A larger one is that of a timeout, or of a packet that waited for a handshake.
         let bend = queue.bend().abs().min(queue.floor());
+        let is_first = self.stretch.samples == 0.0;
+        self.stretch.smallest = if is_first { rtt } else { self.stretch.smallest.min(rtt) };
         self.stretch.samples += 1.0;
         self.stretch.sum += rtt;
+        self.stretch.powers += rtt * rtt;
         self.stretch.squares += bend * bend / 6.0;
     }
 
@@ -298,22 +317,31 @@ impl Bound {
     }
 
     /// Judges the queue from the mean RTT of the last stretch, once it is certain enough, where R0
-    /// is the smallest RTT. Without a standing queue, its losses belong to the floor.
+    /// is the smallest RTT. Without a standing queue, its losses belong to the floor. Much jitter
+    /// leaves the mean uncertain for long; then the way in which RTTs vary counts.
     fn judge_queue(&mut self, sample: &RateSample, queue: &Queue) {
         let r0 = queue.floor();
         let stands = STANDS.min(RANGE * r0);
         let uncertainty = self.stretch.uncertainty(queue.deviation());
         if self.stretch.samples < SAMPLES as f64 || uncertainty > stands.max(RESOLVED * r0) {
+            if self.stretch.shows_jitter_only(r0) {
+                let Stretch { lost, sent, .. } = core::mem::take(&mut self.stretch);
+                self.idle += 1;
+                if self.idle >= IDLE {
+                    self.learn_floor(lost, sent);
+                }
+            }
             return;
         }
-        let Stretch { samples, sum, squares, lost, sent, trips } =
+        let Stretch { samples, sum, squares, lost, sent, trips, .. } =
             core::mem::take(&mut self.stretch);
         let mean = sum / samples;
         // The smallest of many uncertain means is too small.
         self.least.update(sample.now, mean + uncertainty, FLOOR_SPAN);
         // A flow that never saw an empty queue knows R0 at most by single packets.
         let deviation = libm::sqrt(squares / samples);
-        let most = r0 + GRANTED * deviation + ABOVE * queue.jitter();
+        // The jitter is estimated too small while few packets are sent: all of it counts.
+        let most = r0 + GRANTED * deviation + 2.0 * queue.jitter();
         let empty = self.least.get().unwrap_or(mean).min(most);
         let rate = sent / (f64::from(trips) * queue.srtt());
         let noise = stands.max(uncertainty).max(queue.held_back(rate));

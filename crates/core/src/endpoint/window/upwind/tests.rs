@@ -7,6 +7,7 @@ use crate::endpoint::tests::path::TestPath;
 use crate::packet::{CongestionHeader, Flags};
 use crate::part::Plain;
 use crate::protocols::{self, Protocol};
+use crate::rng::Stream;
 use crate::units::{Duration, Probability};
 
 fn at(ms: u64) -> Time {
@@ -235,6 +236,41 @@ fn losses_without_a_queue_are_those_of_the_path_and_bound_nothing() {
     assert!(trips.pass(200, 30, 80).ceiling() > 1000.0);
     // 30 % are the floor now, so that as much in a standing queue is no congestion either.
     assert!(trips.pass(100, 30, 120).ceiling() > 100.0);
+}
+
+/// The ceiling after 500 round trips of eight packets, 14 ms apart and delivered in order, every
+/// fourth of which loses one. The RTT of each is given, in milliseconds.
+fn ceiling_at(mut rtt: impl FnMut(u64) -> f64) -> f64 {
+    let mut controller = upwind();
+    (controller.cwnd, controller.mode) = (8.0, UpwindMode::Delay);
+    let mut arrived = at(400);
+    for packet in 0..4000 {
+        let sent = at(400 + 14 * packet);
+        let rtt = if packet == 0 { 80.0 } else { rtt(packet) };
+        arrived = arrived.max(sent + Duration::from_secs_f64(1e-3 * rtt));
+        let sample = RateSample { now: arrived, rtt: arrived.since(sent), ..sample(400, 80) };
+        controller.queue.on_sample(&sample);
+        controller.bound.on_sample(sample.rtt.as_secs_f64(), &controller.queue);
+        if packet % 8 == 7 {
+            controller.rounds.lost_packets = u64::from(packet % 32 == 31);
+            controller.rounds.sent = 8.0;
+            controller.bound_window(&sample);
+        }
+    }
+    controller.bound.ceiling()
+}
+
+#[test]
+fn rtts_that_vary_from_packet_to_packet_down_to_the_least_one_are_no_queue() {
+    // 0 to 40 ms of jitter: a mean is certain to a thirtieth of 80 ms after 290 RTTs.
+    let mut stream = Stream::new(1, "test", "jitter");
+    let jitter = ceiling_at(|_| 80.0 + 40.0 * stream.uniform());
+    // The same behind a queue of 10 ms: no RTT is near 80 ms.
+    let queue = ceiling_at(|_| 90.0 + 40.0 * stream.uniform());
+    // A queue that swings by 30 ms in 50 round trips, and 10 ms of jitter.
+    let swing = |packet| 15.0 - 15.0 * libm::cos(packet as f64 * core::f64::consts::PI / 200.0);
+    let swings = ceiling_at(|packet| 80.0 + swing(packet) + 10.0 * stream.uniform());
+    assert!(jitter > 100.0 && queue < 20.0 && swings < 20.0, "{jitter} {queue} {swings}");
 }
 
 #[test]
