@@ -41,8 +41,8 @@ const RESOLVED: f64 = 1.0 / 30.0;
 /// whichever is less, and significantly, shows a standing queue, seconds. RED with the thresholds
 /// of ns-2, 5 and 15 packets, holds 0.4 to 1.1 ms at 160 Mbit/s.
 const STANDS: f64 = 0.0004;
-/// The share of the variance of RTTs that is due to jitter if successive RTTs differ by it: a queue
-/// varies slowly.
+/// If jitter makes RTTs vary, their second differences have at least this share of the variance: a
+/// queue varies slowly.
 const FAST: f64 = 0.4;
 /// Means in a row without a standing queue from which losses belong to the floor. Credit for so
 /// many round trips at the rate of the floor outlasts the judgment.

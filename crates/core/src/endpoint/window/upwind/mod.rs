@@ -57,7 +57,10 @@
 //!              E = smallest M + u of 10 min, at most R0 + sd/2 + 2 J
 //!              none stands if M <= E + max(t, u, H);
 //!              H = max(0, J - sqrt(pi J / r)) at r packets per second: so much longer is the mean
-//!              without a queue than at a low rate if jitter keeps packets in order
+//!              without a queue than at a low rate if jitter keeps packets in order.
+//!              While u is larger, none stands in 100 RTTs either, at eight packets per round trip,
+//!              if the smallest is at most R0 + (mean - R0) / 10 and the mean square of second
+//!              differences / 6 at least 0.4 of the variance
 //! floor        loss rate f of round trips without a standing queue, from the second M in a row
 //!              on, once 100 packets passed without an M above E + max(t, u, H) + sd; counts fade
 //!              by 1/e in 3000 packets, or in 20 round trips if these have more, and fewer than 100

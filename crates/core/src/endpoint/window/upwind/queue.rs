@@ -148,10 +148,10 @@ impl Queue {
     pub(super) fn jitter(&self) -> f64 {
         2.0 * self.jitter.get().unwrap_or(0.0)
     }
-    /// H: the time by which the mean RTT without a queue is longer at `rate` packets per second than
-    /// at a low rate. Packets keep their order, so one that jitter delays also delays those behind
-    /// it. With delays uniform in 0 to 2 J, a packet is t early with probability exp(-rate t^2 /
-    /// 4 J): the mean is 2 J - sqrt(pi J / rate), and J at a low rate.
+    /// H: the time by which jitter makes the mean RTT without a queue longer at `rate` packets per
+    /// second than at a low rate. Packets stay in order, so one that is delayed also delays those
+    /// behind it. With delays uniform in 0 to 2 J, a packet is early by t with probability
+    /// exp(-rate t^2 / 4 J): the mean is 2 J - sqrt(pi J / rate), and J at a low rate.
     pub(super) fn held_back(&self, rate: f64) -> f64 {
         let jitter = self.jitter();
         (jitter - libm::sqrt(core::f64::consts::PI * jitter / rate)).max(0.0)
