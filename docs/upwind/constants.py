@@ -5,7 +5,7 @@
 """Measures what depends on each constant of `upwind`, and writes the table of them into ../upwind.md.
 
     docs/upwind/constants.py --only ROOM --no-page     # one constant, after the build of some minutes
-    docs/upwind/constants.py                           # the table in ../upwind.md: half an hour on two cores
+    docs/upwind/constants.py                           # the table in ../upwind.md: a quarter of an hour on two cores
 
 It compiles a copy of the workspace in which each constant is multiplied by a factor from the environment, and runs
 cells of goals.py with a tenth and ten times of each constant, from the same seeds. A number *depends* on a
