@@ -115,6 +115,8 @@ class Cell:
     #: The loss rate of the first group, and the mean length of its bursts; none if at random.
     loss: float = 0.0
     burst: float = 0.0
+    #: Settings of the bottleneck's way back.
+    back: str = ""
     #: Settings of the endpoints, and the stack on which the protocols run.
     endpoint: str = ""
     stack: str = ""
@@ -126,10 +128,11 @@ class Cell:
     def toml(self, protocol: str, seed: int) -> str:
         queue = self.packets or max(2, round(self.queue * self.rate * self.rtt * 1e3 / 8 / PACKET))
         aqm = f", aqm = {self.aqm}" if self.aqm else ""
+        back = f"reverse_bottleneck = {{ {self.back} }}\n" if self.back else ""
         text = (
             f'duration = "{self.duration}s"\nwarmup = "{self.warmup}s"\nseed = {seed}\n\n[dumbbell]\n'
             f'bottleneck = {{ rate = "{self.rate:g}Mbit", delay = "{self.rtt / 2 - 0.2:.4f}ms", '
-            f'queue = "{queue}p"{aqm} }}\n'
+            f'queue = "{queue}p"{aqm} }}\n{back}'
             f'access = {{ rate = "{max(20 * self.rate, 1000):g}Mbit", delay = "0.1ms", queue = "100000p" }}\n\n'
             f'[endpoint]\npacket_size = {PACKET}\ninitial_window = 10\nclock_granularity = "1ms"\n'
             # A packet's time on the wire: against phase effects.
@@ -329,6 +332,22 @@ def alone() -> list[Cell]:
                 times=4 if (rate, jitter) == (200, "20ms") else 1,
             )
         )
+    cells += [
+        Cell(
+            f"jitter {shown} both ways, 50 Mbit/s, 40 ms, {100 * loss:g} % lost",
+            50,
+            40,
+            (Flows(path=f"jitter = {jitter}"),),
+            (Goal("goodput over available rate", goodput, least=0.9),),
+            loss=loss,
+            back=f"jitter = {jitter}",
+            duration=60,
+            # The share of runs that starve decides.
+            times=4,
+        )
+        for shown, jitter in (("5 ms", '"5ms"'), ("20 ms", '"20ms"'), ("10 ms every 20 ms", steady))
+        for loss in (0.02, 0.1)
+    ]
     cells += [
         Cell(
             f"alone, 20 Mbit/s, 600 ms, {100 * loss:g} % lost, the first minute",
