@@ -326,10 +326,7 @@ impl Bound {
         if self.stretch.samples < SAMPLES as f64 || uncertainty > stands.max(RESOLVED * r0) {
             if self.stretch.shows_jitter_only(r0) {
                 let Stretch { lost, sent, .. } = core::mem::take(&mut self.stretch);
-                self.idle += 1;
-                if self.idle >= IDLE {
-                    self.learn_floor(lost, sent);
-                }
+                self.on_idle(lost, sent);
             }
             return;
         }
@@ -345,7 +342,6 @@ impl Bound {
         let empty = self.least.get().unwrap_or(mean).min(most);
         let rate = sent / (f64::from(trips) * queue.srtt());
         let noise = stands.max(uncertainty).max(queue.held_back(rate));
-        self.idle = if mean <= empty + noise { self.idle + 1 } else { 0 };
         // Many small windows see much noise.
         self.is_confirmed |= trips == 1 && mean > empty + noise.max(RANGE * r0);
         if empty < self.began - noise.max(RESOLVED * r0) && !self.is_assumed {
@@ -355,19 +351,27 @@ impl Bound {
         if self.floor.sent == 0.0 {
             self.began = empty;
         }
-        if self.idle >= IDLE {
-            self.learn_floor(lost, sent);
-        } else if mean > empty + noise + deviation {
+        if mean <= empty + noise {
+            self.on_idle(lost, sent);
+        } else {
+            self.idle = 0;
             // A smaller excess may be that of packets which waited for one of their own flow.
-            self.run = Losses::default();
+            if mean > empty + noise + deviation {
+                self.run = Losses::default();
+            }
         }
         if self.recent.excess(self.floor) < -SURE {
             self.floor = self.recent;
         }
     }
 
-    /// Adds losses without a standing queue to the floor, or begins it with the whole run of them.
-    fn learn_floor(&mut self, lost: f64, sent: f64) {
+    /// Records a stretch without a standing queue. From the second one in a row on, its losses are
+    /// added to the floor, or the whole run of them begins it.
+    fn on_idle(&mut self, lost: f64, sent: f64) {
+        self.idle += 1;
+        if self.idle < IDLE {
+            return;
+        }
         let is_unknown = self.is_assumed || self.floor.sent == 0.0;
         self.run.add(lost, sent);
         if self.early_rounds > 0 {

@@ -196,32 +196,13 @@ mod tests {
     use super::*;
     use crate::rng::Stream;
 
-    /// One of a packet delivered alone.
-    fn sample(now: Time, rtt: Duration) -> RateSample {
-        RateSample {
-            now,
-            rtt,
-            newly_acked: 1,
-            newly_lost: 0,
-            total_delivered: 1,
-            prior_delivered: 0,
-            delivered: 1,
-            rate: 1000.0,
-            is_app_limited: false,
-            tx_in_flight: 1,
-            lost: 0,
-            in_flight: 1,
-            prior_in_flight: 1,
-            in_recovery: false,
-        }
-    }
-
     /// A queue fed with one sample a millisecond up to `until`, with these RTTs in milliseconds.
     fn fed(until: u64, mut rtt: impl FnMut(u64) -> f64) -> Queue {
         let mut queue = Queue::new(2.0);
         for ms in 1..=until {
             let now = Time::ZERO + Duration::from_millis(ms);
-            queue.on_sample(&sample(now, Duration::from_secs_f64(rtt(ms) / 1e3)));
+            let rtt = Duration::from_secs_f64(rtt(ms) / 1e3);
+            queue.on_sample(&RateSample { now, rtt, ..RateSample::default() });
         }
         queue
     }
@@ -266,7 +247,7 @@ mod tests {
             let delay = Duration::from_secs_f64(0.08 + 0.02 * stream.uniform());
             arrived = arrived.max(sent + delay);
             let rtt = arrived.since(sent);
-            queue.on_sample(&sample(arrived, rtt));
+            queue.on_sample(&RateSample { now: arrived, rtt, ..RateSample::default() });
             sum += rtt.as_secs_f64();
         }
         sum / (seconds * rate) as f64

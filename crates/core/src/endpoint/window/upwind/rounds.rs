@@ -92,18 +92,12 @@ mod tests {
             let sample = RateSample {
                 now: Time::ZERO + Duration::from_millis(ms),
                 rtt: Duration::from_millis(100),
-                newly_acked: 1,
                 newly_lost: lost,
                 total_delivered: delivered,
                 prior_delivered: prior,
                 delivered: delivered - prior,
                 rate: 500.0,
-                is_app_limited: false,
-                tx_in_flight: 1,
-                lost: 0,
-                in_flight: 1,
-                prior_in_flight: 1,
-                in_recovery: false,
+                ..RateSample::default()
             };
             let is_over = rounds.on_sample(&sample, 0.1);
             (is_over, rounds.rate, rounds.lost, rounds.least_lost())

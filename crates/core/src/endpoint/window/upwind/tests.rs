@@ -19,18 +19,15 @@ fn sample(now: u64, rtt: u64) -> RateSample {
     RateSample {
         now: at(now),
         newly_acked: 1,
-        newly_lost: 0,
         total_delivered: now,
         prior_delivered: now - rtt,
         delivered: rtt,
         rate: 1000.0,
-        is_app_limited: false,
         tx_in_flight: rtt,
-        lost: 0,
         rtt: Duration::from_millis(rtt),
         in_flight: rtt,
         prior_in_flight: rtt,
-        in_recovery: false,
+        ..RateSample::default()
     }
 }
 
