@@ -267,24 +267,36 @@ impl fmt::Display for TomlValue {
     }
 }
 
-/// The lines of a text.
+/// The lines and columns of a text.
 struct Lines<'a> {
     text: &'a str,
-    /// The bytes at which lines begin, except for the first.
-    starts: Vec<usize>,
+    /// A byte, its line and its column: each first one of a line, and some further ones of long lines, since arrays
+    /// may have a million items in one.
+    marks: Vec<(usize, usize, usize)>,
 }
 
 impl<'a> Lines<'a> {
+    /// Columns from one mark of a line to the next.
+    const STEP: usize = 256;
+
     fn of(text: &'a str) -> Self {
-        let breaks = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        Lines { text, starts: breaks.map(|(at, _)| at + 1).collect() }
+        let mut marks = vec![(0, 1, 1)];
+        let (mut line, mut column) = (1, 1);
+        for (at, letter) in text.char_indices() {
+            column += 1;
+            if letter == '\n' {
+                (line, column) = (line + 1, 1);
+            }
+            if column % Self::STEP == 1 {
+                marks.push((at + letter.len_utf8(), line, column));
+            }
+        }
+        Lines { text, marks }
     }
 
     /// Line and column, from 1, of the byte at `at`.
     fn position(&self, at: usize) -> (usize, usize) {
-        let before = self.starts.partition_point(|&start| start <= at);
-        let start = before.checked_sub(1).map_or(0, |last| self.starts[last]);
-        let column = self.text.get(start..at).map_or(0, |text| text.chars().count());
-        (before + 1, column + 1)
+        let (start, line, column) = self.marks[self.marks.partition_point(|mark| mark.0 <= at) - 1];
+        (line, column + self.text.get(start..at).map_or(0, |text| text.chars().count()))
     }
 }
