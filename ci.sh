@@ -5,8 +5,8 @@
 #   ./ci.sh format clippy   these steps
 #   ./ci.sh quick           after a change in the core: format, lints and tests of the core, golden runs
 #
-# Steps that use one core run in parallel, and tests by the wall clock in parallel with all others; the output of
-# such a step is printed at its end. Needs bash 5.1, a Rust toolchain and, on a fresh machine, the package
+# Steps run in parallel, and tests by the wall clock in parallel with all others. The output of one step is shown as it
+# comes, and that of any other at its end. Needs bash 5.1, a Rust toolchain and, on a fresh machine, the package
 # registries of Debian and of Rust. The last line is `N passed, N failed`: each test of each test runner counts
 # one, and so does each command of README.md and each other step.
 
@@ -109,10 +109,11 @@ lint() {
 }
 
 # The program, the library and their tests compile for other systems without a warning: the type check
-# needs neither their linker nor their C compiler. Passes with a note where their standard libraries are
-# not available, but not on CI.
+# needs neither their linker nor their C compiler. Of a crate that names no system, only the library is checked, since
+# its tests compile everywhere or nowhere. Passes with a note where the standard libraries of the other systems are not
+# available, but not on CI.
 step_portability() {
-    local target targets=()
+    local target crate targets=() others=()
     for target in aarch64-apple-darwin x86_64-pc-windows-gnu; do
         if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] &&
             ! rustup target add "$target" >"$scratch/rustup.log" 2>&1; then
@@ -126,7 +127,11 @@ step_portability() {
         fi
         targets+=(--target "$target")
     done
-    [ ${#targets[@]} -eq 0 ] || check portability check_types --workspace --all-targets "${targets[@]}"
+    for crate in crates/*/; do
+        grep -rqE 'cfg!?\(.*(unix|windows|target_(os|family))|std::os::' --include='*.rs' --include=Cargo.toml "$crate" ||
+            others+=(--exclude "$(sed -n '0,/^name = /s/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml")")
+    done
+    [ ${#targets[@]} -eq 0 ] || check portability check_types --workspace --all-targets "${others[@]}" "${targets[@]}"
 }
 
 check_types() {
@@ -430,8 +435,10 @@ step_quick() {
 
 # --- running them ------------------------------------------------------------------------
 
-all=(setup format house prose clippy docs portability build compile clocked reproduce tests guide c python site readme
-    fuzz types instructions validation browser web)
+# In the order in which they start where they can: first those that others wait for, and last those that use all cores
+# as long as they run.
+all=(setup format house prose build compile clocked python tests web reproduce clippy docs site types c instructions
+    validation browser readme guide portability fuzz)
 # Steps that use one core on average.
 narrow=" format house prose c python types instructions validation browser web "
 # Steps that must end before a step, if they run too.
@@ -452,12 +459,14 @@ done
 
 cores=$(nproc 2>/dev/null || echo 2)
 # Of the steps that may run at once: most of them wait now and then, for a lock, a disk or another process.
-places=$((cores + (cores + 1) / 2))
+places=$((2 * cores))
 began=$SECONDS
 pending=("${steps[@]}")
 # Running steps by process, their start, and the number of cores in use.
 declare -A running=() since=()
 used=0
+# The step whose output is shown as it comes.
+shown=
 
 # Each step is a process group, which ends with this script.
 set -m
@@ -509,7 +518,8 @@ start() {
         width=$(width_of "$step")
         if is_ready "$step" && [ $((used + width)) -le "$places" ]; then
             unset "pending[index]"
-            if [ "$width" -eq "$cores" ]; then
+            if [ "$width" -eq "$cores" ] && [ -z "$shown" ]; then
+                shown=$step
                 printf '\n=== %s\n' "$step"
                 carry_out "$step" &
             else
@@ -529,7 +539,9 @@ finish() {
     local step=${running[$1]} counts
     unset "running[$1]"
     used=$((used - $(width_of "$step")))
-    if [ -f "$scratch/$step.said" ]; then
+    if [ "$step" = "$shown" ]; then
+        shown=
+    elif [ -f "$scratch/$step.said" ]; then
         printf '\n=== %s\n' "$step"
         cat "$scratch/$step.said"
     fi
