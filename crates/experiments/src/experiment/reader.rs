@@ -267,7 +267,8 @@ pub(super) fn parse(
     check_keys(&section, KEYS)?;
     // The scenario reader ignores the reserved table.
     let scenario = ScenarioFile::parse(name, text)
-        .map_err(|error| LabError::Scenario { cell: None, error })?;
+        .map_err(|error| LabError::Scenario { cell: None, error })?
+        .without_foreign_tables();
     // The texts of the files of readings are part of the configuration.
     let all = std::cell::RefCell::new(fnv1a(text.as_bytes()));
     let hashing = |from: &str| {

@@ -71,6 +71,11 @@ pub struct ScenarioFile {
     protocols: Arc<[Protocol]>,
 }
 
+/// True if a top-level key is not of another reader.
+fn is_ours(key: &str) -> bool {
+    find(KEYS, key).is_none_or(|key| !matches!(key.kind, TomlType::Foreign))
+}
+
 impl ScenarioFile {
     /// Size of the largest file that is read, bytes.
     pub const MAX_SIZE: usize = LARGEST_SETTINGS as usize;
@@ -214,9 +219,14 @@ impl ScenarioFile {
 
     /// The file with its changes as TOML, without tables of other readers and without comments.
     pub fn to_toml(&self) -> String {
-        let is_ours =
-            |key: &str| find(KEYS, key).is_none_or(|key| !matches!(key.kind, TomlType::Foreign));
         self.document.table.to_toml(is_ours)
+    }
+
+    /// The same file without tables of other readers. Copies of it cost less.
+    #[must_use]
+    pub fn without_foreign_tables(mut self) -> Self {
+        self.document.table.entries.retain(|(key, _)| is_ours(key));
+        self
     }
 
     /// True if the text of [`Self::to_toml`] describes a whole scenario: the file is valid, and

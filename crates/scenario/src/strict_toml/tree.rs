@@ -270,8 +270,8 @@ impl fmt::Display for TomlValue {
 /// The lines and columns of a text.
 struct Lines<'a> {
     text: &'a str,
-    /// A byte, its line and its column: each first one of a line, and some further ones of long lines, since arrays
-    /// may have a million items in one.
+    /// A byte, its line and its column: each first one of a line, and some further ones of long
+    /// lines, since arrays may have a million items in one.
     marks: Vec<(usize, usize, usize)>,
 }
 
