@@ -72,7 +72,7 @@ fn places_have_lines_and_columns() {
     assert_eq!((error.line(), error.column()), (Some(2), Some(25)));
     assert_eq!(items[1].path(), "ü.cc[1]");
 
-    // Lines longer than a step between marks, of letters with two bytes; items at columns 6, 12, ...
+    // A line longer than the step between marks, of two-byte letters; items at columns 6, 12, ...
     let text = format!("\na = [{}]\nb = 1", "'üü', ".repeat(1000));
     let document = Document::parse("a.toml", &text).unwrap();
     let items = document.section().get("a").unwrap().items().unwrap();
