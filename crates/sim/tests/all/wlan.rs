@@ -36,17 +36,21 @@ fn saturated(wlan: &str, link: &str, stations: &[Station], size: u32, down: &[us
         );
     }
     text += "]\n";
-    let flow = |group: &str, from: &str, to: &str| {
+    // Twice what the link could carry without any overhead: more would only be dropped.
+    let flow = |group: &str, from: &str, to: &str, rate: &str| {
+        let megabits: f64 = rate.strip_suffix("Mbit").unwrap().parse().unwrap();
         format!(
             "[[flows]]\ngroup = '{group}'\nfrom = '{from}'\nto = '{to}'\n\
-             cbr = {{ rate = '200Mbit', packet_size = {size} }}\n"
+             cbr = {{ rate = '{}Mbit', packet_size = {size} }}\n",
+            2.0 * megabits
         )
     };
-    for Station { name, .. } in stations {
-        text += &flow(name, name, "ap");
+    for Station { name, rate } in stations {
+        text += &flow(name, name, "ap", rate);
     }
     for index in down {
-        text += &flow(&format!("down-{index}"), "ap", &stations[*index].name);
+        let Station { name, rate } = &stations[*index];
+        text += &flow(&format!("down-{index}"), "ap", name, rate);
     }
     read(&text)
 }
