@@ -109,7 +109,7 @@ lint() {
 }
 
 # The program, the library and their tests compile for other systems without a warning: the type check
-# needs neither their linker nor their C compiler. Of a crate that names no system, only the library is checked, since
+# needs neither their linker nor their C compiler. Of a crate that names no target, only the library is checked, since
 # its tests compile everywhere or nowhere. Passes with a note where the standard libraries of the other systems are not
 # available, but not on CI.
 step_portability() {
@@ -128,7 +128,7 @@ step_portability() {
         targets+=(--target "$target")
     done
     for crate in crates/*/; do
-        grep -rqE 'cfg!?\(.*(unix|windows|target_(os|family))|std::os::' --include='*.rs' --include=Cargo.toml "$crate" ||
+        grep -rqE 'cfg!?\(.*(unix|windows|target_)|std::os::' --include='*.rs' --include=Cargo.toml "$crate" ||
             others+=(--exclude "$(sed -n '0,/^name = /s/^name = "\(.*\)"/\1/p' "$crate/Cargo.toml")")
     done
     [ ${#targets[@]} -eq 0 ] || check portability check_types --workspace --all-targets "${others[@]}" "${targets[@]}"
