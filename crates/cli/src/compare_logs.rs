@@ -16,7 +16,7 @@ use windward_report::plot;
 use crate::failure::Failure;
 use crate::output::{self, TextTable, rate, seconds, si};
 use crate::progress::Progress;
-use crate::run::parse_plot;
+use crate::run::plot_parser;
 use crate::signals;
 
 /// Compare two qlogs of the same workload, and report where they depart from each other
@@ -46,9 +46,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fit", conflicts_with = "b")]
     seed: u64,
 
-    /// Largest number of runs of the search of --fit
+    /// Maximum number of runs of --fit
     #[arg(long, value_name = "N", default_value_t = FitOptions::default().most_runs,
-          value_parser = clap::value_parser!(u64).range(1..), requires = "fit", conflicts_with = "b")]
+          value_parser = clap::value_parser!(u64).range(FitOptions::LEAST_RUNS..), requires = "fit",
+          conflicts_with = "b")]
     runs: u64,
 
     /// Write the scenario of the best run of --fit
@@ -60,7 +61,7 @@ pub(crate) struct Args {
     json: bool,
 
     /// Draw both logs over time
-    #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
+    #[arg(long, value_name = "FILE.svg", value_parser = plot_parser())]
     plot: Option<PathBuf>,
 
     /// Largest difference between two values, as a share of the larger one

@@ -23,7 +23,7 @@ use crate::live::{Live, Style};
 use crate::output::{self, TextTable, rate, seconds};
 use crate::pcap::PcapArgs;
 use crate::progress::Progress;
-use crate::run::{Plot, parse_plot, summary};
+use crate::run::{Plot, plot_parser, summary};
 use crate::scenario_args::warn;
 use crate::signals;
 use crate::web::{self, About, Web};
@@ -50,7 +50,7 @@ pub(crate) struct Telling {
     out: Option<PathBuf>,
 
     /// Draw windows, rates and queues over time; at most the first half hour
-    #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
+    #[arg(long, value_name = "FILE.svg", value_parser = plot_parser())]
     plot: Option<PathBuf>,
 
     /// Record the packets that programs send in this file, for `windward replay`

@@ -60,7 +60,7 @@ pub(crate) struct Args {
 
     /// Suite of criteria: one of the built-in suites, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "rfc9743")]
-    suite: String,
+    suite: PathBuf,
 
     /// Check only these criteria, claims or experiments of the suite, see --list; may be given more
     /// than once

@@ -306,3 +306,51 @@ fn dispatch(cli: Cli, given: Given, python: &Python<'_>) -> Result<(), Failure> 
         Some(Command::LinuxOnly(command)) => Err(command.refusal()),
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// The commands, and those below them, each with the words that lead to it.
+    fn commands(of: &clap::Command, words: &[String], all: &mut Vec<(Vec<String>, clap::Command)>) {
+        for command in of.get_subcommands() {
+            let words = [words, &[command.get_name().to_owned()]].concat();
+            commands(command, &words, all);
+            all.push((words, command.clone()));
+        }
+    }
+
+    #[test]
+    fn paths_of_options_need_not_be_utf_8() {
+        let mut all = Vec::new();
+        commands(&Cli::command(), &["windward".to_owned()], &mut all);
+        let mut seen = 0;
+        for (words, command) in all {
+            for arg in command.get_arguments() {
+                let name = arg.get_value_names().unwrap_or_default().join(" ");
+                if !["FILE", "DIR", "PATH", "A", "B"].iter().any(|path| {
+                    name == *path || name.starts_with(&format!("{path}.")) || name.contains("FILE")
+                }) {
+                    continue;
+                }
+                seen += 1;
+                let extension = name.split_once("FILE").map_or("", |(_, extension)| extension);
+                let path = OsString::from_vec([b"\xff", extension.as_bytes()].concat());
+                let mut line: Vec<OsString> = words.iter().map(OsString::from).collect();
+                line.extend(arg.get_long().map(|long| format!("--{long}").into()));
+                line.push(path);
+                let kind =
+                    Cli::command().try_get_matches_from(&line).err().map(|error| error.kind());
+                assert!(
+                    !matches!(kind, Some(ErrorKind::InvalidUtf8 | ErrorKind::ValueValidation)),
+                    "{line:?}: {kind:?}"
+                );
+            }
+        }
+        assert!(seen > 40, "{seen}");
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use windward_core::units::Time;
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     /// instants
     ///
     /// The drawing has a link that opens the scenario in the playground while `windward play` runs.
-    #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
+    #[arg(long, value_name = "FILE.svg", value_parser = plot_parser())]
     plot: Option<PathBuf>,
 
     #[command(flatten)]
@@ -55,8 +56,12 @@ pub(crate) struct Args {
     pcap: PcapArgs,
 }
 
-pub(crate) fn parse_plot(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
+/// Parser of the path of a chart, which need not be UTF-8.
+pub(crate) fn plot_parser() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|path| plot_path(path.into()))
+}
+
+fn plot_path(path: PathBuf) -> Result<PathBuf, String> {
     // Extensions of other formats are refused; devices, pipes and `-` are accepted.
     let is_stream = is_standard_output(&path)
         || path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir());

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Scripts: TOML files, packetdrill's .pkt files or folders with some, or names of built-in
     /// scripts such as rfc9438 or rfc9438/w-cubic; by default all built-in scripts
     #[arg(value_name = "FILE")]
-    scripts: Vec<String>,
+    scripts: Vec<PathBuf>,
 
     /// Run with this protocol in place of those that the script names; may be given more than once
     ///
@@ -58,8 +58,8 @@ const FOREIGN: [&str; 3] = ["quinn:cubic", "quinn:newreno", "quinn:bbr"];
 pub(crate) fn script(args: &Args) -> Result<(), Failure> {
     let mut scripts = Vec::new();
     let mut packets = Vec::new();
-    for name in &args.scripts {
-        let path = Path::new(name);
+    for path in &args.scripts {
+        let name = &*path.to_string_lossy();
         let is_packetdrill = path.extension().is_some_and(|ending| ending == "pkt");
         if is_packetdrill || path.is_dir() && script::select(name).is_err() {
             let unreadable = |error| Failure::Input(format!("cannot read {name}: {error}"));

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use windward_experiments::LabError;
 use windward_report::plot::escape;
+use windward_sim::input::read_text;
 
 /// The answers of one evaluation, from `evaluation.json`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,8 @@ impl StoredEvaluation {
     /// # Errors
     /// If the file cannot be read or is not such a file.
     pub fn read(path: &Path) -> Result<Self, LabError> {
-        let text = std::fs::read_to_string(path).map_err(|e| LabError::io("read", path, e))?;
+        const LARGEST: u64 = 64 << 20;
+        let text = read_text(path, LARGEST).map_err(|e| LabError::io("read", path, e))?;
         Self::parse(&text).map_err(|message| LabError::Experiment {
             file: path.display().to_string(),
             line: 0,

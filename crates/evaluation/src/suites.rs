@@ -14,16 +14,17 @@ impl Suite {
     ///
     /// # Errors
     /// If there is neither, or anything in it is wrong.
-    pub fn find(name: &str) -> Result<Self, LabError> {
-        if let Some(suite) = suite(name) {
+    pub fn find(name: impl AsRef<Path>) -> Result<Self, LabError> {
+        let name = name.as_ref();
+        if let Some(suite) = name.to_str().and_then(suite) {
             return Ok(suite);
         }
-        if Path::new(name).exists() {
-            return Self::read(Path::new(name));
+        if name.exists() {
+            return Self::read(name);
         }
         let known: Vec<String> = suites()?.into_iter().map(|s| s.id).collect();
         Err(LabError::Experiment {
-            file: name.to_owned(),
+            file: name.display().to_string(),
             line: 0,
             message: format!(
                 "no such file, nor a suite that comes with the program, which are {}",

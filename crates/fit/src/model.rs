@@ -27,8 +27,9 @@ pub(crate) struct Model<'a> {
     pub(crate) seeds: u64,
     pub(crate) threads: usize,
     pub(crate) cancel: &'a AtomicBool,
-    /// Runs so far.
+    /// Runs so far, and their maximum.
     pub(crate) runs: u64,
+    pub(crate) most_runs: u64,
     known: HashMap<[u64; 4], Residual>,
 }
 
@@ -45,6 +46,7 @@ impl<'a> Model<'a> {
         log: &Series,
         bin_s: f64,
         [seed, seeds]: [u64; 2],
+        most_runs: u64,
         threads: usize,
         cancel: &'a AtomicBool,
     ) -> Self {
@@ -59,21 +61,29 @@ impl<'a> Model<'a> {
             threads: if threads == 0 { cores() } else { threads },
             cancel,
             runs: 0,
+            most_runs,
             known: HashMap::new(),
         }
     }
 
     /// Seeds of the runs over a link: without random losses, all runs are alike.
     fn seeds_of(&self, link: &Link) -> std::ops::Range<u64> {
-        let count = if link.random_loss > 0.0 { self.seeds } else { 1 };
-        self.seed..self.seed.saturating_add(count)
+        self.seed..self.seed.saturating_add(self.runs_over(link))
     }
 
-    /// The residual of each link: that of the mean over its runs.
+    fn runs_over(&self, link: &Link) -> u64 {
+        if link.random_loss > 0.0 { self.seeds } else { 1 }
+    }
+
+    /// The residual of each link: that of the mean over its runs. Ends before the first link for
+    /// which there are no runs left.
     pub(crate) fn residuals(&mut self, links: &[Link]) -> Result<Vec<Residual>, Stopped> {
         let mut new: Vec<Link> = Vec::new();
+        let mut left = self.most_runs.saturating_sub(self.runs);
         for link in links {
             if !self.known.contains_key(&key(link)) && !new.contains(link) {
+                let Some(rest) = left.checked_sub(self.runs_over(link)) else { break };
+                left = rest;
                 new.push(*link);
             }
         }
@@ -85,11 +95,11 @@ impl<'a> Model<'a> {
             let runs: Vec<Profile> = profiles.by_ref().take(count).collect();
             self.known.insert(key(link), self.log.residual(&Profile::mean(&runs)));
         }
-        Ok(links.iter().map(|link| self.known[&key(link)]).collect())
+        Ok(links.iter().map_while(|link| self.known.get(&key(link)).copied()).collect())
     }
 
     /// How far single runs with other seeds are from the mean of the runs over this link; none
-    /// without random losses, when all runs are alike.
+    /// without random losses, when all runs are alike, and none if too few runs are left.
     pub(crate) fn chance(&mut self, link: &Link, runs: u64) -> Result<Vec<Residual>, Stopped> {
         if link.random_loss == 0.0 {
             return Ok(Vec::new());
@@ -97,6 +107,9 @@ impl<'a> Model<'a> {
         let seeds = self.seeds_of(link);
         let others = seeds.end..seeds.end.saturating_add(runs);
         let tasks: Vec<(Link, u64)> = seeds.chain(others).map(|seed| (*link, seed)).collect();
+        if self.runs.saturating_add(tasks.len() as u64) > self.most_runs {
+            return Ok(Vec::new());
+        }
         let profiles = self.profiles(&tasks)?;
         let (own, others) = profiles.split_at(self.seeds as usize);
         let mean = Profile::mean(own);

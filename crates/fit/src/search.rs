@@ -34,6 +34,10 @@ const PROGRESS: f64 = 0.01;
 const FINE: [f64; 7] = [1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0];
 const COARSE: [f64; 7] = [1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 16.0];
 const LOSSES: [f64; 7] = [1.1, 1.25, 1.5, 2.0, 4.0, 10.0, 30.0];
+/// Links with one other parameter: both sides of four parameters, and no loss.
+const SCANNED: u64 = 8 * FINE.len() as u64 + 1;
+/// Links of a round: both sides of four parameters, and their combination.
+const ROUND: u64 = 9;
 /// The search is repeated this often from a better link that the ranges find.
 const RESTARTS: usize = 3;
 /// Runs with other seeds for [`Fit::chance`].
@@ -52,10 +56,16 @@ pub struct FitOptions {
     pub seed: u64,
     /// Number of runs over a link with random losses, of which the mean is compared; at least one.
     pub seeds: u64,
-    /// Number of runs after which the search ends where it is.
+    /// Maximum number of runs, at least [`FitOptions::LEAST_RUNS`]. A search that has not converged
+    /// with half of them, or with all but those for the ranges, ends where it is.
     pub most_runs: u64,
     /// Threads; zero for one per core. The result does not depend on it.
     pub threads: usize,
+}
+
+impl FitOptions {
+    /// The smallest maximum of runs: those over the links with which a search begins.
+    pub const LEAST_RUNS: u64 = 64;
 }
 
 impl Default for FitOptions {
@@ -83,7 +93,7 @@ pub struct Fit {
     pub residual: Residual,
     /// Mean distance of runs over this link with other seeds from the model, as the total of
     /// [`Fit::residual`]: a log of the row itself would have it. `None` without random losses, when
-    /// all runs are alike.
+    /// all runs are alike, or if no runs were left for it.
     pub chance: Option<f64>,
     /// How well the log determines each parameter while the others stay.
     pub ranges: [Range; 4],
@@ -196,11 +206,15 @@ pub fn fit(
         duration_s: facts.length_s,
     };
     let seeds = [options.seed, options.seeds];
-    let mut model = Model::new(setting, &series, facts.bin_s, seeds, options.threads, cancel);
+    let most_runs = options.most_runs.max(FitOptions::LEAST_RUNS);
+    // For the last round of a search, the ranges and the chance.
+    let kept = (ROUND + SCANNED + 1) * options.seeds.max(1) + CHANCE_RUNS;
+    let mut model =
+        Model::new(setting, &series, facts.bin_s, seeds, most_runs, options.threads, cancel);
     let mut search = Search {
         // Less than one packet in three logs.
         least_loss: 0.3 / facts.packets_sent.max(1) as f64,
-        most_runs: options.most_runs,
+        search_runs: most_runs.saturating_sub(kept).max(most_runs / 2),
         is_cut: false,
         weights: Weights::EQUAL,
         measured,
@@ -212,8 +226,8 @@ pub fn fit(
     let mut begins = search.ranked(&starts)?;
     begins.truncate(SEARCHES);
     let mut found = Vec::new();
-    for (link, _) in begins {
-        found.push(search.descend(link)?);
+    for begin in begins {
+        found.push(search.descend(begin)?);
     }
     let mut best = search.least(found).ok_or(FitError::Cancelled)?;
     let mut scans = search.scans(&best)?;
@@ -221,10 +235,13 @@ pub fn fit(
         let points = scans.iter().flat_map(Scan::points);
         let points = points.filter(|(link, _)| search.possible(*link) == *link).collect();
         let Some(better) = search.least(points) else { break };
-        if search.distance(&better) >= search.distance(&best) || search.is_cut {
+        if search.distance(&better) >= search.distance(&best)
+            || search.is_cut
+            || search.model.runs >= search.search_runs
+        {
             break;
         }
-        best = search.descend(better.0)?;
+        best = search.descend(better)?;
         scans = search.scans(&best)?;
     }
     let (link, residual) = best;
@@ -234,7 +251,7 @@ pub fn fit(
     let totals = chance.iter().map(|residual| residual.total);
     let chance = (!chance.is_empty()).then(|| totals.sum::<f64>() / chance.len() as f64);
     if is_cut {
-        notes.push(format!("the search ended after {} runs, before it had converged", model.runs));
+        notes.push(format!("the search ended after {} runs, before it had converged: values and ranges are rough", model.runs));
     }
     let scenario = model.setting.scenario(&link, options.seed);
     let (protocol, runs) = (row.name, model.runs);
@@ -258,7 +275,8 @@ type Scored = (Link, Residual);
 struct Search<'m, 'a> {
     model: &'m mut Model<'a>,
     least_loss: f64,
-    most_runs: u64,
+    /// Runs after which no search goes on.
+    search_runs: u64,
     is_cut: bool,
     progress: &'m dyn Fn(f64, f64),
     weights: Weights,
@@ -299,23 +317,24 @@ impl Search<'_, '_> {
         Ok(scored)
     }
 
-    /// The links with their residuals, in the same order.
+    /// The links with their residuals, in the same order. Ends early if no runs are left.
     fn scored(&mut self, links: &[Link]) -> Result<Vec<Scored>, FitError> {
         let links: Vec<Link> = links.iter().map(|link| link.rounded(self.least_loss)).collect();
         let residuals = self.model.residuals(&links)?;
+        self.is_cut |= residuals.len() < links.len();
         self.best = residuals.iter().map(|residual| residual.total).fold(self.best, f64::min);
-        (self.progress)((self.model.runs as f64 / self.most_runs as f64).min(1.0), self.best);
+        (self.progress)(self.model.runs as f64 / self.model.most_runs as f64, self.best);
         Ok(links.into_iter().zip(residuals).collect())
     }
 
     /// A coordinate search: the eight neighbours of the best link so far, and the link that
     /// combines all of them that are better. Steps are halved when a round comes hardly nearer.
     /// Each round is run as a whole, so that threads do not show.
-    fn descend(&mut self, from: Link) -> Result<Scored, FitError> {
+    fn descend(&mut self, from: Scored) -> Result<Scored, FitError> {
         let mut steps = FIRST_STEPS;
-        let mut best = self.scored(&[self.possible(from)])?[0];
+        let mut best = self.scored(&[self.possible(from.0)])?.first().copied().unwrap_or(from);
         while steps.iter().zip(LAST_STEPS).any(|(step, last)| *step >= last) {
-            if self.model.runs >= self.most_runs {
+            if self.model.runs >= self.search_runs {
                 self.is_cut = true;
                 break;
             }

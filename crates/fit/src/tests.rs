@@ -132,13 +132,14 @@ fn random_loss_is_found_and_a_queue_that_never_stood_is_not_determined() {
         seed: 21,
     };
     let [log, _] = known.logs(folder.path());
-    let options = FitOptions { seeds: 4, most_runs: 800, ..FitOptions::default() };
+    let options = FitOptions { seeds: 4, most_runs: 1200, ..FitOptions::default() };
     let fit = fitted(&log, "newreno", &options);
     let [rate, _, queue, loss] = fit.ranges;
     assert!(near(fit.link.base_rtt_s, known.base_rtt_s(), 0.05), "{fit:?}");
     assert!((0.02 / 1.5..0.02 * 1.5).contains(&fit.link.random_loss), "{fit:?}");
     assert!(loss.above.unwrap() < 0.02 && 0.02 < loss.below.unwrap(), "{fit:?}");
     assert!(rate.below.is_none() && queue.below.is_none(), "{fit:?}");
+    assert!(fit.runs <= 1200, "{}", fit.runs);
     // A log of the row itself is as far away as chance brings it.
     assert!(fit.residual.total < 2.0 * fit.chance.unwrap(), "{fit:?}");
 }
@@ -178,8 +179,8 @@ fn a_fit_depends_on_its_seed_and_not_on_threads_and_its_run_is_compared_with_the
     assert!(scenario.stands_alone(), "{}", one.scenario);
 
     // Few runs still give a link, with a note.
-    let cut = fitted(&log, "cubic", &FitOptions { most_runs: 30, ..options });
-    assert!(cut.is_cut && cut.runs < one.runs, "{cut:?}");
+    let cut = fitted(&log, "cubic", &FitOptions { most_runs: 64, ..options });
+    assert!(cut.is_cut && cut.runs <= 64, "{cut:?}");
     assert!(cut.notes.iter().any(|note| note.contains("before it had converged")), "{cut:?}");
 
     let cancel = AtomicBool::new(false);

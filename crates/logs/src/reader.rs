@@ -19,6 +19,9 @@ const BUFFER: usize = 1 << 16;
 /// Before each record of a JSON text sequence (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
+/// Before the text, in UTF-8, by some editors.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
 /// Reason why a file cannot be read as qlog.
 #[derive(Debug)]
 pub struct LogError {
@@ -317,7 +320,7 @@ impl LogReader {
         }
     }
 
-    /// Parses `self.text`, which begins at `at`. An invalid last record counts as truncated.
+    /// Parses `self.text`, which begins at `at`.
     fn understand(&mut self, at: u64, kept: Kept, is_last: bool) -> Option<LogEvent> {
         if kept == Kept::TooLong {
             self.pass_over("larger than 16 MiB", at);
@@ -331,12 +334,14 @@ impl LogReader {
         self.text = text;
         let Understood { time, time_format, group, what } = match understood {
             Ok(event) => event,
-            Err(()) if is_last => {
-                self.cut_at(at, &Stop::Cut);
-                return None;
-            }
             Err(()) => {
-                self.pass_over("not a JSON event", at);
+                match flaw(&self.text) {
+                    Flaw::Cut if is_last => self.cut_at(at, &Stop::Cut),
+                    Flaw::Several => {
+                        self.pass_over("several JSON values in one record or line", at);
+                    }
+                    Flaw::Cut | Flaw::Other => self.pass_over("not a JSON event", at),
+                }
                 return None;
             }
         };
@@ -366,6 +371,23 @@ impl LogReader {
             return None;
         }
         Some(LogEvent { time_ms, at, what })
+    }
+}
+
+/// Reason why a record is not an event.
+enum Flaw {
+    /// It ends inside of a value.
+    Cut,
+    Several,
+    Other,
+}
+
+fn flaw(record: &[u8]) -> Flaw {
+    let mut scanner = Scanner::new(record, 0);
+    match (scanner.pass(), scanner.peek()) {
+        (Err(Stop::Cut), _) => Flaw::Cut,
+        (Ok(()), Ok(Some(_))) => Flaw::Several,
+        _ => Flaw::Other,
     }
 }
 
@@ -460,11 +482,16 @@ const UNDERSTOOD: &str = "supported are qlog 0.3 and 0.4 (and the earlier draft-
 
 impl Survey {
     fn of(scanner: &mut Scanner<BufReader<File>>) -> Result<Survey, Refusal> {
-        match scanner.peek()? {
+        let mut first = scanner.peek()?;
+        if first == Some(0xef) && BYTE_ORDER_MARK.iter().all(|b| scanner.expect(*b).is_ok()) {
+            first = scanner.peek()?;
+        }
+        match first {
             Some(RECORD_SEPARATOR) => Self::of_sequence(scanner),
             Some(b'{') => Self::of_object(scanner),
             None => Err(Refusal::Said(format!("is empty; {UNDERSTOOD}"))),
             Some(0x1f) => Err(Refusal::Said("is compressed (gzip): unpack it first".to_owned())),
+            Some(0xfe | 0xff) => Err(Refusal::Said("is UTF-16 text: save it as UTF-8".to_owned())),
             Some(0x28) => Err(Refusal::Said("is compressed (zstd): unpack it first".to_owned())),
             Some(byte) => Err(Refusal::Said(format!(
                 "is not a qlog file: it begins with {}; {UNDERSTOOD}",
@@ -521,8 +548,17 @@ impl Survey {
                 Ok(())
             }
         });
+        let mut more = None;
         let cut = match walked {
-            Ok(()) => None,
+            Ok(()) => {
+                more = scanner.peek()?.map(|_| {
+                    let at = scanner.at();
+                    format!(
+                        "has another value behind the log, from byte {at} on, which is not read"
+                    )
+                });
+                None
+            }
             Err(Stop::Io(error)) => return Err(error.into()),
             Err(stop) => Some((scanner.at(), stop)),
         };
@@ -561,7 +597,7 @@ impl Survey {
             title: text_of(&header, "title"),
             traces: traces.map_err(Refusal::Said)?,
             rest_at: 0,
-            cut,
+            cut: cut.or(more),
         })
     }
 }

@@ -436,6 +436,32 @@ fn a_log_that_is_cut_anywhere_is_read_up_to_there() {
 }
 
 #[test]
+fn marks_line_ends_and_missing_separators_are_read_or_named() {
+    let folder = Folder::new();
+    let all = &known(true)[..8];
+    let read = |text: Vec<u8>| {
+        let (events, warnings) = events(&folder.file("log", text));
+        (events.len(), warnings.join("; "))
+    };
+    for written in ALL {
+        let text = write(all, written, 0.0);
+        let marked = [b"\xef\xbb\xbf", &text[..]].concat();
+        assert_eq!(read(marked), (all.len(), String::new()), "{written:?}");
+        let dos = String::from_utf8(text).unwrap().replace('\n', "\r\n");
+        assert_eq!(read(dos.into()), (all.len(), String::new()), "{written:?}");
+    }
+    // The last two events in one line.
+    let text = String::from_utf8(write(all, Written::Lines, 0.0)).unwrap();
+    let (before, last) = text.trim_end().rsplit_once('\n').unwrap();
+    let (count, said) = read(format!("{before}{last}").into());
+    assert_eq!(count, all.len() - 2);
+    assert!(said.contains("several JSON values in one record or line"), "{said}");
+    let (count, said) = read([write(all, Written::Contained, 0.0), b"{}".to_vec()].concat());
+    assert_eq!(count, all.len());
+    assert!(said.contains("another value behind the log"), "{said}");
+}
+
+#[test]
 fn bytes_that_change_break_nothing() {
     let folder = Folder::new();
     // Every byte in turn becomes a bracket, a quote and an invalid byte.
@@ -466,6 +492,10 @@ fn files_that_are_not_logs_are_refused_with_the_reason() {
         (&b""[..], "is empty"),
         (b"\x1f\x8b\x08\0", "compressed (gzip)"),
         (b"\x28\xb5\x2f\xfd", "compressed (zstd)"),
+        (b"\xff\xfe{\0", "is UTF-16 text"),
+        (b"\xfe\xff\0{", "is UTF-16 text"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"\xef\xbb\xbf\xef\xbb\xbf{}", "begins with a byte 0xef"),
         (b"time,cwnd\n1,2\n", "is not a qlog file: it begins with 't'"),
         (b"\x89PNG", "begins with a byte 0x89"),
         (b"[1, 2, 3]", "begins with '['"),

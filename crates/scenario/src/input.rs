@@ -8,11 +8,11 @@ use std::path::Path;
 /// Maximum size of settings, tables and experiments, bytes. Files written by hand are far smaller.
 pub const LARGEST_SETTINGS: u64 = 4 << 20;
 
-/// Reads a file of UTF-8 text, of at most `largest` bytes.
+/// Reads a file of [`text`], of at most `largest` bytes.
 ///
 /// # Errors
 /// If the system does not let it, the file is larger ([`ErrorKind::FileTooLarge`]) or it is not
-/// UTF-8 ([`ErrorKind::InvalidData`]).
+/// text ([`ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, largest: u64) -> io::Result<String> {
     text(read(File::open(path)?, largest)?)
 }
@@ -34,9 +34,29 @@ pub fn read(source: impl Read, largest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes)
-        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+/// The text of a file: UTF-8, without the byte order mark that some editors put before it.
+///
+/// # Errors
+/// [`ErrorKind::InvalidData`] if it is something else, with its name.
+pub fn text(mut bytes: Vec<u8>) -> io::Result<String> {
+    let wrong = |what: String| Err(io::Error::new(ErrorKind::InvalidData, what));
+    match bytes[..] {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            return wrong("it is UTF-16 text: save it as UTF-8".into());
+        }
+        [0x1f, 0x8b, ..] => return wrong("it is compressed (gzip): unpack it first".into()),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            return wrong("it is compressed (zstd): unpack it first".into());
+        }
+        [0xef, 0xbb, 0xbf, ..] => drop(bytes.drain(..3)),
+        _ => {}
+    }
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        return wrong(format!("it is a binary file: byte {at} is zero"));
+    }
+    String::from_utf8(bytes).or_else(|error| {
+        wrong(format!("it is not UTF-8 text: see byte {}", error.utf8_error().valid_up_to()))
+    })
 }
 
 #[cfg(test)]
@@ -54,12 +74,22 @@ mod tests {
     }
 
     #[test]
-    fn text_is_utf_8() {
+    fn text_is_utf_8_with_or_without_its_mark() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("x");
-        std::fs::write(&path, b"\xff").unwrap();
-        assert_eq!(read_text(&path, 9).unwrap_err().kind(), ErrorKind::InvalidData);
-        std::fs::write(&path, "é").unwrap();
-        assert_eq!(read_text(&path, 9).unwrap(), "é");
+        for (bytes, expected) in [
+            (&b"\xc3\xa9\r\n"[..], Ok("é\r\n")),
+            (b"\xef\xbb\xbf1", Ok("1")),
+            (b"\xff\xfe1\0", Err("it is UTF-16 text: save it as UTF-8")),
+            (b"\xfe\xff\x001", Err("it is UTF-16 text: save it as UTF-8")),
+            (b"\x1f\x8b\x08", Err("it is compressed (gzip): unpack it first")),
+            (b"\x28\xb5\x2f\xfd", Err("it is compressed (zstd): unpack it first")),
+            (b"\x7fELF\0", Err("it is a binary file: byte 4 is zero")),
+            (b"12\xff", Err("it is not UTF-8 text: see byte 2")),
+        ] {
+            std::fs::write(&path, bytes).unwrap();
+            let read = read_text(&path, 9).map_err(|error| error.to_string());
+            assert_eq!(read.as_deref().map_err(|text| &**text), expected);
+        }
     }
 }

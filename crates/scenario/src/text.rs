@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The first control character, which a terminal interprets instead of showing it; line breaks and
-/// tabs do not count.
+/// The first character that a terminal interprets or hides instead of showing it: a control
+/// character, a mark of direction, a space without width. Line breaks and tabs do not count.
 pub fn control(text: &str) -> Option<char> {
     if !may_hold_control(text.as_bytes()) {
         return None;
@@ -12,23 +12,32 @@ pub fn control(text: &str) -> Option<char> {
     let harmless = |at: usize, c: char| match c {
         '\n' | '\t' => true,
         '\r' => text[at + 1..].starts_with('\n'),
-        _ => !c.is_control(),
+        _ => !is_unseen(c),
     };
     text.char_indices().find(|&(at, c)| !harmless(at, c)).map(|(_, c)| c)
 }
 
-/// True if these bytes may contain a control character. Checks many bytes at once, since
+/// Control characters, and the format characters (Unicode category Cf) that change the order of a
+/// text or take no space.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// True if these bytes may contain an unseen character. Checks many bytes at once, since
 /// most texts have none.
 fn may_hold_control(bytes: &[u8]) -> bool {
     const BLOCK: usize = 64;
-    // The control characters beyond ASCII begin with 0xc2.
+    // Those beyond ASCII begin with these bytes.
     let suspect = |byte: u8| {
-        (byte < b' ' && byte != b'\n' && byte != b'\t') | (byte == 0x7f) | (byte == 0xc2)
+        (byte < b' ' && byte != b'\n' && byte != b'\t')
+            | matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2 | 0xef)
     };
     bytes.chunks(BLOCK).any(|block| block.iter().fold(false, |any, byte| any | suspect(*byte)))
 }
 
-/// The text with control characters escaped, as in `\u{1b}`.
+/// The text with characters escaped that would not be seen, as in `\u{1b}`.
 ///
 /// ```
 /// use windward_scenario::text::printable;
@@ -42,7 +51,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        if c.is_control() && !matches!(c, '\n' | '\t') {
+        if is_unseen(c) && !matches!(c, '\n' | '\t') {
             // Writing to a String cannot fail.
             let _ = write!(out, "{}", c.escape_unicode());
         } else {
@@ -104,6 +113,9 @@ mod tests {
             // CSI in one character.
             ("\u{9b}2J", Some('\u{9b}'), "\\u{9b}2J"),
             ("\u{7f}", Some('\u{7f}'), "\\u{7f}"),
+            ("a\u{feff}b\u{202e}", Some('\u{feff}'), "a\\u{feff}b\\u{202e}"),
+            ("\u{61c}", Some('\u{61c}'), "\\u{61c}"),
+            ("≤ 5 · é ß ￥ ؀", None, "≤ 5 · é ß ￥ ؀"),
         ] {
             assert_eq!(control(text), first, "{text:?}");
             assert_eq!(printable(text), shown);

@@ -205,8 +205,10 @@ impl RateTrace {
                 Ok(ms) if digits => Ok(ms),
                 _ if digits => Err(TraceError::at(index, format!("{line} ms is too large"))),
                 _ => {
-                    let found: String = line.chars().take(40).map(printable).collect();
-                    Err(TraceError::at(index, format!("`{found}` is not a number of milliseconds")))
+                    let found: String = line.chars().take(40).collect();
+                    let reason =
+                        format!("`{}` is not a number of milliseconds", found.escape_debug());
+                    Err(TraceError::at(index, reason))
                 }
             }
         };
@@ -245,10 +247,6 @@ impl fmt::Debug for RateTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RateTrace({} opportunities in {} ms)", self.len(), self.period())
     }
-}
-
-fn printable(c: char) -> char {
-    if c.is_control() { '?' } else { c }
 }
 
 /// An opportunity, by its period and its index there.

@@ -7,7 +7,6 @@
 //! and chooses the routers; `set` changes one value; `advice` warns of settings that are allowed
 //! but rarely intended.
 
-use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -100,21 +99,16 @@ impl ScenarioFile {
     /// If it cannot be read, is larger than [`ScenarioFile::MAX_SIZE`] or is not UTF-8 text.
     pub fn text(path: &Path) -> Result<String, ScenarioError> {
         let name = Self::name(path);
-        let bytes = match path == Path::new("-") {
-            true => input::read(std::io::stdin().lock(), LARGEST_SETTINGS),
-            false => File::open(path).and_then(|file| input::read(file, LARGEST_SETTINGS)),
+        let text = match path == Path::new("-") {
+            true => input::read(std::io::stdin().lock(), LARGEST_SETTINGS).and_then(input::text),
+            false => input::read_text(path, LARGEST_SETTINGS),
         };
-        let bytes = bytes.map_err(|error| match error.kind() {
+        text.map_err(|error| match error.kind() {
             ErrorKind::NotFound => ScenarioError::new(&name, "no such file"),
             ErrorKind::IsADirectory => {
                 ScenarioError::new(&name, "is a directory, not a scenario file")
             }
             _ => ScenarioError::new(&name, format!("cannot be read: {error}")),
-        })?;
-        String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            ScenarioError::new(&name, format!("is not UTF-8 text (byte {at})"))
-                .with_help("a scenario is a TOML text file")
         })
     }
 

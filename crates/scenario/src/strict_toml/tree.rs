@@ -206,9 +206,9 @@ impl TomlNode {
     fn check_text(&self, source: Source<'_>, key: &str, text: &str) -> Result<(), FileError> {
         let Some(control) = crate::text::control(text) else { return Ok(()) };
         let location = self.origin.location(source.name);
-        let message = format!("has the control character U+{:04X}", u32::from(control));
+        let message = format!("has the invisible character U+{:04X}", u32::from(control));
         let error = FileError::new(location, message).with_key(shorten(key));
-        Err(error.with_help("remove it: terminals interpret it as a command"))
+        Err(error.with_help("remove it: terminals and editors interpret or hide it"))
     }
 }
 

@@ -58,7 +58,8 @@ impl DelaySteps {
             let wrong = |reason: String| TraceError { index: Some(index), reason };
             let mut words = line.split_ascii_whitespace();
             let (Some(time), Some(delay), None) = (words.next(), words.next(), words.next()) else {
-                let found: String = line.chars().take(40).map(printable).collect();
+                let found: String = line.chars().take(40).collect();
+                let found = found.escape_debug();
                 return Err(wrong(format!("`{found}` is not a time and a delay")));
             };
             let time = milliseconds(time).map_err(wrong)?;
@@ -84,17 +85,13 @@ impl DelaySteps {
 fn milliseconds(text: &str) -> Result<Duration, String> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let number = text.parse::<f64>().ok().filter(|ms| plain && ms.is_finite());
-    let shown = || text.chars().take(40).map(printable).collect::<String>();
+    let shown = || text.chars().take(40).flat_map(char::escape_debug).collect::<String>();
     let ms = number.ok_or_else(|| format!("`{}` is not a number of milliseconds", shown()))?;
     let longest = Steps::<Duration>::LONGEST.as_secs_f64() * 1e3;
     if ms > longest {
         return Err(format!("{} ms is more than 100 days", shown()));
     }
     Ok(Duration::from_secs_f64(ms / 1e3))
-}
-
-fn printable(c: char) -> char {
-    if c.is_control() { '?' } else { c }
 }
 
 #[cfg(test)]
@@ -138,6 +135,6 @@ mod tests {
         assert!(reason("5 20\n15 30").contains("line 1: the first entry is at"));
         assert!(reason("0 20\n15 30\n15 20").starts_with("line 3"));
         assert!(reason("0 20\n15 30\n10 20").starts_with("line 3"));
-        assert!(reason("0 20\u{1b}[2J\n1 2").contains('?'));
+        assert!(reason("0 20\u{1b}[2J\n1 2").contains("20\\u{1b}[2J"));
     }
 }

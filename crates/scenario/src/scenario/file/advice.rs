@@ -3,8 +3,8 @@
 use windward_core::endpoint::feedback::Granularity;
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::network::{
-    AqmConfig, ChannelConfig, EcnThreshold, EstcpRouterConfig, NotifierConfig, QueueConfig,
-    RouterConfig, RouterKind,
+    AqmConfig, ChannelConfig, EcnThreshold, EstcpRouterConfig, LinkRate, NotifierConfig,
+    QueueConfig, RateTrace, RouterConfig, RouterKind,
 };
 use windward_core::part::{AnyPart, Setting, Value};
 use windward_core::units::Duration;
@@ -44,6 +44,7 @@ pub(super) fn warnings(
     }
     warnings.extend(unstable_controllers(flows, links));
     warnings.extend(links.iter().flat_map(hardly_meant));
+    warnings.extend(links.iter().filter_map(one_opportunity));
     warnings
 }
 
@@ -426,6 +427,20 @@ fn hardly_meant(link: &LinkConfig) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// Gives the rate of a trace of one line, which may be meant as a time or a rate.
+fn one_opportunity(link: &LinkConfig) -> Option<String> {
+    let LinkRate::Trace(trace) = &link.kind.rate else { return None };
+    (trace.len() == 1).then(|| {
+        format!(
+            "the trace of link `{}` has one line, an opportunity for {} bytes every {} ms: {}",
+            link.name,
+            RateTrace::OPPORTUNITY,
+            trace.period(),
+            trace.mean()
+        )
+    })
 }
 
 /// Warns of flows that ask for notices of corruption on a path without a notifier: they behave like

@@ -84,7 +84,6 @@ fn read(field: &Field<'_>, path: &Path) -> Result<String> {
         ErrorKind::FileTooLarge => {
             field.error(format!("{shown} is larger than {} MiB", LARGEST >> 20))
         }
-        ErrorKind::InvalidData => field.error(format!("{shown} is not a text file")),
         _ => field.error(format!("{shown} cannot be read: {error}")),
     })
 }
