@@ -70,7 +70,8 @@ def real(row, loss, folder):
     command = [WINDWARD, "-q", "compare", "--table", str(own), "--programs", "here", "--alone", "--json", "--rate"]
     command += ["10mbit", "--delay", "40ms", "--queue", "100p", "--loss", f"{100 * loss}%", "--runs", str(RUNS)]
     command += ["-t", f"{SECONDS}s", "--warmup", f"{WARM_UP}s", "--jobs", JOBS]
-    result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    # It exits with 1 if runs are unusable.
+    result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=False).stdout)
     usable = [run["alone"] for run in result["runs"] if run.get("alone") and not run.get("unusable")]
     shares = [run["goodput_bps"] / (RATE * (1 - loss)) for run in usable]
     return shares, RUNS - len(shares)

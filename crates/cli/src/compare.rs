@@ -144,7 +144,8 @@ struct ResultArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Continue an interrupted comparison: runs that the folder of --out holds are not run again
+    /// Continue an interrupted comparison, or print a complete one again: runs that the folder of
+    /// --out holds are not repeated
     #[arg(long, requires = "out")]
     resume: bool,
 
@@ -182,6 +183,7 @@ fn parse_warmup(text: &str) -> Result<u32, String> {
 }
 
 /// Runs the comparison, and prints and writes its results, incomplete ones if it is interrupted.
+/// Fails if runs are unusable.
 pub(crate) fn compare(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(), Failure> {
     let table = campaign::programs(&args.programs.table)?;
     if args.programs.list {
@@ -229,7 +231,15 @@ pub(crate) fn compare(args: &Args, quiet: bool, python: &Python<'_>) -> Result<(
         keeper
             .finish(|out| windward_report::write_comparison(out, &comparison, &effort::about()))?;
     }
-    print(&comparison, args.results.json)
+    print(&comparison, args.results.json)?;
+    unusable(&comparison).map_or(Ok(()), |sentence| Err(Failure::Failed(sentence)))
+}
+
+/// The number of unusable runs, if there are any.
+fn unusable(comparison: &Comparison) -> Option<String> {
+    let count = comparison.runs.iter().filter(|run| run.unusable.is_some()).count();
+    let verb = if count == 1 { "is" } else { "are" };
+    (count > 0).then(|| format!("{count} of {} runs {verb} unusable", comparison.planned))
 }
 
 /// Carries out the missing runs; `keeper` stores each result.
@@ -323,7 +333,11 @@ fn own_words(python: &Python<'_>) -> Result<String, Failure> {
 /// A comparison as text: a row for each program and loss rate, and notes.
 fn text(comparison: &Comparison) -> String {
     let rows = comparison.rows();
-    let mut text = format!("{}\n{}\n", comparison.link, comparison.window);
+    let mut text = String::new();
+    if let Some(sentence) = unusable(comparison) {
+        text += &format!("UNUSABLE: {sentence}; the reasons are below.\n\n");
+    }
+    text += &format!("{}\n{}\n", comparison.link, comparison.window);
     if comparison.runs.len() < comparison.planned {
         text += &format!("Incomplete: {} of {} runs.\n", comparison.runs.len(), comparison.planned);
     }

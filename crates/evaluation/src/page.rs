@@ -89,7 +89,7 @@ fn totals(html: &mut String, evaluation: &Evaluation) {
 /// those for general use.
 fn standings(html: &mut String, evaluation: &Evaluation) {
     html.push_str(
-        "<div class=\"scroll\"><table class=\"standings\">\n<thead><tr><th>Controller</th>",
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"standings\">\n<thead><tr><th>Controller</th>",
     );
     for answer in Answer::ALL {
         let _ = write!(html, "<th>{answer}</th>");
@@ -109,7 +109,7 @@ fn standings(html: &mut String, evaluation: &Evaluation) {
 fn table(html: &mut String, inquiry: &Inquiry, evaluation: &Evaluation, groups: &[Group<'_>]) {
     html.push_str("<section class=\"part\" id=\"criteria\">\n<h2>Criteria</h2>\n");
     html.push_str(
-        "<div class=\"scroll\"><table class=\"evaluation\">\n<thead><tr><th>Criterion</th>",
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"evaluation\">\n<thead><tr><th>Criterion</th>",
     );
     for subject in &evaluation.subjects {
         let _ = write!(html, "<th>{}</th>", escape(subject));

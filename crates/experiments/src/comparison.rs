@@ -329,8 +329,7 @@ fn size(bytes: Option<u32>) -> Cell<'static> {
 
 /// The folder of a comparison: its journal of finished runs, and the files that it ends with.
 ///
-/// The journal is that of reports: each run is appended when it ends, and it is removed when the
-/// comparison is complete.
+/// The journal is that of reports: each run is appended when it ends.
 #[derive(Debug)]
 pub struct Keeper(Folder);
 
@@ -367,10 +366,10 @@ impl Keeper {
         self.0.record(&(number, run))
     }
 
-    /// Writes the files of the complete comparison and removes the journal.
+    /// Writes the files of the complete comparison and closes the journal.
     ///
     /// # Errors
-    /// If a file cannot be written; the journal stays then.
+    /// If a file cannot be written; the journal stays open then.
     pub fn finish(
         mut self,
         write: impl FnOnce(&mut OutputDir) -> Result<(), LabError>,
@@ -444,7 +443,13 @@ mod tests {
         let write = |dir: &mut OutputDir| Ok(dir.write("runs.csv", |file| file.write_all(b"x"))?);
         second.finish(write).unwrap();
         assert!(out.join("runs.csv").exists());
-        let nothing = open("work", true).unwrap_err().to_string();
+        let nothing = open("other work", true).unwrap_err().to_string();
         assert!(nothing.contains("nothing to resume"), "{nothing}");
+        // The complete one is read again, as often as it is asked for.
+        for _ in 0..2 {
+            let (again, runs) = open("work", true).unwrap();
+            assert_eq!(runs, [None, None, None, Some(run_of_program("a", 0.5, 1, 2e6))]);
+            again.finish(|_| Ok(())).unwrap();
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! journals of completed runs, `runs-KEY` for each running or interrupted campaign. A record is
 //! appended when its run ends and has a checksum: all records before the first torn one survive. A
 //! journal only grows until its campaign is finished, so that starting anew by mistake loses
-//! nothing.
+//! nothing. That of the campaign that finished last is kept as `done-KEY`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -22,6 +22,8 @@ use crate::journal::{BUILD, CHECKSUM, Journal};
 const INSIDE: &str = ".windward";
 /// Prefix of the names of journals; the key of the campaign follows.
 const JOURNAL: &str = "runs-";
+/// The same of the journal of the campaign that finished last.
+const DONE: &str = "done-";
 /// Mark of our pages, which identifies their folder.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"windward\">";
 /// The same mark in earlier versions.
@@ -32,7 +34,7 @@ const EARLIER: &str = "Made by windward ";
 pub struct Folder {
     path: PathBuf,
     inside: PathBuf,
-    journal: Option<Journal>,
+    journal: Option<(u64, Journal)>,
     /// True once it has permanent contents.
     used: bool,
     /// Folders that did not exist before, the innermost first.
@@ -153,7 +155,7 @@ impl Folder {
     }
 
     /// Opens the journal of the campaign with that key. With `resume`, returns the runs that
-    /// earlier attempts finished.
+    /// earlier attempts finished, also if they were all.
     ///
     /// # Errors
     /// If there is nothing to resume, or the interrupted campaign is another one.
@@ -164,6 +166,10 @@ impl Folder {
     ) -> Result<Vec<T>, LabError> {
         let name = format!("{JOURNAL}{key:016x}");
         let path = self.inside.join(&name);
+        let done = self.done(key);
+        if resume && !path.exists() && done.exists() {
+            fs::rename(&done, &path).map_err(|e| LabError::io("rename", &done, e))?;
+        }
         let (journal, records): (_, Vec<T>) = Journal::open(path.clone(), key)?;
         if resume && records.is_empty() {
             let message = match journals(&self.path).any(|other| other != path) {
@@ -175,19 +181,27 @@ impl Folder {
             };
             return Err(LabError::Folder { path: self.path.clone(), message: message.to_owned() });
         }
-        self.journal = Some(journal);
+        self.journal = Some((key, journal));
         Ok(if resume { records } else { Vec::new() })
     }
 
     /// Stores a completed run.
     pub fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
         self.used = true;
-        self.journal.as_mut().map_or(Ok(()), |journal| journal.write(record))
+        self.journal.as_mut().map_or(Ok(()), |(_, journal)| journal.write(record))
     }
 
-    /// Removes the journal once everything is written.
+    /// Closes the journal once everything is written, in the place of that of the campaign before.
     pub fn finish(mut self) -> Result<(), LabError> {
-        self.journal.take().map_or(Ok(()), |mut journal| journal.remove())
+        let Some((key, journal)) = self.journal.take() else { return Ok(()) };
+        for earlier in files(&self.path, DONE) {
+            fs::remove_file(&earlier).map_err(|e| LabError::io("remove", &earlier, e))?;
+        }
+        journal.rename(&self.done(key))
+    }
+
+    fn done(&self, key: u64) -> PathBuf {
+        self.inside.join(format!("{DONE}{key:016x}"))
     }
 }
 
@@ -205,13 +219,18 @@ impl Drop for Folder {
     }
 }
 
-/// The journals of all interrupted campaigns in a folder.
-fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
+/// The internal files of a folder whose names begin like that.
+fn files(folder: &Path, prefix: &str) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder.join(INSIDE)).into_iter().flatten();
     let paths = entries.filter_map(|e| Some(e.ok()?.path()));
-    paths.filter(|path| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(JOURNAL))
+    paths.filter(move |path| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
     })
+}
+
+/// The journals of all interrupted campaigns in a folder.
+fn journals(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    files(folder, JOURNAL)
 }
 
 /// True if the folder of a report has an interrupted campaign that can be resumed.

@@ -4,7 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -113,6 +113,19 @@ impl Journal {
         match fs::remove_file(&self.path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 Err(LabError::io("remove", &self.path, e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives the file another name. Without a record there is none.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed.
+    pub(crate) fn rename(self, to: &Path) -> Result<(), LabError> {
+        match fs::rename(&self.path, to) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(LabError::io("rename", &self.path, e))
             }
             _ => Ok(()),
         }

@@ -251,7 +251,10 @@ pub fn fit(
     let totals = chance.iter().map(|residual| residual.total);
     let chance = (!chance.is_empty()).then(|| totals.sum::<f64>() / chance.len() as f64);
     if is_cut {
-        notes.push(format!("the search ended after {} runs, before it had converged: values and ranges are rough", model.runs));
+        notes.push(format!(
+            "the search ended after {} runs, before it had converged: values and ranges are rough",
+            model.runs
+        ));
     }
     let scenario = model.setting.scenario(&link, options.seed);
     let (protocol, runs) = (row.name, model.runs);

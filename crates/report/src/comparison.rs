@@ -45,12 +45,25 @@ pub fn page_of_comparison(comparison: &Comparison, about: &Provenance) -> String
     if let Some(rival) = &comparison.rival {
         let _ = writeln!(html, "<p>The competing flow is {}.</p>", escape(rival));
     }
-    facts(&mut html, "", about);
-    html.push_str("</header>\n<section class=\"figure\">\n<div class=\"panels\">\n");
-    for panel in &chart.panels {
-        let _ = writeln!(html, "<figure>{panel}</figure>");
+    let unusable = comparison.runs.iter().filter(|run| run.unusable.is_some()).count();
+    if unusable > 0 {
+        let _ = writeln!(
+            html,
+            "<p class=\"why\"><b>Unusable</b>: {unusable} of {} runs; see <a \
+             href=\"#missing\">the reasons</a>.</p>",
+            comparison.planned
+        );
     }
-    html.push_str("</div>\n</section>\n<section class=\"figure\">\n<h2>Numbers</h2>\n");
+    facts(&mut html, "", about);
+    html.push_str("</header>\n");
+    if !chart.panels.is_empty() {
+        html.push_str("<section class=\"figure\">\n<div class=\"panels\">\n");
+        for panel in &chart.panels {
+            let _ = writeln!(html, "<figure>{panel}</figure>");
+        }
+        html.push_str("</div>\n</section>\n");
+    }
+    html.push_str("<section class=\"figure\">\n<h2>Numbers</h2>\n");
     table(&mut html, &comparison.rows());
     skipped(&mut html, comparison);
     html.push_str(
@@ -66,7 +79,7 @@ fn table(html: &mut String, rows: &[Row]) {
     let (left, twin) = (any(|row| row.left.is_some()), any(|row| row.simulated_bps.is_some()));
     let simulated_left = any(|row| row.simulated_left.is_some());
     html.push_str(
-        "<div class=\"scroll\"><table class=\"standings\">\n<thead><tr><th>Program</th><th>Loss</th>\
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"standings\">\n<thead><tr><th>Program</th><th>Loss</th>\
          <th>Runs</th><th>Packets, bytes</th><th>Goodput, Mbit/s</th><th>of C (1 - p)</th><th>Sent / delivered</th>\
          <th>Mean queue</th>",
     );
@@ -131,7 +144,7 @@ fn skipped(html: &mut String, comparison: &Comparison) {
     if all.is_empty() {
         return;
     }
-    html.push_str("<h3>Missing programs and runs</h3>\n<ul>\n");
+    html.push_str("<h2 id=\"missing\">Missing programs and runs</h2>\n<ul>\n");
     for (what, why) in all {
         let _ = writeln!(html, "<li>{}: {}</li>", escape(&what), escape(&why));
     }
@@ -147,7 +160,9 @@ mod tests {
 
     #[test]
     fn a_single_run_is_a_point_without_a_whisker() {
+        let beside = run_of_program("reno", 0.5, 1, 1e6);
         let charts = |runs: Vec<Run>| {
+            let runs = [runs, vec![beside.clone()]].concat();
             let comparison = Comparison { rate_bps: 10e6, runs, ..Comparison::default() };
             let chart = of_comparison(&comparison);
             // A measure without points has no panel; infinite values are not drawn.
@@ -158,7 +173,10 @@ mod tests {
         let (one, other) =
             (run_of_program("cubic", 0.5, 1, 2e6), run_of_program("cubic", 0.5, 2, 2.1e6));
         // The bars of intervals have this width; markers of some programs have it, too.
-        assert!(charts(vec![one.clone()]) < charts(vec![one, other]));
+        assert!(charts(vec![one.clone()]) < charts(vec![one.clone(), other]));
+        // A single point is no chart.
+        let alone = Comparison { rate_bps: 10e6, runs: vec![one], ..Comparison::default() };
+        assert!(of_comparison(&alone).panels.is_empty());
     }
 
     #[test]
@@ -169,6 +187,7 @@ mod tests {
         // At one loss rate, programs are below each other.
         let mut one = comparison();
         one.runs.truncate(3);
+        one.runs.push(run_of_program("c", 0.5, 1, 1e6));
         assert!(page_of_comparison(&one, &Provenance::default()).contains("<svg"));
     }
 }

@@ -70,7 +70,9 @@ fn summary(html: &mut String, group: &Group<'_>) {
         }
         html.push_str("</dl>\n");
     }
-    html.push_str("<div class=\"scroll\"><table class=\"summary\">\n<thead><tr><th>Claim</th>");
+    html.push_str(
+        "<div class=\"scroll\" tabindex=\"0\"><table class=\"summary\">\n<thead><tr><th>Claim</th>",
+    );
     let _ = write!(html, "<th>Verdict</th><th>{}</th>", group.heading_of_claims());
     html.push_str("<th>Holds if</th><th>Measured</th></tr></thead>\n<tbody>\n");
     for claim in &group.claims {
@@ -183,7 +185,7 @@ fn readings(html: &mut String, choices: &[Choice]) {
         choices.len()
     );
     html.push_str(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>Choice</th><th>Value</th><th>Basis</th>\
+        "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th>Choice</th><th>Value</th><th>Basis</th>\
          <th>Source</th></tr></thead>\n<tbody>\n",
     );
     for choice in choices {
@@ -338,7 +340,7 @@ fn control(control: &Control) -> String {
 }
 
 fn table(html: &mut String, checks: &[CheckResult]) {
-    html.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>Check</th>");
+    html.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr><th>Check</th>");
     html.push_str(
         "<th>Measured [interval]</th><th>Runs</th><th>Verdict</th><th>Control</th></tr></thead>\n\
          <tbody>\n",

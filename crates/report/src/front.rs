@@ -163,7 +163,7 @@ fn claims(html: &mut String, groups: &[Group<'_>]) {
     for group in groups.iter().filter(|g| !g.claims.is_empty()) {
         let _ = writeln!(
             html,
-            "<h3><a href=\"{}\">{}</a></h3>\n<div class=\"scroll\"><table class=\"claims\">\n\
+            "<h3><a href=\"{}\">{}</a></h3>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"claims\">\n\
              <thead><tr><th>Claim</th><th>Verdict</th><th>Holds in readings</th><th>{}</th>\
              <th>Deciding reading, or reason</th></tr></thead>\n<tbody>",
             escape(&group.page()),

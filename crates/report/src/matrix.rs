@@ -258,7 +258,9 @@ pub(super) fn show<'a>(html: &mut String, columns: impl Iterator<Item = &'a Prop
     if let Some(first) = columns.first() {
         let _ = writeln!(html, "<p class=\"setting\">{}</p>", escape(&first.setting));
     }
-    html.push_str("<div class=\"scroll wide\"><table class=\"matrix\">\n<thead>\n<tr>");
+    html.push_str(
+        "<div class=\"scroll wide\" tabindex=\"0\"><table class=\"matrix\">\n<thead>\n<tr>",
+    );
     html.push_str("<th rowspan=\"2\" scope=\"col\">Protocol</th>");
     for group in columns.chunk_by(|a, b| a.property().group == b.property().group) {
         let _ = write!(

@@ -178,7 +178,7 @@ pub(crate) fn believe(html: &mut String, group: &Group<'_>) {
         "<section id=\"believe\">\n<h2>What one has to believe</h2>\n<p>For each claim the smallest set \
          of changed choices under which it holds, confirmed by the runs of this report. Each change is \
          an assumption that the paper does not make; the basis of its value follows in \
-         parentheses.</p>\n<div class=\"scroll\"><table class=\"believe\">\n<thead><tr><th>Claim</th>\
+         parentheses.</p>\n<div class=\"scroll\" tabindex=\"0\"><table class=\"believe\">\n<thead><tr><th>Claim</th>\
          <th>Assumptions</th><th>Searched</th></tr></thead>\n<tbody>\n",
     );
     for claim in &group.claims {
@@ -277,7 +277,7 @@ pub(crate) fn matrix(html: &mut String, group: &Group<'_>) {
         "<section id=\"worlds\">\n<h2>Claims and worlds</h2>\n<p>A column is a world: the plain reading, \
          the nearest world of each claim, the world in which most claims hold together, and each \
          reading with one changed choice. H held, T tie, N not held, ? inconclusive; an empty cell is a \
-         world that changes nothing in the claim, or that was not judged.</p>\n<div class=\"scroll\">\
+         world that changes nothing in the claim, or that was not judged.</p>\n<div class=\"scroll\" tabindex=\"0\">\
          <table class=\"matrix worlds\">\n<thead><tr><th>Claim</th>",
     );
     for column in &columns {
@@ -406,7 +406,7 @@ pub(crate) fn numbers(html: &mut String, group: &Group<'_>) {
         "<section id=\"numbers\">\n<h2>The paper\u{2019}s numbers beside ours</h2>\n<p>Means with 95 % \
          intervals. The ratio is that of the mean to the paper\u{2019}s number, or to the nearer end of \
          its range. A number is <i>stated</i> in the text or <i>digitised</i> from a figure. The last \
-         columns have the nearest world of the claim that checks it.</p>\n<div class=\"scroll\"><table \
+         columns have the nearest world of the claim that checks it.</p>\n<div class=\"scroll\" tabindex=\"0\"><table \
          class=\"numbers\">\n<thead><tr><th>Quantity</th><th>Paper</th><th>Plain</th><th>Ratio</th>\
          <th>Nearest world</th><th>Ratio</th><th>Words of the paper</th></tr></thead>\n<tbody>\n",
     );
@@ -484,7 +484,7 @@ pub(crate) fn editions(html: &mut String, group: &Group<'_>) {
     html.push_str(
         "<section id=\"editions\">\n<h2>Editions</h2>\n<p>The first edition of the checks and of the \
          plain values was fixed before anything was measured. Later ones were written when results were \
-         known; the earlier ones stay and are judged with the same runs.</p>\n<div class=\"scroll\">\
+         known; the earlier ones stay and are judged with the same runs.</p>\n<div class=\"scroll\" tabindex=\"0\">\
          <table class=\"editions\">\n<thead><tr><th>Claim</th><th>Checks</th><th>Plain values of \
          now</th><th>Former plain values</th><th>What changed</th></tr></thead>\n<tbody>\n",
     );
@@ -589,7 +589,7 @@ pub(crate) fn of_claim(html: &mut String, claim: &ClaimResult) {
         return;
     }
     html.push_str(
-        "<details><summary>Choices that matter</summary>\n<div class=\"scroll\"><table>\n<thead><tr>\
+        "<details><summary>Choices that matter</summary>\n<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>\
          <th>Choice</th><th>Value</th><th>Worlds with it that passed</th></tr></thead>\n<tbody>\n",
     );
     for effect in &search.effects {

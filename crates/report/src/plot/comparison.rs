@@ -31,7 +31,7 @@ const MEASURES: [Measure; 5] = [
     ("Real and simulated goodput", "Real / simulated goodput", |row| row.ratio, None, Some(1.0)),
 ];
 
-/// One chart with a panel for each measure with numbers: over the loss rate, or program by program
+/// One chart with a panel for each measure with several numbers: over the loss rate, or program by program
 /// if there is only one rate.
 pub(crate) fn of_comparison(comparison: &Comparison) -> Chart {
     let rows = comparison.rows();
@@ -85,7 +85,8 @@ fn panel(
     };
     let series: Vec<Series> =
         series.into_iter().filter(|series| !series.marks.is_empty()).collect();
-    if series.is_empty() {
+    // A single point says no more than its number in the table.
+    if series.iter().map(|series| series.marks.len()).sum::<usize>() < 2 {
         return None;
     }
     let word = |program: &&str| Word { name: (*program).to_owned(), style: Some(look(program)) };
