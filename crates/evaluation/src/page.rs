@@ -35,7 +35,7 @@ pub(crate) fn front(
     let standards: Vec<&str> = suite.standards.iter().map(|s| &*s.name).collect();
     let _ = writeln!(
         html,
-        "<p>Criteria of {} for {}. Where the text gives no number, the bound is relative to {} in \
+        "<p>Criteria of {}; what was judged: {}. Where the text gives no number, the bound is relative to {} in \
          the same scenario, for example their harm to others, queue and losses. A check is repeated \
          until its confidence interval excludes the bound. If it still contains the bound after the \
          permitted runs, the check is undecided. Values that differ by less than a margin count as \
@@ -44,10 +44,11 @@ pub(crate) fn front(
         escape(&evaluation.subjects.join(", ")),
         escape(&standards.join(" and "))
     );
-    totals(html, evaluation);
-    if evaluation.has_many_subjects() {
-        standings(html, evaluation);
-    } else {
+    match evaluation.subjects.len() {
+        1 => totals(html, evaluation),
+        _ => standings(html, evaluation),
+    }
+    if !evaluation.has_many_subjects() {
         html.push_str("<ul>\n");
         for sentence in evaluation.summary() {
             let _ = writeln!(html, "<li>{}</li>", prose(&sentence));
@@ -56,8 +57,8 @@ pub(crate) fn front(
     }
     html.push_str("<h2>What was judged</h2>\n<ul>\n");
     for subject in &inquiry.question.subjects {
-        let (name, definition) = (escape(&subject.name), escape(&subject.definition()));
-        let _ = writeln!(html, "<li>{name}: <code>{definition}</code></li>");
+        let (name, definition) = (escape(&subject.name), prose(&subject.definition()));
+        let _ = writeln!(html, "<li>{name}: {definition}</li>");
     }
     html.push_str("</ul>\n");
     facts(html, &Group::efforts(groups), about);
@@ -85,7 +86,7 @@ fn totals(html: &mut String, evaluation: &Evaluation) {
     html.push_str("</ul>\n");
 }
 
-/// Writes a row for each subject: the number of criteria that it meets, and whether it meets all
+/// Writes a row for each of several subjects: the number of criteria that it meets, and whether it meets all
 /// those for general use.
 fn standings(html: &mut String, evaluation: &Evaluation) {
     html.push_str(

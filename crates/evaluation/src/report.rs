@@ -23,7 +23,7 @@ pub struct EvaluationSummary {
 }
 
 impl Lead for Inquiry {
-    fn title(&self) -> &str {
+    fn title(&self, _: &[Group<'_>]) -> &str {
         &self.question.suite.title
     }
 

@@ -8,7 +8,7 @@ use windward_experiments::claims::{
 
 use crate::group::Group;
 use crate::matrix;
-use crate::page::{badge, badge_of, class, prose};
+use crate::page::{badge, badge_of, class, count, prose};
 use crate::playground;
 use crate::plot::escape;
 use crate::section::{Choice, ExperimentSection};
@@ -105,13 +105,7 @@ fn in_short(claim: &ClaimResult) -> String {
     format!("<code>{}</code>: {}{rest}", escape(&check.text), escape(&check.measured()))
 }
 
-fn figure(html: &mut String, section: &ExperimentSection) {
-    let id = escape(&section.id);
-    let _ = writeln!(
-        html,
-        "<section class=\"figure\" id=\"{id}\">\n<h2>{}</h2>",
-        escape(&heading(section))
-    );
+pub(super) fn charts(html: &mut String, section: &ExperimentSection) {
     for chart in &section.found.charts {
         if let (Some(title), true) = (&chart.title, chart.panels.len() > 1) {
             let _ = writeln!(html, "<h4>{}</h4>", escape(title));
@@ -122,6 +116,16 @@ fn figure(html: &mut String, section: &ExperimentSection) {
         }
         html.push_str("</div>\n");
     }
+}
+
+fn figure(html: &mut String, section: &ExperimentSection) {
+    let id = escape(&section.id);
+    let _ = writeln!(
+        html,
+        "<section class=\"figure\" id=\"{id}\">\n<h2>{}</h2>",
+        escape(&heading(section))
+    );
+    charts(html, section);
     let command = escape(&section.origin.command);
     let _ = writeln!(
         html,
@@ -265,9 +269,8 @@ fn claim_block(html: &mut String, claim: &ClaimResult) {
     let open = if claim.checks.len() <= 6 { " open" } else { "" };
     let _ = writeln!(
         html,
-        "<details{open}><summary>{} check{}: {}</summary>",
-        claim.checks.len(),
-        if claim.checks.len() == 1 { "" } else { "s" },
+        "<details{open}><summary>{}: {}</summary>",
+        count(claim.checks.len(), "check"),
         counts.join(", ")
     );
     table(html, &claim.checks);

@@ -8,7 +8,7 @@ use windward_experiments::claims::{ClaimResult, Verdict};
 use crate::figure;
 use crate::group::Group;
 use crate::lead::{Found, Lead};
-use crate::page::{Provenance, Standing, badge_of, class, counter, facts, prose};
+use crate::page::{Provenance, Standing, badge_of, class, count as counted, counter, facts, prose};
 use crate::plot::escape;
 use crate::worlds;
 
@@ -17,8 +17,8 @@ use crate::worlds;
 pub(crate) struct Reproduction;
 
 impl Lead for Reproduction {
-    fn title(&self) -> &str {
-        "Reproduced figures and claims"
+    fn title(&self, groups: &[Group<'_>]) -> &str {
+        title(groups)
     }
 
     fn name(&self) -> &str {
@@ -28,9 +28,24 @@ impl Lead for Reproduction {
     fn front(&self, html: &mut String, found: &Found<'_>) -> Vec<(&'static str, String)> {
         let Found { groups, about, standing, .. } = found;
         header(html, groups, about, *standing);
+        // The figures of a user's own experiments are few.
+        for section in groups.iter().filter(|group| group.is_own()).flat_map(|g| &g.sections) {
+            let heading = escape(&figure::heading(section));
+            let _ = writeln!(html, "<section class=\"figure\">\n<h2>{heading}</h2>");
+            figure::charts(html, section);
+            html.push_str("</section>\n");
+        }
         claims(html, groups);
         contents(html, groups);
         Vec::new()
+    }
+}
+
+fn title(groups: &[Group<'_>]) -> &'static str {
+    if groups.iter().all(Group::is_own) {
+        "Your experiments"
+    } else {
+        "Reproduced figures and claims"
     }
 }
 
@@ -41,15 +56,15 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
     let runs: usize = sections().map(|s| s.origin.runs).sum();
     let judged = || claims().filter(|c| c.is_judged());
     let count = |verdict| judged().filter(|c| c.verdict == verdict).count();
-    html.push_str("<header>\n<h1>Reproduced figures and claims</h1>\n");
+    let _ = writeln!(html, "<header>\n<h1>{}</h1>", title(groups));
     unfinished(html, groups, standing);
     let _ = writeln!(
         html,
         "<p>Windward simulates congestion control packet by packet and checks claims about it. This \
-         report has {} experiments with {runs} runs in their figures, and a verdict on each of {} \
-         claims{}.</p>",
-        sections().count(),
-        claims().count(),
+         report has {} with {} in figures, and verdicts on {}{}.</p>",
+        counted(sections().count(), "experiment"),
+        counted(runs, "run"),
+        counted(claims().count(), "claim"),
         own_claims(groups)
     );
     if claims().next().is_some() {
@@ -62,38 +77,21 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
             counter(html, open, "still to come", "open");
         }
         html.push_str("</ul>\n");
-        worlds::squares(html, groups);
-        let counts = judged().map(|c| c.counts());
-        let some = counts.clone().filter(|c| c.held > 0).count();
-        let none = counts.clone().filter(|c| c.is_none()).count();
-        let readings: usize = judged().map(|c| c.of()).sum();
-        let left_out: usize = judged().map(|c| c.left_out).sum();
-        let others = match left_out {
-            0 => "every other reasonable value of each choice".to_owned(),
-            n => format!(
-                "other reasonable values of each choice, except for {n} readings that would take \
-                 longest (<code>--all-readings</code> includes them)"
-            ),
-        };
-        let _ = writeln!(
-            html,
-            "<p>The counts above are verdicts under the <b>plain reading</b>. Where a paper leaves a \
-             choice open, it takes the paper\u{2019}s own words elsewhere, else the default of the \
-             simulator that the paper used, else the standard of the time. Each claim was also \
-             judged under {others}: {readings} readings in all. Of {0} claims, {some} hold under at \
-             least one reading, {none} under none, and {1} are undecided under some and hold under \
-             none of the others.</p>\n\
-             <p>A claim holds if each of its checks holds. A check is repeated until its confidence \
+        if judged().any(|claim| claim.of() > 1 || claim.worlds.search.is_some()) {
+            worlds::squares(html, groups);
+            readings(html, judged().copied());
+        }
+        html.push_str(
+            "<p>A claim holds if each of its checks holds. A check is repeated until its confidence \
              interval, which allows for repeated looks, excludes the bound. If it still contains the \
              bound after the permitted runs, the check is inconclusive. A tie is an order claimed of \
-             two equal values.</p>",
-            judged().count(),
-            judged().count() - some - none
+             two equal values.</p>\n",
         );
     }
     facts(html, &Group::efforts(groups), about);
     let cards: Vec<&Group<'_>> = groups.iter().filter(|g| is_card(g)).collect();
-    if !cards.is_empty() {
+    let is_one = groups.len() == 1 && groups[0].is_own();
+    if !is_one && !cards.is_empty() {
         html.push_str("<div class=\"cards\">\n");
         for group in cards {
             card(html, group);
@@ -101,6 +99,40 @@ fn header(html: &mut String, groups: &[Group<'_>], about: &Provenance, standing:
         html.push_str("</div>\n");
     }
     html.push_str("</header>\n");
+}
+
+/// The plain reading, and the verdicts under the others.
+fn readings<'a>(html: &mut String, judged: impl Iterator<Item = &'a ClaimResult> + Clone) {
+    let counts = judged.clone().map(ClaimResult::counts);
+    let some = counts.clone().filter(|c| c.held > 0).count();
+    let none = counts.filter(|c| c.is_none()).count();
+    let all: usize = judged.clone().map(ClaimResult::of).sum();
+    let left_out: usize = judged.clone().map(|c| c.left_out).sum();
+    let others = match left_out {
+        0 => "every other reasonable value of each choice".to_owned(),
+        n => format!(
+            "other reasonable values of each choice, except for {} that would take longest \
+             (<code>--all-readings</code> includes them)",
+            counted(n, "reading")
+        ),
+    };
+    let _ = writeln!(
+        html,
+        "<p>The counts above are verdicts under the <b>plain reading</b>. Where a paper leaves a \
+         choice open, it takes the paper\u{2019}s own words elsewhere, else the default of the \
+         simulator that the paper used, else the standard of the time. Each claim was also judged \
+         under {others}: {} in all. {some} of {} under at least one reading, {none} under none, and \
+         {} undecided under some and under none of the others.</p>",
+        counted(all, "reading"),
+        match judged.clone().count() {
+            1 => "1 claim holds".to_owned(),
+            n => format!("{n} claims hold"),
+        },
+        match judged.count() - some - none {
+            1 => "1 is".to_owned(),
+            n => format!("{n} are"),
+        }
+    );
 }
 
 /// Number of the user's own claims, if there are any, as an apposition.
@@ -116,11 +148,13 @@ fn unfinished(html: &mut String, groups: &[Group<'_>], standing: Standing) {
     let missing = match (standing.to_come, open) {
         (0, 0) if !standing.running => return,
         (0, 0) => "the last pages are being written".to_owned(),
-        (0, open) => format!("{open} claims are still to be judged under all their readings"),
-        (experiments, 0) => format!("{experiments} experiments are still to come"),
-        (experiments, open) => {
-            format!("{experiments} experiments and verdicts on {open} claims are still to come")
-        }
+        (0, open) => format!("still to be judged under all readings: {}", counted(open, "claim")),
+        (experiments, 0) => format!("still to come: {}", counted(experiments, "experiment")),
+        (experiments, open) => format!(
+            "still to come: {} and verdicts on {}",
+            counted(experiments, "experiment"),
+            counted(open, "claim")
+        ),
     };
     let state = if standing.running { "Still running" } else { "Interrupted" };
     let _ = writeln!(html, "<p class=\"why\"><b>{state}</b>: {missing}.</p>");

@@ -10,8 +10,8 @@ use crate::section::ExperimentSection;
 
 /// The first page of a report, the commands and scenarios on its other pages, and additional files.
 pub trait Lead: std::fmt::Debug + Sync {
-    /// The title of the first page.
-    fn title(&self) -> &str;
+    /// The title of the first page of these groups.
+    fn title(&self, groups: &[Group<'_>]) -> &str;
 
     /// Name of the first page in links on the others.
     fn name(&self) -> &str;
@@ -100,7 +100,7 @@ pub(crate) fn write(
     }
     let claims = sections.iter().flat_map(|s| &s.found.claims).collect();
     let found = Found { groups: &groups, claims, gave_up, about, standing };
-    let mut html = head(lead.title(), standing);
+    let mut html = head(lead.title(&groups), standing);
     let files = lead.front(&mut html, &found);
     foot(&mut html, about);
     pages.push(("index.html".to_owned(), html));

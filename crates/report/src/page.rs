@@ -41,7 +41,7 @@ pub fn head(title: &str, standing: Standing) -> String {
          name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta \
          name=\"color-scheme\" content=\"light dark\">\n{GENERATOR}\n{refresh}<link rel=\"icon\" \
          href=\"data:,\">\n<title>{title} \u{b7} Windward</title>\n<style>\n{}</style>\n</head>\n\
-         <body>\n",
+         <body>\n<main>\n",
         include_str!("page/style.css")
     )
 }
@@ -53,26 +53,54 @@ pub fn foot(html: &mut String, about: &Provenance) {
     let date = if about.date.is_empty() { String::new() } else { format!(", {}", about.date) };
     let _ = writeln!(
         html,
-        "<footer>Made by windward {version}{}{}.</footer>\n</body>\n</html>",
+        "</main>\n<footer>Made by windward {version}{}{}.</footer>\n</body>\n</html>",
         escape(&commit),
         escape(&date)
     );
 }
 
-/// A text of an experiment file as HTML, with `±` for `+-`.
+/// A text of an experiment file as HTML: `±` for `+-`, and code between backticks.
 pub fn prose(text: &str) -> String {
-    escape(text).replace(" +- ", " \u{b1} ")
+    let text = escape(text).replace(" +- ", " \u{b1} ");
+    let mut parts = text.split('`');
+    let mut html = parts.next().unwrap_or_default().to_owned();
+    while let Some(code) = parts.next() {
+        match parts.next() {
+            Some(after) => html += &format!("<code>{code}</code>{after}"),
+            // The last backtick has no partner.
+            None => html += &format!("`{code}"),
+        }
+    }
+    html
+}
+
+/// `1 experiment`, `2 experiments`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
 pub(crate) fn badge(verdict: Verdict) -> String {
-    format!("<span class=\"badge {}\">{verdict}</span>", class(verdict))
+    marked(verdict, &verdict.to_string())
+}
+
+fn marked(verdict: Verdict, words: &str) -> String {
+    format!("<span class=\"badge {}\">{words}</span>", class(verdict))
 }
 
 /// The badge of a claim, which may have no verdict yet.
 pub(crate) fn badge_of(claim: &ClaimResult) -> String {
-    match claim.is_judged() {
-        true => badge(claim.verdict),
-        false => "<span class=\"badge open\">still to come</span>".to_owned(),
+    match (claim.is_judged(), claim.verdict) {
+        (false, _) => "<span class=\"badge open\">still to come</span>".to_owned(),
+        // The words of the first page of an evaluation.
+        (true, verdict) if claim.asked.is_some() => marked(
+            verdict,
+            match verdict {
+                Verdict::Held | Verdict::Tie => "meets",
+                Verdict::NotHeld => "does not",
+                Verdict::Inconclusive => "undecided",
+            },
+        ),
+        (true, verdict) => badge(verdict),
     }
 }
 
@@ -113,4 +141,24 @@ pub fn facts(html: &mut String, efforts: &str, about: &Provenance) {
     fact("Machine", &about.machine, false);
     fact("Command", &about.command, true);
     html.push_str("</dl>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_escaped_with_code_between_backticks() {
+        for (text, html) in [
+            ("1 +- 2", "1 \u{b1} 2"),
+            ("`a<b` and `c`", "<code>a&lt;b</code> and <code>c</code>"),
+            ("5` wide", "5` wide"),
+        ] {
+            assert_eq!(prose(text), html);
+        }
+        assert_eq!(
+            [count(0, "run"), count(1, "run"), count(2, "run")],
+            ["0 runs", "1 run", "2 runs"]
+        );
+    }
 }

@@ -560,7 +560,10 @@ fn a_report_that_was_interrupted_says_what_is_missing() {
         reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &until);
     assert!(stopped.is_err());
     let text = page();
-    assert!(text.contains("<b>Interrupted</b>: 3 claims are still to be judged"), "{text}");
+    assert!(
+        text.contains("<b>Interrupted</b>: still to be judged under all readings: 3 claims"),
+        "{text}"
+    );
     assert!(text.contains("1 of 1<br><small>2 to come</small>"), "{text}");
     let cancel = AtomicBool::new(false);
     reproduce_with(&list, &Effort::Quick, &options(1, &cancel), &report, dir.path(), &noisy)
