@@ -290,6 +290,7 @@ step_web() {
     if offer chromium chromium; then
         check "web: the playground, driven in a browser, agrees with the program" node crates/web/tests/play.mjs
         check "web: live charts of a shell in a browser" node crates/web/tests/live.mjs
+        check "web: reports in a browser" node crates/web/tests/report.mjs
         if command -v firefox-esr >/dev/null; then
             check "web: the playground in Firefox" env FIREFOX=/usr/bin/firefox-esr node crates/web/tests/play.mjs
             check "web: live charts in Firefox" env FIREFOX=/usr/bin/firefox-esr node crates/web/tests/live.mjs

@@ -16,7 +16,7 @@ use crate::worlds;
 
 /// Writes a collection with all its sections.
 pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], front: &str) {
-    let _ = write!(html, "<nav class=\"trail\"><a href=\"index.html\">{front}</a>");
+    let _ = write!(html, "<nav class=\"trail\" aria-label=\"Pages\"><a href=\"index.html\">{front}</a>");
     for other in all {
         let here = if other.key == group.key { " aria-current=\"page\"" } else { "" };
         let _ =
@@ -34,7 +34,7 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
     worlds::editions(html, group);
     summary(html, group);
     matrix::show(html, group.sections.iter().flat_map(|s| &s.found.properties));
-    html.push_str("<nav id=\"contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
+    html.push_str("<nav id=\"contents\" aria-label=\"Contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
     for section in &group.sections {
         let _ = writeln!(
             html,

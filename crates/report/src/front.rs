@@ -274,7 +274,7 @@ fn quotes(group: &Group<'_>, claim: &ClaimResult) -> String {
 
 /// A link to every section.
 fn contents(html: &mut String, groups: &[Group<'_>]) {
-    html.push_str("<nav id=\"contents\">\n<h2>Every figure</h2>\n<div class=\"columns\">\n");
+    html.push_str("<nav id=\"contents\" aria-label=\"Contents\">\n<h2>Every figure</h2>\n<div class=\"columns\">\n");
     for group in groups {
         let page = escape(&group.page());
         let _ =
