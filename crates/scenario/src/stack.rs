@@ -129,6 +129,9 @@ pub struct StackConfig {
     /// Maximum number of streams that a transfer is spread over, packet by packet. Receivers of
     /// some stacks close a connection whose streams have too many gaps.
     pub streams: u32,
+    /// True if the stack searches for the MTU of the path, as it does by default: it begins with
+    /// the smallest datagrams of QUIC, and those larger than `packet_size` are lost.
+    pub mtu_discovery: bool,
 }
 
 impl StackConfig {
@@ -144,7 +147,14 @@ impl StackConfig {
 impl Default for StackConfig {
     fn default() -> Self {
         let packet_size = StackConfig::PACKET_SIZE;
-        StackConfig { packet_size, rwnd: 1 << 20, ecn: true, segments: 10, streams: 16 }
+        StackConfig {
+            packet_size,
+            rwnd: 1 << 20,
+            ecn: true,
+            segments: 10,
+            streams: 16,
+            mtu_discovery: false,
+        }
     }
 }
 
@@ -154,6 +164,8 @@ windward_core::parameters! {
         "maximum number of packets that leave back to back, as with segmentation offload";
     streams: ValueKind::Integer { least: 1, most: 1024 }, "",
         "maximum number of streams that a transfer is spread over";
+    mtu_discovery: ValueKind::Bool, "",
+        "search for the MTU of the path: `packet_size` is unknown to the stack";
 }
 
 /// One end of a connection.

@@ -91,7 +91,8 @@ const NOTES: &[&str] = &[
      the cryptography, which only costs its round trip and a tag of 16 bytes per packet; an application \
      that writes as fast as possible, over several streams (`quic.streams`), and one that reads in order.",
     "Different from the defaults: no idle timeout, so that an outage ends no connection; no discovery of \
-     the path's MTU: packets have `packet_size` from the start; flow control only at `rwnd`.",
+     the path's MTU unless `quic.mtu_discovery` is set: packets have `packet_size` from the start; flow \
+     control only at `rwnd`.",
 ];
 
 /// Notes on the protocols of Windward.

@@ -255,8 +255,9 @@ where
         }
     }
 
-    /// The MTU is fixed.
-    fn on_mtu_update(&mut self, _new_mtu: u16) {}
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.inner.on_mtu_update(new_mtu, &mut self.pace);
+    }
 
     fn window(&self) -> u64 {
         self.inner.congestion_window().into()

@@ -255,8 +255,8 @@ pub(crate) struct RateSample {
     tx_in_flight: u64,
     /// Packets in flight now.
     in_flight: u64,
-    /// Round-trip time of that packet, seconds.
-    rtt: f64,
+    /// Round-trip time of that packet, seconds; None if it is not known.
+    rtt: Option<f64>,
     /// True if the application limited the rate.
     is_app_limited: bool,
 }
@@ -274,7 +274,7 @@ impl From<&estimator::RateSample> for RateSample {
             lost: sample.lost,
             tx_in_flight: sample.tx_in_flight,
             in_flight: sample.in_flight,
-            rtt: sample.rtt.as_secs_f64(),
+            rtt: sample.rtt.map(|rtt| rtt.as_secs_f64()),
             is_app_limited: sample.is_app_limited,
         }
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::BytesMut;
+use windward_core::endpoint::driver::Spacing;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
 use windward_sim::stack::{
@@ -21,9 +22,9 @@ use super::differences;
 use super::proto::congestion::ControllerFactory;
 use super::proto::{
     self, ClientConfig, ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator,
-    DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event, NoneTokenStore,
-    ServerConfig, StreamEvent, StreamId, TimeSource, TransportConfig, ValidationTokenConfig,
-    VarInt,
+    DatagramEvent, Dir, EcnCodepoint, Endpoint, EndpointConfig, Event, MtuDiscoveryConfig,
+    NoneTokenStore, ServerConfig, StreamEvent, StreamId, TimeSource, TransportConfig,
+    ValidationTokenConfig, VarInt,
 };
 use crate::application::Application;
 use crate::watched::Watched;
@@ -78,6 +79,8 @@ struct Peer {
     next: usize,
     ecn: Codepoint,
     segments: usize,
+    /// Largest payload that the path carries, bytes.
+    largest: usize,
     /// Largest packet number in each space that a log has seen.
     numbers: [Option<u64>; 3],
     /// Earliest time at which its timer may fire: later than the last time.
@@ -94,7 +97,7 @@ impl Pair {
         watched: Arc<Watched>,
     ) -> Self {
         let now = clock::instant(Time::ZERO);
-        let mtu = setup.config.payload() as u16;
+        let mtu = first_mtu(&setup.config);
         let cwnd = Arc::clone(&controller).build(now, mtu).window();
         let of_sender = Watching { of: Arc::clone(&controller), watched: Arc::clone(&watched) };
         let application = Application::new(setup);
@@ -170,7 +173,7 @@ impl Pair {
     }
 
     /// True if the next datagram of the sender waits, as at the socket of a deployed endpoint: full
-    /// ones leave at the pacing rate of a controller of Windward.
+    /// ones leave at the pacing rate of a controller of Windward. Batches of small ones do not ask.
     fn holds(&mut self, now: Time) -> bool {
         let peer = &mut self.ends[End::Sender as usize];
         peer.held = None;
@@ -178,7 +181,9 @@ impl Pair {
             return false;
         }
         let Some(driver) = self.watched.driver() else { return false };
-        if let Some(datagram) = peer.next_datagram(clock::instant(now)) {
+        if let Some(datagram) = peer.next_datagram(clock::instant(now))
+            && peer.segment >= Spacing::FULL
+        {
             peer.held = driver.depart(now, datagram.len());
         }
         peer.held.is_some()
@@ -371,7 +376,7 @@ impl Peer {
             Box::new(Cids(Stream::new(seed, "stack", "connection ids")))
         });
         // Sizes in scenarios are within its bounds.
-        let _ = config.max_udp_payload_size(setup.config.payload() as u16);
+        let _ = config.max_udp_payload_size(largest_tried(&setup.config));
         Peer {
             endpoint: differences::endpoint(config, server),
             connection: None,
@@ -382,6 +387,7 @@ impl Peer {
             next: 0,
             ecn: Codepoint::NotEct,
             segments: setup.config.segments as usize,
+            largest: setup.config.payload() as usize,
             numbers: [None; 3],
             earliest: Time::ZERO,
             held: None,
@@ -436,12 +442,16 @@ impl Peer {
             *payload = response;
             return Some(Codepoint::NotEct);
         }
-        let datagram = self.next_datagram(now)?;
-        let until = datagram.end;
-        payload.clear();
-        payload.extend_from_slice(&self.batch[datagram]);
-        self.next = until;
-        Some(self.ecn)
+        loop {
+            let datagram = self.next_datagram(now)?;
+            self.next = datagram.end;
+            // A probe that is larger than the MTU of the path is lost.
+            if datagram.len() <= self.largest {
+                payload.clear();
+                payload.extend_from_slice(&self.batch[datagram]);
+                return Some(self.ecn);
+            }
+        }
     }
 
     /// The place of the next datagram of the connection in the batch; `None` if it has none to send
@@ -472,7 +482,12 @@ fn transport(
     controller: Arc<dyn ControllerFactory + Send + Sync>,
     streams: u32,
 ) -> Arc<TransportConfig> {
-    let mtu = config.payload() as u16;
+    let mtu = first_mtu(config);
+    let discovery = config.mtu_discovery.then(|| {
+        let mut discovery = MtuDiscoveryConfig::default();
+        discovery.upper_bound(largest_tried(config));
+        discovery
+    });
     let window = config.rwnd.saturating_mul(u64::from(config.payload()));
     let window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);
     let mut transport = TransportConfig::default();
@@ -481,7 +496,7 @@ fn transport(
         .max_idle_timeout(None)
         .initial_mtu(mtu)
         .min_mtu(mtu)
-        .mtu_discovery_config(None)
+        .mtu_discovery_config(discovery)
         .max_concurrent_uni_streams(VarInt::from_u32(streams))
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .stream_receive_window(window)
@@ -489,6 +504,18 @@ fn transport(
         // The application itself limits the data written ahead.
         .send_window(1 << 60);
     Arc::new(transport)
+}
+
+/// Payload of full datagrams at first, bytes: that of the path, or the smallest of QUIC (RFC 9000
+/// section 14) where the stack searches for it.
+fn first_mtu(config: &StackConfig) -> u16 {
+    if config.mtu_discovery { 1200 } else { config.payload() as u16 }
+}
+
+/// Largest payload that a stack sends, bytes. A search tries 1452 at least, as by default.
+fn largest_tried(config: &StackConfig) -> u16 {
+    let payload = config.payload() as u16;
+    if config.mtu_discovery { payload.max(1452) } else { payload }
 }
 
 /// Bytes of a connection ID, as the stacks have them by default.
@@ -524,3 +551,5 @@ impl TimeSource for NoClock {
 
 #[cfg(test)]
 mod leak;
+#[cfg(test)]
+mod truth;

@@ -130,8 +130,9 @@ impl Flight {
         self.leaving = self.next();
     }
 
-    /// The next packet of the latest batch leaves the socket.
-    pub(super) fn depart(&mut self, now: Time) {
+    /// The next packet of the latest batch leaves the socket. `is_exact` is true if it is certain
+    /// by now which packets of the batch have which numbers.
+    pub(super) fn depart(&mut self, now: Time, is_exact: bool) {
         let index = self.leaving.checked_sub(self.base).map(|index| index as usize);
         self.leaving += 1;
         let Some(index) = index else { return };
@@ -140,11 +141,13 @@ impl Flight {
         if let Some(packet) = self.packets.get_mut(index) {
             packet.held = u32::try_from(now.since(packet.at).as_nanos()).unwrap_or(u32::MAX);
             packet.place = place;
+            packet.is_exact |= is_exact;
         }
     }
 
     /// Takes out of the flight the packet that was sent at `at` and is acknowledged with so many
-    /// bytes; `None` if the list does not have it.
+    /// bytes; `None` if the list does not have it. Packets that were acknowledged stay in the list
+    /// until [`Flight::reconcile`] ends the ACK frame.
     pub(super) fn acknowledge(
         &mut self,
         at: Time,
@@ -168,7 +171,6 @@ impl Flight {
         } else {
             self.take(index, at, bytes);
         }
-        self.trim();
         Some(found)
     }
 
@@ -236,6 +238,7 @@ impl Flight {
     /// Forgets packets until there are no more bytes in flight than the stack has. Packets of less
     /// than `full` bytes may be mere acknowledgments. Returns the number of packets forgotten.
     pub(super) fn reconcile(&mut self, stack: u64, full: u32) -> u64 {
+        self.trim();
         let mut excess = self.bytes.saturating_sub(stack);
         if excess == 0 {
             return 0;
@@ -322,7 +325,9 @@ mod tests {
 
     /// Ordinal and place of the packet that this acknowledgment takes.
     fn acknowledged(flight: &mut Flight, ms: u64, bytes: u32) -> Option<(u64, u16)> {
-        flight.acknowledge(at(ms), None, bytes).map(|found| (found.ordinal, found.place))
+        let found = flight.acknowledge(at(ms), None, bytes);
+        flight.trim();
+        found.map(|found| (found.ordinal, found.place))
     }
 
     #[test]
@@ -344,6 +349,7 @@ mod tests {
             assert!(flight.acknowledge(at(1), None, 300).is_some());
         }
         assert_eq!(flight.acknowledge(at(1), None, 300), None);
+        flight.trim();
         assert_eq!((flight.oldest(), flight.count(), flight.bytes()), (4, 2, 2000));
     }
 
@@ -356,7 +362,7 @@ mod tests {
         }
         // The first two leave at once, the others later.
         for ms in [1, 1, 5, 9] {
-            flight.depart(at(ms));
+            flight.depart(at(ms), false);
         }
         // Of the four, the third arrives. The acknowledgment of a thousand bytes takes the first.
         let first = flight.acknowledge(at(1), None, 1000).expect("one of them");
@@ -403,6 +409,7 @@ mod tests {
         assert_eq!(flight.lose(0), Some(1));
         assert_eq!(flight.lose(7), None);
         assert_eq!(flight.acknowledge(at(1), Some(1), 1200).map(|a| a.ordinal), Some(2));
+        flight.trim();
         assert_eq!((flight.oldest(), flight.count()), (4, 1));
     }
 

@@ -164,11 +164,11 @@ struct Pending {
     packets: u64,
     bytes: u64,
     lost: u64,
-    /// The newest packet that the driver knows.
+    /// The newest packet that the driver knows, and its bytes.
     newest: Option<Acknowledged>,
-    /// Time at which the newest packet was sent, and its bytes.
-    sent: Time,
     size: u32,
+    /// Time at which the newest packet was sent.
+    sent: Time,
 }
 
 impl Pending {
@@ -176,6 +176,18 @@ impl Pending {
     fn left(&self) -> Time {
         self.newest.map_or(self.sent, |newest| newest.left.max(self.sent))
     }
+}
+
+/// The latest batch.
+#[derive(Debug, Clone, Copy, Default)]
+struct Batch {
+    mtu: u16,
+    bytes: u64,
+    /// Its packets, if they have all numbers since the batch before.
+    count: Option<u64>,
+    /// Bytes of the datagrams of which it consists, but for the last one; zero before the first
+    /// has left.
+    segment: u64,
 }
 
 /// Counters; see [`Figures`].
@@ -222,8 +234,8 @@ pub struct Driver {
     smoothed: Duration,
     /// The latest frame, if it waits for its ACK delay, and the smoothed RTT before it.
     waiting: Option<(Frame, Duration)>,
-    /// Latest RTT of a full packet; zero before the first.
-    full_rtt: Duration,
+    /// Latest RTT of a full packet; `None` before the first of this MTU.
+    full_rtt: Option<Duration>,
     /// Packets with a smaller ordinal belong to the last recovery period.
     recovery_start: u64,
     /// Marks of packets with a smaller ordinal do not reduce the window again.
@@ -232,8 +244,11 @@ pub struct Driver {
     /// Packets outstanding before the latest ACK frame or losses (RFC 5681: FlightSize), and the
     /// time of these. Those acknowledged above a loss count.
     outstanding: (Time, u64),
-    /// The largest packet number of the latest batch.
+    /// The largest packet number of the latest batch, or that of a probe after it.
     last_number: Option<u64>,
+    batch: Batch,
+    /// Bytes of the probe whose acknowledgment has just raised the MTU.
+    probe: Option<u32>,
     app_limited: bool,
     delivery_rate: f64,
     counters: Counters,
@@ -300,12 +315,14 @@ impl Driver {
             frame_packets: 0,
             smoothed: Duration::ZERO,
             waiting: None,
-            full_rtt: Duration::ZERO,
+            full_rtt: None,
             recovery_start: 1,
             certain_until: 1,
             largest_acked: 0,
             outstanding: (Time::ZERO, 0),
             last_number: None,
+            batch: Batch::default(),
+            probe: None,
             app_limited: false,
             delivery_rate: 0.0,
             counters: Counters::default(),
@@ -377,7 +394,7 @@ impl Driver {
     pub fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64) {
         let mtu = u64::from(self.mtu);
         let least = bytes.div_ceil(mtu).max(1);
-        // Numbers since the last batch, of which some may have been skipped or used by probes.
+        // Numbers since the last batch, of which some may have been skipped.
         let numbers = match self.last_number.replace(last_number) {
             Some(last) if last_number > last => last_number - last,
             _ => least,
@@ -386,7 +403,11 @@ impl Driver {
         let is_full = numbers <= least || is_full(bytes, least * mtu);
         let count = if is_full { least } else { numbers.min(bytes).max(1) };
         let size = if is_full { mtu } else { bytes.div_ceil(count) };
-        let is_exact = count == 1 || count == numbers;
+        // Packets smaller than the MTU may be fewer than their numbers, of which one was skipped.
+        let is_numbered = count == numbers;
+        let is_exact = count == 1 || is_full && is_numbered;
+        let count_known = is_numbered.then_some(count);
+        self.batch = Batch { mtu: self.mtu, bytes, count: count_known, segment: 0 };
         let mut left = bytes;
         self.flight.begin_batch();
         while left > 0 {
@@ -397,7 +418,7 @@ impl Driver {
         }
     }
 
-    /// Asks whether the next datagram of the latest batch, of so many bytes, may leave the socket.
+    /// Asks whether the next datagram of the connection, of so many bytes, may leave the socket.
     /// Full ones leave at the pacing rate, if the controller sets one.
     ///
     /// Returns the instant until which it has to wait, or `None` if it leaves now.
@@ -411,7 +432,16 @@ impl Driver {
             }
             self.spacing.on_sent(now, bytes, rate);
         }
-        self.flight.depart(now);
+        if bytes > self.batch.mtu.into() {
+            // A probe for a larger MTU, which stacks do not report: it leaves in the place of no
+            // packet, and has the next number.
+            self.last_number = self.last_number.map(|number| number + 1);
+        } else {
+            let batch = &mut self.batch;
+            batch.segment = batch.segment.max(bytes as u64);
+            let is_exact = batch.count == Some(batch.bytes.div_ceil(batch.segment.max(1)));
+            self.flight.depart(now, is_exact);
+        }
         None
     }
 
@@ -436,11 +466,20 @@ impl Driver {
         self.frame_packets += 1;
         pending.packets += 1;
         pending.bytes += u64::from(bytes);
-        if sent >= pending.sent {
-            (pending.sent, pending.size) = (sent, bytes);
-        }
         self.counters.acked += 1;
         self.counters.acked_bytes += u64::from(bytes);
+        let is_newer = sent >= pending.sent;
+        pending.sent = pending.sent.max(sent);
+        if number.is_none() && self.probe.take() == Some(bytes) {
+            // Nobody reported that it was sent, perhaps at the same instant as a batch.
+            if let Some(rate) = &mut self.estimators.delivery_rate {
+                rate.on_unattributed_delivery(now);
+            }
+            return;
+        }
+        if is_newer {
+            pending.size = bytes;
+        }
         let found = self.flight.acknowledge(sent, number, bytes);
         let Some(rate) = &mut self.estimators.delivery_rate else { return };
         match found {
@@ -460,12 +499,13 @@ impl Driver {
     /// Handles the end of an ACK frame, after all of its packets.
     pub fn on_frame(&mut self, frame: Frame) {
         let Frame { in_flight, app_limited, .. } = frame;
-        self.counters.forgotten += self.flight.reconcile(in_flight, self.mtu.into());
-        (self.told, self.sent_since) = (in_flight, 0);
-        self.app_limited = app_limited;
         if let (Some(newest), Some(largest)) = (self.pending.newest, frame.largest) {
             self.pending.newest = self.flight.of_number(newest, largest).or(Some(newest));
         }
+        self.counters.forgotten += self.flight.reconcile(in_flight, self.mtu.into());
+        (self.told, self.sent_since) = (in_flight, 0);
+        self.app_limited = app_limited;
+        self.probe = None;
         let packets = std::mem::take(&mut self.frame_packets);
         let latest = self.estimators.rtt.latest();
         let is_late =
@@ -534,13 +574,13 @@ impl Driver {
             }
             if let Some(mut sample) = rate.finish(now, self.flight.oldest(), count, in_recovery) {
                 let is_full = is_full(pending.size.into(), self.mtu.into());
-                if let Some(rtt) = rtt.filter(|_| is_full || self.full_rtt.is_zero()) {
+                if rtt.is_some() && is_full {
                     self.full_rtt = rtt;
                 }
-                sample.rtt = self.full_rtt;
                 if sample.rate > 0.0 {
                     self.delivery_rate = sample.rate;
                 }
+                sample.rtt = self.full_rtt;
                 if self.samples_rate && self.window.on_rate_sample(&sample) {
                     rate.mark_app_limited(count);
                 }
@@ -665,12 +705,15 @@ impl Driver {
         self.window.on_spurious_losses();
     }
 
-    /// Sets the payload of a full UDP datagram, bytes. The window does not change, in packets.
+    /// Sets the payload of a full UDP datagram, bytes. The window does not change, in packets, and
+    /// no RTT of full packets is known until one of the new size arrives.
     pub fn set_mtu(&mut self, mtu: u16) {
         let mtu = mtu.max(1);
         if mtu != self.mtu {
+            // The stack reports the acknowledgment of its probe next.
+            self.probe = (mtu > self.mtu).then_some(mtu.into());
             self.mtu = mtu;
-            self.full_rtt = Duration::ZERO;
+            self.full_rtt = None;
             self.window.on_packet_size();
         }
     }
@@ -831,7 +874,7 @@ mod tests {
         });
         // The next frame tells that this one was not delayed.
         driver.on_acked(ms(at), ms(sent), None, 1, Duration::from_millis(90));
-        driver.full_rtt
+        driver.full_rtt.unwrap_or_default()
     }
 
     #[test]
@@ -858,14 +901,59 @@ mod tests {
     }
 
     #[test]
+    fn a_probe_of_the_mtu_leaves_in_the_place_of_no_packet() {
+        let mut driver = batch(1, 0, &[0]);
+        assert_eq!(rtt_of(&mut driver, 80, 0, 1200, 0), Duration::from_millis(80));
+        // A small packet, which the socket lets through without a question, and a probe 40 ms
+        // later. It takes a number of the next batch.
+        driver.on_batch_sent(ms(100), 60, 1);
+        assert_eq!(driver.depart(ms(140), 1300), None);
+        rtt_of(&mut driver, 180, 100, 60, 1);
+        let figures = driver.figures();
+        assert_eq!((figures.min_rtt, figures.sent), (Duration::from_millis(80), 2));
+        driver.on_batch_sent(ms(200), 60, 3);
+        assert_eq!(driver.figures().sent, 3);
+        // Packets of a batch that waits leave in their places after the MTU fell.
+        driver.set_mtu(1400);
+        driver.on_batch_sent(ms(300), 1400, 4);
+        driver.set_mtu(1200);
+        assert_eq!(driver.depart(ms(320), 1400), None);
+        assert_eq!(rtt_of(&mut driver, 401, 300, 1400, 4), Duration::from_millis(81));
+    }
+
+    #[test]
+    fn no_rtt_is_none_of_zero() {
+        let bbr1 = PROTOCOLS.iter().find(|row| row.name == "bbr1").expect("a row");
+        let setup = DriverSetup { mtu: 1200, pacer: Pacer::Window, seed: 1 };
+        let mut driver = Driver::new(bbr1, setup).expect("it runs in QUIC");
+        let acknowledge = |driver: &mut Driver, at, sent, packets, largest| {
+            for _ in 0..packets {
+                driver.on_acked(ms(at), ms(sent), None, 1200, Duration::from_millis(80));
+            }
+            let in_flight = driver.figures().in_flight;
+            let largest = Some(largest);
+            driver.on_frame(Frame { now: ms(at), in_flight, app_limited: false, largest });
+            driver.window()
+        };
+        driver.on_batch_sent(ms(10), 12_000, 9);
+        let before = acknowledge(&mut driver, 90, 10, 10, 9) / 1200;
+        driver.set_mtu(1250);
+        // Ten packets and eleven numbers, so that nobody knows which packet arrived.
+        driver.on_batch_sent(ms(100), 12_500, 20);
+        assert_eq!(acknowledge(&mut driver, 180, 100, 2, 12) / 1250, before + 2);
+    }
+
+    #[test]
     fn small_packets_do_not_shorten_the_rtt_of_full_ones() {
         let mut driver = batch(1, 0, &[0]);
         assert_eq!(rtt_of(&mut driver, 80, 0, 1200, 0), Duration::from_millis(80));
         driver.on_batch_sent(ms(100), 60, 1);
         assert_eq!(rtt_of(&mut driver, 172, 100, 60, 1), Duration::from_millis(80));
         assert_eq!(driver.figures().latest_rtt, Duration::from_millis(72));
-        // Larger full packets take longer than those before.
+        // Larger full packets take longer than those before. A probe of that size, sent at the same
+        // instant as the small packet, is not that packet.
         driver.set_mtu(1400);
+        assert_eq!(rtt_of(&mut driver, 190, 100, 1400, 2), Duration::ZERO);
         driver.on_batch_sent(ms(200), 1400, 2);
         assert_eq!(rtt_of(&mut driver, 282, 200, 1400, 2), Duration::from_millis(82));
     }

@@ -83,8 +83,8 @@ pub struct RateSample {
     pub tx_in_flight: u64,
     /// Packets found lost since the newest packet was sent.
     pub lost: u64,
-    /// Round-trip time of the newest packet.
-    pub rtt: Duration,
+    /// Round-trip time of the newest packet, greater than zero; `None` if it is not known.
+    pub rtt: Option<Duration>,
     /// Packets in flight now.
     pub in_flight: u64,
     /// Packets that were in flight before the acknowledgment.
@@ -216,7 +216,7 @@ impl DeliveryRate {
             is_app_limited: packet.is_app_limited,
             tx_in_flight: packet.tx_in_flight,
             lost: self.lost - packet.lost,
-            rtt: now.since(packet.at),
+            rtt: Some(now.since(packet.at)).filter(|rtt| !rtt.is_zero()),
             in_flight,
             prior_in_flight: in_flight + newly_acked + newly_lost,
             in_recovery,
@@ -254,7 +254,7 @@ mod tests {
         let first = acknowledged(&mut rate, 100, &[1], 3);
         assert_eq!(
             (first.delivered, first.prior_delivered, first.rtt),
-            (1, 0, Duration::from_millis(100))
+            (1, 0, Some(Duration::from_millis(100)))
         );
         assert!((first.rate - 10.0).abs() < 1e-9);
         rate.on_sent(ms(100), 5, 3);

@@ -291,9 +291,12 @@ impl Bbr1 {
 
     /// bbr_update_min_rtt. Returns true if samples count as limited by the application.
     fn update_min_rtt(&mut self, rs: &RateSample) -> bool {
-        let expired = self.min_rtt.is_some() && rs.now > self.min_rtt_stamp + MIN_RTT_WINDOW;
-        if expired || self.min_rtt.is_none_or(|min| rs.rtt < min) {
-            (self.min_rtt, self.min_rtt_stamp) = (Some(rs.rtt), rs.now);
+        let mut expired = false;
+        if let Some(rtt) = rs.rtt {
+            expired = self.min_rtt.is_some() && rs.now > self.min_rtt_stamp + MIN_RTT_WINDOW;
+            if expired || self.min_rtt.is_none_or(|min| rtt < min) {
+                (self.min_rtt, self.min_rtt_stamp) = (Some(rtt), rs.now);
+            }
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             self.save_cwnd();
@@ -331,8 +334,8 @@ impl Bbr1 {
     }
 
     /// bbr_set_pacing_rate, and bbr_init_pacing_rate_from_rtt before the first rate.
-    fn set_pacing_rate(&mut self, rtt: Duration, gain: f64) {
-        if !self.has_rtt && !rtt.is_zero() {
+    fn set_pacing_rate(&mut self, rtt: Option<Duration>, gain: f64) {
+        if let Some(rtt) = rtt.filter(|_| !self.has_rtt) {
             self.has_rtt = true;
             self.pacing_rate = HIGH_GAIN * self.initial_window / rtt.as_secs_f64();
         }
@@ -419,7 +422,7 @@ impl Controller for Bbr1 {
         self.idle_restart = true;
         (self.ack_epoch, self.ack_epoch_acked) = (now, 0.0);
         if self.mode == Mode::ProbeBw {
-            self.set_pacing_rate(Duration::ZERO, 1.0);
+            self.set_pacing_rate(None, 1.0);
         } else if self.mode == Mode::ProbeRtt {
             self.check_probe_rtt_done(now);
         }
@@ -480,7 +483,7 @@ mod tests {
             now: at(now),
             newly_acked: 1,
             rate: 1000.0,
-            rtt: Duration::from_millis(100),
+            rtt: Some(Duration::from_millis(100)),
             in_flight,
             prior_in_flight: in_flight + 1,
             ..RateSample::default()
@@ -503,6 +506,17 @@ mod tests {
         controller.bw.update(0, 1000.0, BW_ROUNDS);
         controller.next_round_delivered = 1000;
         controller
+    }
+
+    #[test]
+    fn a_sample_without_an_rtt_leaves_the_smallest_one() {
+        let mut controller = bbr();
+        controller.on_rate_sample(&sample(100, 50));
+        // The smallest RTT is 11 s old, and nothing replaces it.
+        let unknown = RateSample { rtt: None, ..sample(11_101, 50) };
+        assert!(!controller.on_rate_sample(&unknown));
+        assert_eq!(controller.min_rtt, Some(Duration::from_millis(100)));
+        assert_eq!(controller.mode, Mode::Startup);
     }
 
     #[test]

@@ -297,8 +297,8 @@ impl Bbr {
 
     // Pacing rate (section "Pacing Rate: C.pacing_rate").
 
-    fn init_pacing_rate(&mut self, rtt: Duration) {
-        if !self.has_rtt && !rtt.is_zero() {
+    fn init_pacing_rate(&mut self, rtt: Option<Duration>) {
+        if let Some(rtt) = rtt.filter(|_| !self.has_rtt) {
             self.has_rtt = true;
             let nominal = self.initial_window / rtt.as_secs_f64();
             self.pacing_rate = BbrState::Startup.pacing_gain() * nominal;

@@ -13,11 +13,13 @@ const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 
 impl Bbr {
     pub(super) fn update_min_rtt(&mut self, rs: &RateSample) {
+        self.probe_rtt_expired = false;
+        let Some(rtt) = rs.rtt else { return };
         let delay = self.probe_rtt_min_delay;
         self.probe_rtt_expired =
             delay.is_some() && rs.now > self.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
-        if delay.is_none_or(|delay| rs.rtt < delay) || self.probe_rtt_expired {
-            self.probe_rtt_min_delay = Some(rs.rtt);
+        if delay.is_none_or(|delay| rtt < delay) || self.probe_rtt_expired {
+            self.probe_rtt_min_delay = Some(rtt);
             self.probe_rtt_min_stamp = rs.now;
         }
         let min_rtt_expired = rs.now > self.min_rtt_stamp + MIN_RTT_FILTER_LEN;

@@ -260,7 +260,7 @@ fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
         delivered: total_delivered - prior_delivered,
         rate,
         tx_in_flight: 50,
-        rtt: Duration::from_millis(80),
+        rtt: Some(Duration::from_millis(80)),
         in_flight: 50,
         prior_in_flight: 51,
         ..RateSample::default()

@@ -312,11 +312,9 @@ impl Controller for Upwind {
     }
 
     fn on_rate_sample(&mut self, sample: &RateSample) -> bool {
-        if sample.rtt.is_zero() {
-            return false;
-        }
-        self.queue.on_sample(sample);
-        self.bound.on_sample(sample.rtt.as_secs_f64(), &self.queue);
+        let Some(rtt) = sample.rtt else { return false };
+        self.queue.on_sample(sample.now, rtt);
+        self.bound.on_sample(rtt.as_secs_f64(), &self.queue);
         let is_over = self.rounds.on_sample(sample, self.queue.srtt());
         if is_over {
             self.bound_window(sample);

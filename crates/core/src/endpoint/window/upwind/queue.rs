@@ -1,6 +1,6 @@
 //! The queueing delay, estimated from round-trip times.
 
-use crate::endpoint::estimator::{Greatest, Least, RateSample};
+use crate::endpoint::estimator::{Greatest, Least};
 use crate::units::{Duration, Time};
 
 /// The time for which the smallest RTT is remembered.
@@ -70,8 +70,8 @@ impl Queue {
         Queue { allowance, ..Queue::default() }
     }
 
-    pub(super) fn on_sample(&mut self, sample: &RateSample) {
-        let (now, rtt) = (sample.now, sample.rtt.as_secs_f64());
+    pub(super) fn on_sample(&mut self, now: Time, rtt: Duration) {
+        let rtt = rtt.as_secs_f64();
         self.srtt = if self.srtt > 0.0 { self.srtt + (rtt - self.srtt) / 8.0 } else { rtt };
         let srtt = Duration::from_secs_f64(self.srtt);
         let remembered = CYCLE.max(srtt.saturating_mul(u64::from(CYCLE_ROUNDS)));
@@ -140,6 +140,8 @@ impl Queue {
     pub(super) fn delay(&self) -> f64 {
         let (Some(recent), Some(base)) = (self.recent.get(), self.base.get()) else { return 0.0 };
         let most = (1.0 + RANGE) * self.floor() + SURE * self.deviation + self.jitter();
+        // No mean is below the smallest RTT, unless it is from before a change of the path.
+        let base = base.max(self.floor());
         (recent - base.min(most) - self.allowance * self.deviation).max(0.0)
     }
     /// The jitter of the path: twice the mean of the largest steps. A step is an increase of the
@@ -202,7 +204,7 @@ mod tests {
         for ms in 1..=until {
             let now = Time::ZERO + Duration::from_millis(ms);
             let rtt = Duration::from_secs_f64(rtt(ms) / 1e3);
-            queue.on_sample(&RateSample { now, rtt, ..RateSample::default() });
+            queue.on_sample(now, rtt);
         }
         queue
     }
@@ -247,7 +249,7 @@ mod tests {
             let delay = Duration::from_secs_f64(0.08 + 0.02 * stream.uniform());
             arrived = arrived.max(sent + delay);
             let rtt = arrived.since(sent);
-            queue.on_sample(&RateSample { now: arrived, rtt, ..RateSample::default() });
+            queue.on_sample(arrived, rtt);
             sum += rtt.as_secs_f64();
         }
         sum / (seconds * rate) as f64
@@ -273,5 +275,20 @@ mod tests {
         let mut queue = fed(4000, |ms| if ms < 1000 { 80.0 } else { 90.0 });
         queue.forget();
         assert_eq!(queue.delay(), 0.0);
+    }
+
+    #[test]
+    fn rtts_before_a_change_of_the_path_leave_no_queue_behind() {
+        // One wrong RTT of 2 ms, and half a round trip later the packet size changes.
+        let mut queue = Queue::new(2.0);
+        for ms in 1..=4000 {
+            if ms == 500 {
+                queue.forget();
+            }
+            let rtt = Duration::from_millis(if ms == 480 { 2 } else { 40 });
+            let now = Time::ZERO + Duration::from_millis(ms);
+            queue.on_sample(now, rtt);
+        }
+        assert_eq!((queue.floor(), queue.delay()), (0.04, 0.0));
     }
 }

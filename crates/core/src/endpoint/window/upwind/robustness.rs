@@ -91,12 +91,12 @@ fn the_window_is_bounded_whatever_comes() {
                         prior_delivered: delivered - acked,
                         delivered: acked,
                         rate: pick(&[0.0, 1e-3, 1e3, 1e12]),
-                        rtt,
+                        rtt: Some(rtt).filter(|rtt| !rtt.is_zero()),
                         prior_in_flight: acked,
                         ..RateSample::default()
                     });
                     let most = 2.0 * controller.rounds.bandwidth() * controller.queue.srtt() + 10.0;
-                    // A sample of zero is ignored.
+                    // A sample without an RTT is ignored.
                     let bounded = rtt.is_zero()
                         || controller.mode == UpwindMode::StartUp
                         || controller.cwnd() <= most.max(LEAST);

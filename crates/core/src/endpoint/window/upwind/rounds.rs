@@ -91,7 +91,7 @@ mod tests {
             (0..lost).for_each(|_| rounds.on_lost());
             let sample = RateSample {
                 now: Time::ZERO + Duration::from_millis(ms),
-                rtt: Duration::from_millis(100),
+                rtt: Some(Duration::from_millis(100)),
                 newly_lost: lost,
                 total_delivered: delivered,
                 prior_delivered: prior,

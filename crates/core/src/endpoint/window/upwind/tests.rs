@@ -14,6 +14,10 @@ fn at(ms: u64) -> Time {
     Time::ZERO + Duration::from_millis(ms)
 }
 
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
 /// A sample of one packet at `now` ms with an RTT of `rtt` ms, at a steady 1000 packets a second.
 fn sample(now: u64, rtt: u64) -> RateSample {
     RateSample {
@@ -24,7 +28,7 @@ fn sample(now: u64, rtt: u64) -> RateSample {
         delivered: rtt,
         rate: 1000.0,
         tx_in_flight: rtt,
-        rtt: Duration::from_millis(rtt),
+        rtt: Some(ms(rtt)),
         in_flight: rtt,
         prior_in_flight: rtt,
         ..RateSample::default()
@@ -36,9 +40,9 @@ fn upwind() -> Upwind {
     let config = EndpointConfig { initial_window: 80.0, ..EndpointConfig::default() };
     let mut controller = Upwind::of(UpwindConfig::DEFAULT, &config, &FeedbackConfig::Help(Plain));
     controller.mode = UpwindMode::Delay;
-    controller.queue.on_sample(&sample(100, 90));
+    controller.queue.on_sample(at(100), ms(90));
     for now in 100..400 {
-        controller.queue.on_sample(&sample(now, 80));
+        controller.queue.on_sample(at(now), ms(80));
         controller.rounds.on_sample(&sample(now, 80), 0.08);
     }
     // The first round trip belongs to start-up.
@@ -62,7 +66,7 @@ fn the_window_moves_towards_two_packets_in_the_queue() {
     // round trip.
     let mut controller = upwind();
     for now in 400..2400 {
-        controller.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(at(now), ms(100));
     }
     assert!((controller.queue.delay() - 0.02).abs() < 2e-4, "{}", controller.queue.delay());
     controller.step(&sample(2400, 100), false);
@@ -73,7 +77,7 @@ fn the_window_moves_towards_two_packets_in_the_queue() {
 fn the_delay_of_what_was_sent_before_start_up_ended_shrinks_nothing() {
     let mut controller = upwind();
     for now in 400..2400 {
-        controller.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(at(now), ms(100));
     }
     // Start-up ended when 2350 were delivered; the packet that arrives at 2400 was sent when 2300
     // were.
@@ -120,7 +124,7 @@ fn losses_change_nothing_in_delay_mode_but_the_shadow() {
 fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
     let mut controller = upwind();
     for now in 400..600 {
-        controller.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(at(now), ms(100));
     }
     // b = 16 is more than five times two.
     controller.judge_path(at(2400));
@@ -131,17 +135,17 @@ fn a_delay_that_does_not_shrink_with_the_window_is_a_longer_path() {
     controller.judge_path(at(2400));
     assert_eq!(controller.cwnd(), 80.0);
     for now in 600..700 {
-        controller.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(at(now), ms(100));
     }
     assert_eq!((controller.queue.floor(), controller.queue.delay()), (0.1, 0.0));
     // If the delay shrinks with the window, it is a queue.
     let mut controller = upwind();
     for now in 400..600 {
-        controller.queue.on_sample(&sample(now, 100));
+        controller.queue.on_sample(at(now), ms(100));
     }
     controller.judge_path(at(2400));
     for now in 600..800 {
-        controller.queue.on_sample(&sample(now, 93));
+        controller.queue.on_sample(at(now), ms(93));
     }
     controller.cwnd = 50.0;
     controller.judge_path(at(2400));
@@ -154,7 +158,7 @@ fn rounds(controller: &mut Upwind, from: u64, delays: &[u64]) -> u64 {
     for delay in delays {
         for _ in 0..80 {
             now += 1;
-            controller.queue.on_sample(&sample(now, 80 + delay));
+            controller.queue.on_sample(at(now), ms(80 + delay));
         }
         controller.rounds.count += 1;
         controller.watch_falls(at(now));
@@ -211,7 +215,7 @@ impl Trips {
         for _ in 0..trips {
             self.now += rtt;
             let sample = sample(self.now, rtt);
-            self.controller.queue.on_sample(&sample);
+            self.controller.queue.on_sample(sample.now, ms(rtt));
             let steady = Queue::new(2.0);
             (0..100).for_each(|_| self.controller.bound.on_sample(rtt as f64 / 1e3, &steady));
             (self.controller.rounds.lost_packets, self.controller.rounds.sent) = (lost, sent);
@@ -245,9 +249,10 @@ fn ceiling_at(mut rtt: impl FnMut(u64) -> f64) -> f64 {
         let sent = at(400 + 14 * packet);
         let rtt = if packet == 0 { 80.0 } else { rtt(packet) };
         arrived = arrived.max(sent + Duration::from_secs_f64(1e-3 * rtt));
-        let sample = RateSample { now: arrived, rtt: arrived.since(sent), ..sample(400, 80) };
-        controller.queue.on_sample(&sample);
-        controller.bound.on_sample(sample.rtt.as_secs_f64(), &controller.queue);
+        let rtt = arrived.since(sent);
+        let sample = RateSample { now: arrived, rtt: Some(rtt), ..sample(400, 80) };
+        controller.queue.on_sample(arrived, rtt);
+        controller.bound.on_sample(rtt.as_secs_f64(), &controller.queue);
         if packet % 8 == 7 {
             controller.rounds.lost_packets = u64::from(packet % 32 == 31);
             controller.rounds.sent = 8.0;
@@ -490,7 +495,7 @@ fn jitter_is_room_in_the_queue_that_is_aimed_at() {
     for now in 400..4400_u64 {
         let behind = now % 40;
         let late = 20_u64.saturating_sub(behind);
-        controller.queue.on_sample(&sample(now + late, 80 + late));
+        controller.queue.on_sample(at(now + late), ms(80 + late));
     }
     let jitter = controller.queue.jitter();
     assert!((0.01..0.04).contains(&jitter), "{jitter}");
@@ -574,7 +579,7 @@ fn unlimited_grants_are_bounded_by_deliveries() {
     // The first two round trips partly count as noise.
     for round in 0..22 {
         for now in 0..180 {
-            controller.queue.on_sample(&sample(500 + 180 * round + now, 180));
+            controller.queue.on_sample(at(500 + 180 * round + now), ms(180));
         }
         controller.rounds.count += 1;
         controller.on_ack(&ack(680 + 180 * round, granted(1e12), Flags::NONE));
