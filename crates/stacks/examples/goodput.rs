@@ -69,6 +69,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             file.set("flows.bulk.protocol", &name)?;
             file.set("flows.bulk.initial_window", if is_stack { "2" } else { "10" })?;
+            // As deployed, a stack searches for the MTU.
+            file.set("flows.bulk.quic.mtu_discovery", &is_stack.to_string())?;
             let mut row = format!("| {name} |");
             for loss in [0.0, 0.01, 0.05, 0.1, 0.2] {
                 for link in ["bottleneck", "reverse_bottleneck"] {

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 mod bad_input;
 #[cfg(target_os = "linux")]
+mod clean_link;
 mod compare;
 mod compare_logs;
 mod emulate;

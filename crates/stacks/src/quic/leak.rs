@@ -98,7 +98,6 @@ fn run(packets: u64) {
     let figures = watched.driver().expect("one of ours").figures();
     assert!(too_large > 10, "probes that are lost: {too_large}");
     assert!(figures.forgotten > 0 && figures.lost > packets / 25, "{figures:?}");
-    // quinn reports no probes: one may be in flight, and one acknowledged in the place of a packet
-    // that was sent at the same instant.
-    assert!(most <= 2 * u64::from(TRIED), "{most} bytes: {figures:?}");
+    // quinn reports no probes, of which one may be in flight.
+    assert!(most <= u64::from(TRIED), "{most} bytes: {figures:?}");
 }

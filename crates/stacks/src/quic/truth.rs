@@ -1,6 +1,6 @@
-//! What a controller of Windward hears of a connection, against what happened to its packets: over
-//! the handshake, a search for the MTU with probes that are lost, small packets, packets that carry
-//! only acknowledgments, losses in both directions, and changes of the path.
+//! Comparison of the figures that a controller of Windward gets with what happened to the packets:
+//! over the handshake, a search for the MTU with probes that are lost, small packets, packets that
+//! carry only acknowledgments, losses in both directions, and changes of the path.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use super::super::Tested;
 use super::*;
 use crate::family::Family;
 
-/// What the controller is told, in order.
+/// An event of a controller.
 #[derive(Debug, Clone, Copy)]
 enum Told {
     Sample(RateSample),
@@ -188,7 +188,7 @@ struct Run {
     least: Duration,
     /// The MTU before and after the latest event.
     mtus: [u16; 2],
-    /// What the controller was told last, and the sum of its packets.
+    /// The RTTs that the controller was told last, and the sum of its packets.
     rtt: Duration,
     full_rtt: Option<Duration>,
     delivered: u64,
@@ -492,7 +492,7 @@ impl Run {
             let eliciting = (self.eliciting, self.eliciting_bytes);
             assert_eq!((figures.sent, figures.sent_bytes), eliciting, "{case:?}");
         }
-        // Lost is what did not arrive, less what is not missed yet.
+        // Packets are found lost some time after they were dropped.
         let missed = self.dropped.checked_sub(figures.lost_bytes);
         assert!(
             missed.is_some_and(|missed| missed <= figures.in_flight + 3 * largest),

@@ -1,4 +1,5 @@
 //! Windward's own transport and quinn in virtual time, with the same controller and the same path.
+//! As deployed, quinn searches for the MTU.
 
 use crate::common::PATH;
 
@@ -6,19 +7,26 @@ use crate::common::PATH;
 /// of the tag, and 16 of the packet and its STREAM frame (RFC 9000 sections 17.3.1 and 19.8).
 const OVERHEAD: f64 = 28.0 + 16.0 + 16.0;
 
+/// A path of 80 ms: its rate in Mbit/s, and the loss rate in both directions.
+type Path = (u64, f64);
+
 /// Mean of [`goodput_of`] over so many seeds.
-fn goodput(protocol: &str, loss: f64, seeds: u64) -> f64 {
-    (1..=seeds).map(|seed| goodput_of(protocol, loss, seed)).sum::<f64>() / seeds as f64
+fn goodput(protocol: &str, path: Path, seeds: u64) -> f64 {
+    (1..=seeds).map(|seed| goodput_of(protocol, path, seed)).sum::<f64>() / seeds as f64
 }
 
-/// Goodput in Mbit/s, with all headers, at this loss rate in both directions.
-fn goodput_of(protocol: &str, loss: f64, seed: u64) -> f64 {
+/// Goodput in Mbit/s, with all headers.
+fn goodput_of(protocol: &str, (rate, loss): Path, seed: u64) -> f64 {
     let loss = loss.to_string();
-    let reverse = format!("{{ rate = '10Mbit', delay = '40ms', queue = '100kB', loss = {loss} }}");
+    let (queue, rate) = (format!("{}kB", 10 * rate), format!("{rate}Mbit"));
+    let reverse =
+        format!("{{ rate = '{rate}', delay = '40ms', queue = '{queue}', loss = {loss} }}");
     let seed = seed.to_string();
     let mut changes = vec![
         ("flows.bulk.protocol", protocol),
         ("flows.bulk.packet_size", "1480"),
+        ("dumbbell.bottleneck.rate", &rate),
+        ("dumbbell.bottleneck.queue", &queue),
         ("dumbbell.bottleneck.loss", &loss),
         ("dumbbell.reverse_bottleneck", &reverse),
         ("duration", "30s"),
@@ -26,7 +34,9 @@ fn goodput_of(protocol: &str, loss: f64, seed: u64) -> f64 {
         ("seed", &seed),
     ];
     let is_stack = protocol.starts_with("quinn:");
-    if !is_stack {
+    if is_stack {
+        changes.push(("flows.bulk.quic.mtu_discovery", "true"));
+    } else {
         // As in QUIC: an initial window of ten packets, an ACK for every second packet or
         // after 25 ms, growth by bytes. quinn lets ten packets go at once, so that the windows of
         // TCP at these loss rates are not paced.
@@ -45,12 +55,12 @@ fn goodput_of(protocol: &str, loss: f64, seed: u64) -> f64 {
 
 /// The ratio of the goodput in quinn to that in Windward's transport, both with recovery by packet
 /// number.
-fn ratio(row: &str, loss: f64, seeds: u64) -> f64 {
+fn ratio(row: &str, path: Path, seeds: u64) -> f64 {
     let own = format!("{{ base = '{row}', recovery = 'packet-number' }}");
     let stacks = windward_stacks::all();
     let ours = format!("quinn:windward-{row}");
     let quinn = if stacks.find(&ours).is_some() { ours } else { format!("quinn:{row}") };
-    goodput(&quinn, loss, seeds) / goodput(&own, loss, seeds)
+    goodput(&quinn, path, seeds) / goodput(&own, path, seeds)
 }
 
 #[test]
@@ -69,8 +79,27 @@ fn both_arms_agree() {
     ] {
         for loss in losses {
             // Without loss all seeds are alike.
-            let ratio = ratio(row, *loss, if *loss == 0.0 { 1 } else { seeds });
+            let ratio = ratio(row, (10, *loss), if *loss == 0.0 { 1 } else { seeds });
             assert!((0.95..1.05).contains(&ratio), "{row} at {loss}: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn both_arms_agree_at_higher_rates() {
+    for rate in [40, 100] {
+        // Without loss, and for controllers that random losses do not slow down with them.
+        for (row, losses) in [
+            ("upwind", &[0.0, 0.01][..]),
+            ("copa", &[0.0, 0.01]),
+            ("bbr1", &[0.0, 0.01]),
+            ("reno", &[0.0]),
+            ("cubic", &[0.0]),
+        ] {
+            for loss in losses {
+                let ratio = ratio(row, (rate, *loss), if *loss == 0.0 { 1 } else { 3 });
+                assert!((0.95..1.05).contains(&ratio), "{row} at {rate}, {loss}: {ratio}");
+            }
         }
     }
 }
@@ -79,7 +108,8 @@ fn both_arms_agree() {
 fn heavy_loss_leaves_upwind_its_share() {
     // 20 % in both directions: the RTTs of single packets have to be exact enough to tell such a
     // path from a queue that overflows.
-    let shares: Vec<f64> = (1..=50).map(|seed| goodput_of("quinn:upwind", 0.2, seed)).collect();
+    let shares: Vec<f64> =
+        (1..=50).map(|seed| goodput_of("quinn:upwind", (10, 0.2), seed)).collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     assert!(mean > 0.97 * 0.8 * 10.0, "{mean}: {shares:?}");
     assert!(shares.iter().all(|share| *share > 0.9 * mean), "{mean}: {shares:?}");
