@@ -9,7 +9,7 @@ import json
 import os
 import platform
 import sys
-import tempfile
+import weakref
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -44,12 +44,11 @@ class Evaluation:
     general_use: dict[str, bool | None]
     runs: int
 
-    def __init__(
-        self, folder: Path, runs: int, own: tempfile.TemporaryDirectory[str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, runs: int, own: _windward.Scratch | None = None) -> None:
         self.folder = folder
         self.runs = runs
-        self._own = own
+        if own is not None:
+            weakref.finalize(self, own.remove)
         found = json.loads((folder / "evaluation.json").read_text("utf-8"))
         self.subjects = found["subjects"]
         self.criteria = found["criteria"]
@@ -131,8 +130,8 @@ def evaluate(
     """
     own = None
     if folder is None:
-        own = tempfile.TemporaryDirectory(prefix="windward-")
-        folder = own.name
+        own = _windward.Scratch()
+        folder = own.path
     given = [_given(subject) for subject in subjects]
     given += [_given(subject, name) for name, subject in named.items()]
     beside = None if against is None else [_given(subject) for subject in against]

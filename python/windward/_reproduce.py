@@ -7,7 +7,7 @@ import html
 import json
 import os
 import platform
-import tempfile
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,12 @@ class Reproduction:
         folder: Path,
         experiments: list[str],
         runs: int,
-        own: tempfile.TemporaryDirectory[str] | None = None,
+        own: _windward.Scratch | None = None,
     ) -> None:
         self.folder = folder
         self.runs = runs
-        self._own = own
+        if own is not None:
+            weakref.finalize(self, own.remove)
         claims = json.loads((folder / "claims.json").read_text("utf-8"))
         self.claims = [claim for claim in claims if claim["figure"] in experiments]
         charts = {id: folder / f"{id}.svg" for id in experiments}
@@ -110,8 +111,8 @@ def reproduce(
         raise TypeError('reproduce needs a name, such as "lr2008-fig8" or "lr2008"')
     own = None
     if folder is None:
-        own = tempfile.TemporaryDirectory(prefix="windward-")
-        folder = own.name
+        own = _windward.Scratch()
+        folder = own.path
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{os.cpu_count()} cores, {platform.system().lower()} {platform.machine()}"
     command = ["windward", "reproduce", *names]

@@ -1,22 +1,26 @@
 //! `windward evaluate`: congestion controllers against the criteria of a suite.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use windward_evaluation::{
-    Answer, Evaluation, Question, StoredAnswer, StoredEvaluation, Suite, VARIATIONS,
+    Answer, Evaluation, FaultyController, Question, StoredAnswer, StoredEvaluation, Suite,
+    VARIATIONS,
 };
 use windward_experiments::LabError;
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::Subject;
 use windward_report::ReportOptions;
-use windward_sim::output::OutputFile;
+use windward_sim::output::{OutputDir, OutputFile};
 
 use crate::effort::{self, EffortArgs};
 use crate::failure::Failure;
-use crate::native::{self, Library};
+use crate::jail::{self, End};
+use crate::native::Library;
 use crate::output::{self, TextTable};
 use crate::python::{Python, PythonController};
 use crate::signals;
+use crate::worker::{self, Word};
 
 /// Evaluate congestion controllers against the criteria of RFC 9743
 ///
@@ -95,18 +99,115 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
     if args.list {
         return output::print(&list(&suite, &args.only, &effort)?);
     }
+    let foreign = foreign(args)?;
+    if foreign.is_empty() {
+        return junit_of(args, judge(args, quiet, python, suite));
+    }
+    if worker::is_worker() {
+        worker::begin()?;
+        return worker::end(judge(args, quiet, python, suite));
+    }
+    let judged = jailed(&foreign, args, quiet, python, &suite);
+    junit_of(args, judged)
+}
+
+/// A subject whose code is foreign.
+enum Foreign {
+    Library(Library),
+    Class(PythonController),
+}
+
+impl Foreign {
+    fn parse(text: &str) -> Option<Result<Self, Failure>> {
+        match PythonController::parse(text) {
+            Some(class) => Some(class.map(Foreign::Class).map_err(Failure::Input)),
+            None => Library::parse(text).map(|library| Ok(Foreign::Library(library))),
+        }
+    }
+
+    /// Its name before it is loaded.
+    fn label(&self) -> String {
+        match self {
+            Foreign::Library(library) => library.label(),
+            Foreign::Class(class) => class.name.clone(),
+        }
+    }
+
+    fn file(&self) -> &Path {
+        match self {
+            Foreign::Library(library) => &library.file,
+            Foreign::Class(class) => Path::new(&class.file),
+        }
+    }
+
+    /// Loads it. Call it in a worker.
+    fn subject(&self, given: &str, python: &Python<'_>) -> Result<Subject, Failure> {
+        worker::say(&Word::Loads(self.label()));
+        match self {
+            Foreign::Library(library) => library.subject(given),
+            Foreign::Class(class) => python.subject(class, given),
+        }
+    }
+}
+
+/// The subjects whose code is foreign.
+fn foreign(args: &Args) -> Result<Vec<Foreign>, Failure> {
     let all = args.subjects.iter().chain(&args.against).chain(&args.standards);
-    let libraries: Vec<Library> = all.filter_map(|text| Library::parse(text)).collect();
-    if libraries.is_empty() {
-        let judged = judge(args, quiet, python, suite);
-        return junit_of(args, judged);
+    let foreign: Vec<Foreign> =
+        all.filter_map(|text| Foreign::parse(text)).collect::<Result<_, _>>()?;
+    match foreign.iter().map(Foreign::file).find(|file| !file.is_file()) {
+        Some(file) => Err(Failure::Input(format!("there is no file {}", file.display()))),
+        None => Ok(foreign),
     }
-    if !native::is_child() {
-        let judged = native::in_child(&libraries, &suite, &args.only, &args.out, python);
-        return junit_of(args, judged);
+}
+
+/// Judges in a worker, which loads the foreign code. A fault of that is the verdict.
+fn jailed(
+    foreign: &[Foreign],
+    args: &Args,
+    quiet: bool,
+    python: &Python<'_>,
+    suite: &Suite,
+) -> Result<(), Failure> {
+    let in_python = foreign.iter().any(|subject| matches!(subject, Foreign::Class(_)));
+    let worker = if in_python { python.worker() } else { python.again()? };
+    let missing = args.out.ancestors().take_while(|path| !path.exists());
+    let made: Vec<&Path> = missing.collect();
+    let end = jail::work(python.again()?, &worker, &python.arguments, quiet);
+    if matches!(end, Err(Failure::Interrupted)) {
+        // The worker may have been ended by force, and can tell nothing any more.
+        effort::tell_of_resume(quiet, &args.out);
+        tidy(&args.out, &made)?;
     }
-    native::begin_child();
-    native::end_child(judge(args, quiet, python, suite))
+    let (subject, fault) = match end? {
+        End::Done(done) => return done,
+        End::Fault { subject, fault } => (subject, fault),
+    };
+    let names = || foreign.iter().map(Foreign::label).collect::<Vec<_>>().join(" or ");
+    let subject = subject.unwrap_or_else(names);
+    let fault = fault.strip_prefix(&format!("{subject}: ")).unwrap_or(&fault).to_owned();
+    let faulty = FaultyController { subject, fault };
+    let index = faulty.write(suite, &args.only, &effort::about(), &args.out)?;
+    output::print(&format!("{}\n\nThe report is {}\n", faulty.sentence(), index.display()))?;
+    Err(Failure::Command(1))
+}
+
+/// Removes what a worker that was ended by force has begun in the folder of the report, and the
+/// folders that it made if nothing else is in them.
+fn tidy(out: &Path, made: &[&Path]) -> Result<(), Failure> {
+    if out.is_dir() {
+        // This removes the files that the worker has begun.
+        OutputDir::create(out)?;
+    }
+    let inside = out.join(".windward");
+    if made.contains(&out) && fs::read_dir(&inside).is_ok_and(|files| files.count() == 1) {
+        let _ = fs::remove_file(inside.join("lock"));
+        let _ = fs::remove_dir(&inside);
+    }
+    for folder in made {
+        let _ = fs::remove_dir(folder);
+    }
+    Ok(())
 }
 
 fn judge(args: &Args, quiet: bool, python: &Python<'_>, suite: Suite) -> Result<(), Failure> {
@@ -114,6 +215,7 @@ fn judge(args: &Args, quiet: bool, python: &Python<'_>, suite: Suite) -> Result<
     let subjects = subjects(&args.subjects, python)?;
     let against = subjects_or_none(&args.against, python)?;
     let standards = subjects_or_none(&args.standards, python)?;
+    worker::say(&Word::Loaded);
     let (only, stacks) = (args.only.clone(), crate::stacks());
     let question = Question { suite, subjects, against, only, stacks, standards };
     let mut inquiry = question.inquire(&effort)?;
@@ -221,10 +323,9 @@ fn subjects_or_none(
 }
 
 fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| match (PythonController::parse(text), Library::parse(text)) {
-        (Some(law), _) => law.map_err(Failure::Input).and_then(|law| python.subject(&law, text)),
-        (None, Some(library)) => library.subject(text),
-        (None, None) => Subject::parse(text).map_err(Failure::Input),
+    let parse = |text: &String| match Foreign::parse(text) {
+        Some(foreign) => foreign?.subject(text, python),
+        None => Subject::parse(text).map_err(Failure::Input),
     };
     texts.iter().map(parse).collect()
 }

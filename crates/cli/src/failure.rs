@@ -2,6 +2,7 @@
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
 use windward_experiments::LabError;
 use windward_logs::qlog::QlogError;
 use windward_sim::output::OutputError;
@@ -13,7 +14,7 @@ use windward_sim::trace::TraceError;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command stopped.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Failure {
     /// The input is invalid: a bad file, an unknown name. Exit status 2.
     Input(String),

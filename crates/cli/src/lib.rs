@@ -7,8 +7,8 @@
 //! - `scenario_args`: a scenario file with changes. `drive`: a simulation in slices of time.
 //!   `trace`, `qlog` and `pcap`: files that a run writes.
 //! - `list`, `explain`, `run`, `script`, `compare_logs` and `bench`: one command each.
-//! - `effort`: options and output that `sweep`, `reproduce` and `evaluate` share. `python`:
-//!   controllers in Python.
+//! - `effort`: options and output that `sweep`, `reproduce` and `evaluate` share. `native` and
+//!   `python`: controllers in C and in Python. `worker`, `tree` and `jail`: their processes.
 //! - `http`: pages for a browser. `play`: the playground. `feed` and `web`: live charts of `moment`s.
 //! - `emulation` and `live`: common parts of `emulate`, `shell`, `replay` and `compare`.
 //! - `perf` and `router`: measurements between hosts, and the queues of a gateway. `services`: TCP
@@ -43,6 +43,7 @@ mod failure;
 #[cfg(target_os = "linux")]
 mod feed;
 mod http;
+mod jail;
 #[cfg(any(test, not(target_os = "linux")))]
 mod linux_only;
 mod list;
@@ -79,8 +80,10 @@ mod shell;
 mod signals;
 mod sweep;
 mod trace;
+mod tree;
 #[cfg(target_os = "linux")]
 mod web;
+mod worker;
 
 use failure::Failure;
 pub use progress::Progress;
@@ -196,6 +199,9 @@ pub fn main(
     load: Option<LoadLaw<'_>>,
 ) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
+    if let Some(status) = jail::keep(&args) {
+        return status;
+    }
     let cli = Cli::try_parse_from(&args).unwrap_or_else(|error| refuse(&error));
     let given = match given(cli.command.as_ref()) {
         Ok(given) => given,

@@ -10,6 +10,7 @@ use windward_sim::output::{OutputFile, is_standard_output};
 use windward_sim::text::printable;
 
 use crate::failure::Failure;
+use crate::worker::{self, Word};
 
 /// The option whose output has standard output.
 static OWNER: OnceLock<&'static str> = OnceLock::new();
@@ -62,15 +63,17 @@ pub(crate) fn is_claimed() -> bool {
 /// Writes `text` to standard output, or to standard error if an output file has that. Control
 /// characters are escaped.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    if worker::say(&Word::Print(format!("{text}{end}"))) {
+        return Ok(());
+    }
     if is_claimed() {
         note(text.trim_end());
         return Ok(());
     }
     let mut out = io::stdout().lock();
     out.write_all(printable(text).as_bytes())?;
-    if !text.ends_with('\n') {
-        out.write_all(b"\n")?;
-    }
+    out.write_all(end.as_bytes())?;
     Ok(out.flush()?)
 }
 
@@ -83,6 +86,9 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// Writes a note, which is not a result, to standard error.
 pub(crate) fn note(text: &str) {
+    if worker::say(&Word::Note(text.to_owned())) {
+        return;
+    }
     eprintln!("{}", printable(text));
 }
 

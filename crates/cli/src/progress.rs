@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::clock::Stopwatch;
+use crate::worker::{self, Word};
 
 /// Time after which a bar appears.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -36,6 +37,9 @@ impl Progress {
 
     /// Sets the share of the work that is done, and the message at the end of the bar.
     pub fn set(&self, share: f64, message: &str) {
+        if worker::say(&Word::Share(share, message.to_owned())) {
+            return;
+        }
         if !self.quiet && self.bar.is_hidden() && self.since.elapsed() > PATIENCE {
             // Stays hidden when standard error is not a terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

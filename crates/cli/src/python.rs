@@ -1,5 +1,4 @@
-//! Controllers in Python: through another process, or through the interpreter that has loaded this
-//! program.
+//! Controllers in Python, in the interpreter that has loaded this program, and processes of Python.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,6 +7,7 @@ use std::process::Command;
 
 use windward_core::protocols::Protocol;
 use windward_experiments::experiment::Subject;
+use windward_native::{Call, enter};
 
 use crate::failure::Failure;
 
@@ -80,36 +80,35 @@ impl Python<'_> {
         }
     }
 
+    /// The command that starts it.
+    pub(crate) fn again(&self) -> Result<Command, Failure> {
+        let mut command = Command::new(self.itself()?);
+        command.args(self.module());
+        Ok(command)
+    }
+
+    /// The command that starts Python with this program, before the arguments.
+    pub(crate) fn worker(&self) -> Command {
+        let mut command = Command::new(self.interpreter);
+        command.args(["-c", BEGIN]);
+        command
+    }
+
     /// Its first arguments.
     pub(crate) fn module(&self) -> &'static [&'static str] {
         if self.load.is_some() { &["-m", "windward"] } else { &[] }
     }
 
-    /// The subject with that controller. If this process has no Python, a Python process replaces
-    /// it and does the work.
+    /// The subject with that controller. Call it in a worker.
     pub(crate) fn subject(
         &self,
         controller: &PythonController,
         given: &str,
     ) -> Result<Subject, Failure> {
-        let Some(load) = self.load else {
-            // Checked here too, since the other process may fail to start.
-            if !Path::new(&controller.file).exists() {
-                return Err(Failure::Input(format!(
-                    "{given}: there is no file {}",
-                    controller.file
-                )));
-            }
-            let mut command = Command::new(self.interpreter);
-            command.args(["-c", BEGIN]).args(&self.arguments);
-            let error = replace_by(&mut command);
-            let python = self.interpreter.display();
-            return Err(Failure::Failed(format!(
-                "{python}: cannot be started: {error}; controllers in Python need Python with the \
-                 package of Windward: `pip install .` in a clone of the repository"
-            )));
-        };
         let wrong = |problem: String| Failure::Input(format!("{given}: {problem}"));
+        let load =
+            self.load.ok_or_else(|| wrong("there is no Python in this process".to_owned()))?;
+        let _call = enter(Call::Load, 0);
         let subject = Subject::own(load(controller).map_err(wrong)?).map_err(wrong)?;
         Ok(Subject { given: given.trim().to_owned(), ..subject })
     }

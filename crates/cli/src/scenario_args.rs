@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use windward_core::units::Duration;
 use windward_sim::Scenario;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::text::printable;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// Changes to a scenario, in the order in which they are made.
 #[derive(Debug, clap::Args)]
@@ -87,7 +87,7 @@ impl Changes {
 /// Prints warnings on standard error.
 pub(crate) fn warn<'a>(warnings: impl IntoIterator<Item = &'a str>) {
     for warning in warnings {
-        eprintln!("warning: {}", printable(warning));
+        output::note(&format!("warning: {warning}"));
     }
 }
 

@@ -11,6 +11,7 @@ use windward_logs::qlog::{QlogError, QlogFiles, QlogOptions};
 use windward_logs::{CompareError, CompareOptions, Comparison, LogError, compare};
 use windward_sim::Simulation;
 use windward_sim::scenario::file::{ScenarioError, ScenarioFile};
+use windward_sim::scratch::Scratch;
 use windward_sim::suggest;
 
 use crate::link::{Link, Parameter, Setting};
@@ -476,7 +477,7 @@ impl Fit {
     ) -> Result<Comparison, FitError> {
         let file = ScenarioFile::parse("the fitted scenario", &self.scenario);
         let scenario = file.and_then(|file| file.build()).map_err(FitError::Scenario)?;
-        let folder = tempfile::tempdir().map_err(FitError::Folder)?;
+        let folder = Scratch::new().map_err(FitError::Folder)?;
         let logged = QlogOptions { limit_bytes: LIMIT_BYTES, ..QlogOptions::default() };
         let dir = folder.path().join("fit");
         let logs = QlogFiles::create(&dir, &logged, &scenario).map_err(FitError::Qlog)?;

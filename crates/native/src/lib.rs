@@ -3,19 +3,16 @@
 //! The modules, in the order of reading:
 //!
 //! - `library`: the tables of the header, and calls into a library. The only unsafe code.
-//! - `watch`: which call each thread is in, so that one that never returns is found.
-//! - `child`: ends this process with its parent.
+//! - `watch`: which call of foreign code each thread is in, so that one that never returns is found.
 //! - `controller`: a controller of a library as one of Windward.
 //!
 //! Foreign code can write anywhere, end the process or never return. A program that loads a library
 //! therefore does so in a child process, and takes the end of that process for a verdict:
 //! `windward evaluate` does.
 
-mod child;
 mod controller;
 mod library;
 mod watch;
 
-pub use child::end_with_parent;
 pub use controller::{Fault, NativeController};
-pub use watch::{Stuck, watch};
+pub use watch::{Call, Inside, Stuck, Watch, enter};

@@ -116,6 +116,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(path: &Path) -> Result<Loaded, String> {
     // Without a separator the loader would search its own folders.
     let path = std::path::absolute(path).map_err(|error| error.to_string())?;
+    let _call = watch::enter(Call::Load, 0);
     // SAFETY: the library's initialisers run. The user named it to have its code run.
     let library =
         unsafe { libloading::Library::new(&path) }.map_err(|error| loader_says(&error))?;

@@ -1,26 +1,63 @@
-//! The call of each thread, and a thread that finds calls that never return.
+//! The call of foreign code that each thread is in, so that one that never returns is found.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-/// A function of a library.
+/// A call of foreign code: a function of a library, or a method of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Call {
-    Create = 1,
+pub enum Call {
+    /// The code is loaded.
+    Load = 1,
+    /// A connection begins.
+    Create,
+    /// An acknowledgment.
     OnAck,
+    /// Congestion, in a library.
     OnLoss,
+    /// A timeout, in a library.
     OnTimeout,
+    /// The window is read.
     Cwnd,
+    /// The pacing rate is read.
     PacingRate,
+    /// A connection ends.
     Destroy,
+    /// Congestion, in a class.
+    OnCongestion,
+    /// A timeout, in a class.
+    OnReset,
+    /// A method that no other variant names.
+    Other,
 }
 
-/// Names of the functions, in the order of [`Call`].
-const NAMES: [&str; 7] =
-    ["create", "on_ack", "on_loss", "on_timeout", "cwnd", "pacing_rate", "destroy"];
+/// Names of the calls, in the order of [`Call`].
+const NAMES: [&str; 11] = [
+    "loading",
+    "create",
+    "on_ack",
+    "on_loss",
+    "on_timeout",
+    "cwnd",
+    "pacing_rate",
+    "destroy",
+    "on_congestion",
+    "on_reset",
+    "a method",
+];
+
+impl Call {
+    /// The call of a method.
+    pub fn of(method: &str) -> Self {
+        match method {
+            "on_ack" => Call::OnAck,
+            "on_congestion" => Call::OnCongestion,
+            "on_reset" => Call::OnReset,
+            _ => Call::Other,
+        }
+    }
+}
 
 /// The call that a thread is in.
 #[derive(Debug, Default)]
@@ -33,7 +70,7 @@ struct Slot {
     now_ns: AtomicU64,
 }
 
-/// The slots of all threads that have called a library.
+/// The slots of all threads that have called foreign code.
 static SLOTS: Mutex<Vec<Arc<Slot>>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -44,19 +81,22 @@ thread_local! {
     };
 }
 
-/// Notes that this thread is in a call, until the value is dropped.
-pub(crate) fn enter(call: Call, now_ns: u64) -> Inside {
+/// Notes that this thread is in a call at this simulated time, nanoseconds, until the value is
+/// dropped.
+#[must_use]
+pub fn enter(call: Call, now_ns: u64) -> Inside {
     MINE.with(|slot| {
         // Only this thread writes.
         slot.calls.store(slot.calls.load(Relaxed) + 1, Relaxed);
         slot.now_ns.store(now_ns, Relaxed);
         slot.call.store(call as u8, Relaxed);
     });
-    Inside
+    Inside(())
 }
 
 /// A call in progress.
-pub(crate) struct Inside;
+#[derive(Debug)]
+pub struct Inside(());
 
 impl Drop for Inside {
     fn drop(&mut self) {
@@ -79,27 +119,30 @@ impl fmt::Display for Stuck {
     }
 }
 
-/// Calls `stuck` once if a call of a library does not return in `seconds`. The seconds are those of
-/// this thread: they do not pass while the process is stopped.
-pub fn watch(seconds: u32, stuck: impl FnOnce(Stuck) + Send + 'static) {
-    std::thread::spawn(move || {
-        let mut before: Vec<(u64, u32)> = Vec::new();
-        loop {
-            std::thread::sleep(Duration::from_secs(1));
-            let slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
-            before.resize(slots.len(), (0, 0));
-            for (slot, (calls, waited)) in slots.iter().zip(&mut before) {
-                let now = slot.calls.load(Relaxed);
-                let call = slot.call.load(Relaxed);
-                *waited = if call != 0 && now == *calls { *waited + 1 } else { 0 };
-                *calls = now;
-                if *waited >= seconds {
-                    let function = NAMES.get(usize::from(call) - 1).copied().unwrap_or("a call");
-                    let at_s = slot.now_ns.load(Relaxed) as f64 / 1e9;
-                    stuck(Stuck { function, at_s });
-                    return;
-                }
+/// Finds calls that never return.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// For each thread: its calls at the last look, and the looks since then in the same call.
+    before: Vec<(u64, u32)>,
+}
+
+impl Watch {
+    /// The call, if there is one, in which a thread has been in this look and the `looks` before
+    /// it. The caller's pace of looking makes a time of it, which does not pass while the process
+    /// is stopped.
+    pub fn look(&mut self, looks: u32) -> Option<Stuck> {
+        let slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+        self.before.resize(slots.len(), (0, 0));
+        for (slot, (calls, waited)) in slots.iter().zip(&mut self.before) {
+            let now = slot.calls.load(Relaxed);
+            let call = slot.call.load(Relaxed);
+            *waited = if call != 0 && now == *calls { *waited + 1 } else { 0 };
+            *calls = now;
+            if *waited >= looks {
+                let function = NAMES.get(usize::from(call) - 1).copied().unwrap_or("a call");
+                return Some(Stuck { function, at_s: slot.now_ns.load(Relaxed) as f64 / 1e9 });
             }
         }
-    });
+        None
+    }
 }

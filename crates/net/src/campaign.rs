@@ -5,7 +5,6 @@
 //! missing runs. The caller computes statistics over the runs.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -13,13 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 
-use tempfile::TempDir;
 use windward_core::protocols::PROTOCOLS;
 use windward_core::units::{Duration, Time};
 use windward_netns::sweep;
 use windward_sim::comparison::{Beside, Measured, Run};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 use windward_sim::scenario::Traffic;
+use windward_sim::scratch::Scratch;
 use windward_sim::stack::Stacks;
 use windward_sim::text::shell_word;
 
@@ -626,7 +625,7 @@ impl Campaign {
         for _ in 0..2 {
             // They are removed at the end of the turn, when the programs have ended.
             let entries: Vec<&Entry> = entries.into_iter().flatten().collect();
-            let folders: Vec<TempDir> =
+            let folders: Vec<Scratch> =
                 entries.iter().map(|_| own_folder()).collect::<Result<_, _>>()?;
             let programs = entries.iter().zip(&folders);
             let programs: Vec<Program> =
@@ -727,10 +726,8 @@ fn beside(figures: &TrialOutcome) -> Beside {
 }
 
 /// A new folder for a program, which only this user can enter.
-fn own_folder() -> Result<TempDir, Error> {
-    tempfile::Builder::new().prefix("windward-compare-").tempdir().map_err(|error| {
-        Error::Failed(format!("make a folder in {}: {error}", env::temp_dir().display()))
-    })
+fn own_folder() -> Result<Scratch, Error> {
+    Scratch::new().map_err(|error| Error::Failed(format!("make a temporary folder in {error}")))
 }
 
 fn measured(figures: &TrialOutcome, reported: Option<f64>) -> Measured {

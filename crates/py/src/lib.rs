@@ -73,6 +73,33 @@ impl Bar {
     }
 }
 
+/// A temporary folder, which is removed with this object. If the process is killed, the next one
+/// removes it.
+#[pyclass(module = "windward._windward")]
+#[derive(Debug)]
+struct Scratch {
+    scratch: Option<windward_sim::scratch::Scratch>,
+}
+
+#[pymethods]
+impl Scratch {
+    #[new]
+    fn py_new() -> PyResult<Self> {
+        Ok(Scratch { scratch: Some(windward_sim::scratch::Scratch::new()?) })
+    }
+
+    /// Its path; empty once it is removed.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.scratch.as_ref().map(|scratch| scratch.path().to_owned()).unwrap_or_default()
+    }
+
+    /// Removes it with all that is in it.
+    fn remove(&mut self) {
+        self.scratch = None;
+    }
+}
+
 /// The protocol table as JSON.
 #[pyfunction]
 fn protocols_json() -> PyResult<String> {
@@ -167,7 +194,8 @@ mod _windward {
     use super::worlds::{WorldRuns, worlds};
     #[pymodule_export]
     use super::{
-        Bar, estimate, explain, look, main, near, parts_json, protocols_json, quantity, seconds,
+        Bar, Scratch, estimate, explain, look, main, near, parts_json, protocols_json, quantity,
+        seconds,
     };
 
     #[pymodule_init]

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
@@ -13,6 +14,9 @@ use crate::progress::Progress;
 
 /// Interval between two checks for signals.
 const PERIOD: Duration = Duration::from_millis(50);
+
+/// Intervals for which a worker may finish its call after the work was cancelled: half a second.
+const PATIENCE: u32 = 10;
 
 /// Settings of long work.
 #[derive(Debug, Clone, Copy)]
@@ -86,15 +90,19 @@ pub(crate) fn on_a_thread<T: Send>(
             let _done = done;
             prepared(|| work(share))
         });
-        let mut raised = None;
+        let (mut raised, mut waits) = (None, 0);
         // A receiver belongs to one thread, and detached code may run on another: it is moved
         // there.
-        let ended = std::sync::Mutex::new(ended);
+        let ended = Mutex::new(ended);
         let is_over = || match ended.lock() {
             Ok(ended) => ended.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected),
             Err(_) => true,
         };
         while !py.detach(is_over) {
+            waits += u32::from(raised.is_some());
+            if waits > PATIENCE {
+                interrupt(py);
+            }
             let tell = || progress.tell(f64::from_bits(share.load(Ordering::Relaxed)));
             let told = py.check_signals().and_then(|()| tell());
             if let Err(error) = told {
@@ -104,7 +112,10 @@ pub(crate) fn on_a_thread<T: Send>(
         }
         let result = py.detach(|| worker.join());
         match raised.or_else(|| py.check_signals().err()) {
-            Some(error) => Err(error),
+            Some(error) => {
+                crate::parts::forget();
+                Err(error)
+            }
             None => result
                 .map_err(|_| error::failed("a worker thread ended before its work was complete")),
         }
@@ -114,7 +125,40 @@ pub(crate) fn on_a_thread<T: Send>(
 /// Does work on a thread that may call Python. The interpreter keeps its state of the thread until
 /// the end, in place of a new one for each call.
 fn prepared<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    Python::attach(|py| py.detach(work))
+    Python::attach(|py| {
+        let ident = py.import("threading").and_then(|module| module.call_method0("get_ident"));
+        let ident = ident.and_then(|ident| ident.extract::<u64>()).ok();
+        let done = py.detach(|| {
+            workers().extend(ident);
+            work()
+        });
+        workers().retain(|worker| Some(*worker) != ident);
+        done
+    })
+}
+
+/// The threads that may be in a call of Python, as its module `threading` numbers them.
+static WORKERS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+fn workers() -> MutexGuard<'static, Vec<u64>> {
+    WORKERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Raises an exception in every call of Python of the workers: a method may never return.
+fn interrupt(py: Python<'_>) {
+    let raise = |worker: u64| -> PyResult<()> {
+        let ctypes = py.import("ctypes")?;
+        let thread = ctypes.getattr("c_ulong")?.call1((worker,))?;
+        let exception =
+            ctypes.getattr("py_object")?.call1((py.get_type::<PyKeyboardInterrupt>(),))?;
+        let api = ctypes.getattr("pythonapi")?;
+        api.call_method1("PyThreadState_SetAsyncExc", (thread, exception)).map(drop)
+    };
+    let all = workers().clone();
+    for worker in all {
+        // Without ctypes the work ends once the call returns.
+        let _ = raise(worker);
+    }
 }
 
 /// [`prepared`] for the workers of campaigns.

@@ -11,7 +11,7 @@
 //! - [`table`]: rows as CSV or Parquet, and tables in memory; it is `windward-table`.
 //! - [`metric`] and `outcome`: each measured quantity, described once. [`Delays`]: a histogram.
 //! - `engine`: the event queue, the links and the flows. [`Simulation`], [`Observer`] and [`run`].
-//! - [`output`]: files that appear whole or not at all.
+//! - [`output`]: files that appear whole or not at all. [`scratch`]: temporary folders.
 //! - [`trace`]: time series of a run. [`record`]: outcomes as JSON and as tables.
 //! - [`catalogue`]: the protocol table and all parts as rows; it uses no other module.
 //! - [`comparison`]: measurements of programs side by side; it uses no other module.
@@ -56,6 +56,7 @@ pub mod metric;
 mod outcome;
 pub mod output;
 pub mod record;
+pub mod scratch;
 pub mod trace;
 
 pub use delays::Delays;

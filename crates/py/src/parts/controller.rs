@@ -10,9 +10,11 @@ use windward_core::endpoint::estimator;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
 use windward_core::units::Time;
+use windward_native::{Call, enter};
 
 use super::{
-    Ack, Congestion, LostPacket, Maker, Method, RateSample, Reset, Trouble, events, report,
+    Ack, Congestion, LostPacket, Maker, Method, RateSample, Reset, Trouble, events, nanoseconds,
+    report,
 };
 use crate::error;
 
@@ -104,6 +106,7 @@ impl PythonController {
     fn pace(&mut self, now: Time) {
         let (true, Some(object)) = (self.paces, &self.object) else { return };
         let read = |py: Python<'_>| -> PyResult<Option<f64>> {
+            let _inside = enter(Call::PacingRate, nanoseconds(now));
             let rate = object.bind(py).getattr("pacing_rate")?;
             let rate = if rate.is_callable() { rate.call0()? } else { rate };
             let number: Option<f64> = rate.extract().map_err(|_| wrong_rate(self.whose, &rate))?;

@@ -18,6 +18,7 @@ use windward_core::network::{AqmConfig, ChannelConfig};
 use windward_core::part::{Ability, Custom, CustomPart, Need, Words};
 use windward_core::protocols::{self, Protocol};
 use windward_core::units::Time;
+use windward_native::{Call, enter};
 use windward_sim::Scenario;
 use windward_sim::scenario::{LinkKind, Traffic};
 
@@ -449,6 +450,13 @@ pub(crate) fn failed(text: String) -> PyErr {
     last.unwrap_or_else(|| error::failed(text))
 }
 
+/// Drops the exception of a part whose work was cancelled.
+pub(crate) fn forget() {
+    if let Ok(mut last) = LAST.lock() {
+        *last = None;
+    }
+}
+
 /// Raises the exception that a part has raised since the last call.
 ///
 /// # Errors
@@ -500,12 +508,14 @@ struct Method {
     /// Description of the object, for messages.
     whose: &'static str,
     name: &'static str,
+    call: Call,
 }
 
 impl Method {
     /// The method of that name, if the class has it.
     fn of(object: &Bound<'_, PyAny>, whose: &'static str, name: &'static str) -> Option<Self> {
-        object.getattr(name).ok().map(|bound| Method { bound: bound.unbind(), whose, name })
+        let bound = object.getattr(name).ok()?.unbind();
+        Some(Method { bound, whose, name, call: Call::of(name) })
     }
 
     /// Calls it and reads the answer. `None` if it raised, or a part before it in the same slice.
@@ -522,6 +532,7 @@ impl Method {
             return None;
         }
         let answer = Python::attach(|py| {
+            let _inside = enter(self.call, nanoseconds(now));
             let answer = self.bound.bind(py).call1(arguments(py)?)?;
             read(&answer)
         });
@@ -548,6 +559,10 @@ impl Method {
     }
 }
 
+fn nanoseconds(now: Time) -> u64 {
+    now.since(Time::ZERO).as_ps() / 1000
+}
+
 fn report(new: Trouble) {
     TROUBLE.with(|trouble| {
         trouble.borrow_mut().get_or_insert(new);
@@ -561,6 +576,7 @@ impl Maker {
         A: pyo3::PyClass + Into<PyClassInitializer<A>> + Send,
     {
         Python::attach(|py| {
+            let _inside = enter(Call::Create, 0);
             let made =
                 Bound::new(py, argument).and_then(|argument| self.class.call1(py, (argument,)));
             let now = Time::ZERO;

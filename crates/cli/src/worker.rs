@@ -1,0 +1,165 @@
+//! The process that loads foreign code, and what it tells the one that shows the results.
+//!
+//! Standard input of a worker is the pipe for its words, one JSON value a line. Its standard output
+//! and standard error belong to the foreign code. Only a final word ends the work: foreign code can
+//! end the process with any status, close every descriptor, or print what it likes.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::process::exit;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use windward_native::Watch;
+
+use crate::failure::Failure;
+
+/// The variable that makes a worker of this program.
+pub(crate) const WORKER: &str = "WINDWARD_WORKER";
+/// Interval between two signs of life.
+const BEAT: Duration = Duration::from_secs(1);
+/// Signs of life after which a call that has not returned counts as endless: ten seconds.
+const ENDLESS: u32 = 10;
+/// Largest number of open descriptors: a worker needs some tens.
+const DESCRIPTORS: usize = 512;
+/// Exit status of a worker whose pipe was closed.
+pub(crate) const DEAF: i32 = 113;
+
+/// What a worker tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Word {
+    /// It is about to load foreign code: of that subject, or of the last one that it named.
+    Loads(String),
+    /// All code is loaded.
+    Loaded,
+    /// A sign of life.
+    Alive,
+    /// The share of the work that is done, and a message.
+    Share(f64, String),
+    /// A part of the result.
+    Print(String),
+    /// A note for standard error.
+    Note(String),
+    /// The result of the work. [`Failure::Part`] is a fault of the foreign code.
+    Ended(Result<(), Failure>),
+    /// The worker has ended, and did so in this way: from the process that started it.
+    Gone(Result<String, Failure>),
+}
+
+/// The pipe for words.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    file: Mutex<File>,
+    /// Its inode: foreign code can close a descriptor, and another file gets its number.
+    inode: u64,
+}
+
+impl Pipe {
+    /// The pipe that is standard input.
+    pub(crate) fn open() -> io::Result<Self> {
+        #[cfg(unix)]
+        let copy = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
+        #[cfg(windows)]
+        let copy = std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned()?;
+        let file = File::from(copy);
+        Ok(Pipe { inode: inode(&file)?, file: Mutex::new(file) })
+    }
+
+    /// Tells a word.
+    pub(crate) fn say(&self, word: &Word) -> io::Result<()> {
+        let mut line = serde_json::to_vec(word)?;
+        line.push(b'\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if inode(&file)? != self.inode {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        file.write_all(&line)
+    }
+}
+
+#[cfg(unix)]
+fn inode(file: &File) -> io::Result<u64> {
+    Ok(std::os::unix::fs::MetadataExt::ino(&file.metadata()?))
+}
+#[cfg(not(unix))]
+fn inode(_: &File) -> io::Result<u64> {
+    Ok(0)
+}
+
+static PIPE: OnceLock<Pipe> = OnceLock::new();
+
+/// True in a worker.
+pub(crate) fn is_worker() -> bool {
+    std::env::var_os(WORKER).is_some()
+}
+
+/// Tells a word if this is a worker that has begun; false otherwise. Ends the process if nobody can
+/// hear it.
+pub(crate) fn say(word: &Word) -> bool {
+    let Some(pipe) = PIPE.get() else { return false };
+    if pipe.say(word).is_err() {
+        exit(DEAF);
+    }
+    true
+}
+
+/// Prepares the worker, before it loads foreign code.
+///
+/// # Errors
+/// If standard input is not a pipe for words.
+pub(crate) fn begin() -> Result<(), Failure> {
+    let pipe = Pipe::open();
+    let pipe = pipe.map_err(|error| Failure::Failed(format!("a worker has no pipe: {error}")))?;
+    let _ = PIPE.set(pipe);
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        if let Ok(nothing) = File::open("/dev/null") {
+            let _ = rustix::stdio::dup2_stdin(nothing);
+        }
+        let most = Some(2 * DESCRIPTORS as u64);
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.maximum = limit.maximum.min(most).or(most);
+        limit.current = limit.maximum;
+        // Without the limit, the watch still counts.
+        let _ = setrlimit(Resource::Nofile, limit);
+    }
+    // Elsewhere it ends at its next word.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    say(&Word::Alive);
+    thread::spawn(|| {
+        let mut watch = Watch::default();
+        loop {
+            thread::sleep(BEAT);
+            say(&Word::Alive);
+            if let Some(fault) = watch.look(ENDLESS).map(|stuck| stuck.to_string()).or_else(greed) {
+                say(&Word::Ended(Err(Failure::Part(fault))));
+                exit(1);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The fault of code that opens descriptors without end.
+fn greed() -> Option<String> {
+    let open = fs::read_dir("/proc/self/fd").ok()?.count();
+    (open > DESCRIPTORS).then(|| format!("it keeps more than {DESCRIPTORS} files open"))
+}
+
+/// Tells the result of the work. The failure that it returns has been reported.
+pub(crate) fn end(done: Result<(), Failure>) -> Result<(), Failure> {
+    let done = match done {
+        // Where no file can be opened, anything may fail.
+        Err(Failure::Failed(message)) => {
+            Err(greed().map_or(Failure::Failed(message), Failure::Part))
+        }
+        done => done,
+    };
+    let status = if done.is_ok() { Ok(()) } else { Err(Failure::Command(1)) };
+    say(&Word::Ended(done));
+    status
+}
