@@ -115,12 +115,21 @@ export function toml(setup: Setup): string {
 
 export const hasLaw = (setup: Setup) => setup.law.on_ack.trim() !== "" && setup.law.on_loss.trim() !== "";
 
-/** Command that gives the same fingerprint. */
+/** What stands for itself in a word in single quotes, in any shell that a command may be pasted into. */
+const PLAIN = /^[A-Za-z0-9 _.,:=+*/()[\]{}"#-]$/;
+const utf8 = new TextEncoder();
+
+/**
+ * Command that gives the same fingerprint. The scenario may come from a link of somebody else: it is one quoted word of
+ * one line, and every character that a shell, its history or a terminal could act on is an octal escape of `printf %b`.
+ */
 export function command(setup: Setup): string {
-    const text = toml(setup);
-    let end = "END";
-    while (text.split("\n").includes(end)) end += "_";
-    return `windward run - <<'${end}'\n${text.replace(/\n*$/, "\n")}${end}`;
+    const octal = (byte: number) => `\\0${byte.toString(8).padStart(3, "0")}`;
+    const escaped = Array.from(toml(setup).replace(/\n*$/, "\n"), (char) => {
+        if (char === "\n") return "\\n";
+        return PLAIN.test(char) ? char : Array.from(utf8.encode(char), octal).join("");
+    });
+    return `printf %b '${escaped.join("")}' | windward run -`;
 }
 
 /** Largest fragment that is read, characters, and largest state in it, bytes. */
@@ -153,7 +162,7 @@ export async function encode(state: State): Promise<string> {
             : Object.fromEntries(Object.entries(setup).filter(([key, value]) => JSON.stringify(value) !== JSON.stringify(OPENING[key as keyof Setup]))),
     );
     const json = JSON.stringify({ setups, seeds: state.seeds });
-    const bytes = await pipe(new TextEncoder().encode(json) as Uint8Array<ArrayBuffer>, new CompressionStream("deflate-raw"));
+    const bytes = await pipe(utf8.encode(json) as Uint8Array<ArrayBuffer>, new CompressionStream("deflate-raw"));
     let binary = "";
     for (const byte of bytes) binary += String.fromCharCode(byte);
     return `s=${btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`;
@@ -188,7 +197,7 @@ const word = (value: unknown, usual: string) => (typeof value === "string" && va
 function checked(given: unknown): Setup {
     const from = (typeof given === "object" && given !== null ? given : {}) as Record<string, unknown>;
     const law = (from.law ?? {}) as Record<string, unknown>;
-    const sides = Array.isArray(from.sides) ? from.sides.slice(0, 2) : OPENING.sides;
+    const sides: unknown[] = Array.isArray(from.sides) ? from.sides : OPENING.sides;
     return {
         rate: number(from.rate, 0.1, 1000, OPENING.rate),
         rtt: number(from.rtt, 1, 1000, OPENING.rtt),
@@ -200,9 +209,10 @@ function checked(given: unknown): Setup {
         router: word(from.router, OPENING.router),
         duration: number(from.duration, 1, 600, OPENING.duration),
         seed: number(from.seed, 0, Number.MAX_SAFE_INTEGER, OPENING.seed, true),
-        sides: sides.map((side) => {
-            const { protocol, count, loss } = (side ?? {}) as Record<string, unknown>;
-            return { protocol: word(protocol, "cubic"), count: number(count, 0, 100, 1, true), loss: number(loss, 0, 50, 0) };
+        // The controls have both sides; one that is missing does not send.
+        sides: OPENING.sides.map((usual, n) => {
+            const { protocol, count, loss } = (sides[n] ?? { count: 0 }) as Record<string, unknown>;
+            return { protocol: word(protocol, usual.protocol), count: number(count, 0, 100, 1, true), loss: number(loss, 0, 50, 0) };
         }),
         law: { on_ack: word(law.on_ack, ""), on_loss: word(law.on_loss, "") },
         text: typeof from.text === "string" ? from.text : null,
