@@ -1,7 +1,7 @@
 //! Charts of results.
 //!
 //! A [`PlotConfig`] and [`Results`] give one or more panels; `panel` draws one as SVG. An SVG is
-//! dark on white, scales with the page and has its legend below.
+//! as light or dark as the page around it, scales with it and has its legend below.
 //!
 //! Series and words are in the order of the table of protocols; those that are not protocols follow
 //! in the order of the file. A protocol has one look in all charts, and a series over time one look

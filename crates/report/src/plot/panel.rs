@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use crate::palette::{Color, Marker, Style};
+use crate::palette::{DARK_PAGE, Marker, Style, Tint, dark_rules};
 
 /// Width of a panel in its own units; a page scales it. style.css bounds how far.
 pub(super) const WIDTH: f64 = 400.0;
@@ -26,6 +26,10 @@ const INK: &str = "#222";
 const GRID: &str = "#e2e2e2";
 const STRIPE: &str = "#f5f6f7";
 const REFERENCE: &str = "#777";
+const PAGE: &str = "#fff";
+/// What these become on a dark page.
+const DARK: [(&str, &str); 4] =
+    [(INK, "#e6e6e6"), (GRID, "#363b40"), (STRIPE, "#1f2225"), (REFERENCE, "#9a9fa5")];
 /// Legend for marks of [`Panel::reported`].
 pub(super) const PAPER: &str = "the paper's text";
 
@@ -74,7 +78,7 @@ pub(super) struct Word {
 pub(super) struct Guide {
     pub(super) line: GuideLine,
     /// Colour of its series; `None` for a line for all.
-    pub(super) color: Option<Color>,
+    pub(super) color: Option<Tint>,
     /// Label in the legend; several lines with one label have one entry.
     pub(super) label: String,
 }
@@ -213,10 +217,18 @@ impl Panel {
     /// The panel as an SVG document.
     pub(super) fn svg(&self) -> String {
         let layout = self.layout();
-        let mut svg = open(WIDTH, layout.height, &self.description);
+        let mut svg = open(WIDTH, layout.height, &self.description, self.tints());
         self.draw(&mut svg, &layout);
         svg.push_str("</svg>\n");
         svg
+    }
+
+    /// All colours of series, words and lines.
+    fn tints(&self) -> Vec<Tint> {
+        let words = self.words().unwrap_or_default().iter().filter_map(|word| word.style);
+        let series = self.series.iter().map(|series| series.style);
+        let guides = self.references.iter().filter_map(|guide| guide.color);
+        series.chain(words).map(|style| style.color).chain(guides).collect()
     }
 
     fn words(&self) -> Option<&[Word]> {
@@ -391,7 +403,7 @@ impl Panel {
         svg.push_str("</svg>\n");
         for (n, series) in self.series.iter().enumerate() {
             if series.connected {
-                draw_line(svg, frame, series);
+                draw_line(svg, frame, series, n);
             } else {
                 self.draw_dots(svg, frame, n);
             }
@@ -570,7 +582,7 @@ impl Panel {
                 continue;
             }
             let sample = match series.connected {
-                true => Sample::Line(stroke(series.style), marked(series).then_some(series.style)),
+                true => Sample::Line(stroke(series.style), Some(series.style)),
                 false => Sample::Dot(series.style),
             };
             keys.push((series.label.clone(), sample));
@@ -668,15 +680,26 @@ fn wrapped(text: &str, room: f64) -> Vec<String> {
     lines
 }
 
-/// Lines with more points than this have no markers, which would overlap.
+/// Lines with more points than this have markers at some of them only, which would overlap.
 const MARKED: usize = 30;
 
 fn marked(series: &Series) -> bool {
     series.marks.len() <= MARKED
 }
 
+/// Places of the markers of line `n`: each point, or if there are many a few, apart from those of
+/// other lines.
+fn marked_places(series: &Series, n: usize, places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if marked(series) {
+        return places.to_vec();
+    }
+    let step = places.len().div_ceil(if series.thin { 2 } else { 7 });
+    let first = (2 * n + 1) * step / 8 % step;
+    places.iter().copied().skip(first).step_by(step).collect()
+}
+
 /// The look of a reference line.
-fn guide_look(n: usize, color: Option<Color>) -> String {
+fn guide_look(n: usize, color: Option<Tint>) -> String {
     const DASHES: [&str; 4] = ["4 4", "9 4", "2 4", "9 4 2 4"];
     let color = color.map_or_else(|| REFERENCE.to_owned(), |c| c.to_string());
     format!(
@@ -708,7 +731,7 @@ fn draw_band(svg: &mut String, frame: &Frame, series: &Series) {
     );
 }
 
-fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
+fn draw_line(svg: &mut String, frame: &Frame, series: &Series, n: usize) {
     let marks = series.marks.iter();
     let places: Vec<(f64, f64)> = marks.map(|m| (m.x, frame.inside(m.y))).collect();
     let points = points(frame, thinned(&places).into_iter());
@@ -723,10 +746,8 @@ fn draw_line(svg: &mut String, frame: &Frame, series: &Series) {
         svg,
         "<polyline points=\"{points}\" fill=\"none\" {look} stroke-linejoin=\"round\"/>"
     );
-    if marked(series) {
-        for (x, y) in places {
-            marker(svg, frame.point(x, y), series.style);
-        }
+    for (x, y) in marked_places(series, n, &places) {
+        marker(svg, frame.point(x, y), series.style);
     }
 }
 
@@ -759,7 +780,7 @@ fn points(frame: &Frame, places: impl Iterator<Item = (f64, f64)>) -> String {
 fn marker(svg: &mut String, (x, y): (f64, f64), style: Style) {
     let color = style.color;
     let path = |steps: &str| format!("<path d=\"M{x:.1} {y:.1}{steps}\" fill=\"{color}\"/>");
-    let hollow = format!("fill=\"#fff\" stroke=\"{color}\" stroke-width=\"1.5\"");
+    let hollow = format!("fill=\"{PAGE}\" stroke=\"{color}\" stroke-width=\"1.5\"");
     let shape = match style.marker {
         Marker::Circle => {
             format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.2\" fill=\"{color}\"/>")
@@ -782,7 +803,7 @@ fn marker(svg: &mut String, (x, y): (f64, f64), style: Style) {
 /// Draws a number of a paper as a hollow diamond, a range as a hollow bar.
 fn paper(svg: &mut String, low: (f64, f64), high: (f64, f64), color: &str) {
     let look =
-        format!("fill=\"#fff\" fill-opacity=\"0.6\" stroke=\"{color}\" stroke-width=\"1.5\"");
+        format!("fill=\"{PAGE}\" fill-opacity=\"0.6\" stroke=\"{color}\" stroke-width=\"1.5\"");
     if low == high {
         let (x, y) = low;
         let diamond = "m0 -5.6l5 5.6l-5 5.6l-5 -5.6z";
@@ -861,13 +882,19 @@ fn text(svg: &mut String, (x, y): (f64, f64), content: &str, look: &str) {
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{space}{look}>{content}</text>");
 }
 
-fn open(width: f64, height: f64, description: &str) -> String {
+/// The beginning of a document with its background. It follows the page that it is part of, light
+/// or dark; who knows nothing of style sees it light.
+fn open(width: f64, height: f64, description: &str, tints: Vec<Tint>) -> String {
     let title = escape(description);
+    let fixed = DARK.map(|(light, dark)| (light.to_owned(), dark.to_owned()));
+    let page = (PAGE.to_owned(), DARK_PAGE.to_string());
+    let tints = tints.into_iter().map(|tint| (tint.to_string(), tint.dark.to_string()));
+    let rules = dark_rules(fixed.into_iter().chain([page]).chain(tints));
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height:.0}\" \
          width=\"100%\" role=\"img\" aria-label=\"{title}\" fill=\"{INK}\" font-size=\"{FONT}\" \
          font-family=\"system-ui, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+         {rules}<rect width=\"100%\" height=\"100%\" fill=\"{PAGE}\"/>\n"
     )
 }
 
@@ -876,7 +903,7 @@ pub(super) fn link(address: &str, words: &str) -> String {
     const HEIGHT: f64 = 30.0;
     let (address, text) = (escape(address), escape(words));
     let middle = HEIGHT / 2.0 + FONT / 3.0;
-    open(WIDTH, HEIGHT, words)
+    open(WIDTH, HEIGHT, words, Vec::new())
         + &format!(
             "<a href=\"{address}\"><text x=\"12\" y=\"{middle:.1}\" \
              text-decoration=\"underline\">{text}</text></a>\n</svg>\n"
@@ -886,7 +913,7 @@ pub(super) fn link(address: &str, words: &str) -> String {
 /// Whole SVG documents below each other in one.
 pub(super) fn stack(panels: &[&String]) -> String {
     let heights: Vec<f64> = panels.iter().map(|panel| height_of(panel)).collect();
-    let mut svg = open(WIDTH, heights.iter().sum(), "Panels from top to bottom");
+    let mut svg = open(WIDTH, heights.iter().sum(), "Panels from top to bottom", Vec::new());
     let mut y = 0.0;
     for (panel, height) in panels.iter().zip(heights) {
         let place = format!("<svg y=\"{y}\" height=\"{height}\" ");
@@ -1113,7 +1140,7 @@ mod tests {
         chart.y = Some((0.0, 5.0));
         let svg = chart.svg();
         assert_eq!(svg.matches(PAPER).count(), 1);
-        let hollow = format!("fill=\"#fff\" fill-opacity=\"0.6\" stroke=\"{color}\"");
+        let hollow = format!("fill=\"{PAGE}\" fill-opacity=\"0.6\" stroke=\"{color}\"");
         let marks: Vec<&str> = svg.lines().filter(|l| l.contains(&hollow)).collect();
         let [diamond, bar] = marks[..] else { panic!("{svg}") };
         assert!(diamond.starts_with("<path") && bar.starts_with("<rect"), "{diamond} {bar}");
@@ -1134,7 +1161,8 @@ mod tests {
         let alone = panel(Scale::Words(vec![named.clone()]), vec![one()]).svg();
         assert!(alone.contains(&sack) && !alone.contains(">a<"), "{alone}");
         let two = panel(Scale::Words(vec![named]), vec![one(), one()]).svg();
-        assert!(!two.contains(&sack) && two.contains(">a<"), "{two}");
+        let drawn = format!("=\"{sack}\"/>");
+        assert!(alone.contains(&drawn) && !two.contains(&drawn) && two.contains(">a<"), "{two}");
     }
 
     #[test]
