@@ -25,8 +25,8 @@ impl Color {
         Color(mix(self.0, other.0) as u8, mix(self.1, other.1) as u8, mix(self.2, other.2) as u8)
     }
 
-    /// Lighter by a share of the way to white, or darker if it is negative; somewhat the other way if
-    /// there is no room.
+    /// Lighter by a share of the way to white, or darker if it is negative; half as much the other
+    /// way if there is no room.
     fn shade(self, share: f64) -> Color {
         let sum = u16::from(self.0) + u16::from(self.1) + u16::from(self.2);
         let (darkens, has_room) = (share < 0.0, if share < 0.0 { sum >= 150 } else { sum <= 615 });
@@ -382,8 +382,8 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// Colour vision: usual, and the severest protanomaly, deuteranomaly and tritanomaly of Machado,
-    /// Oliveira and Fernandes (2009).
+    /// Colour vision: usual, and protanopia, deuteranopia and tritanopia as in Machado, Oliveira and
+    /// Fernandes (2009), severity 1.
     const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [

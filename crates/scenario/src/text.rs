@@ -61,21 +61,48 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A word of a shell command, quoted if necessary.
+/// A word of a shell command, quoted if necessary. The result is one line that holds nothing a
+/// terminal acts on, so that it can be copied from a page: a word with control characters, line
+/// separators or marks of direction is escaped as bash, zsh and ksh read it.
 ///
 /// ```
 /// use windward_scenario::text::shell_word;
 ///
 /// assert_eq!(shell_word("seed=7"), "seed=7");
 /// assert_eq!(shell_word("it's mine.toml"), r"'it'\''s mine.toml'");
+/// assert_eq!(shell_word("it's\n\u{1b}[201~"), r"$'it\'s\n\e[201~'");
 /// ```
 pub fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    // A `!` is for the history of a shell, which some shells also look for in quotes.
+    let acts = |c: char| {
+        c.is_control()
+            || c == '!'
+            || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
     if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
+        return word.to_owned();
     }
+    if !word.contains(acts) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    let mut out = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\u{1b}' => out.push_str("\\e"),
+            '\'' | '\\' => out.extend(['\\', c]),
+            c if acts(c) => {
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    // Three digits, so that none that follows belongs to it.
+                    let _ = write!(out, "\\{byte:03o}");
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
 }
 
 /// True if a spreadsheet that opens a CSV file would run this text as a formula: if it
@@ -102,6 +129,23 @@ pub fn is_formula(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shell_words_hold_nothing_that_a_terminal_acts_on() {
+        for (word, quoted) in [
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("$(touch x) `y` \\ \"z\"", "'$(touch x) `y` \\ \"z\"'"),
+            ("a\rb\n", "$'a\\015b\\n'"),
+            ("\u{1b}[201~'; x", "$'\\e[201~\\'; x'"),
+            ("\u{9b}201~\u{85}", "$'\\302\\233201~\\302\\205'"),
+            ("\u{2028}\u{202e}7", "$'\\342\\200\\250\\342\\200\\2567'"),
+            ("!!\\", "$'\\041\\041\\\\'"),
+            ("µ − é", "'µ − é'"),
+        ] {
+            assert_eq!(shell_word(word), quoted, "{word:?}");
+        }
+    }
 
     #[test]
     fn control_characters_are_found_and_escaped() {

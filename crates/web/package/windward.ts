@@ -77,11 +77,16 @@ export interface Outcome {
     [key: string]: unknown;
 }
 
+/** An instant in seconds, and the bits per second from then on. */
+export type Step = [number, number];
+
 /** A directed link, before a run. */
 export interface LinkFacts {
     name: string;
     /** Mean rate, bits per second. */
     rate_bps: number;
+    /** Its rate over time; `null` if it is not known before a run, or has no limit. */
+    rates: Step[] | null;
     delay_s: number;
     /** Share of packets of 1500 bytes that the wire loses. */
     loss: number;
@@ -103,6 +108,11 @@ export interface GroupFacts {
     packet_size: number;
     /** Share of its packets that the wires of its route lose. */
     loss: number;
+    /**
+     * C (1 - p) over time: what its route delivers at most, with p the share that the wires lose. `null` if it is not
+     * known before a run, has no limit, or if flows of the group take different routes.
+     */
+    capacity: Step[] | null;
     /** Round-trip time with empty queues, seconds. */
     rtt_s: number;
 }
@@ -322,7 +332,8 @@ export class Simulation {
 
     /**
      * Packets of the watched link in the order in which they left it, three numbers each: the instant in seconds,
-     * the index of the flow, and 0 if it passed, 1 if the channel destroyed it, 2 if the queue dropped it.
+     * the index of the flow, and 0 if it passed, 1 if the channel destroyed it, 2 if the queue dropped it. Throws if
+     * there were more than 400,000.
      */
     packets(): Float64Array {
         return this.#call(() => this.#run.packets());

@@ -2,28 +2,40 @@
 
 import type uPlot from "uplot";
 import type { Samples } from "./messages.ts";
-import { DARK, EMPHASISED, LIGHT, type Line, type Lines, isDark, ink, plot, shape } from "./plot.ts";
+import { type Line, type Lines, type Look, isDark, ink, looks, plot, shape } from "./plot.ts";
 
-/** The colour of each group. */
-export function colors(result: Samples): string[] {
-    let next = 0;
-    return result.facts.groups.map((group) => {
-        if (group.protocol === EMPHASISED.name) return isDark() ? EMPHASISED.dark : EMPHASISED.light;
-        return (isDark() ? DARK : LIGHT)[next++ % LIGHT.length];
-    });
+type Steps = [number, number][];
+
+/** The look of each group. */
+export const looksOf = (result: Samples): Look[] => looks(result.facts.groups.map((group) => group.protocol));
+
+/** The value of steps at that instant. */
+const at = (steps: Steps, time: number) => (steps.findLast(([from]) => from <= time) ?? steps[0])[1];
+
+/** Mean of C (1 - p) on the route of a group while the run is measured, bits per second; `null` if it is not known. */
+export function capacity(result: Samples, group: number): number | null {
+    const { facts } = result;
+    const steps = facts.groups[group].capacity;
+    if (!steps) return null;
+    const [begin, end] = [facts.warmup_s, facts.duration_s];
+    const bits = steps.reduce((sum, [from, bps], n) => {
+        const lasts = Math.min(end, steps[n + 1]?.[0] ?? end) - Math.max(begin, from);
+        return sum + bps * Math.max(0, lasts);
+    }, 0);
+    return bits / (end - begin);
 }
 
-/** Capacity that the link can deliver, C (1 - p), bits per second. */
-export function capacity(result: Samples): number {
-    const { groups, links } = result.facts;
+/** The bottleneck whose queue is drawn, that of the first group; with its name if there are others. */
+export function bottleneck({ groups, links }: Samples["facts"]): string {
     const at = groups[0].bottleneck;
-    return links[at].rate_bps * (1 - links[at].loss);
+    return groups.some((group) => group.bottleneck !== at) ? `Bottleneck ${links[at].name}` : "Bottleneck";
 }
 
-/** Queueing delay at the bottleneck of a number of packets, ms. */
-export function delay(result: Samples, packets: number): number {
+/** Queueing delay at the bottleneck of a number of packets at that instant, or at its mean rate, ms. */
+export function delay(result: Samples, packets: number, time?: number): number {
     const group = result.facts.groups[0];
-    return (packets * group.packet_size * 8e3) / result.facts.links[group.bottleneck].rate_bps;
+    const { rate_bps, rates } = result.facts.links[group.bottleneck];
+    return (packets * group.packet_size * 8e3) / (rates && time !== undefined ? at(rates, time) : rate_bps);
 }
 
 const QUANTITIES = [
@@ -37,23 +49,49 @@ const known = (value: number) => (Number.isFinite(value) ? value : null);
 
 function series(quantity: Quantity, all: Samples[]): Line[] {
     const [first] = all;
-    const paint = colors(first);
+    const paint = looksOf(first);
     const values = (result: Samples, group: number): Lines => {
         const own = result.groups[group];
         return quantity === "goodput" ? smooth(own.goodput) : Array.from(own.cwnd, known);
     };
     if (quantity === "delay") {
-        const of = (result: Samples) => Array.from(result.queue, (packets) => delay(result, packets));
+        const of = (result: Samples) => Array.from(result.queue, (packets, n) => delay(result, packets, result.times[n]));
         return [{ label: "queue", color: isDark() ? "#b8bcc4" : "#4a4f57", values: of(first), ...band(all.map(of)) }];
     }
     const groups = first.facts.groups.flatMap((group, index) => {
         if (quantity === "cwnd" && !group.is_connection) return [];
         const runs = all.map((result) => values(result, index));
-        return [{ label: group.name, color: paint[index], values: runs[0], ...band(runs) }];
+        return [{ label: group.name, ...paint[index], values: runs[0], ...band(runs) }];
     });
-    if (quantity === "cwnd") return groups;
-    const line = first.times.length ? Array.from(first.times, () => capacity(first) / 1e6) : [];
-    return [...groups, { label: "C (1 − p)", color: isDark() ? "#8b9099" : "#70757d", values: line, dash: [5, 4], width: 1 }];
+    return quantity === "cwnd" ? groups : [...groups, ...limits(first, paint)];
+}
+
+/** Most lines of C (1 - p) in a chart. */
+const MOST_LIMITS = 3;
+
+/** Groups whose routes deliver the same at most: their numbers by what it is. */
+function routes(result: Samples): Map<string, number[]> {
+    const found = new Map<string, number[]>();
+    result.facts.groups.forEach(({ capacity }, n) => {
+        if (capacity) found.set(JSON.stringify(capacity), [...(found.get(JSON.stringify(capacity)) ?? []), n]);
+    });
+    return found;
+}
+
+/** True if C (1 - p) is drawn. */
+export const hasLimits = (result: Samples) => routes(result).size > 0 && routes(result).size <= MOST_LIMITS;
+
+/** C (1 - p) over time, in grey, or if routes differ in the colour of the first group of each. */
+function limits(result: Samples, paint: Look[]): Line[] {
+    if (!hasLimits(result)) return [];
+    const all = [...routes(result)];
+    const isOne = all.length === 1 && all[0][1].length === result.facts.groups.length;
+    return all.map(([key, [group]]) => {
+        const steps = JSON.parse(key) as Steps;
+        const color = isOne ? (isDark() ? "#8b9099" : "#70757d") : paint[group].color;
+        const label = isOne ? "C (1 − p)" : `C (1 − p) of ${result.facts.groups[group].name}`;
+        return { label, color, values: Array.from(result.times, (time) => at(steps, time) / 1e6), dash: [5, 4], width: 1 };
+    });
 }
 
 /** Samples of a mean of the goodput: shorter ones show the bursts of single windows. */
@@ -71,8 +109,8 @@ function smooth(goodput: Float64Array): Lines {
 /** Smallest and largest value at each sample. */
 function band(runs: Lines[]): { low?: Lines; high?: Lines } {
     if (runs.length < 2) return {};
-    const at = (pick: (...values: number[]) => number) => runs[0].map((_, n) => pick(...runs.map((run) => run[n] ?? 0)));
-    return { low: at(Math.min), high: at(Math.max) };
+    const ends = (pick: (...values: number[]) => number) => runs[0].map((_, n) => pick(...runs.map((run) => run[n] ?? 0)));
+    return { low: ends(Math.min), high: ends(Math.max) };
 }
 
 /** The three charts of a set-up. */
@@ -97,7 +135,7 @@ export class Charts {
             host.append(figure);
             return place;
         });
-        new ResizeObserver(() => this.#fit()).observe(host);
+        new ResizeObserver(() => this.#fit()).observe(this.#places[0]);
     }
 
     #fit() {
@@ -132,6 +170,8 @@ export class Charts {
         const times = all[0].times;
         const over = SMOOTH * (times[1] - times[0] || 0);
         this.#captions[0].textContent = `${QUANTITIES[0].title}, means over ${Number(over.toPrecision(2))} s`;
+        const [, name] = bottleneck(all[0].facts).split(" ");
+        this.#captions[2].textContent = name ? `Queueing delay at ${name}, ms` : QUANTITIES[2].title;
         linesOf(all).forEach((lines, n) => {
             const means = lines.map((line) => `${line.label} ${mean(line.values).toPrecision(3)}`);
             this.#places[n].setAttribute("aria-label", `${QUANTITIES[n].title}. Means: ${means.join(", ")}.`);

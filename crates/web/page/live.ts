@@ -1,7 +1,7 @@
 /** Live charts of a command on a real clock: what its server-sent events say. */
 
 import type uPlot from "uplot";
-import { DARK, LIGHT, type Line, type Lines, isDark, onTheme, plot, shape } from "./plot.ts";
+import { DARK, LIGHT, type Line, type Lines, type Look, MARKERS, isDark, onTheme, plot, sample, shape } from "./plot.ts";
 
 interface About {
     command: string;
@@ -49,9 +49,10 @@ let isPaused = false;
 const names = new Map<string, number>();
 let named = 0;
 
-function color(name: string): string {
+function look(name: string): Look {
     if (!names.has(name)) names.set(name, named++);
-    return (isDark() ? DARK : LIGHT)[names.get(name)! % LIGHT.length];
+    const number = names.get(name)!;
+    return { color: (isDark() ? DARK : LIGHT)[number % LIGHT.length], marker: number % MARKERS };
 }
 
 // --- lines -----------------------------------------------------------------------------
@@ -84,7 +85,7 @@ function lines<T extends { name: string }>(
     const drawn = some.length || !first ? some : every.slice(0, 1);
     return drawn.map(([name, values]) => {
         used.add(name);
-        return { label: label(name), color: color(name), values, dash };
+        return { label: label(name), ...look(name), values, dash };
     });
 }
 
@@ -237,9 +238,7 @@ function legend() {
     get("legend").dataset.names = text;
     get("legend").replaceChildren(...[...used].map((name) => {
         const item = document.createElement("li");
-        const swatch = document.createElement("i");
-        swatch.style.background = color(name);
-        item.append(swatch, name);
+        item.append(sample(look(name)), name);
         return item;
     }));
 }

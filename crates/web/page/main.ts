@@ -1,10 +1,10 @@
 /** The playground: what is chosen, what it gives, and the pictures of it. */
 
-import { Charts, capacity, colors, delay, linesOf, tops } from "./charts.ts";
+import { Charts, bottleneck, capacity, delay, hasLimits, linesOf, looksOf, tops } from "./charts.ts";
 import { Editor } from "./editor.ts";
-import { LinkPicture } from "./link.ts";
+import { LinkPicture, counted } from "./link.ts";
 import type { Answer, Ask, Fault, Job, Result, Samples } from "./messages.ts";
-import { onTheme } from "./plot.ts";
+import { type Look, onTheme, sample } from "./plot.ts";
 import { OPENING, type Setup, type State, bdp, command, decode, encode, hasLaw, toml } from "./state.ts";
 import presets from "virtual:presets";
 
@@ -143,7 +143,7 @@ function receive(answer: Answer) {
         case "fault":
             if (answer.id === busy && answer.job.repetition === 0) {
                 faults[answer.job.index] = answer.fault;
-                if (results[answer.job.index].length && answer.job.index === state.setups.length - 1) drawSoon();
+                if (answer.job.index === state.setups.length - 1) drawSoon();
             }
             return;
         case "long":
@@ -159,7 +159,7 @@ function receive(answer: Answer) {
             finished();
             return;
         case "packets":
-            if (answer.id === ticket) picture(answer.index, answer.packets);
+            if (answer.id === ticket) picture(answer);
             return;
         case "catalogue":
             catalogue(answer);
@@ -189,7 +189,7 @@ function finished() {
     });
     // Half a run is shown no longer than until the next.
     halves.fill(null);
-    if (owesDetails || state.seeds > 1) drawSoon();
+    if (owesDetails || state.seeds > 1 || state.setups.some((_, index) => !results[index].length)) drawSoon();
     report();
     count("answered");
     // Not while a slider moves.
@@ -197,7 +197,7 @@ function finished() {
         state.setups.forEach((_, index) => {
             // Of the scenario that the figure shows, which may be one before an error.
             const [result] = results[index];
-            if (result) ask({ kind: "packets", id: ticket, index, text: result.text });
+            if (result) ask({ kind: "packets", id: ticket, index, text: result.text, outcome: result.outcome });
         });
     }, 150);
 }
@@ -216,11 +216,27 @@ function say(text: string | null, bad = false, ...actions: [string, () => void][
 
 /** Errors of the set-ups, at their lines. */
 function report() {
-    const fault = faults[shown] ?? faults.find(Boolean) ?? null;
+    const index = faults[shown] ? shown : faults.findIndex(Boolean);
+    const fault = faults[index];
     editor?.mark(faults[shown]);
-    if (fault) say(`${fault.message}\nThe figure shows the last scenario that ran.`, true);
+    if (fault && results[index].length) say(`${fault.message}\nThe figure shows the last scenario that ran.`, true);
+    else if (fault) say(fault.message, true, ["Edit the scenario", () => edit(index)], ["Show the opening scene", () => restore(index)]);
     else if (!asked && !keeps) say(null);
     keeps = false;
+}
+
+/** Opens the editor at the scenario that does not run. */
+function edit(index: number) {
+    select(index);
+    get<HTMLDetailsElement>("file").open = true;
+    get("file").scrollIntoView();
+}
+
+/** The set-up becomes that of the opening scene. */
+function restore(index: number) {
+    state.setups[index] = structuredClone(OPENING);
+    select(index);
+    run();
 }
 
 /** True while a notice waits for an answer. */
@@ -232,7 +248,7 @@ function question({ flows, packetHops, seconds }: Extract<Answer, { kind: "long"
     asked = true;
     const time = seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toPrecision(2)} h`;
     const big = packetHops.toExponential(1).replace("e+", " × 10^");
-    say(`This run has ${flows.toLocaleString("en")} flows and about ${big} packet-hops, some ${time} in this page.`, false, ["Run it", () => {
+    say(`This run has ${counted(flows, "flow", "flows")} and about ${big} packet-hops, some ${time} in this page.`, false, ["Run it", () => {
         insists = true;
         say(null);
         run();
@@ -260,6 +276,8 @@ class Figures {
     readonly element = make("section", { className: "setup" });
     readonly #title = make("h2");
     readonly #legend = make("ul", { className: "legend" });
+    readonly #caption = make("p", { className: "caption" });
+    readonly #shares = make("p", { className: "caption" });
     readonly #share = make("div", { className: "share" });
     readonly #table = make("table");
     readonly #facts = make("p", { className: "facts" });
@@ -267,7 +285,7 @@ class Figures {
     readonly link: LinkPicture;
 
     constructor() {
-        const charts = make("div");
+        const charts = make("div", { className: "charts" });
         const link = make("div", { className: "link" });
         this.#share.setAttribute("role", "img");
         this.#share.setAttribute("aria-label", "Share of the goodput");
@@ -277,53 +295,57 @@ class Figures {
         this.element.append(this.#title, this.#legend);
         this.element.append(charts);
         this.charts = new Charts(charts);
-        this.element.append(make("p", { className: "caption", textContent: "Share of the goodput" }), this.#share, wrap, this.#facts);
-        this.element.append(make("p", { className: "caption", textContent: "The bottleneck at an instant, in slow motion" }), link);
+        this.element.append(this.#shares, this.#share, wrap, this.#facts);
+        this.element.append(this.#caption, link);
         this.link = new LinkPicture(link);
     }
 
     /** Draws what stands beside the charts. */
     tell(all: Result[], title: string) {
         const [first] = all;
-        const paint = colors(first);
+        const paint = looksOf(first);
         this.#title.textContent = title;
         this.#title.hidden = title === "";
-        this.#legend.replaceChildren(...first.facts.groups.map((group, n) => {
-            const swatch = make("i");
-            swatch.style.background = paint[n];
-            return make("li", {}, swatch, `${group.name}${group.flows > 1 ? ` × ${group.flows}` : ""}`);
-        }), make("li", { textContent: "dashed: C (1 − p), all that the link can deliver" }));
-        const goodputs = first.outcome.groups.map((group) => group.goodput_bps);
+        const limits = hasLimits(first) ? [make("li", { textContent: "dashed: C (1 − p), all that the route can deliver" })] : [];
+        const band = all.length > 1 ? [make("li", { textContent: `lines: seed ${first.facts.seed}; bands: all ${all.length} seeds` })] : [];
+        this.#legend.replaceChildren(...first.facts.groups.map((group, n) =>
+            make("li", {}, sample(paint[n]), `${called(group)}${group.flows > 1 ? ` × ${group.flows}` : ""}`),
+        ), ...limits, ...band);
+        const goodputs = first.outcome.groups.map((_, n) => mean(all, (result) => result.outcome.groups[n].goodput_bps));
         const sum = goodputs.reduce((a, b) => a + b, 0) || 1;
         this.#share.replaceChildren(...goodputs.map((goodput, n) => {
             const part = make("span");
             part.style.width = `${(goodput / sum) * 100}%`;
-            part.style.background = paint[n];
+            part.style.background = paint[n].color;
             return part;
         }));
         const words = first.outcome.groups.map((group, n) => `${group.name} ${((goodputs[n] / sum) * 100).toFixed(0)} %`);
-        this.#share.setAttribute("aria-label", `Share of the goodput: ${words.join(", ")}`);
+        this.#shares.textContent = `Share of the goodput: ${words.join(", ")}`;
+        this.#share.setAttribute("aria-label", this.#shares.textContent);
         this.#numbers(all, paint);
     }
 
-    #numbers(all: Result[], paint: string[]) {
+    #numbers(all: Result[], paint: Look[]) {
         const [first] = all;
         const row = make("tr", {}, make("th", { scope: "col", textContent: "group" }), ...COLUMNS.map(([name, meaning]) => {
             const word = make("span", { title: meaning, textContent: name });
             return make("th", { scope: "col" }, word);
         }));
         const rows = first.outcome.groups.map((_, n) => {
-            const swatch = make("b", { textContent: first.outcome.groups[n].name });
-            swatch.style.color = paint[n];
             const cells = COLUMNS.map(([, , value]) => make("td", { textContent: value(all, n) }));
-            return make("tr", {}, make("td", {}, swatch), ...cells);
+            return make("tr", {}, make("td", {}, sample(paint[n]), first.outcome.groups[n].name), ...cells);
         });
         this.#table.replaceChildren(make("thead", {}, row), make("tbody", {}, ...rows));
         const { outcome, facts } = first;
-        const link = outcome.links[facts.groups[0].bottleneck] as Record<string, number>;
+        const at = facts.groups[0].bottleneck;
+        const link = outcome.links[at] as Record<string, number>;
+        this.#caption.textContent = `${bottleneck(facts)} at an instant, in slow motion`;
         const print = make("code", { className: "print", textContent: outcome.fingerprint });
         this.#facts.replaceChildren(
-            `Bottleneck busy ${(link.utilization * 100).toFixed(1)} %, mean queue ${delay(first, link.mean_queue_packets).toFixed(1)} ms, `,
+            all.length > 1 ? `Seed ${facts.seed}, which the lines show: ` : "",
+            `${bottleneck(facts)} busy ${(link.utilization * 100).toFixed(1)} %, mean queue `,
+            // A queue of so many packets has no one delay if the rate changes.
+            facts.links[at].rates?.length === 1 ? `${delay(first, link.mean_queue_packets).toFixed(1)} ms, ` : `${three(link.mean_queue_packets)} packets, `,
             `Jain’s index ${outcome.jain.toFixed(3)}, fingerprint `, print,
             `, ${outcome.packet_hops.toLocaleString("en")} packet-hops in ${first.took.toFixed(0)} ms here.`,
         );
@@ -332,28 +354,38 @@ class Figures {
 
 const three = (value: number) => Number(value.toPrecision(3));
 const rate = (bps: number) => (bps >= 1e6 ? `${three(bps / 1e6)} Mbit/s` : `${three(bps / 1e3)} kbit/s`);
-const spread = (all: Result[], value: (result: Result) => number, text: (value: number) => string) => {
-    const values = all.map(value);
-    const mean = values.reduce((a, b) => a + b, 0) / values.length;
-    return values.length > 1 ? `${text(mean)} (${text(Math.min(...values))}–${text(Math.max(...values))})` : text(mean);
+const mean = (all: Result[], value: (result: Result) => number) => all.reduce((sum, result) => sum + value(result), 0) / all.length;
+/** A number of all seeds, with its range if there are several; a dash where none has it. */
+const spread = (all: Result[], value: (result: Result) => unknown, text: (value: number) => string) => {
+    const values = all.map(value).filter((each): each is number => typeof each === "number" && Number.isFinite(each));
+    if (values.length === 0) return "–";
+    const middle = text(values.reduce((a, b) => a + b, 0) / values.length);
+    return values.length > 1 ? `${middle} (${text(Math.min(...values))}–${text(Math.max(...values))})` : middle;
 };
-const optional = (value: unknown, text: (value: number) => string) => (typeof value === "number" && value > 0 ? text(value) : "–");
+/** A value above zero. */
+const positive = (value: unknown) => (typeof value === "number" && value > 0 ? value : null);
+/** A group with its protocol, unless its name says it. */
+const called = ({ name, protocol }: { name: string; protocol: string }) => (name.includes(protocol) ? name : `${name} (${protocol})`);
 
 /** Name, meaning and value of each number of a group. */
 const COLUMNS: [string, string, (all: Result[], group: number) => string][] = [
     ["goodput", "Unique data delivered per second after the warm-up, summed over the flows of the group; with several seeds the mean and the range",
         (all, n) => spread(all, (result) => result.outcome.groups[n].goodput_bps, rate)],
-    ["of C (1 − p)", "Goodput as a share of what the bottleneck delivers if it is always busy: its rate times the share of packets that its wire does not lose",
-        (all, n) => spread(all, (result) => result.outcome.groups[n].goodput_bps / capacity(result), (share) => `${(share * 100).toFixed(0)} %`)],
+    ["of C (1 − p)", "Goodput as a share of what the route of the group delivers if it is always busy: the rate of its slowest link, times the share of packets that its wires do not lose; the mean over time if the rate changes",
+        (all, n) => spread(all, (result) => {
+            const most = capacity(result, n);
+            return most && result.outcome.groups[n].goodput_bps / most;
+        }, (share) => `${(share * 100).toFixed(0)} %`)],
     ["mean RTT", "Mean of the round-trip times that the group measured; its distance from the RTT of the link is queueing",
-        (all, n) => optional(all[0].outcome.groups[n].mean_rtt_s, (s) => `${(s * 1e3).toFixed(0)} ms`)],
+        (all, n) => spread(all, (result) => positive(result.outcome.groups[n].mean_rtt_s), (s) => `${(s * 1e3).toFixed(0)} ms`)],
     ["sent again", "Retransmissions as a share of the packets sent",
-        (all, n) => {
-            const group = all[0].outcome.groups[n];
-            return optional(group.packets_sent, (sent) => `${((Number(group.retransmissions ?? 0) / sent) * 100).toFixed(1)} %`);
-        }],
+        (all, n) => spread(all, (result) => {
+            const group = result.outcome.groups[n];
+            const sent = positive(group.packets_sent);
+            return sent && Number(group.retransmissions ?? 0) / sent;
+        }, (share) => `${(share * 100).toFixed(1)} %`)],
     ["timeouts", "Retransmission timeouts: times at which no ACK came and the flow started again with one packet",
-        (all, n) => String(all[0].outcome.groups[n].timeouts ?? "–")],
+        (all, n) => spread(all, (result) => result.outcome.groups[n].timeouts, (count) => String(three(count)))],
 ];
 
 const figures = [new Figures(), new Figures()];
@@ -386,35 +418,51 @@ function count(what: "drawn" | "charted" | "answered") {
     dataset[what] = String(Number(dataset[what] ?? 0) + 1);
 }
 
-/** Draws the results; the goodput only if it is `quick`. */
+/** Draws the results; the goodput only if it is `quick`. Set-ups that never ran have none. */
 function draw(quick = false) {
-    const present = state.setups.map((_, index) => results[index]).filter((all) => all.length > 0);
-    if (present.length < state.setups.length) return;
+    const present = state.setups.map((_, index) => index).filter((index) => results[index].length > 0);
     const place = get("figures");
-    const two = state.setups.length === 2;
-    if (place.childElementCount !== state.setups.length + 1) {
-        place.classList.toggle("two", two);
-        place.replaceChildren(...state.setups.map((_, index) => figures[index].element), scrubber);
+    const shows = `${state.setups.length} ${present}`;
+    if (place.dataset.shows !== shows) {
+        place.dataset.shows = shows;
+        place.classList.toggle("two", state.setups.length === 2);
+        place.replaceChildren(...state.setups.map((_, index) => (present.includes(index) ? figures[index].element : none(index))));
+        if (present.length) place.append(scrubber);
     }
-    const samples = state.setups.map((_, index): Samples[] => (halves[index] ? [halves[index]] : results[index]));
+    const samples = present.map((index): Samples[] => (halves[index] ? [halves[index]] : results[index]));
     const lines = samples.map((each) => linesOf(each, quick ? 1 : undefined));
     const each = lines.map(tops);
-    const top = each[0].map((_, n) => Math.max(...each.map((own) => own[n])));
-    state.setups.forEach((_, index) => figures[index].charts.draw(samples[index], lines[index], top));
+    const top = each[0]?.map((_, n) => Math.max(...each.map((own) => own[n])));
+    present.forEach((index, n) => {
+        figures[index].charts.draw(samples[n], lines[n], top);
+        figures[index].link.expect(halves[index] ? null : results[index][0]);
+    });
     count("charted");
     if (!quick) detailed = performance.now();
     owesDetails = quick || state.setups.some((_, index) => halves[index]);
-    if (!owesDetails) words();
+    if (!owesDetails) words(present);
 }
 
+/** What stands in the place of a figure that there is not. */
+const none = (index: number) =>
+    make("p", { className: "setup", textContent: `There is no figure of ${state.setups.length === 2 ? `set-up ${"AB"[index]}` : "this scenario"} yet.` });
+
 /** Draws what belongs to the charts. */
-function words() {
+function words(present: number[]) {
     const two = state.setups.length === 2;
-    state.setups.forEach((_, index) => figures[index].charts.tell(results[index]));
-    state.setups.forEach((_, index) => figures[index].tell(results[index], two ? `Set-up ${"AB"[index]}` : ""));
-    headline();
+    for (const index of present) {
+        figures[index].charts.tell(results[index]);
+        figures[index].tell(results[index], two ? `Set-up ${"AB"[index]}` : "");
+    }
+    const [first] = results[shown];
+    get("headline").textContent = first ? headline(results[shown]) : "This scenario has not run yet.";
     get("command").textContent = command(setup());
-    get("print").textContent = results[shown][0]?.outcome.fingerprint ?? "…";
+    get("print").textContent = first?.outcome.fingerprint ?? "…";
+    // A text says them itself.
+    if (setup().text !== null && first?.text === setup().text) {
+        get<HTMLInputElement>("duration").value = String(first.facts.duration_s);
+        get<HTMLInputElement>("seed").value = first.facts.seed;
+    }
     if (!editor?.isFocused && editor) editor.text = toml(setup());
     paintSides();
     if (!isMoving) moveTo(Math.min(instant, length()));
@@ -422,16 +470,26 @@ function words() {
 }
 
 /** The result in one sentence. */
-function headline() {
-    const [first] = results[shown];
-    const { facts, outcome } = first;
-    const link = facts.links[facts.groups[0].bottleneck];
+function headline(all: Result[]): string {
+    const [{ facts, outcome }] = all;
+    const rows = outcome.groups.map((_, n) => ({ name: called(facts.groups[n]), goodput: mean(all, (result) => result.outcome.groups[n].goodput_bps) }));
+    rows.sort((a, b) => b.goodput - a.goodput);
+    const parts = rows.slice(0, 3).map(({ name, goodput }, n) => `${name} ${n === 0 ? "carries " : ""}${rate(goodput)}`);
+    const others = rows.length > 3 ? `, ${counted(rows.length - 3, "more group", "more groups")} less` : "";
+    const seeds = all.length > 1 ? ` (means of ${all.length} seeds)` : "";
+    return `${where(facts)}, ${parts.join(", ")}${others}${seeds}.`;
+}
+
+/** The bottleneck, if all groups have the same. */
+function where({ groups, links }: Samples["facts"]): string {
+    const used = new Set(groups.map((group) => group.bottleneck)).size;
+    if (used > 1) return `Over ${used} bottlenecks`;
+    const link = links[groups[0].bottleneck];
+    const rates = link.rates?.map(([, bps]) => bps) ?? [link.rate_bps];
+    const [least, most] = [Math.min(...rates), Math.max(...rates)];
     const percent = link.loss * 100;
     const losses = percent > 0 ? ` that loses ${Number(percent.toPrecision(2))} % of packets` : "";
-    const rows = outcome.groups.map((group) => ({ name: group.name, goodput: group.goodput_bps })).sort((a, b) => b.goodput - a.goodput);
-    const parts = rows.slice(0, 3).map(({ name, goodput }, n) => `${name} ${n === 0 ? "carries " : ""}${rate(goodput)}`);
-    const others = rows.length > 3 ? `, ${rows.length - 3} more groups less` : "";
-    get("headline").textContent = `On a link of ${rate(link.rate_bps)}${losses}, ${parts.join(", ")}${others}.`;
+    return `On a link of ${least < most ? `${rate(least)} to ` : ""}${rate(most)}${losses}`;
 }
 
 // --- the instant -----------------------------------------------------------------------
@@ -455,9 +513,8 @@ function moveTo(time: number) {
     state.setups.forEach((_, index) => figures[index].link.draw(time));
 }
 
-function picture(index: number, packets: Float64Array) {
-    if (!results[index][0]) return;
-    figures[index].link.show(results[index][0], packets);
+function picture({ index, fingerprint, packets }: Extract<Answer, { kind: "packets" }>) {
+    figures[index].link.show(fingerprint, packets);
     moveTo(instant);
     figures[index].charts.mark(instant);
 }
@@ -466,7 +523,7 @@ let before = 0;
 function frame(now: number) {
     const passed = Math.min(0.1, (now - before) / 1e3);
     before = now;
-    if (isMoving && busy === 0 && figures[0].link.isReady) moveTo(instant + passed * SLOW < length() ? instant + passed * SLOW : 0);
+    if (isMoving && busy === 0 && figures.some(({ link }) => link.isReady)) moveTo(instant + passed * SLOW < length() ? instant + passed * SLOW : 0);
     if (isMoving) requestAnimationFrame(frame);
 }
 
@@ -571,10 +628,10 @@ function change(n: number, what: Partial<Setup["sides"][number]>) {
 function paintSides() {
     const [first] = results[shown];
     if (!first || setup().text !== null) return;
-    const paint = colors(first);
+    const paint = looksOf(first);
     let group = 0;
     setup().sides.forEach((side, n) => {
-        sideInputs[n].swatch.style.background = side.count > 0 ? paint[group++] : "transparent";
+        sideInputs[n].swatch.style.background = (side.count > 0 && paint[group++]?.color) || "transparent";
     });
 }
 
@@ -601,12 +658,13 @@ function show(all = true) {
     get<HTMLInputElement>("on_ack").value = own.law.on_ack;
     get<HTMLInputElement>("on_loss").value = own.law.on_loss;
     if (hasLaw(own)) get<HTMLDetailsElement>("law").open = true;
-    get<HTMLInputElement>("seed").value = String(own.seed);
-    get<HTMLInputElement>("duration").value = String(own.duration);
-    for (const id of ["seed", "duration"]) get<HTMLInputElement>(id).disabled = own.text !== null;
+    const isText = own.text !== null;
+    get<HTMLInputElement>("seed").value = isText ? "" : String(own.seed);
+    get<HTMLInputElement>("duration").value = isText ? "" : String(own.duration);
+    for (const id of ["seed", "duration"]) get<HTMLInputElement>(id).disabled = isText;
     get<HTMLInputElement>("seeds").value = String(state.seeds);
-    get("scene").hidden = own.text !== null;
-    get("textual").hidden = own.text === null;
+    get("scene").hidden = isText;
+    get("textual").hidden = !isText;
     const preset = presets.findIndex(({ text }) => text === own.text);
     get<HTMLSelectElement>("preset").value = own.text === null ? "" : String(preset);
     tabs();
@@ -626,6 +684,7 @@ function tabs() {
         if (two) {
             state.setups = [setup()];
             results[0] = results[shown];
+            results[1] = [];
             halves.fill(null);
             select(0);
         } else {
@@ -694,6 +753,7 @@ get("file").addEventListener("toggle", () => {
         const isNew = setup().text === null;
         setup().text = text;
         if (isNew) {
+            for (const id of ["seed", "duration"]) get<HTMLInputElement>(id).disabled = true;
             get("scene").hidden = true;
             get("textual").hidden = false;
         }

@@ -37,11 +37,13 @@ export interface Job {
     insists: boolean;
 }
 
+/** `packets` asks for those of `text`, whose run had that outcome. */
 export type Ask =
     | { kind: "runs"; id: number; jobs: Job[] }
-    | { kind: "packets"; id: number; index: number; text: string }
+    | { kind: "packets"; id: number; index: number; text: string; outcome: Outcome }
     | { kind: "catalogue" };
 
+/** `packets` are those of the run with that fingerprint; `null` if they are too many. */
 export type Answer =
     | { kind: "half"; id: number; job: Job; samples: Samples }
     | { kind: "result"; id: number; job: Job; result: Result }
@@ -49,7 +51,7 @@ export type Answer =
     | { kind: "long"; id: number; job: Job; flows: number; packetHops: number; seconds: number }
     | { kind: "progress"; id: number; share: number }
     | { kind: "done"; id: number }
-    | { kind: "packets"; id: number; index: number; packets: Float64Array }
+    | { kind: "packets"; id: number; index: number; fingerprint: string; packets: Float64Array | null }
     | { kind: "catalogue"; protocols: Protocol[]; parts: Part[]; schema: Record<string, unknown>; version: string }
     | { kind: "broken"; message: string };
 

@@ -77,14 +77,23 @@ async function one(id: number, job: Job, signal: AbortSignal) {
     }
 }
 
-async function watch(id: number, index: number, text: string, signal: AbortSignal) {
+async function watch({ id, index, text, outcome }: Extract<Ask, { kind: "packets" }>, signal: AbortSignal) {
+    if (outcome.packet_hops > WATCHED_HOPS) {
+        tell({ kind: "packets", id, index, fingerprint: outcome.fingerprint, packets: null });
+        return;
+    }
     const facts = await describe(text);
-    if (facts.predicted_packet_hops > WATCHED_HOPS) return;
     const simulation = await begin(text, { watch: facts.groups[0].bottleneck, onWarning() {} });
     try {
-        await simulation.finish({ signal });
-        const packets = simulation.packets();
-        tell({ kind: "packets", id, index, packets }, [packets.buffer as ArrayBuffer]);
+        const { fingerprint } = await simulation.finish({ signal });
+        let packets: Float64Array | null = null;
+        try {
+            packets = simulation.packets();
+        } catch {
+            // Too many of them.
+        }
+        const moved = packets ? [packets.buffer as ArrayBuffer] : [];
+        tell({ kind: "packets", id, index, fingerprint, packets }, moved);
     } finally {
         simulation.free();
     }
@@ -106,7 +115,7 @@ onmessage = ({ data }: MessageEvent<Ask>) => {
             queue((signal) => runs(data.id, data.jobs, signal));
             break;
         case "packets":
-            queue((signal) => watch(data.id, data.index, data.text, signal));
+            queue((signal) => watch(data, signal));
             break;
         case "catalogue":
             queue(async () => {

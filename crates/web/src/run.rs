@@ -14,7 +14,7 @@ use windward_sim::{LinkChange, Scenario, Simulation};
 use crate::chart::{Chart, FLOWS, GROUPS, LINKS};
 use crate::describe::Facts;
 use crate::error::Wrong;
-use crate::wire::{Packets, Watch};
+use crate::wire::{MAX_PACKETS, Packets, Watch};
 
 /// A scenario, and its run as far as it has come.
 #[derive(Debug)]
@@ -188,8 +188,16 @@ impl Run {
     /// Packets of the watched link in the order in which they left it, three numbers each: the
     /// instant in seconds, the index of the flow, and 0 if it passed, 1 if the channel destroyed
     /// it, 2 if the queue dropped it.
-    pub fn packets(&self) -> Vec<f64> {
-        self.packets.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    ///
+    /// # Errors
+    /// If there were more than are kept.
+    pub fn packets(&self) -> Result<Vec<f64>, Wrong> {
+        let packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
+        if packets.len() > 3 * MAX_PACKETS {
+            let words = format!("more than {MAX_PACKETS} packets left the watched link");
+            return Err(Wrong::new(words));
+        }
+        Ok(packets.clone())
     }
 }
 

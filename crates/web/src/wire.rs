@@ -6,8 +6,8 @@ use windward_core::packet::Packet;
 use windward_core::units::Time;
 use windward_sim::{Loss, LossCause, Observer, OnWire};
 
-/// Maximum number of packets that are kept, 24 bytes each.
-const MAX_PACKETS: usize = 400_000;
+/// Maximum number of packets that are kept, 24 bytes each. One more says that there were more.
+pub(crate) const MAX_PACKETS: usize = 400_000;
 
 /// Fate of a packet.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ pub(crate) struct Watch {
 impl Watch {
     fn keep(&self, at: Time, flow: usize, fate: Fate) {
         let mut packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
-        if packets.len() < 3 * MAX_PACKETS {
+        if packets.len() <= 3 * MAX_PACKETS {
             packets.extend([at.as_secs_f64(), flow as f64, f64::from(fate as u8)]);
         }
     }

@@ -18,7 +18,7 @@ if child == 0:
 
 
 def read_until(mark, seconds=20):
-    """What the shell writes up to the mark, or in that time."""
+    """Returns the output of the shell up to the mark, or of that time."""
     end, seen = time.monotonic() + seconds, b""
     while mark not in seen and time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:

@@ -64,11 +64,17 @@ async function answer(page, act) {
     return page.$eval("#notice", (notice) => (notice.hidden ? "" : notice.textContent));
 }
 
+/** What the program reads in a command of the page. */
+function scenarioOf(command) {
+    const [, given] = /^(printf %b '[^']*') \| windward run -$/.exec(command);
+    return execFileSync("bash", ["-c", given], { encoding: "utf8" });
+}
+
 /** The fingerprint that the page shows is the one that its command gives. */
 async function agrees(page) {
     const command = await text(page, "#command");
     const shown = await text(page, "#print");
-    const [, toml] = /^windward run - <<'END'\n([\s\S]*)END$/.exec(command);
+    const toml = scenarioOf(command);
     const native = JSON.parse(execFileSync(program, ["run", "-", "--json"], { input: toml, encoding: "utf8" }));
     assert.equal(shown, native.fingerprint);
     return { toml, native };
@@ -133,6 +139,7 @@ try {
         assert.ok(meanings.length >= 5 && meanings.every((each) => each.length > 20), String(meanings));
         const share = await page.$$eval("[aria-label^='Share']", (all) => all.map((each) => each.getAttribute("aria-label")));
         assert.match(share[0], /bbr \d+ %, upwind \d+ %/);
+        assert.ok((await page.$$eval(".caption", (all) => all.map((each) => each.textContent))).includes(share[0]));
     });
 
     await part("a law of two expressions runs beside the others, and its errors are the program's", async () => {
@@ -157,7 +164,15 @@ try {
         await page.focus("#seeds");
         await then(page, () => page.keyboard.type("3"));
         await page.waitForFunction(() => /\(.*–.*\)/.test(document.querySelector("td:nth-child(2)").textContent));
-        await page.waitForFunction(() => /packets wait/.test(document.querySelector(".at").textContent));
+        // The headline says what the table says, and each number of the table is of all seeds.
+        const said = await text(page, "h1");
+        assert.match(said, /\(means of 3 seeds\)\.$/);
+        const rows = await page.$$eval(".setup:nth-child(2) tbody tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+        for (const [name, goodput, ...others] of rows) {
+            assert.ok(said.replace("carries ", "").includes(`${name} ${goodput.split(" (")[0]}`), `${said}: ${name} ${goodput}`);
+            for (const number of others) assert.match(number, /^(–|.* \(.*–.*\))$/, name);
+        }
+        await page.waitForFunction(() => /packets? waits?/.test(document.querySelector(".at").textContent));
         const at = await text(page, ".at");
         await page.focus("#instant");
         await page.keyboard.press("ArrowRight");
@@ -191,7 +206,7 @@ try {
         await page.keyboard.type('protocl = "cubic"\n');
         await page.waitForFunction(() => /unknown key/.test(document.getElementById("notice").textContent));
         // The picture of the bottleneck is that of the figure still.
-        await page.waitForFunction(() => /packets wait/.test(document.querySelector(".at").textContent));
+        await page.waitForFunction(() => document.querySelector(".link canvas").dataset.fingerprint === document.getElementById("print").textContent);
         const shown = (await text(page, "#notice")).split("\n")[0];
         assert.match(shown, /^scenario\.toml:\d+: .*unknown key/);
         assert.ok(await page.$(">>> .cm-lintRange-error"));
@@ -228,7 +243,21 @@ try {
                 assert.match(shown, /packet-hops, some .* in this page/);
                 continue;
             }
-            await agrees(page);
+            const { toml, native } = await agrees(page);
+            // The picture is that of this run, or none.
+            const pictured = (print) => {
+                const [canvas, words] = [document.querySelector(".link canvas"), document.querySelector(".at").textContent];
+                if (canvas.dataset.fingerprint && canvas.dataset.fingerprint !== print) throw new Error(`a picture of ${canvas.dataset.fingerprint}`);
+                return canvas.dataset.fingerprint === print || /too many packets to draw/.test(words);
+            };
+            await page.waitForFunction(pictured, { polling: 20 }, native.fingerprint);
+            // What runs is what the fields say, and no group has more than its route delivers.
+            assert.equal(await page.$eval("#duration", (field) => Number(field.value)), native.duration_s);
+            assert.equal(await page.$eval("#seed", (field) => Number(field.value)), native.seed);
+            const shares = await page.$$eval("tbody td:nth-child(3)", (all) => all.map((cell) => cell.textContent));
+            for (const share of shares) assert.ok(share === "–" || Number.parseInt(share) <= 101, `${shares}: ${toml.split("\n")[0]}`);
+            const named = await text(page, "h1");
+            if (native.groups.length === 1) assert.ok(named.includes(native.groups[0].protocol ?? native.flows[0].protocol), named);
             ran += 1;
         }
         console.log(`${ran} of ${presets.length} run at once`);
@@ -265,7 +294,7 @@ try {
     });
 
     await part("a run that takes long is asked about first, and cancelled at once", async () => {
-        const long = (await text(page, "#command")).replace(/^.*\n/, "").replace(/END$/, "").replace(/duration = "\d+s"/, 'duration = "1000000s"');
+        const long = scenarioOf(await text(page, "#command")).replace(/duration = "\d+s"/, 'duration = "1000000s"');
         const state = (await import("node:zlib")).deflateRawSync(JSON.stringify({ setups: [{ text: `${long}# <script>wrong</script>\n` }], seeds: 1 }));
         await page.evaluate((fragment) => (location.hash = fragment), `s=${state.toString("base64url")}`);
         await page.waitForFunction(() => /packet-hops, some .* in this page/.test(document.getElementById("notice").textContent));
@@ -285,7 +314,7 @@ try {
             const shown = (source) => new RegExp(source).test(document.getElementById("notice").textContent);
             await page.waitForFunction(shown, {}, pattern.source).catch(async () => assert.match(await text(page, "#notice"), pattern));
         };
-        const [, scenario] = /<<'END'\n([\s\S]*)END$/.exec(await text(page, "#command"));
+        const scenario = scenarioOf(await text(page, "#command"));
         // 10 MB that a link of a few kB would unfold to.
         await follow("#".repeat(10 << 20));
         await notice(/^The link cannot be read: it is too large/);
@@ -369,6 +398,68 @@ try {
         await old.goto(url);
         assert.match(await text(old, "#notice"), /lacks WebAssembly/);
         await old.close();
+    });
+
+    await part("links with one side, with an error, and with two groups of one protocol are shown", async () => {
+        const { deflateRawSync } = await import("node:zlib");
+        const link = (...setups) => `${url}#s=${deflateRawSync(JSON.stringify({ setups, seeds: 1 })).toString("base64url")}`;
+        const other = await open(link({ sides: [{ protocol: "cubic", count: 1, loss: 0 }] }));
+        assert.deepEqual((await agrees(other)).native.groups.map((group) => group.name), ["cubic"]);
+        await then(other, () => enter(other, "#count-1", "2"));
+        assert.deepEqual((await agrees(other)).native.groups.map((group) => group.name), ["cubic", "upwind"]);
+        await then(other, () => other.select("#protocol-0", "upwind"));
+        const swatches = await other.$$eval(".side i", (all) => all.map((swatch) => swatch.style.background));
+        assert.equal(new Set(swatches).size, 2, String(swatches));
+        const lines = await other.$$eval(".legend .sample", (all) => all.map((canvas) => canvas.toDataURL()));
+        assert.equal(new Set(lines).size, 2);
+        await other.close();
+        // A first scenario that does not run leaves a way out, alone and beside another one.
+        for (const setups of [[{ text: "nonsense = 1\n" }], [{}, { text: "nonsense = 1\n" }]]) {
+            const bad = await open(link(...setups));
+            await bad.waitForFunction(() => document.querySelectorAll("#notice button").length === 2);
+            assert.match(await text(bad, "#notice"), /^scenario\.toml:1: nonsense: unknown key/);
+            assert.doesNotMatch(await text(bad, "#notice"), /last scenario that ran/);
+            assert.match(await text(bad, "#figures"), /There is no figure of/);
+            assert.equal((await bad.$$("table")).length, setups.length - 1);
+            await bad.click("#notice button:first-of-type");
+            await bad.waitForSelector(">>> .cm-lintRange-error");
+            await then(bad, () => bad.click("#notice button:last-of-type"));
+            assert.equal((await bad.$$("table")).length, setups.length);
+            await agrees(bad);
+            await bad.close();
+        }
+    });
+
+    await part("drops of the queue are drawn", async () => {
+        const { deflateRawSync } = await import("node:zlib");
+        const state = { setups: [{ loss: 0, queue: 0.2, sides: [{ protocol: "newreno", count: 4, loss: 0 }] }], seeds: 1 };
+        const other = await open(`${url}#s=${deflateRawSync(JSON.stringify(state)).toString("base64url")}`);
+        await other.waitForFunction(() => document.querySelector(".link canvas").dataset.fingerprint);
+        const dropped = await other.evaluate(() => {
+            const range = document.getElementById("instant");
+            for (let time = 1; time < 20; time += 0.02) {
+                range.value = String(time);
+                range.dispatchEvent(new Event("input"));
+                const words = document.querySelector(".at").textContent;
+                if (/ dropped by the queue$/.test(words)) return words;
+            }
+            return "";
+        });
+        assert.match(dropped, /0 of them lost, \d+ dropped by the queue$/);
+        await other.close();
+    });
+
+    await part("on a telephone, a slider and the figure are seen together", async () => {
+        const phone = await open(url, { width: 390 });
+        for (const key of ["loss", "jitter"]) {
+            await phone.$eval(`#slider-${key}`, (slider) => slider.scrollIntoView({ block: "center" }));
+            const seen = await phone.evaluate((key) => {
+                const [chart, slider] = [".chart.goodput", `#slider-${key}`].map((each) => document.querySelector(each).getBoundingClientRect());
+                return chart.top >= 0 && chart.bottom <= slider.top && slider.bottom <= innerHeight;
+            }, key);
+            assert.ok(seen, key);
+        }
+        await phone.close();
     });
 
     await part("the figure alone, as a part of another page, moves with its slider", async () => {

@@ -27,7 +27,7 @@ const GRID: &str = "#e2e2e2";
 const STRIPE: &str = "#f5f6f7";
 const REFERENCE: &str = "#777";
 const PAGE: &str = "#fff";
-/// What these become on a dark page.
+/// The counterparts of these on a dark page.
 const DARK: [(&str, &str); 4] =
     [(INK, "#e6e6e6"), (GRID, "#363b40"), (STRIPE, "#1f2225"), (REFERENCE, "#9a9fa5")];
 /// Legend for marks of [`Panel::reported`].
