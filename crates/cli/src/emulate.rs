@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use windward_core::units::Time;
+use windward_http::Listener;
 use windward_net::emulation::Until;
 use windward_net::source::Source;
 use windward_net::testbed;
@@ -15,7 +16,6 @@ use windward_netns::{Published, published, sweep};
 
 use crate::emulation::{Emulation, Telling, Views};
 use crate::failure::Failure;
-use crate::http::Listener;
 use crate::live::Style;
 use crate::output;
 use crate::scenario_args::Changes;

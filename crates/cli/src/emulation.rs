@@ -6,6 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use windward_core::units::{Duration, Time};
+use windward_http::Listener;
 use windward_logs::pcap::PcapFile;
 use windward_net::emulation::{self, Finished, Until};
 use windward_net::record::Recorder;
@@ -18,7 +19,6 @@ use windward_sim::{Outcome, Scenario};
 use crate::clock::CpuStopwatch;
 use crate::drive::Driver;
 use crate::failure::Failure;
-use crate::http::Listener;
 use crate::live::{Live, Style};
 use crate::output::{self, TextTable, rate, seconds};
 use crate::pcap::PcapArgs;

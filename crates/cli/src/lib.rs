@@ -9,7 +9,7 @@
 //! - `list`, `explain`, `run`, `script`, `compare_logs` and `bench`: one command each.
 //! - `effort`: options and output that `sweep`, `reproduce` and `evaluate` share. `native` and
 //!   `python`: controllers in C and in Python. `worker`, `tree` and `jail`: their processes.
-//! - `http`: pages for a browser. `play`: the playground. `feed` and `web`: live charts of `moment`s.
+//! - `http`: sockets for browsers. `play`: the playground. `web`: live charts of `moment`s.
 //! - `emulation` and `live`: common parts of `emulate`, `shell`, `replay` and `compare`.
 //! - `perf` and `router`: measurements between hosts, and the queues of a gateway. `services`: TCP
 //!   and UDP services over QUIC.
@@ -40,8 +40,6 @@ mod emulation;
 mod evaluate;
 mod explain;
 mod failure;
-#[cfg(target_os = "linux")]
-mod feed;
 mod http;
 mod jail;
 #[cfg(any(test, not(target_os = "linux")))]
@@ -233,7 +231,7 @@ fn refuse(error: &clap::Error) -> ! {
 #[cfg(target_os = "linux")]
 struct Given {
     /// The socket of `--web`.
-    listener: Option<http::Listener>,
+    listener: Option<windward_http::Listener>,
     rights: windward_netns::Rights,
 }
 #[cfg(not(target_os = "linux"))]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use windward_core::units::{Duration, Rate, parse_bytes};
+use windward_http::Listener;
 use windward_logs::qlog::QlogFiles;
 use windward_net::perf::{
     self, ClientConfig, DATAGRAM, Ending, Event, FlowOutcome, GROUPS, Interval, Limits, MAX_FLOWS,
@@ -18,7 +19,6 @@ use windward_sim::output::OutputDir;
 use windward_sim::stack::End;
 
 use crate::failure::Failure;
-use crate::http::Listener;
 use crate::output::{self, TextTable, rate, seconds};
 use crate::qlog::QlogArgs;
 use crate::scenario_args::parse_change;

@@ -3,16 +3,20 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
 
+use windward_http::{Content, Listener, Site};
 use windward_report::playground::{self, PAGE, PORT};
 use windward_sim::output::OutputFile;
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::failure::Failure;
-use crate::http::{Listener, Site};
 use crate::scenario_args::{Changes, build};
-use crate::{output, signals};
+use crate::{http, output, signals};
+
+/// Interval of checks for the end.
+const TICK: Duration = Duration::from_millis(50);
 
 /// Open the playground: the simulator in a browser, with sliders
 ///
@@ -65,8 +69,13 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<(), Failure> {
     if !quiet {
         output::note("serving the playground; Ctrl-C ends it");
     }
-    let site = Arc::new(Site { page: PAGE, events: None });
-    listener.serve(&site, || signals::check().is_err());
+    let page = Content::Page(PAGE, || playground::unpacked(PAGE).unwrap_or_default());
+    let _server = listener
+        .serve(Site::new([("/", page)]))
+        .map_err(|error| Failure::Failed(format!("cannot make a thread: {error}")))?;
+    while signals::check().is_ok() {
+        sleep(TICK);
+    }
     Ok(())
 }
 
@@ -87,7 +96,7 @@ fn state(path: &Path, changes: &Changes) -> Result<String, Failure> {
 fn listen(port: Option<u16>) -> Result<Listener, Failure> {
     let at = |port| {
         let option = format!("--port {port}");
-        Listener::bind(&option, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        http::listen(&option, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
     };
     match port {
         Some(port) => at(port),

@@ -3,7 +3,7 @@
 mod charts;
 mod row;
 
-use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,10 @@ use std::time::Duration as WallTime;
 use clap::builder::PossibleValuesParser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use windward_core::units::{Duration, Probability, Rate};
-use windward_net::router::{Choice, Config, Metrics, Router, Settings, Stats, forwarding, qdiscs};
+use windward_http::Listener;
+use windward_net::router::{
+    Choice, Config, Router, Settings, Stats, forwarding, qdiscs, serve_metrics,
+};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
 
 use charts::Charts;
@@ -21,7 +24,7 @@ use row::QueueJson;
 
 use crate::clock::Stopwatch;
 use crate::failure::Failure;
-use crate::http::Listener;
+use crate::http::{self, parse_address};
 use crate::output::{self, TextTable, rate, seconds};
 use crate::web::{self, About, Web};
 
@@ -68,8 +71,11 @@ pub(crate) struct Args {
     config: Option<PathBuf>,
 
     /// Serve metrics for Prometheus at http://ADDR:PORT/metrics
-    #[arg(long, value_name = "ADDR:PORT")]
-    metrics: Option<String>,
+    ///
+    /// A client has to name the server by its IP address: other names are refused, since pages of
+    /// other hosts can have their names resolve to this address.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
+    metrics: Option<SocketAddr>,
 
     #[command(flatten)]
     web: web::Args,
@@ -167,7 +173,10 @@ pub(crate) fn router(args: &Args, listener: Option<Listener>, quiet: bool) -> Re
     let signals = Signals::install()?;
     check_forwarding(&config, quiet)?;
     let mut routers = config.queues.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-    let metrics = args.metrics.as_ref().map(|address| serve(address, &routers)).transpose()?;
+    let metrics = args.metrics.map(|address| http::listen("--metrics", address)).transpose()?;
+    let cannot = |error| Failure::Failed(format!("--metrics: cannot make a thread: {error}"));
+    let metrics =
+        metrics.map(|listener| serve_metrics(listener, &routers).map_err(cannot)).transpose()?;
     if !quiet {
         for settings in &config.queues {
             let (device, qdisc) = (settings.device(), settings.qdisc());
@@ -212,19 +221,6 @@ fn start(settings: &Settings) -> Result<Router, Failure> {
     Router::start(settings).map_err(|error| match error.is_no_device() {
         true => Failure::Input(error.to_string()),
         false => Failure::Failed(error.to_string()),
-    })
-}
-
-/// Serves metrics of all queues at an address.
-fn serve(address: &str, routers: &[Router]) -> Result<Metrics, Failure> {
-    Metrics::serve(address, routers).map_err(|error| {
-        let what = format!("cannot listen at {address}: {error}");
-        match error.kind() {
-            ErrorKind::InvalidInput => {
-                Failure::Input(format!("{what}; write --metrics 127.0.0.1:9469"))
-            }
-            _ => Failure::Failed(what),
-        }
     })
 }
 

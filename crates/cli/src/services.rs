@@ -28,6 +28,9 @@ struct Common {
     protocol: Option<String>,
 
     /// Serve metrics for Prometheus at http://ADDR:PORT/metrics
+    ///
+    /// A client has to name the server by its IP address: other names are refused, since pages of
+    /// other hosts can have their names resolve to this address.
     #[arg(long, value_name = "ADDR:PORT", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
 

@@ -11,6 +11,7 @@ use std::process::Stdio;
 use std::thread;
 
 use windward_core::units::{Duration, Time};
+use windward_http::Listener;
 use windward_net::emulation::Until;
 use windward_net::link::Link;
 use windward_net::source::Source;
@@ -20,7 +21,6 @@ use windward_netns::{Inside, Masquerade, Rights, sweep};
 use crate::emulate::or_shell;
 use crate::emulation::{Emulation, Telling, Views};
 use crate::failure::Failure;
-use crate::http::Listener;
 use crate::live::Style;
 use crate::output;
 use crate::scenario_args::{Changes, parse_change};

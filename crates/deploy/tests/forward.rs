@@ -576,8 +576,10 @@ async fn metrics_count_what_was_done() {
     program.write_all(b"12345").await.expect("written");
     program.shutdown().await.expect("half closed");
     assert_eq!(ending(&mut program).await, (5, None));
-    let mut client = connect(forwarder.metrics().expect("metrics")).await;
-    client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").await.expect("written");
+    let metrics = forwarder.metrics().expect("metrics");
+    let mut client = connect(metrics).await;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n\r\n");
+    client.write_all(request.as_bytes()).await.expect("written");
     let mut text = String::new();
     bounded(client.read_to_string(&mut text)).await.expect("read");
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");

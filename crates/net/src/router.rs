@@ -36,7 +36,7 @@ use crate::headers::{asked_of, codepoint};
 use crate::histogram::Durations;
 use crate::port::Port;
 
-pub use metrics::{Metrics, text};
+pub use metrics::{serve as serve_metrics, text};
 pub use settings::{Choice, Config, Settings, SettingsError, qdiscs};
 
 /// Packets and their bytes.

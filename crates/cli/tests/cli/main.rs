@@ -13,6 +13,7 @@ mod emulate;
 mod evaluate;
 mod extremes;
 mod help;
+mod http;
 mod interrupt;
 mod outputs;
 #[cfg(target_os = "linux")]

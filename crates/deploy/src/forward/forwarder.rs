@@ -53,7 +53,7 @@ pub struct Forwarder {
     meter: Arc<Meter>,
     listeners: JoinSet<()>,
     addresses: Vec<SocketAddr>,
-    metrics: Option<SocketAddr>,
+    metrics: Option<windward_http::Server>,
     open: watch::Sender<usize>,
 }
 
@@ -98,10 +98,8 @@ impl Forwarder {
             socks.push(listener);
         }
         let meter = Arc::new(Meter::default());
-        let metrics = match settings.metrics {
-            Some(bind) => Some(meter::serve(bind, Arc::clone(&meter)).await?),
-            None => None,
-        };
+        let serve = |bind| meter::serve(bind, Arc::clone(&meter));
+        let metrics = settings.metrics.map(serve).transpose()?;
         let link = Link::start(identity, remote, Arc::clone(&meter)).await?;
         let open = watch::channel(0).0;
         let shared =
@@ -132,7 +130,7 @@ impl Forwarder {
 
     /// Where metrics are served.
     pub fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics
+        self.metrics.as_ref().map(windward_http::Server::address)
     }
 
     /// Counters.

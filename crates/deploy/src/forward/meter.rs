@@ -2,26 +2,17 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use windward_http::{Content, Listener, Site};
 
 use super::reply::Reply;
 use crate::error::{Error, Result};
-
-/// Maximum number of clients at one time. Further ones are closed at once.
-const MOST_CLIENTS: usize = 16;
-/// Longest time of a client.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Longest request, bytes.
-const LONGEST_REQUEST: usize = 8192;
 
 /// Label of a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -138,60 +129,14 @@ impl Meter {
     }
 }
 
-/// Answers `GET /metrics` at an address, until the task is dropped. Returns the address.
+/// Answers `GET /metrics` at an address until the server is dropped.
 ///
 /// # Errors
 ///
 /// If the address is not of this machine, or its port is taken.
-pub(super) async fn serve(bind: SocketAddr, meter: Arc<Meter>) -> Result<SocketAddr> {
-    let failed = |error| Error::Socket { what: format!("cannot serve metrics at {bind}"), error };
-    let listener = TcpListener::bind(bind).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    tokio::spawn(async move {
-        let places = Arc::new(Semaphore::new(MOST_CLIENTS));
-        loop {
-            let Ok((client, _)) = listener.accept().await else {
-                // No more descriptors, or the client has gone already.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            };
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
-            let meter = Arc::clone(&meter);
-            tokio::spawn(async move {
-                // The client may have gone.
-                let _ = tokio::time::timeout(PATIENCE, answer(client, &meter)).await;
-                drop(place);
-            });
-        }
-    });
-    Ok(address)
-}
-
-/// Reads one request and answers it (RFC 9112).
-async fn answer(mut client: TcpStream, meter: &Meter) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        if client.read_buf(&mut request).await? == 0 || request.len() > LONGEST_REQUEST {
-            return Ok(());
-        }
-    }
-    let text = String::from_utf8_lossy(&request);
-    let mut words = text.split([' ', '\r']);
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let plain = "text/plain; charset=utf-8";
-    let (status, kind, body) = match (method, path.split('?').next().unwrap_or_default()) {
-        ("GET" | "HEAD", "/metrics") => {
-            ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", meter.text())
-        }
-        ("GET" | "HEAD", _) => ("404 Not Found", plain, "see /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", plain, "GET /metrics\n".to_owned()),
-    };
-    let length = body.len();
-    let body = if method == "HEAD" { "" } else { &body };
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{body}"
-    );
-    client.write_all(answer.as_bytes()).await?;
-    client.shutdown().await
+pub(super) fn serve(bind: SocketAddr, meter: Arc<Meter>) -> Result<windward_http::Server> {
+    let metrics = Content::Metrics(Box::new(move || meter.text()));
+    Listener::bind(bind)
+        .and_then(|listener| listener.serve(Site::new([("/metrics", metrics)])))
+        .map_err(|error| Error::Socket { what: format!("cannot serve metrics at {bind}"), error })
 }

@@ -88,7 +88,7 @@ struct Shared {
 pub struct Server {
     endpoint: Endpoint,
     shared: Arc<Shared>,
-    metrics: Option<SocketAddr>,
+    metrics: Option<windward_http::Server>,
 }
 
 impl Server {
@@ -114,10 +114,8 @@ impl Server {
         let (endpoint, listener) =
             Endpoint::server(settings.listen, identity, &[Service::Forward], options)?;
         let meter = Arc::new(Meter::default());
-        let metrics = match settings.metrics {
-            Some(bind) => Some(meter::serve(bind, Arc::clone(&meter)).await?),
-            None => None,
-        };
+        let serve = |bind| meter::serve(bind, Arc::clone(&meter));
+        let metrics = settings.metrics.map(serve).transpose()?;
         let shared = Arc::new(Shared {
             access: Mutex::new(access),
             invitation: Mutex::new(invitation),
@@ -142,7 +140,7 @@ impl Server {
 
     /// Where metrics are served.
     pub fn metrics(&self) -> Option<SocketAddr> {
-        self.metrics
+        self.metrics.as_ref().map(windward_http::Server::address)
     }
 
     /// Counters.

@@ -6,13 +6,15 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::http::Events;
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
 /// Maximum number of bytes of the events that are kept.
 const MAX_KEPT: usize = 4 << 20;
@@ -22,12 +24,10 @@ const MAX_WAITING: usize = 64;
 const PIECE: usize = 64 << 10;
 /// Interval of comments while there are no events, by which a client that has left is noticed.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
-/// Time in which clients may read the last events.
-const FAREWELL: Duration = Duration::from_millis(500);
 
 /// The writing end. When it is dropped, clients are told that no event follows.
 #[derive(Debug)]
-pub(crate) struct Feed {
+pub struct Feed {
     events: Option<SyncSender<String>>,
     thread: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
@@ -35,12 +35,12 @@ pub(crate) struct Feed {
 
 /// The end for clients.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader(Arc<Shared>);
+pub struct Reader(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     kept: Mutex<Kept>,
-    changed: Condvar,
+    changed: watch::Sender<()>,
 }
 
 /// The latest events.
@@ -53,7 +53,6 @@ struct Kept {
     /// Number of the first event that is kept.
     first: u64,
     has_ended: bool,
-    clients: usize,
 }
 
 impl Feed {
@@ -61,16 +60,9 @@ impl Feed {
     ///
     /// # Errors
     /// If no thread can be made.
-    pub(crate) fn new(about: String) -> io::Result<Self> {
-        let kept = Kept {
-            about,
-            events: VecDeque::new(),
-            bytes: 0,
-            first: 0,
-            has_ended: false,
-            clients: 0,
-        };
-        let shared = Arc::new(Shared { kept: Mutex::new(kept), changed: Condvar::new() });
+    pub fn new(about: String) -> io::Result<Self> {
+        let kept = Kept { about, events: VecDeque::new(), bytes: 0, first: 0, has_ended: false };
+        let shared = Arc::new(Shared { kept: Mutex::new(kept), changed: watch::Sender::new(()) });
         let (events, received) = sync_channel(MAX_WAITING);
         let of_thread = Arc::clone(&shared);
         let keep = move || keep(&received, &of_thread);
@@ -79,13 +71,13 @@ impl Feed {
     }
 
     /// The end for clients.
-    pub(crate) fn reader(&self) -> Reader {
+    pub fn reader(&self) -> Reader {
         Reader(Arc::clone(&self.shared))
     }
 
     /// Adds an event, one line of JSON. It is discarded if the thread that keeps events does not
     /// run, so that a busy machine delays nobody.
-    pub(crate) fn push(&self, event: String) {
+    pub fn push(&self, event: String) {
         if let Some(events) = &self.events {
             let _ = events.try_send(event);
         }
@@ -98,9 +90,6 @@ impl Drop for Feed {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let kept = self.shared.lock();
-        let read = |kept: &mut Kept| kept.clients > 0;
-        drop(self.shared.changed.wait_timeout_while(kept, FAREWELL, read));
     }
 }
 
@@ -108,10 +97,10 @@ impl Drop for Feed {
 fn keep(received: &Receiver<String>, shared: &Shared) {
     while let Ok(event) = received.recv() {
         shared.lock().push(event);
-        shared.changed.notify_all();
+        shared.changed.send_replace(());
     }
     shared.lock().has_ended = true;
-    shared.changed.notify_all();
+    shared.changed.send_replace(());
 }
 
 impl Shared {
@@ -153,37 +142,43 @@ impl Kept {
     }
 }
 
-impl Events for Reader {
-    fn stream(&self, last: Option<u64>, client: &mut dyn Write) -> io::Result<()> {
-        let (about, next) = {
-            let mut kept = self.0.lock();
-            kept.clients += 1;
-            let about = format!("retry: 500\nevent: about\ndata: {}\n\n", kept.about);
+impl Reader {
+    /// Hands events over for a client until there are no more or it has left. `last` is the number
+    /// of the last event that it has from an earlier connection.
+    pub(crate) async fn stream(self, last: Option<u64>, client: mpsc::Sender<Bytes>) {
+        let mut changed = self.0.changed.subscribe();
+        let (mut piece, mut next) = {
+            let kept = self.0.lock();
             // A number beyond the end is one of an earlier run at this address.
             let next = last.and_then(|last| last.checked_add(1));
-            (about, next.filter(|next| *next <= kept.end()).unwrap_or(0))
+            let next = next.filter(|next| *next <= kept.end()).unwrap_or(0);
+            (format!("retry: 500\nevent: about\ndata: {}\n\n", kept.about), next)
         };
-        let written = client.write_all(about.as_bytes()).and_then(|()| self.follow(next, client));
-        self.0.lock().clients -= 1;
-        self.0.changed.notify_all();
-        written
-    }
-}
-
-impl Reader {
-    fn follow(&self, mut next: u64, client: &mut dyn Write) -> io::Result<()> {
         loop {
-            let (piece, is_over) = {
+            // Fails if the client has left.
+            if !piece.is_empty() && client.send(Bytes::from(piece)).await.is_err() {
+                return;
+            }
+            changed.mark_unchanged();
+            let is_over;
+            (piece, is_over) = {
                 let kept = self.0.lock();
-                let waits = |kept: &mut Kept| next >= kept.end() && !kept.has_ended;
-                let waited = self.0.changed.wait_timeout_while(kept, SIGN_OF_LIFE, waits);
-                let (kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
-                let piece = kept.piece(&mut next);
-                (piece, kept.has_ended && next >= kept.end())
+                (kept.piece(&mut next), kept.has_ended && next >= kept.end())
             };
-            client.write_all(if piece.is_empty() { b":\n\n" } else { piece.as_bytes() })?;
             if is_over {
-                return client.write_all(b"event: end\ndata: {}\n\n");
+                let end = piece + "event: end\ndata: {}\n\n";
+                let _ = client.send(Bytes::from(end)).await;
+                return;
+            }
+            if piece.is_empty() {
+                tokio::select! {
+                    () = client.closed() => return,
+                    waited = timeout(SIGN_OF_LIFE, changed.changed()) => {
+                        if waited.is_err() {
+                            ":\n\n".clone_into(&mut piece);
+                        }
+                    }
+                }
             }
         }
     }
@@ -196,8 +191,16 @@ mod tests {
     fn text(last: Option<u64>, feed: Feed) -> String {
         let reader = feed.reader();
         drop(feed);
-        let mut written = Vec::new();
-        reader.stream(last, &mut written).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let written = runtime.block_on(async {
+            let (client, mut pieces) = mpsc::channel(1);
+            tokio::spawn(reader.stream(last, client));
+            let mut written = Vec::new();
+            while let Some(piece) = pieces.recv().await {
+                written.extend_from_slice(&piece);
+            }
+            written
+        });
         String::from_utf8(written).unwrap()
     }
 
@@ -248,21 +251,5 @@ mod tests {
         assert_eq!(numbers(&piece)[0], 1024);
         assert!(piece.len() <= PIECE + 64, "{}", piece.len());
         assert_eq!(next, 1024 + numbers(&piece).len() as u64);
-    }
-
-    #[test]
-    fn a_client_that_left_is_counted_no_more_and_the_feed_ends_without_it() {
-        struct Gone;
-        impl Write for Gone {
-            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-                Err(io::ErrorKind::BrokenPipe.into())
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let feed = feed();
-        assert!(feed.reader().stream(None, &mut Gone).is_err());
-        assert_eq!(feed.shared.lock().clients, 0);
     }
 }
