@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use windward_deploy::identity::{Identity, default_directory};
+use windward_deploy::identity::{Identity, default_directory, make_private_directory};
 use windward_deploy::{Error, Options, Qlog};
 
 use crate::failure::Failure;
@@ -20,10 +20,8 @@ pub(crate) struct ConfigArgs {
 impl ConfigArgs {
     /// Directory of the configuration.
     pub(crate) fn home(&self) -> Result<PathBuf, Failure> {
-        Ok(match &self.config {
-            Some(directory) => directory.clone(),
-            None => default_directory()?,
-        })
+        let directory = self.config.clone().map_or_else(default_directory, Ok)?;
+        Ok(make_private_directory(&directory)?)
     }
 }
 

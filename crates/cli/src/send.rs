@@ -50,7 +50,7 @@ pub(crate) struct Args {
 
     /// Leave out entries that match, as in .gitignore; may be given more than once
     #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
+    exclude: Vec<OsString>,
 
     /// Leave out entries that match a line of a file, as in .gitignore; may be given more than once
     #[arg(long, value_name = "FILE")]
@@ -143,7 +143,6 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
     let choices = SendOptions {
         dry_run: args.dry_run,
         checksum: args.checksum,
-        links,
         limit,
         patience: StdDuration::from_secs_f64(args.patience.as_secs_f64()),
         home,

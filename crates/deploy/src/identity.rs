@@ -1,17 +1,19 @@
 //! The identity of this machine: an Ed25519 key and its self-signed certificate, kept in a file.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use data_encoding::BASE64_NOPAD;
+use rustix::fs::Mode;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::error::{Error, Result};
+use crate::descent::{self, Descent};
+use crate::error::{Error, Result, shown};
 
 /// Name of the file in the directory of the configuration.
 const FILE: &str = "identity.pem";
@@ -108,7 +110,7 @@ impl Identity {
     ///
     /// If a file cannot be read or has no certificate or key, or if others can read the key.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<Self> {
-        let pem = read_limited(certificate)?;
+        let pem = read_limited(certificate, open_file(certificate)?)?;
         Self::parse(key, &pem, &read_private(key)?)
     }
 
@@ -170,13 +172,37 @@ pub fn default_directory() -> Result<PathBuf> {
         })
 }
 
-/// Makes a directory that only the owner can enter, with its parents.
-pub(crate) fn make_private_directory(path: &Path) -> Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(Error::file(path, "cannot make the directory"))
+/// Makes a directory that only its owner can enter, with its parents, unless it is there. Its path
+/// without links.
+///
+/// # Errors
+///
+/// If it cannot be made, if a link of another user leads to it, or if others can change what is in
+/// it: they would choose keys and peers.
+pub fn make_private_directory(path: &Path) -> Result<PathBuf> {
+    let found = (|| {
+        let system = Descent::system()?;
+        let place = system.named(path, Some(Mode::RWXU))?;
+        system.folder(&place)?;
+        Ok((system.look(&place)?, descent::absolute(&place)))
+    })();
+    let (stat, real) = found.map_err(Error::file(path, "cannot make the directory"))?;
+    if !descent::is_trusted(&stat) {
+        return Err(Error::Input(format!(
+            "{}: belongs to another user (uid {}), and keys and peers are kept in it: name a \
+             directory of your own, or run this as that user",
+            shown(path),
+            stat.st_uid
+        )));
+    }
+    if stat.st_mode & 0o002 != 0 {
+        return Err(Error::Input(format!(
+            "{0}: everybody can write into this directory, and keys and peers are kept in it: \
+             chmod 700 {0}",
+            shown(path)
+        )));
+    }
+    Ok(real)
 }
 
 fn make() -> Result<(String, Identity)> {
@@ -206,8 +232,9 @@ fn publish(directory: &Path, path: &Path, pem: &str) -> Result<()> {
         file.write_all(pem.as_bytes())?;
         file.sync_all()
     };
-    let opened =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
+    // A process that was killed may have left one.
+    let _ = fs::remove_file(&temporary);
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
     let written = write(opened).map_err(Error::file(&temporary, "cannot write"));
     let linked = written.and_then(|()| match fs::hard_link(&temporary, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -219,8 +246,11 @@ fn publish(directory: &Path, path: &Path, pem: &str) -> Result<()> {
     linked
 }
 
-fn read_limited(path: &Path) -> Result<Vec<u8>> {
-    let file = File::open(path).map_err(Error::file(path, "cannot open"))?;
+fn open_file(path: &Path) -> Result<File> {
+    descent::open_named(path).map_err(Error::file(path, "cannot open"))
+}
+
+fn read_limited(path: &Path, file: File) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(MAX_PEM).read_to_end(&mut bytes).map_err(Error::file(path, "cannot read"))?;
     Ok(bytes)
@@ -228,14 +258,15 @@ fn read_limited(path: &Path) -> Result<Vec<u8>> {
 
 /// Reads a file that only its owner can read, as ssh requires of keys.
 fn read_private(path: &Path) -> Result<Vec<u8>> {
-    let metadata = fs::metadata(path).map_err(Error::file(path, "cannot open"))?;
+    let file = open_file(path)?;
+    let metadata = file.metadata().map_err(Error::file(path, "cannot open"))?;
     if metadata.mode() & 0o077 != 0 {
         return Err(Error::Input(format!(
             "{0}: others can read this private key: chmod 600 {0}",
             path.display()
         )));
     }
-    read_limited(path)
+    read_limited(path, file)
 }
 
 #[cfg(test)]

@@ -17,9 +17,11 @@ pub struct Figures {
     pub is_counted: AtomicBool,
     /// Entries with an outcome, in this connection.
     pub settled: Counter,
-    /// Bytes of files that are sent, were there already or are left out, in this connection.
+    /// Bytes of files that are sent or were there already, in this connection.
     pub done: Counter,
-    /// Bytes of contents that were written to streams, in all connections.
+    /// The same in all connections.
+    covered: Counter,
+    /// Bytes of contents that were written to streams, in all connections: holes are not.
     pub sent: Counter,
     /// Entries stored, in this connection.
     pub stored: Counter,
@@ -134,6 +136,12 @@ impl Figures {
         *lock(&self.remarks) = Remarks::default();
     }
 
+    /// Counts bytes of files that are sent, or need not be.
+    pub(crate) fn cover(&self, bytes: u64) {
+        self.done.add(bytes);
+        self.covered.add(bytes);
+    }
+
     /// Notes an entry that is not sent.
     pub fn remark(&self, text: String, is_failure: bool) {
         let mut remarks = lock(&self.remarks);
@@ -156,7 +164,7 @@ impl Figures {
 
     /// Number that rises with each sign of progress, over all connections.
     pub(crate) fn progress(&self) -> u64 {
-        self.sent.get().wrapping_add(self.settled.get())
+        self.covered.get().wrapping_add(self.settled.get())
     }
 }
 

@@ -1,14 +1,11 @@
 //! The folder that receives: every name is resolved below it, and no symbolic link is followed.
 
-use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
     self, Access, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags,
@@ -16,21 +13,17 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::descent::{Descent, absolute, open_folder};
 use crate::error::{Error, Result, shown};
-use crate::sync::lock;
 use crate::transfer::path::{RelPath, temporary_name};
 use crate::transfer::wire::Stamp;
-
-/// Number of open folders that are kept for the next file.
-const KEPT: usize = 128;
 
 /// The folder that receives.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    root: Arc<OwnedFd>,
+    descent: Descent,
     device: u64,
-    kept: Mutex<HashMap<Box<[u8]>, Arc<OwnedFd>>>,
     /// True after an entry lay on another file system than the folder.
     elsewhere: AtomicBool,
 }
@@ -40,13 +33,17 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// If it is not a folder, cannot be made or written, or has another receiver.
+    /// If it is not a folder, cannot be made or written, has another receiver, or if a link of
+    /// another user leads to it.
     pub fn open(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(Error::file(path, "cannot make the folder"))?;
-        let path = path.canonicalize().map_err(Error::file(path, "cannot open the folder"))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = (|| {
+            let system = Descent::system()?;
+            let place = system.named(path, Some(Mode::from_raw_mode(0o777)))?;
+            let root = open_folder(&*system.folder(&place)?, b".", OFlags::RDONLY)?;
+            Ok((absolute(&place), root))
+        })();
+        let (path, root) = opened.map_err(Error::file(path, "cannot make the folder"))?;
         let failed = |error: Errno| Error::file(&path, "cannot open the folder")(error.into());
-        let root = fs::open(&path, flags, Mode::empty()).map_err(failed)?;
         // Other errors are those of file systems without locks.
         if fs::flock(&root, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(Error::Input(format!(
@@ -58,13 +55,8 @@ impl Folder {
         fs::accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
             .map_err(|error| Error::file(&path, "cannot write into the folder")(error.into()))?;
         let device = fs::fstat(&root).map_err(failed)?.st_dev;
-        Ok(Folder {
-            path,
-            root: Arc::new(root),
-            device,
-            kept: Mutex::default(),
-            elsewhere: AtomicBool::new(false),
-        })
+        let descent = Descent::below(root);
+        Ok(Folder { path, descent, device, elsewhere: AtomicBool::new(false) })
     }
 
     /// Absolute path.
@@ -77,39 +69,13 @@ impl Folder {
         self.path.join(path.as_path())
     }
 
-    /// The open folder at some bytes of a checked path; empty for the folder itself.
-    fn directory(&self, path: &[u8]) -> io::Result<Arc<OwnedFd>> {
-        if path.is_empty() {
-            return Ok(Arc::clone(&self.root));
-        }
-        let kept = || lock(&self.kept);
-        if let Some(open) = kept().get(path) {
-            return Ok(Arc::clone(open));
-        }
-        let (mut at, rest) = match path.iter().rposition(|byte| *byte == b'/') {
-            Some(slash) => match kept().get(&path[..slash]) {
-                Some(parent) => (Arc::clone(parent), &path[slash + 1..]),
-                None => (Arc::clone(&self.root), path),
-            },
-            None => (Arc::clone(&self.root), path),
-        };
-        for name in rest.split(|byte| *byte == b'/') {
-            at = Arc::new(open_folder(&*at, name)?);
-        }
-        if fs::fstat(&*at)?.st_dev != self.device {
-            self.elsewhere.store(true, Ordering::Relaxed);
-        }
-        let mut kept = kept();
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(path.into(), Arc::clone(&at));
-        Ok(at)
-    }
-
     /// The open folder that has an entry.
     pub fn parent(&self, path: &RelPath) -> io::Result<Arc<OwnedFd>> {
-        self.directory(path.parent().unwrap_or_default())
+        let folder = self.descent.folder(path.parent().unwrap_or_default())?;
+        if fs::fstat(&*folder)?.st_dev != self.device {
+            self.elsewhere.store(true, Ordering::Relaxed);
+        }
+        Ok(folder)
     }
 
     /// Properties of an entry; `None` if there is no such entry, or no such folder.
@@ -137,7 +103,7 @@ impl Folder {
     pub fn open_up(&self, path: &RelPath, stat: &Stat) -> io::Result<()> {
         let mode = Mode::from_raw_mode(stat.st_mode) | Mode::WUSR | Mode::XUSR;
         if mode != Mode::from_raw_mode(stat.st_mode) {
-            let folder = open_folder(&*self.parent(path)?, path.name())?;
+            let folder = open_folder(&*self.parent(path)?, path.name(), OFlags::RDONLY)?;
             let _ = fs::fchmod(&folder, mode);
         }
         Ok(())
@@ -145,7 +111,7 @@ impl Folder {
 
     /// Sets permissions and times of a folder.
     pub fn dress(&self, path: &RelPath, mode: u16, changed: Stamp) -> io::Result<()> {
-        let folder = open_folder(&*self.parent(path)?, path.name())?;
+        let folder = open_folder(&*self.parent(path)?, path.name(), OFlags::RDONLY)?;
         fs::fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
         fs::futimens(&folder, &times(changed))?;
         Ok(())
@@ -238,7 +204,7 @@ impl Folder {
 
     /// Free space, bytes.
     pub fn free(&self) -> u64 {
-        fs::fstatvfs(&*self.root)
+        fs::fstatvfs(self.descent.root())
             .map_or(u64::MAX, |stat| stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
@@ -253,27 +219,12 @@ impl Folder {
             fs::sync();
         }
         // Linux reports here what could not be written.
-        Ok(fs::syncfs(&*self.root)?)
+        Ok(fs::syncfs(self.descent.root())?)
     }
 }
 
 fn name_of(path: &RelPath, temporary: bool) -> Vec<u8> {
     if temporary { temporary_name(path.name()) } else { path.name().to_vec() }
-}
-
-fn open_folder(parent: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    fs::openat(parent, OsStr::from_bytes(name), flags, Mode::empty()).map_err(|error| match error {
-        // The system's words are "Not a directory" and "Too many levels of symbolic links".
-        Errno::NOTDIR | Errno::LOOP => io::Error::new(
-            io::ErrorKind::NotADirectory,
-            format!(
-                "`{}` is there and is not a folder",
-                String::from_utf8_lossy(name).escape_debug()
-            ),
-        ),
-        other => other.into(),
-    })
 }
 
 fn times(changed: Stamp) -> Timestamps {

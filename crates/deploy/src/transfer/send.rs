@@ -15,6 +15,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::clock;
+use crate::descent::Descent;
 use crate::endpoint::{Connection, Endpoint, Options, Service};
 use crate::error::{Error, Result, one_line, shown};
 use crate::identity::{Fingerprint, Identity};
@@ -26,7 +27,7 @@ use crate::transfer::blocks::{Blocks, Hash, LEAST_BLOCK};
 use crate::transfer::figures::{Figures, PathFigures};
 use crate::transfer::outlet::{self, Unsent};
 use crate::transfer::receive::{FAREWELL, blocking, raised, runtime};
-use crate::transfer::walk::{Found, Links, Source, Walk};
+use crate::transfer::walk::{Found, Source, Walk};
 use crate::transfer::wire::{
     self, Entry, Frame, Kind, MAX_FRAME, Part, STREAMS, ToReceiver, ToSender,
 };
@@ -95,8 +96,6 @@ pub struct SendOptions {
     pub dry_run: bool,
     /// True to compare contents also where size and time agree.
     pub checksum: bool,
-    /// Treatment of links.
-    pub links: Links,
     /// Limit of the rate, bytes per second.
     pub limit: Option<f64>,
     /// Time without progress after which the sender gives up.
@@ -366,7 +365,7 @@ enum Work {
 struct Session {
     quic: quinn::Connection,
     figures: Arc<Figures>,
-    links: Links,
+    system: Arc<Descent>,
     dry_run: bool,
     /// Number of entries that were offered, which have the numbers below it.
     offered: AtomicU64,
@@ -424,7 +423,7 @@ async fn session(
     let session = Arc::new(Session {
         quic: quic.clone(),
         figures: Arc::clone(figures),
-        links: options.links,
+        system: Arc::clone(walk.system()),
         dry_run: options.dry_run,
         offered: AtomicU64::new(0),
         is_ended: AtomicBool::new(false),
@@ -642,10 +641,7 @@ impl Session {
                 (place, space)
             }
         };
-        let size = match source.kind {
-            Kind::File { size, .. } => size,
-            _ => 0,
-        };
+        let size = source.size();
         let id = self.offered.load(Ordering::Relaxed);
         let offer = entry(id, &source);
         let link = if let Kind::Link { target } = &source.kind { target.len() } else { 0 };
@@ -702,7 +698,9 @@ impl Session {
                 ToSender::Same(ids) => {
                     for id in ids {
                         if let Some(pending) = self.settle(id) {
-                            self.figures.done.add(pending.size);
+                            if !pending.is_asked {
+                                self.figures.cover(pending.size);
+                            }
                             self.figures.same.add(1);
                         }
                     }
@@ -718,7 +716,7 @@ impl Session {
                     let reason = one_line(&reason.chars().take(1000).collect::<String>());
                     match self.settle(id) {
                         Some(pending) => {
-                            let path = shown(&pending.source.path);
+                            let path = shown(&pending.source.path());
                             self.figures.remark(format!("{path}: not stored: {reason}"), true);
                         }
                         None => self.figures.remark(reason, true),
@@ -797,25 +795,12 @@ impl Session {
             return Ok(());
         }
         self.tell(ToReceiver::Withdraw { id }).await?;
-        let path = shown(&source.path);
+        let path = shown(&source.path());
         match why {
             Unsent::Changed if source.attempts + 1 < ATTEMPTS => {
-                match std::fs::symlink_metadata(&source.path) {
-                    Ok(metadata) if metadata.is_file() || self.links == Links::Follow => {
-                        let metadata = std::fs::metadata(&source.path).unwrap_or(metadata);
-                        let (mode, changed) = crate::transfer::walk::properties(&metadata);
-                        let size = metadata.len();
-                        let kind = Kind::File { size, space: size };
-                        let attempts = source.attempts + 1;
-                        let _ = self.again.send(Source {
-                            kind,
-                            mode,
-                            changed,
-                            attempts,
-                            ..source.clone()
-                        });
-                    }
-                    Ok(_) => self.figures.remark(format!("{path}: is no file any more"), true),
+                let (system, old) = (Arc::clone(&self.system), source.clone());
+                match blocking(move || Ok(old.again(&system))).await? {
+                    Ok(now) => drop(self.again.send(now)),
                     Err(error) => self.figures.remark(format!("{path}: {error}"), true),
                 }
             }
@@ -919,18 +904,18 @@ impl Session {
             for job in jobs {
                 let outcome = match job.base.first() {
                     Some(base) => {
-                        outlet::hash_whole(&job.source, job.size, own.links).and_then(|hash| {
+                        outlet::hash_whole(&job.source, job.size, &own.system).and_then(|hash| {
                             if hash == *base || own.dry_run {
                                 return Ok((hash, hash != *base));
                             }
-                            outlet::whole(job.id, &job.source, job.size, own.links, &mut buffer)
+                            outlet::whole(job.id, &job.source, job.size, &own.system, &mut buffer)
                                 .map(|hash| (hash, true))
                         })
                     }
                     None if own.dry_run => {
-                        outlet::open(&job.source, own.links).map(|_| (Hash::default(), true))
+                        outlet::open(&job.source, &own.system).map(|_| (Hash::default(), true))
                     }
-                    None => outlet::whole(job.id, &job.source, job.size, own.links, &mut buffer)
+                    None => outlet::whole(job.id, &job.source, job.size, &own.system, &mut buffer)
                         .map(|hash| (hash, true)),
                 };
                 outcomes.push((job, outcome));
@@ -943,7 +928,7 @@ impl Session {
             match outcome {
                 Err(why) => self.withdraw(job.id, &job.source, why).await?,
                 Ok((hash, differs)) => {
-                    self.figures.done.add(job.size);
+                    self.figures.cover(job.size);
                     if differs {
                         self.figures.sent.add(job.size);
                     }
@@ -970,8 +955,8 @@ impl Session {
 
     /// Begins a file of several blocks.
     async fn begin(self: &Arc<Self>, job: Job) -> Result<()> {
-        let (links, source) = (self.links, Arc::clone(&job.source));
-        let opened = blocking(move || Ok(outlet::open(&source, links))).await?;
+        let (system, source) = (Arc::clone(&self.system), Arc::clone(&job.source));
+        let opened = blocking(move || Ok(outlet::open(&source, &system))).await?;
         let file = match opened {
             Ok(file) => file,
             Err(why) => {
@@ -1057,11 +1042,13 @@ impl Session {
                 })
                 .await?;
                 match read {
-                    Ok(frames) => self.write(stream, frames).await?,
+                    Ok((frame, data)) => {
+                        self.write(stream, frame).await?;
+                        self.figures.sent.add(data);
+                    }
                     Err(why) => return Ok(Err(why)),
                 }
-                self.figures.sent.add(part);
-                self.figures.done.add(part);
+                self.figures.cover(part);
                 at += part;
             }
             hash = Blocks::finish(&hasher);
@@ -1070,9 +1057,11 @@ impl Session {
             end.extend_from_slice(&hash);
             self.write(stream, end).await?;
         } else {
-            self.figures.done.add(length);
+            self.figures.cover(length);
             if differs {
-                self.figures.sent.add(length);
+                let own = Arc::clone(large);
+                let data = blocking(move || Ok(outlet::data_in(&own.file, blocks, index))).await?;
+                self.figures.sent.add(data);
             }
         }
         let (is_last, sent) = {

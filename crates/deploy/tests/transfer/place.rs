@@ -15,7 +15,7 @@ use std::time::Duration;
 use windward_deploy::transfer::figures::Figures;
 use windward_deploy::transfer::receive::{self, Event, ReceiveOptions, Received};
 use windward_deploy::transfer::send::{self, SendOptions, Target};
-use windward_deploy::transfer::walk::{Choice, Links, Walk};
+use windward_deploy::transfer::walk::{Choice, Walk};
 use windward_deploy::{Error, Identity, Options, Result};
 
 pub(crate) const LOOPBACK: SocketAddr =
@@ -66,7 +66,6 @@ impl Place {
         SendOptions {
             dry_run: false,
             checksum: false,
-            links: Links::Keep,
             limit: None,
             patience: Duration::from_secs(5),
             home: self.near.clone(),

@@ -184,12 +184,11 @@ fn excluded_and_followed_entries_are_as_asked() {
     let receiver = place.receiver();
     let choice = Choice {
         links: Links::Follow,
-        exclude: vec!["*.tmp".to_owned(), "/cache".to_owned()],
+        exclude: vec!["*.tmp".into(), "/cache".into()],
         exclude_from: vec![],
     };
-    let options = SendOptions { links: Links::Follow, ..place.send_options() };
     let (result, figures) =
-        place.send_with(&receiver.ticket, &options, choice, &AtomicBool::new(false));
+        place.send_with(&receiver.ticket, &place.send_options(), choice, &AtomicBool::new(false));
     result.expect("sent");
     assert_eq!(figures.take_remarks().skipped, 1, "the link that leads out");
     receiver.end().0.expect("received");
@@ -210,7 +209,7 @@ fn exclusions_have_exceptions() {
     write(&patterns, b"# comment\n*.log\n!keep.tmp\n/sub/e.txt\n");
     let sent = |exclude: &[&str], exclude_from: &[&std::path::PathBuf]| {
         let choice = Choice {
-            exclude: exclude.iter().map(|&pattern| pattern.to_owned()).collect(),
+            exclude: exclude.iter().map(Into::into).collect(),
             exclude_from: exclude_from.iter().map(|&file| file.clone()).collect(),
             ..Choice::default()
         };
