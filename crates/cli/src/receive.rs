@@ -48,6 +48,12 @@ pub(crate) struct Args {
     #[arg(long)]
     new_ticket: bool,
 
+    /// Set the permissions of the sender also on existing files and folders, and its sticky and
+    /// set-group-ID bits on folders, as `rsync --perms`. Without it, they keep their permissions,
+    /// and new ones get those of the sender without the umask, as `rsync -rt`
+    #[arg(long)]
+    perms: bool,
+
     /// Stay after a complete transfer, for more from the same sender, until Ctrl-C
     #[arg(long)]
     keep: bool,
@@ -100,6 +106,7 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
         addresses: args.address,
         expires: lasts,
         new_ticket: args.new_ticket,
+        perms: args.perms,
         keep: args.keep,
         known: args.known,
         endpoint: options(DEFAULT_PROTOCOL, &args.qlog)?,

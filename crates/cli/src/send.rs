@@ -12,6 +12,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use windward_core::units::{Duration, Rate};
 use windward_deploy::endpoint::DEFAULT_PROTOCOL;
+use windward_deploy::error::shown;
 use windward_deploy::transfer::figures::{Figures, PathFigures, eta};
 use windward_deploy::transfer::send::{self, SendOptions, Target};
 use windward_deploy::transfer::walk::{Choice, Links, Walk};
@@ -64,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long)]
     checksum: bool,
 
-    /// Find out what would be sent, and change nothing at the receiver
+    /// List what would be sent, and change nothing at the receiver
     #[arg(long)]
     dry_run: bool,
 
@@ -109,6 +110,9 @@ struct Outcome {
     cubic_bps: Option<f64>,
     reconnects: u64,
     path: PathFigures,
+    /// Entries that a dry run would send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
     error: Option<String>,
 }
 
@@ -184,6 +188,7 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
         cubic_bps: path.cubic(),
         reconnects: figures.reconnects.get(),
         path,
+        names: args.dry_run.then(|| names(&figures)),
         error: result.as_ref().err().map(ToString::to_string),
     };
     if args.json {
@@ -199,12 +204,18 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Names of the entries that a dry run would send, each on one line.
+fn names(figures: &Figures) -> Vec<String> {
+    figures.take_names().iter().map(|name| shown(name.as_path())).collect()
+}
+
 impl Outcome {
     fn text(&self) -> String {
         let bytes = |count: u64| format!("{}B", output::si(count as f64));
-        if self.dry_run {
+        if let Some(names) = &self.names {
+            let lines: String = names.iter().flat_map(|name| [name, "\n"]).collect();
             return format!(
-                "dry run: {} to send ({}), {} there already, {} skipped",
+                "{lines}dry run: {} to send ({}), {} there already, {} skipped",
                 self.stored,
                 bytes(self.sent_bytes),
                 self.same,

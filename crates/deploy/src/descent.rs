@@ -200,6 +200,15 @@ pub(crate) fn open_named(path: &Path) -> io::Result<File> {
     Ok(fs::openat(&*system.folder(parent)?, name, flags, Mode::empty())?.into())
 }
 
+/// Opens a folder that the user names, as [`Descent::named`] finds it, and makes it where it is
+/// missing. Also its path without links.
+pub(crate) fn make_folder(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
+    let system = Descent::system()?;
+    let place = system.named(path, Some(Mode::from_raw_mode(0o777)))?;
+    let folder = open_folder(&*system.folder(&place)?, b".", OFlags::RDONLY)?;
+    Ok((absolute(&place), folder))
+}
+
 /// Opens a folder by its name in another one; not a link to one.
 pub(crate) fn open_folder(parent: impl AsFd, name: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

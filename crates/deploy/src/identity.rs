@@ -90,13 +90,13 @@ impl Identity {
     ///
     /// If the file can be read by others, is invalid, or cannot be written.
     pub fn open(directory: &Path) -> Result<Self> {
+        make_private_directory(directory)?;
         let path = directory.join(FILE);
         match read_private(&path) {
             Ok(pem) => return Self::parse(&path, &pem, &pem),
             Err(Error::File { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        make_private_directory(directory)?;
         let (pem, _) = make()?;
         publish(directory, &path, &pem)?;
         // Another process may have been faster: the file is the truth.
@@ -289,6 +289,21 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("changed");
         let error = Identity::open(&directory).expect_err("others can read it").to_string();
         assert!(error.contains("chmod 600"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_change_is_refused() {
+        let home = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o777)).expect("set");
+        let error = make_private_directory(home.path()).expect_err("refused").to_string();
+        assert!(error.contains("chmod 700"), "{error}");
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).expect("set");
+        let real = make_private_directory(home.path()).expect("only its owner can");
+        assert_eq!(real, home.path().canonicalize().expect("there"));
+        if std::os::unix::fs::chown(home.path(), Some(65534), None).is_ok() {
+            let error = Identity::open(home.path()).expect_err("refused").to_string();
+            assert!(error.contains("belongs to another user (uid 65534)"), "{error}");
+        }
     }
 
     #[test]

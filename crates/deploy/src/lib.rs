@@ -4,7 +4,8 @@
 //! The modules, in the order of reading:
 //!
 //! - `error`: what is wrong, where, and what to do. `clock`: the clocks of the machine.
-//! - `descent`: entries below a folder, without following links. `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
+//! - `descent`: entries below a folder, without following links.
+//! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
 //!   keeps them. `tls`: how both sides prove who they are.
 //! - `qlog`: logs of connections. `crowd`: places of strangers. `mtu`: size of datagrams.
 //!   `pace`: times of datagrams. `budget`: bytes that QUIC may hold. `endpoint`: sockets,

@@ -1,15 +1,17 @@
 //! Logs of connections in qlog, for a user who asks for them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use quinn::{QlogConfig, TransportConfig};
+use rustix::fs::{Mode, OFlags, openat};
 use tracing::warn;
 
 use crate::clock;
+use crate::descent::make_folder;
 use crate::error::{Error, Result};
 
 /// Most logs of one folder and process, so that strangers who connect again and again do not fill
@@ -19,7 +21,8 @@ const MOST: u32 = 1000;
 /// A folder with a log for each connection.
 #[derive(Debug)]
 pub struct Qlog {
-    folder: PathBuf,
+    path: PathBuf,
+    folder: OwnedFd,
     count: AtomicU32,
 }
 
@@ -30,8 +33,9 @@ impl Qlog {
     ///
     /// If it cannot be made.
     pub fn open(folder: &Path) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(Error::file(folder, "cannot make the folder"))?;
-        Ok(Qlog { folder: folder.to_owned(), count: AtomicU32::new(0) })
+        let (path, folder) =
+            make_folder(folder).map_err(Error::file(folder, "cannot make the folder"))?;
+        Ok(Qlog { path, folder, count: AtomicU32::new(0) })
     }
 
     /// Lets a connection of this side (`client` or `server`) write a log:
@@ -41,17 +45,18 @@ impl Qlog {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         if number >= MOST {
             if number == MOST {
-                warn!("{MOST} logs are in {}: no more are written", self.folder.display());
+                warn!("{MOST} logs are in {}: no more are written", self.path.display());
             }
             // The counter does not come round.
             self.count.store(MOST + 1, Ordering::Relaxed);
             return;
         }
         let milliseconds = clock::time_of_day().as_millis();
-        let path = self.folder.join(format!("{side}-{milliseconds}-{number}.sqlog"));
-        let opened = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&path);
-        let sink = match opened {
-            Ok(file) => Sink { file: Some(BufWriter::new(file)), path },
+        let name = format!("{side}-{milliseconds}-{number}.sqlog");
+        let path = self.path.join(&name);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let sink = match openat(&self.folder, name, flags, Mode::from_raw_mode(0o644)) {
+            Ok(file) => Sink { file: Some(BufWriter::new(file.into())), path },
             Err(error) => return warn!("{}: cannot write: {error}", path.display()),
         };
         let mut config = QlogConfig::default();

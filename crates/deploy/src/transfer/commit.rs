@@ -39,8 +39,10 @@ pub enum Naming {
 /// Outcome of a batch.
 #[derive(Debug, Default)]
 pub struct Committed {
-    /// Files under their names.
+    /// Files that got their names.
     pub stored: Vec<u64>,
+    /// Files that had their names and contents already.
+    pub same: Vec<u64>,
     /// Files that could not get their name, with the reason.
     pub failed: Vec<(u64, String)>,
 }
@@ -70,6 +72,7 @@ fn commit(folder: &Folder, batch: Vec<Ready>) -> Committed {
             Naming::New => folder.rename(&path, true),
         });
         match named {
+            Ok(()) if naming == Naming::Done => outcome.same.push(id),
             Ok(()) => outcome.stored.push(id),
             Err(error) => outcome.failed.push((id, error.to_string())),
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::sync::lock;
+use crate::transfer::path::RelPath;
 
 /// Counts of a transfer, updated while it runs.
 #[derive(Debug, Default)]
@@ -29,6 +30,8 @@ pub struct Figures {
     pub same: Counter,
     /// Connections that were lost.
     pub reconnects: Counter,
+    /// Entries that a dry run would send.
+    names: Mutex<Vec<RelPath>>,
     path: Mutex<PathFigures>,
     remarks: Mutex<Remarks>,
 }
@@ -134,6 +137,20 @@ impl Figures {
             counter.reset();
         }
         *lock(&self.remarks) = Remarks::default();
+        lock(&self.names).clear();
+    }
+
+    /// Notes an entry that a dry run would send.
+    pub(crate) fn would_send(&self, name: RelPath) {
+        self.stored.add(1);
+        lock(&self.names).push(name);
+    }
+
+    /// Entries that a dry run would send, sorted by name.
+    pub fn take_names(&self) -> Vec<RelPath> {
+        let mut names = std::mem::take(&mut *lock(&self.names));
+        names.sort();
+        names
     }
 
     /// Counts bytes of files that are sent, or need not be.

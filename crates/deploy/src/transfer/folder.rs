@@ -1,22 +1,28 @@
 //! The folder that receives: every name is resolved below it, and no symbolic link is followed.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{
     self, Access, AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags,
     Stat, Timespec, Timestamps,
 };
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
-use crate::descent::{Descent, absolute, open_folder};
+use crate::descent::{Descent, make_folder, open_folder};
 use crate::error::{Error, Result, shown};
+use crate::sync::lock;
 use crate::transfer::path::{RelPath, temporary_name};
 use crate::transfer::wire::Stamp;
+
+/// Limit of the sum of the paths of folders whose permissions are restored, bytes.
+const MAX_RAISED: usize = 16 << 20;
 
 /// The folder that receives.
 #[derive(Debug)]
@@ -26,23 +32,49 @@ pub struct Folder {
     device: u64,
     /// True after an entry lay on another file system than the folder.
     elsewhere: AtomicBool,
+    /// True if what is there gets the permissions of the sender, too.
+    perms: bool,
+    /// Permissions that new entries do not get otherwise.
+    umask: u16,
+    raised: Mutex<Raised>,
+}
+
+/// Folders into which the owner can write for as long as a transfer lasts.
+#[derive(Debug, Default)]
+struct Raised {
+    /// Their permissions before and after it.
+    modes: HashMap<RelPath, u32>,
+    /// Sum of the lengths of their paths.
+    paths: usize,
+}
+
+impl Raised {
+    /// Remembers a folder, unless it is there already, or there are too many.
+    fn add(&mut self, path: &RelPath, mode: u32) {
+        if self.paths < MAX_RAISED && !self.modes.contains_key(path) {
+            self.paths += path.bytes().len();
+            self.modes.insert(path.clone(), mode);
+        }
+    }
+
+    fn take(&mut self, path: &RelPath) -> Option<u32> {
+        let mode = self.modes.remove(path)?;
+        self.paths -= path.bytes().len();
+        Some(mode)
+    }
 }
 
 impl Folder {
     /// Opens a folder, makes it where it is missing, and locks it against other receivers.
+    /// With `perms`, what is there gets the permissions of the sender.
     ///
     /// # Errors
     ///
     /// If it is not a folder, cannot be made or written, has another receiver, or if a link of
     /// another user leads to it.
-    pub fn open(path: &Path) -> Result<Self> {
-        let opened = (|| {
-            let system = Descent::system()?;
-            let place = system.named(path, Some(Mode::from_raw_mode(0o777)))?;
-            let root = open_folder(&*system.folder(&place)?, b".", OFlags::RDONLY)?;
-            Ok((absolute(&place), root))
-        })();
-        let (path, root) = opened.map_err(Error::file(path, "cannot make the folder"))?;
+    pub fn open(path: &Path, perms: bool) -> Result<Self> {
+        let (path, root) =
+            make_folder(path).map_err(Error::file(path, "cannot make the folder"))?;
         let failed = |error: Errno| Error::file(&path, "cannot open the folder")(error.into());
         // Other errors are those of file systems without locks.
         if fs::flock(&root, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
@@ -56,7 +88,15 @@ impl Folder {
             .map_err(|error| Error::file(&path, "cannot write into the folder")(error.into()))?;
         let device = fs::fstat(&root).map_err(failed)?.st_dev;
         let descent = Descent::below(root);
-        Ok(Folder { path, descent, device, elsewhere: AtomicBool::new(false) })
+        Ok(Folder {
+            path,
+            descent,
+            device,
+            elsewhere: AtomicBool::new(false),
+            perms,
+            umask: umask(),
+            raised: Mutex::default(),
+        })
     }
 
     /// Absolute path.
@@ -91,10 +131,29 @@ impl Folder {
         }
     }
 
-    /// Makes a folder. Its owner can write into it until [`Folder::dress`].
-    pub fn make(&self, path: &RelPath, mode: u16) -> io::Result<()> {
+    /// Permissions of a file: as `rsync -rt`, those of the file that is there, or those of the
+    /// sender without the umask; as `rsync -p`, those of the sender. Never set-user-ID.
+    pub fn mode(&self, sent: u16, there: Option<&Stat>) -> u16 {
+        match there {
+            _ if self.perms => sent & 0o777,
+            // Nine bits.
+            Some(stat) => (stat.st_mode & 0o777) as u16,
+            None => sent & 0o777 & !self.umask,
+        }
+    }
+
+    /// Makes a folder, with the set-group-ID bit of the one that has it. Its owner can write into
+    /// it until [`Folder::dress`].
+    pub fn make(&self, path: &RelPath, sent: u16) -> io::Result<()> {
         let parent = self.parent(path)?;
-        fs::mkdirat(&*parent, path.name(), Mode::from_raw_mode(u32::from(mode) | 0o700))?;
+        let sent = u32::from(sent & 0o777);
+        // The system applies the umask.
+        fs::mkdirat(&*parent, path.name(), Mode::from_raw_mode(sent | 0o700))?;
+        if sent & 0o700 != 0o700 {
+            let made = fs::statat(&*parent, path.name(), AtFlags::SYMLINK_NOFOLLOW)?;
+            let mode = made.st_mode & 0o7777 & (sent | !0o700);
+            lock(&self.raised).add(path, mode);
+        }
         Ok(())
     }
 
@@ -104,15 +163,22 @@ impl Folder {
         let mode = Mode::from_raw_mode(stat.st_mode) | Mode::WUSR | Mode::XUSR;
         if mode != Mode::from_raw_mode(stat.st_mode) {
             let folder = open_folder(&*self.parent(path)?, path.name(), OFlags::RDONLY)?;
-            let _ = fs::fchmod(&folder, mode);
+            if fs::fchmod(&folder, mode).is_ok() {
+                lock(&self.raised).add(path, stat.st_mode & 0o7777);
+            }
         }
         Ok(())
     }
 
-    /// Sets permissions and times of a folder.
-    pub fn dress(&self, path: &RelPath, mode: u16, changed: Stamp) -> io::Result<()> {
+    /// Sets permissions and times of a folder. As `rsync -rt`, one that was there keeps its
+    /// permissions; as `rsync -p`, it gets those of the sender.
+    pub fn dress(&self, path: &RelPath, sent: u16, changed: Stamp) -> io::Result<()> {
         let folder = open_folder(&*self.parent(path)?, path.name(), OFlags::RDONLY)?;
-        fs::fchmod(&folder, Mode::from_raw_mode(u32::from(mode)))?;
+        let raised = lock(&self.raised).take(path);
+        let mode = if self.perms { Some(u32::from(sent & 0o3777)) } else { raised };
+        if let Some(mode) = mode {
+            fs::fchmod(&folder, Mode::from_raw_mode(mode))?;
+        }
         fs::futimens(&folder, &times(changed))?;
         Ok(())
     }
@@ -137,10 +203,29 @@ impl Folder {
     }
 
     /// Opens a regular file to read it. `None` if no regular file has this name.
-    pub fn open_file(&self, path: &RelPath, temporary: bool) -> io::Result<Option<File>> {
-        let name = name_of(path, temporary);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match fs::openat(&*self.parent(path)?, &name[..], flags, Mode::empty()) {
+    pub fn open_file(&self, path: &RelPath) -> io::Result<Option<File>> {
+        self.open_existing(path, path.name(), OFlags::RDONLY)
+    }
+
+    /// Opens the temporary file of an earlier transfer. `None` if there is none, or one that
+    /// somebody else may have made: its owner could read and change what is written into it.
+    pub fn open_earlier(&self, path: &RelPath) -> io::Result<Option<File>> {
+        let name = temporary_name(path.name());
+        let Some(file) = self.open_existing(path, &name, OFlags::RDWR)? else { return Ok(None) };
+        let stat = fs::fstat(&file)?;
+        let is_own =
+            stat.st_uid == geteuid().as_raw() && stat.st_nlink == 1 && stat.st_mode & 0o022 == 0;
+        Ok(is_own.then_some(file))
+    }
+
+    fn open_existing(
+        &self,
+        path: &RelPath,
+        name: &[u8],
+        access: OFlags,
+    ) -> io::Result<Option<File>> {
+        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match fs::openat(&*self.parent(path)?, name, flags, Mode::empty()) {
             Ok(file) => {
                 let file = File::from(file);
                 Ok(file.metadata()?.is_file().then_some(file))
@@ -150,18 +235,15 @@ impl Folder {
         }
     }
 
-    /// Opens the temporary file of a file for writing. An earlier one is continued, or made anew.
-    pub fn open_temporary(&self, path: &RelPath, keep: bool) -> io::Result<File> {
+    /// Makes the temporary file of a file, in the place of an earlier one.
+    pub fn make_temporary(&self, path: &RelPath) -> io::Result<File> {
         let parent = self.parent(path)?;
         let name = temporary_name(path.name());
-        if !keep {
-            match fs::unlinkat(&*parent, &name[..], AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match fs::unlinkat(&*parent, &name[..], AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
         }
-        let made = if keep { OFlags::empty() } else { OFlags::CREATE | OFlags::EXCL };
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | made;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         Ok(fs::openat(&*parent, &name[..], flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
@@ -223,8 +305,12 @@ impl Folder {
     }
 }
 
-fn name_of(path: &RelPath, temporary: bool) -> Vec<u8> {
-    if temporary { temporary_name(path.name()) } else { path.name().to_vec() }
+/// Permissions that new files of this program do not get. Only changing it tells it otherwise, and
+/// it is that of all threads.
+fn umask() -> u16 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    mask.and_then(|mask| u16::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
 }
 
 fn times(changed: Stamp) -> Timestamps {

@@ -130,6 +130,15 @@ fn is_general(error: &io::Error) -> bool {
         .is_some_and(|code| GENERAL.iter().any(|errno| errno.raw_os_error() == code))
 }
 
+/// True for errors of a temporary file in whose place another one can be made.
+fn is_replaceable(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+}
+
+fn vanished() -> io::Error {
+    io::Error::other("it vanished")
+}
+
 fn violation(what: &str) -> Error {
     Error::Peer(format!("the sender violates the protocol: {what}"))
 }
@@ -197,7 +206,7 @@ impl Intake {
     }
 
     fn consider(&self, path: &RelPath, entry: Entry, answers: &mut Answers) -> io::Result<()> {
-        let (id, mode, changed) = (entry.id, entry.mode & 0o777, entry.changed);
+        let (id, changed) = (entry.id, entry.changed);
         if changed.nanos >= 1_000_000_000 {
             return Err(io::Error::other("its time is invalid"));
         }
@@ -214,7 +223,7 @@ impl Intake {
                 Some(_) => return Err(io::Error::other("a file with this name is there")),
                 None => {
                     if !self.dry_run {
-                        self.folder.make(path, mode)?;
+                        self.folder.make(path, entry.mode)?;
                     }
                     answers.stored.push(id);
                 }
@@ -240,6 +249,8 @@ impl Intake {
                 if size > MAX_SIZE {
                     return Err(io::Error::other("no file can have this size"));
                 }
+                let is_file = kind == Some(FileType::RegularFile);
+                let mode = self.folder.mode(entry.mode, there.as_ref().filter(|_| is_file));
                 match (kind, &there) {
                     (None | Some(FileType::Symlink), _) => {}
                     (Some(FileType::RegularFile), Some(stat)) => {
@@ -247,7 +258,7 @@ impl Intake {
                         if same && !self.checksum {
                             if !self.dry_run
                                 && (stat.st_mode & 0o777) as u16 != mode
-                                && let Some(file) = self.folder.open_file(path, false)?
+                                && let Some(file) = self.folder.open_file(path)?
                             {
                                 folder::dress(&file, mode, changed)?;
                             }
@@ -265,7 +276,7 @@ impl Intake {
                     _ => return Err(io::Error::other("something else with this name is there")),
                 }
                 let blocks = Blocks::of(size);
-                let base = self.base(path, blocks, kind == Some(FileType::RegularFile))?;
+                let base = self.base(path, blocks, is_file)?;
                 if base == Base::Nothing && size.min(space) > self.folder.free() {
                     return Err(io::Error::other(format!(
                         "it needs {} bytes, and the disk has {} free",
@@ -298,10 +309,10 @@ impl Intake {
             return Ok(Base::Nothing);
         }
         if !blocks.is_single() {
-            match self.folder.open_file(path, true) {
+            match self.folder.open_earlier(path) {
                 Ok(Some(file)) if file.metadata()?.len() > 0 => return Ok(Base::Temporary),
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if is_replaceable(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -334,8 +345,12 @@ impl Intake {
             (id, error.to_string())
         };
         let base = lock(&slot.state).base;
-        let file = self.folder.open_file(&slot.path, base == Base::Temporary).map_err(failed)?;
-        let file = file.ok_or_else(|| failed(io::Error::other("it vanished")))?;
+        let file = match base {
+            Base::Temporary => self.folder.open_earlier(&slot.path),
+            _ => self.folder.open_file(&slot.path),
+        };
+        let file = file.map_err(failed)?;
+        let file = file.ok_or_else(|| failed(vanished()))?;
         let length = file.metadata().map_err(failed)?.len();
         let mut buffer = vec![0; READ];
         let count = slot.blocks.count();
@@ -370,9 +385,12 @@ impl Intake {
             }
             table.large += 1;
         }
-        let file = self.folder.open_temporary(&slot.path, state.base == Base::Temporary)?;
+        let file = match state.base {
+            Base::Temporary => self.folder.open_earlier(&slot.path)?.ok_or_else(vanished)?,
+            _ => self.folder.make_temporary(&slot.path)?,
+        };
         if state.base == Base::Final
-            && let Some(mut old) = self.folder.open_file(&slot.path, false)?
+            && let Some(mut old) = self.folder.open_file(&slot.path)?
         {
             // The kernel shares the blocks where the file system can.
             io::copy(&mut old, &mut &file)?;
@@ -409,10 +427,12 @@ impl Intake {
 
     /// Notes the outcome of complete files.
     pub fn committed(&self, batch: &Committed) {
-        for id in batch.stored.iter().chain(batch.failed.iter().map(|(id, _)| id)) {
+        let failed = batch.failed.iter().map(|(id, _)| id);
+        for id in batch.stored.iter().chain(&batch.same).chain(failed) {
             self.forget(*id);
         }
         self.counts.stored.fetch_add(batch.stored.len() as u64, Ordering::Relaxed);
+        self.counts.same.fetch_add(batch.same.len() as u64, Ordering::Relaxed);
         self.counts.failed.fetch_add(batch.failed.len() as u64, Ordering::Relaxed);
     }
 
@@ -454,8 +474,8 @@ impl Intake {
                 return Err(io::Error::other("nothing is written in a dry run"));
             }
             if state.arrived == 0 && state.base == Base::Final {
-                let file = self.folder.open_file(&slot.path, false)?;
-                let file = file.ok_or_else(|| io::Error::other("it vanished"))?;
+                let file = self.folder.open_file(&slot.path)?;
+                let file = file.ok_or_else(vanished)?;
                 // Its blocks may be equal as far as they go, and the file longer or shorter.
                 if file.metadata()?.len() == slot.blocks.size {
                     return Ok(Some((file, Naming::Done)));
@@ -495,7 +515,7 @@ impl Intake {
             }
             let done = RelPath::parse(&entry.path)
                 .map_err(io::Error::other)
-                .and_then(|path| self.folder.dress(&path, entry.mode & 0o777, entry.changed));
+                .and_then(|path| self.folder.dress(&path, entry.mode, entry.changed));
             if let Err(error) = done {
                 let name = String::from_utf8_lossy(&entry.path).into_owned();
                 failed.push((entry.id, format!("{name}: permissions and time: {error}")));
@@ -609,7 +629,7 @@ impl Inlet {
                 if std::mem::replace(&mut lock(&slot.state).is_done, true) {
                     return Err(Failure::Violation("a file twice"));
                 }
-                let file = intake.folder.open_temporary(&slot.path, false)?;
+                let file = intake.folder.make_temporary(&slot.path)?;
                 file.write_all_at(data, 0)?;
                 folder::dress(&file, slot.mode, slot.changed)?;
                 intake.counts.bytes.fetch_add(length, Ordering::Relaxed);

@@ -58,6 +58,8 @@ pub struct ReceiveOptions {
     pub expires: Duration,
     /// True to give out a new ticket even if there is an open one.
     pub new_ticket: bool,
+    /// True to give the permissions of the sender also to what is there.
+    pub perms: bool,
     /// True to stay after a complete transfer.
     pub keep: bool,
     /// True to admit known peers without a ticket.
@@ -145,7 +147,7 @@ impl Receiver {
     ///
     /// If the folder, the socket or the directory of the configuration cannot be used.
     pub fn open(identity: Identity, options: ReceiveOptions) -> Result<Self> {
-        let folder = Arc::new(Folder::open(&options.folder)?);
+        let folder = Arc::new(Folder::open(&options.folder, options.perms)?);
         let now = clock::time_of_day().as_secs();
         let expires = now.saturating_add(options.expires.as_secs());
         let mut book = Book::open(&options.home, folder.path(), now, expires, options.new_ticket)?;
@@ -404,10 +406,13 @@ async fn session(
                         .failed
                         .into_iter()
                         .map(|(id, reason)| ToSender::Failed { id, reason });
-                    let stored =
-                        (!batch.stored.is_empty()).then_some(ToSender::Stored(batch.stored));
+                    let told = [ToSender::Stored(batch.stored), ToSender::Same(batch.same)];
+                    let told = told.into_iter().filter(|message| match message {
+                        ToSender::Stored(ids) | ToSender::Same(ids) => !ids.is_empty(),
+                        _ => true,
+                    });
                     drop(intake);
-                    for message in stored.into_iter().chain(failed) {
+                    for message in told.chain(failed) {
                         if answers.blocking_send(message).is_err() {
                             // The session is over.
                             break;

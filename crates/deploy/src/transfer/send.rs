@@ -707,8 +707,8 @@ impl Session {
                 }
                 ToSender::Stored(ids) => {
                     for id in ids {
-                        if self.settle(id).is_some() {
-                            self.figures.stored.add(1);
+                        if let Some(pending) = self.settle(id) {
+                            self.count(&pending);
                         }
                     }
                 }
@@ -946,11 +946,21 @@ impl Session {
     /// Ends an offer of a dry run.
     async fn conclude(&self, id: u64, differs: bool) -> Result<()> {
         self.tell(ToReceiver::Withdraw { id }).await?;
-        if self.settle(id).is_some() {
-            let counter = if differs { &self.figures.stored } else { &self.figures.same };
-            counter.add(1);
+        match self.settle(id) {
+            Some(pending) if differs => self.count(&pending),
+            Some(_) => self.figures.same.add(1),
+            None => {}
         }
         Ok(())
+    }
+
+    /// Counts an entry that is stored, or would be.
+    fn count(&self, pending: &Pending) {
+        if self.dry_run {
+            self.figures.would_send(pending.source.name.clone());
+        } else {
+            self.figures.stored.add(1);
+        }
     }
 
     /// Begins a file of several blocks.

@@ -74,7 +74,7 @@ pub struct Source {
     pub mode: u16,
     /// Time of the last change.
     pub changed: Stamp,
-    /// Which one it is.
+    /// Identity of the entry that was found.
     pub mark: Mark,
     /// Number of attempts so far.
     pub attempts: u8,
@@ -492,7 +492,7 @@ mod tests {
         names
     }
 
-    /// More folders in each other than are open at once, each with more names than are read at once.
+    /// Each folder has more names than are read at once.
     #[test]
     fn a_deep_tree_is_visited_whole_with_few_open_folders() {
         let home = tempfile::tempdir().expect("a folder");
@@ -622,7 +622,7 @@ mod tests {
         }
         let patterns = Choice { exclude_from: vec![at("link/file")], ..Choice::default() };
         assert!(Walk::new(&[at("d")], patterns).is_err());
-        assert!(crate::transfer::folder::Folder::open(&at("link/new")).is_err());
+        assert!(crate::transfer::folder::Folder::open(&at("link/new"), false).is_err());
         assert!(!at("d/new").exists());
         assert!(crate::identity::make_private_directory(&at("link/new")).is_err());
         assert!(crate::Identity::from_files(&at("link/file"), &at("link/file")).is_err());

@@ -59,7 +59,7 @@ pub struct Entry {
     pub id: u64,
     /// Path below the folder, as bytes.
     pub path: Vec<u8>,
-    /// Permissions: the lowest nine bits of the mode.
+    /// Permissions: the lowest twelve bits of the mode.
     pub mode: u16,
     /// Time of the last change.
     pub changed: Stamp,

@@ -52,6 +52,7 @@ impl Place {
             addresses: vec![],
             expires: Duration::from_secs(3600),
             new_ticket: false,
+            perms: false,
             keep: false,
             known: false,
             endpoint: Options::default(),

@@ -115,6 +115,151 @@ fn only_what_differs_is_sent() {
     receiver.stop();
 }
 
+/// Without `perms` as `rsync -rt`, with it as `rsync -p`, except for set-user-ID.
+#[test]
+fn what_is_there_keeps_its_permissions_unless_asked() {
+    let place = Place::new();
+    let made = place.home().join("made");
+    fs::create_dir(&made).expect("made");
+    let umask = !fs::metadata(&made).expect("there").mode() & 0o777;
+    // Name, permissions at the sender, at the receiver before, and after without and with `perms`.
+    let cases = [
+        ("team/", 0o755, Some(0o2770), 0o2770, 0o755),
+        ("drop/", 0o755, Some(0o1777), 0o1777, 0o755),
+        ("sealed/", 0o755, Some(0o555), 0o555, 0o755),
+        ("team/new/", 0o1777, None, 0o2000 | (0o777 & !umask), 0o1777),
+        ("open/", 0o3777, None, 0o777 & !umask, 0o3777),
+        ("shut/", 0o500, None, 0o500, 0o500),
+        ("old", 0o644, Some(0o600), 0o600, 0o644),
+        ("changed", 0o644, Some(0o600), 0o600, 0o644),
+        ("sealed/tool", 0o4755, None, 0o755 & !umask, 0o755),
+        ("shared", 0o666, None, 0o666 & !umask, 0o666),
+    ];
+    let set = |path: &std::path::Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    };
+    for (name, ..) in cases {
+        for top in [&place.from, &place.to.join("from")] {
+            match name.strip_suffix('/') {
+                Some(folder) => fs::create_dir_all(top.join(folder)).expect("made"),
+                None => write(&top.join(name), name.as_bytes()),
+            }
+        }
+    }
+    fs::write(place.from.join("changed"), b"in its contents").expect("written");
+    for (name, sent, before, ..) in cases.into_iter().rev() {
+        let there = place.to.join("from").join(name);
+        match (before, name.strip_suffix('/')) {
+            (Some(mode), _) => set(&there, mode),
+            (None, Some(_)) => fs::remove_dir(&there).expect("removed"),
+            (None, None) => fs::remove_file(&there).expect("removed"),
+        }
+        set(&place.from.join(name), sent);
+    }
+    for perms in [false, true] {
+        let receiver = Receiver::start(ReceiveOptions { perms, ..place.receive_options() });
+        let (result, figures) = place.send(&receiver.ticket);
+        result.expect("sent");
+        assert_eq!(figures.take_remarks().failed, 0);
+        receiver.end().0.expect("received");
+        for (name, .., kept, asked) in cases {
+            let mode = fs::metadata(place.to.join("from").join(name)).expect("there").mode();
+            let expected = if perms { asked } else { kept };
+            assert_eq!(format!("{:o}", mode & 0o7777), format!("{expected:o}"), "{name} {perms}");
+        }
+    }
+}
+
+/// Its owner, and everybody who can write into it, could change what is received.
+#[test]
+fn a_temporary_file_of_others_is_not_continued() {
+    use windward_deploy::transfer::path::temporary_name;
+    for case in ["writable", "linked", "another's", "a link", "a FIFO"] {
+        let place = Place::new();
+        let contents = noise(1, 1 << 20);
+        write(&place.from.join("big"), &contents);
+        let name = temporary_name(b"big");
+        let planted = place.to.join("from").join(std::ffi::OsStr::from_bytes(&name));
+        let outside = place.home().join("outside");
+        let old = noise(2, 1 << 20);
+        write(&outside, &old);
+        write(&planted, &old);
+        let file = fs::File::open(&planted).expect("open");
+        fs::set_permissions(&planted, fs::Permissions::from_mode(0o600)).expect("set");
+        match case {
+            "writable" => {
+                fs::set_permissions(&planted, fs::Permissions::from_mode(0o666)).expect("set");
+            }
+            "another's" => {
+                if std::os::unix::fs::chown(&planted, Some(65534), None).is_err() {
+                    continue;
+                }
+            }
+            _ => {
+                fs::remove_file(&planted).expect("removed");
+                match case {
+                    "linked" => fs::hard_link(&outside, &planted).expect("linked"),
+                    "a link" => symlink(&outside, &planted).expect("linked"),
+                    _ => {
+                        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+                        rustix::fs::mknodat(rustix::fs::CWD, &planted, fifo, mode, 0)
+                            .expect("made");
+                    }
+                }
+            }
+        }
+        let receiver = place.receiver();
+        place.send(&receiver.ticket).0.expect("sent");
+        receiver.end().0.expect("received");
+        assert!(fs::read(place.to.join("from/big")).expect("there") == contents, "{case}");
+        assert!(fs::read(&outside).expect("there") == old, "{case}");
+        let mut planted = vec![0; old.len()];
+        file.read_exact_at(&mut planted, 0).expect("read");
+        assert!(planted == old, "{case}");
+    }
+}
+
+/// Holes are counted as covered, and not as sent.
+#[test]
+fn a_sparse_file_counts_what_it_sends() {
+    let place = Place::new();
+    let sparse = fs::File::create(place.from.join("sparse")).expect("made");
+    sparse.set_len(64 << 20).expect("long");
+    sparse.write_all_at(&noise(9, 4096), 40 << 20).expect("written");
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    for dry_run in [true, false] {
+        let options = SendOptions { dry_run, ..place.send_options() };
+        let stop = AtomicBool::new(false);
+        let (result, figures) =
+            place.send_with(&receiver.ticket, &options, Choice::default(), &stop);
+        result.expect("sent");
+        // The part of a block that is not a hole.
+        assert_eq!((figures.sent.get(), figures.done.get()), (256 << 10, 64 << 20), "{dry_run}");
+    }
+    receiver.stop();
+}
+
+/// Whether it is compared by size and time or by contents.
+#[test]
+fn what_is_there_already_is_not_counted_as_stored() {
+    let place = Place::new();
+    write(&place.from.join("big"), &noise(1, 1 << 20));
+    write(&place.from.join("small"), b"small");
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    place.send(&receiver.ticket).0.expect("sent");
+    for checksum in [false, true] {
+        let options = SendOptions { checksum, ..place.send_options() };
+        let stop = AtomicBool::new(false);
+        let (result, figures) =
+            place.send_with(&receiver.ticket, &options, Choice::default(), &stop);
+        result.expect("sent");
+        assert_eq!((figures.stored.get(), figures.same.get(), figures.sent.get()), (0, 3, 0));
+        assert_eq!(figures.done.get(), (1 << 20) + 5, "once");
+    }
+    let last = receiver.stop().expect("complete");
+    assert_eq!((last.stored, last.same), (0, 3));
+}
+
 #[test]
 fn an_interrupted_transfer_is_resumed() {
     let place = Place::new();
@@ -165,6 +310,9 @@ fn a_dry_run_changes_nothing() {
     let (result, figures) = place.send_with(&receiver.ticket, &dry, Choice::default(), &stop);
     result.expect("done");
     assert_eq!(figures.sent.get(), (1 << 20) + 1);
+    let names = figures.take_names();
+    let names: Vec<_> = names.iter().map(windward_deploy::transfer::path::RelPath::bytes).collect();
+    assert_eq!(names, [&b"from"[..], b"from/a", b"from/a/b", b"from/c"]);
     assert_eq!(fs::read_dir(&place.to).expect("there").count(), 0);
     place.send(&receiver.ticket).0.expect("sent");
     let (result, figures) = place.send_with(&receiver.ticket, &dry, Choice::default(), &stop);
