@@ -53,6 +53,8 @@ mod native;
 mod output;
 mod pages;
 mod pcap;
+#[cfg(all(target_os = "linux", feature = "deploy"))]
+mod peers;
 #[cfg(target_os = "linux")]
 mod perf;
 mod play;
@@ -154,6 +156,8 @@ enum Command {
     Receive(receive::Args),
     #[cfg(all(target_os = "linux", feature = "deploy"))]
     Send(send::Args),
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    Peers(peers::Args),
     Completions(pages::CompletionsArgs),
     Man(pages::ManArgs),
     Schema(pages::SchemaArgs),
@@ -303,6 +307,8 @@ fn dispatch(cli: Cli, given: Given, python: &Python<'_>) -> Result<(), Failure> 
         Some(Command::Receive(args)) => receive::receive(args, quiet),
         #[cfg(all(target_os = "linux", feature = "deploy"))]
         Some(Command::Send(args)) => send::send(&args, quiet),
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        Some(Command::Peers(args)) => peers::peers(&args, quiet),
         Some(Command::Completions(args)) => pages::completions(&args),
         Some(Command::Man(args)) => pages::man(&args),
         Some(Command::Schema(args)) => pages::schema(&args),

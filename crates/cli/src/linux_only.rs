@@ -42,6 +42,9 @@ pub(crate) enum Command {
     /// Needs Linux
     #[command(hide = true)]
     Send(Args),
+    /// Needs Linux
+    #[command(hide = true)]
+    Peers(Args),
 }
 
 /// Arguments of the command, which are ignored.
@@ -66,6 +69,7 @@ impl Command {
             Command::Forward(_) => "forward",
             Command::Receive(_) => "receive",
             Command::Send(_) => "send",
+            Command::Peers(_) => "peers",
         };
         Failure::Input(format!(
             "`windward {name}` needs Linux; on {} only the simulator and its experiments are available",

@@ -406,7 +406,8 @@ fn read_key(path: Option<&Path>) -> Result<Option<Psk>, Failure> {
     let Some(path) = path else { return Ok(None) };
     let wrong = |reason: &str| Failure::Input(format!("--psk {}: {reason}", path.display()));
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| wrong(&error.to_string()))?;
+    let source = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+    let file = File::open(source).map_err(|error| wrong(&error.to_string()))?;
     let metadata = file.metadata().map_err(|error| wrong(&error.to_string()))?;
     let mode = metadata.mode() & 0o7777;
     // As in ssh. A pipe of the shell is read by this process alone.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use windward_core::units::Duration;
+use windward_deploy::PeerList;
 use windward_deploy::endpoint::DEFAULT_PROTOCOL;
 use windward_deploy::transfer::receive::{self, Event, ReceiveOptions, Receiver};
 
@@ -58,7 +59,8 @@ pub(crate) struct Args {
     #[arg(long)]
     keep: bool,
 
-    /// Admit senders that had a ticket once, or are in the file known_peers, without a ticket
+    /// Admit senders that had a ticket for this folder once without a ticket: those that `windward
+    /// peers list` shows with it
     #[arg(long)]
     known: bool,
 
@@ -116,6 +118,9 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
             output::note(&text);
         }
     };
+    if let Some(advice) = PeerList::open(&choices.home).advice().filter(|_| choices.known) {
+        note(advice);
+    }
     let opened = move |receiver: &Receiver| -> Result<(), Failure> {
         if let Some(hint) = receiver.hint() {
             note(format!("note: {hint}"));

@@ -18,7 +18,7 @@ use windward_deploy::transfer::send::{self, SendOptions, Target};
 use windward_deploy::transfer::walk::{Choice, Links, Walk};
 
 use crate::clock::Stopwatch;
-use crate::deploy::{IdentityArgs, QlogArgs, options};
+use crate::deploy::{IdentityArgs, QlogArgs, TicketArgs, options};
 use crate::failure::Failure;
 use crate::{output, signals};
 
@@ -32,14 +32,20 @@ A folder is sent with its name; `.` stands for the contents of the current folde
 same size and time as at the receiver is left out.
 
 Examples:
-  windward send photos notes.txt TICKET
-  windward send data TICKET --exclude '*.tmp' --limit 20Mbit
-  windward send data TICKET --dry-run --json")]
+  windward send photos notes.txt --ticket-file ticket
+  WINDWARD_TICKET=... windward send data --exclude '*.tmp' --limit 20Mbit
+  windward send data -                                then paste the ticket
+  windward send data TICKET                           others on this machine can read it
+  windward send data ship.example:4460 --dry-run --json")]
 pub(crate) struct Args {
-    /// Files and folders, and at the end the ticket that `windward receive` printed, or HOST:PORT
-    /// of a known receiver
-    #[arg(value_name = "PATH... TICKET", required = true)]
+    /// Files and folders, and at the end, unless --ticket-file or WINDWARD_TICKET has it, the
+    /// ticket that `windward receive` printed, `-` to read it from standard input, or HOST:PORT of
+    /// a known receiver
+    #[arg(value_name = "PATH... [TICKET]", required = true)]
     words: Vec<OsString>,
+
+    #[command(flatten)]
+    ticket: TicketArgs,
 
     /// Congestion controller: a protocol of `windward list` that QUIC can run
     #[arg(long, value_name = "NAME", default_value = DEFAULT_PROTOCOL)]
@@ -119,18 +125,18 @@ struct Outcome {
 pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::claim_json(args.json)?;
     // Options may stand between them, so that the number of words is known only here.
-    let (ticket, paths) = match args.words.split_last() {
-        Some((ticket, paths)) if !paths.is_empty() => (ticket, paths),
-        _ => {
-            return Err(Failure::Input(
-                "a ticket is missing: windward send PATH... TICKET, with the last word that `windward \
-                 receive` printed"
-                    .to_owned(),
-            ));
-        }
-    };
+    let last = args.words.last().map(OsString::as_os_str);
+    let (ticket, is_last) = args.ticket.find(last, TicketArgs::is_peer)?.unwrap_or_default();
+    let paths = &args.words[..args.words.len() - usize::from(is_last)];
+    if paths.is_empty() {
+        return Err(Failure::Input(
+            "a path or a ticket is missing: windward send PATH... --ticket-file FILE, or windward send \
+             PATH... TICKET, with the last word that `windward receive` printed"
+                .to_owned(),
+        ));
+    }
     let home = args.identity.config.home()?;
-    let target = Target::parse(&ticket.to_string_lossy(), &home)?;
+    let target = Target::parse(&ticket, &home)?;
     let links = match args.links {
         LinksArg::Keep => Links::Keep,
         LinksArg::Follow => Links::Follow,

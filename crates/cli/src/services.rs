@@ -1,5 +1,6 @@
 //! `windward serve` and `windward forward`: TCP and UDP services over one QUIC connection.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use windward_deploy::forward::{
 };
 use windward_deploy::{Fingerprint, Identity};
 
-use crate::deploy::{ConfigArgs, QlogArgs};
+use crate::deploy::{ConfigArgs, QlogArgs, TicketArgs};
 use crate::failure::Failure;
 use crate::output;
 
@@ -66,9 +67,10 @@ impl Common {
 
 /// Connect to TCP and UDP services for peers that forward them here
 ///
-/// Peers are accepted by their key: one that --allow or --authorized names, or the first one that
-/// uses the ticket. SIGTERM lets open connections end within the grace; SIGHUP reads the files
-/// again, and open connections go on.
+/// Peers are accepted by their key: clients of the list (`windward peers list`), those that --allow
+/// or --authorized names, and the first one that uses the ticket, which the list has from then on.
+/// A change of the lists counts at once, and open connections of other peers go on. SIGTERM lets
+/// open connections end within the grace.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -76,12 +78,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:4460", value_parser = parse_address)]
     listen: SocketAddr,
 
-    /// Targets that each accepted peer may reach, as 127.0.0.1:22,*.example.com:443,10.0.0.0/8:*;
-    /// with KEY= for the peer with this key, who is thereby accepted
+    /// Targets that the peer of the ticket may reach from then on, as
+    /// 127.0.0.1:22,*.example.com:443,10.0.0.0/8:*; with KEY=, those of the peer with this key,
+    /// which is thereby accepted for this run
     #[arg(long, value_name = "[KEY=]HOST:PORTS,...")]
     allow: Vec<String>,
 
-    /// Keys of accepted peers, one a line: KEY [HOST:PORTS,...]
+    /// A further list of accepted peers, with lines `client NAME KEY HOST:PORTS,...`
     #[arg(long, value_name = "FILE")]
     authorized: Option<PathBuf>,
 
@@ -100,6 +103,14 @@ pub(crate) struct ServeArgs {
     /// Forwarded connections that one peer may have at once
     #[arg(long, value_name = "N", default_value_t = Limits::default().streams, value_parser = parse_count)]
     max_connections: usize,
+
+    /// Time after which a connection ends in which neither side says anything
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_silence)]
+    idle: Duration,
+
+    /// The same for a connection of which one side has ended its direction
+    #[arg(long, value_name = "TIME", default_value = "4min", value_parser = parse_silence)]
+    half_closed: Duration,
 
     /// Datagrams per second that one peer may send to UDP targets
     #[arg(long, value_name = "N", default_value_t = Limits::default().datagrams)]
@@ -138,9 +149,12 @@ pub(crate) struct ForwardArgs {
     #[arg(short = 'D', value_name = "[BIND:]PORT", value_parser = read_bind)]
     dynamic: Vec<SocketAddr>,
 
-    /// Ticket that the server printed, or HOST:PORT of a known server
-    #[arg(required_unless_present = "print_key")]
-    server: Option<String>,
+    /// HOST:PORT of a known server, or, unless --ticket-file or WINDWARD_TICKET has it, the ticket
+    /// that the server printed, or `-` to read it from standard input
+    server: Option<OsString>,
+
+    #[command(flatten)]
+    ticket: TicketArgs,
 
     /// Key of the server, for the first connection without a ticket
     #[arg(long, value_name = "KEY")]
@@ -150,13 +164,15 @@ pub(crate) struct ForwardArgs {
     common: Common,
 
     /// Print the key of this machine, for --allow of a server, and do nothing else
-    #[arg(long, conflicts_with_all = ["server", "local", "dynamic"])]
+    #[arg(long, conflicts_with_all = ["server", "ticket_file", "local", "dynamic"])]
     print_key: bool,
 }
 
 const FORWARD_EXAMPLES: &str = "\
 Examples:
-  windward forward -L 2222:127.0.0.1:22 TICKET       then: ssh -p 2222 127.0.0.1
+  windward forward -L 2222:127.0.0.1:22 --ticket-file ticket    then: ssh -p 2222 127.0.0.1
+  windward forward -L 2222:127.0.0.1:22 -            then paste the ticket
+  windward forward -L 2222:127.0.0.1:22 TICKET       others on this machine can read it
   windward forward -D 1080 ship.example:4460         then: curl -x socks5h://127.0.0.1:1080 URL
   windward forward -L 8080:web:80 -L udp:5353:10.0.0.1:53 ship.example:4460
   windward forward --print-key";
@@ -165,6 +181,14 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let example = "write ADDR:PORT, as 127.0.0.1:4460 or [::]:4460";
     let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {example}"))?;
     found.next().ok_or_else(|| example.to_owned())
+}
+
+fn parse_silence(text: &str) -> Result<Duration, String> {
+    match text.parse::<Duration>() {
+        Ok(time) if time.as_secs_f64() >= 1.0 => Ok(time),
+        Ok(_) => Err("expected at least 1s".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {
@@ -183,6 +207,8 @@ pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
     let limits = Limits {
         streams: args.max_connections,
         datagrams: args.max_datagrams,
+        idle: WallTime::from_secs_f64(args.idle.as_secs_f64()),
+        half_closed: WallTime::from_secs_f64(args.half_closed.as_secs_f64()),
         ..Limits::default()
     };
     let program = ServerProgram {
@@ -208,15 +234,23 @@ pub(crate) fn serve(args: &ServeArgs, quiet: bool) -> Result<(), Failure> {
 pub(crate) fn forward(args: &ForwardArgs, quiet: bool) -> Result<(), Failure> {
     let common = &args.common;
     let directory = common.config.home()?;
-    let Some(server) = args.server.clone().filter(|_| !args.print_key) else {
+    if args.print_key {
         let identity = Identity::open(&directory)?;
         return output::print(&format!("{}\n", identity.fingerprint()));
-    };
+    }
     if args.local.is_empty() && args.dynamic.is_empty() {
         return Err(Failure::Input(
             "nothing to forward: write -L PORT:HOST:PORT, or -D PORT for SOCKS5".to_owned(),
         ));
     }
+    let found = args.ticket.find(args.server.as_deref(), |_| true)?;
+    let Some((server, _)) = found else {
+        return Err(Failure::Input(
+            "a server is required: write --ticket-file FILE, with the ticket of `windward serve \
+             --ticket`, or HOST:PORT of a known server"
+                .to_owned(),
+        ));
+    };
     common.start_log(LevelFilter::WARN, quiet);
     let program = ForwarderProgram {
         directory,
@@ -278,21 +312,6 @@ fn tell(news: &News<'_>, quiet: bool, unwritten: &mut Option<Failure>) {
         }
         News::Metrics(address) => note(format!("metrics: http://{address}/metrics")),
         News::Hint(text) => note(text.to_owned()),
-        News::Reloading => {
-            let time = NotifyState::monotonic_usec_now();
-            match time {
-                Ok(time) => notify(&[NotifyState::Reloading, time]),
-                Err(_) => notify(&[NotifyState::Reloading]),
-            }
-        }
-        News::Reloaded => {
-            notify(&[NotifyState::Ready]);
-            note("new settings".to_owned());
-        }
-        News::NotReloaded(error) => {
-            notify(&[NotifyState::Ready]);
-            output::note(&format!("warning: settings not changed: {error}"));
-        }
         News::Ending => {
             notify(&[NotifyState::Stopping]);
             note(

@@ -31,13 +31,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use access::Access;
-pub use forwarder::{Forwarder, ForwarderSettings};
+pub use forwarder::{Forwarder, ForwarderSettings, Ports};
 pub use limits::Limits;
 pub use link::Remote;
 pub use meter::Meter;
 pub use program::{ForwarderProgram, News, ServerProgram};
 pub use reply::Reply;
-pub use server::{Invitation, Remember, Server, ServerSettings};
+pub use server::{Invitation, Server, ServerSettings};
 pub use target::{Host, Mapping, Rule, Rules, Target, read_bind};
 
 use crate::endpoint::Options;
@@ -55,8 +55,10 @@ fn options(
     buffer: u64,
 ) -> Options {
     let default = Options::default();
-    // Each stream may fill its first credit, and large datagrams have a little.
-    let streams = u32::try_from(streams).unwrap_or(u32::MAX).saturating_add(1);
+    // quinn gives places of streams back in steps of an eighth of their number, and streams that
+    // are refused need some. Each stream may fill its first credit, and large datagrams have a
+    // little.
+    let streams = u32::try_from(streams + streams / 4 + 16).unwrap_or(u32::MAX);
     let first = credit::FIRST_CREDIT.saturating_mul(u64::from(streams.max(1025)));
     let window = first.saturating_add(buffer).saturating_add(2 << 20);
     Options {

@@ -5,8 +5,8 @@
 //!
 //! - `error`: what is wrong, where, and what to do. `clock`: the clocks of the machine.
 //! - `descent`: entries below a folder, without following links.
-//! - `identity`: the key and certificate of this machine. `known`: fingerprints of peers, as ssh
-//!   keeps them. `tls`: how both sides prove who they are.
+//! - `identity`: the key and certificate of this machine. `peers`: the list of peers, with what
+//!   each may do. `tls`: how both sides prove who they are.
 //! - `qlog`: logs of connections. `crowd`: places of strangers. `mtu`: size of datagrams.
 //!   `pace`: times of datagrams. `budget`: bytes that QUIC may hold. `endpoint`: sockets,
 //!   connections and services.
@@ -25,9 +25,9 @@ pub mod endpoint;
 pub mod error;
 pub mod forward;
 pub mod identity;
-pub mod known;
 mod mtu;
 mod pace;
+pub mod peers;
 pub mod qlog;
 mod sync;
 pub mod ticket;
@@ -37,7 +37,7 @@ pub mod transfer;
 pub use endpoint::{Connection, Endpoint, Listener, Options, Service};
 pub use error::{Error, Result};
 pub use identity::{Fingerprint, Identity};
-pub use known::{KnownPeers, Standing};
 pub use pace::PacedSocket;
+pub use peers::{Peer, PeerList, Role};
 pub use qlog::Qlog;
 pub use tls::Trust;

@@ -68,12 +68,7 @@ impl FromStr for Ticket {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let invalid = |why: &str| {
-            Error::Input(format!(
-                "the last argument is not a ticket: {why}; copy the last word that `windward receive` \
-                 printed"
-            ))
-        };
+        let invalid = |why: &str| Error::Input(why.to_owned());
         let word = text.trim();
         let Some(encoded) = word.strip_prefix(PREFIX) else {
             return Err(invalid(&format!("it does not begin with `{PREFIX}`")));
@@ -92,6 +87,22 @@ impl FromStr for Ticket {
             Ok((ticket, [])) if (1..=MAX_ADDRESSES).contains(&ticket.addresses.len()) => Ok(ticket),
             _ => Err(damaged()),
         }
+    }
+}
+
+impl Ticket {
+    /// Reads a ticket that this command has printed.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a ticket, with the command to copy it from.
+    pub fn read(text: &str, printed_by: &str) -> Result<Self> {
+        text.parse().map_err(|why| {
+            Error::Input(format!(
+                "not a ticket, nor HOST:PORT of a known peer: {why}; copy the word that `{printed_by}` \
+                 printed"
+            ))
+        })
     }
 }
 

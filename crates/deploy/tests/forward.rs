@@ -12,9 +12,10 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use windward_deploy::forward::{
-    Access, Forwarder, ForwarderSettings, Invitation, Limits, Mapping, Remote, Server,
+    Access, Forwarder, ForwarderSettings, Invitation, Limits, Mapping, Ports, Remote, Server,
     ServerSettings,
 };
+use windward_deploy::peers::{Choice, Peer, PeerList, Role};
 use windward_deploy::{Endpoint, Error, Fingerprint, Identity, Options, Service, Trust, clock};
 
 /// Longest time of anything here; nothing comes near it unless it hangs.
@@ -56,8 +57,7 @@ async fn start(
 ) -> Server {
     let settings =
         ServerSettings { listen: home(), protocol: None, qlog: None, limits, metrics: None };
-    let remember = Box::new(|_| Ok(()));
-    Server::start(Arc::clone(far), &settings, access, invitation, remember).await.expect("a server")
+    Server::start(Arc::clone(far), &settings, access, invitation).await.expect("a server")
 }
 
 impl Bed {
@@ -76,13 +76,20 @@ impl Bed {
     async fn forward(&self, mappings: &[String]) -> Forwarder {
         let mappings = mappings.iter().map(|text| text.parse::<Mapping>().expect(text)).collect();
         let settings = ForwarderSettings { mappings, socks: vec![home()], metrics: Some(home()) };
-        Forwarder::start(Arc::clone(&self.near), self.remote(), &settings).await.expect("started")
+        let ports = Ports::bind(&settings).await.expect("ports");
+        Forwarder::start(Arc::clone(&self.near), self.remote(), ports).await.expect("started")
     }
 
     /// A forwarder to one target.
     async fn to(&self, target: SocketAddr) -> Forwarder {
         self.forward(&[format!("0:{target}")]).await
     }
+}
+
+/// A forwarder that listens nowhere.
+async fn none() -> Ports {
+    let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
+    Ports::bind(&settings).await.expect("no ports")
 }
 
 async fn listen() -> (TcpListener, SocketAddr) {
@@ -307,12 +314,11 @@ async fn readers_that_do_not_read_stop_their_writers_and_nobody_else() {
 #[tokio::test]
 async fn strangers_and_other_servers_are_refused() {
     let bed = serve("127.0.0.1:*", Limits::default()).await;
-    let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
-    let stranger = Forwarder::start(identity(), bed.remote(), &settings).await;
+    let stranger = Forwarder::start(identity(), bed.remote(), none().await).await;
     let error = stranger.err().expect("refused").to_string();
     assert!(error.contains("does not accept this key"), "{error}");
     let other = Remote { key: Fingerprint([7; 32]), ..bed.remote() };
-    let other = Forwarder::start(Arc::clone(&bed.near), other, &settings).await;
+    let other = Forwarder::start(Arc::clone(&bed.near), other, none().await).await;
     let error = other.err().expect("refused").to_string();
     assert!(error.contains("not the machine that was meant"), "{error}");
 }
@@ -327,10 +333,10 @@ async fn an_invitation_admits_one_key_once() {
     let invitation = Some(Invitation { token, until });
     let server = start(&far, access, Limits::default(), invitation).await;
     let bed = Bed { server, near: Arc::clone(&one), far };
-    let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
     let with = |token| Remote { token, ..bed.remote() };
-    let begin =
-        |key: &Arc<Identity>, token| Forwarder::start(Arc::clone(key), with(token), &settings);
+    let begin = async |key: &Arc<Identity>, token| {
+        Forwarder::start(Arc::clone(key), with(token), none().await).await
+    };
     assert!(begin(&two, [8; 16]).await.is_err(), "a wrong token");
     assert!(begin(&one, token).await.is_ok(), "the first with the token");
     assert!(begin(&two, token).await.is_err(), "the token was used");
@@ -414,7 +420,26 @@ async fn connections_that_do_not_end_are_reset_after_the_grace() {
 
 #[tokio::test]
 async fn new_rules_leave_open_connections_alone() {
-    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let (near, far) = (identity(), identity());
+    let folder = tempfile::tempdir().expect("a folder");
+    let list = PeerList::open(folder.path());
+    let write = |rules: &str| {
+        let text = format!("client ship {} {rules}\n", near.fingerprint());
+        std::fs::write(list.path(), text).expect("written");
+    };
+    write("127.0.0.1:*");
+    let mut access = Access::default();
+    access.follow(list.clone()).expect("read");
+    let server = start(&far, access, Limits::default(), None).await;
+    let bed = Bed { server, near: Arc::clone(&near), far };
+    let looked = async |count| {
+        bounded(async {
+            while bed.server.meter().reloads.get() < count {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+    };
     let forwarder = bed.to(echo().await).await;
     let mut program = connect(forwarder.addresses()[0]).await;
     let say = async |program: &mut TcpStream| {
@@ -423,20 +448,18 @@ async fn new_rules_leave_open_connections_alone() {
         bounded(program.read_exact(&mut back)).await.expect("read");
     };
     say(&mut program).await;
-    let mut narrower = Access::default();
-    narrower.allow(&format!("{}=10.0.0.1:1", bed.near.fingerprint())).expect("rules");
-    bed.server.reload(narrower);
+    write("10.0.0.1:1");
+    looked(1).await;
     say(&mut program).await;
     let mut late = connect(forwarder.addresses()[0]).await;
     assert_eq!(ending(&mut late).await, (0, RESET));
     // A key that is not there any more loses its connection.
-    bed.server.reload(Access::default());
+    std::fs::write(list.path(), "").expect("written");
     assert_eq!(ending(&mut program).await, (0, RESET));
     // Attempts follow each other in at most 5 s, so this program finds it back.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let mut again = Access::default();
-    again.allow(&format!("{}=127.0.0.1:*", bed.near.fingerprint())).expect("rules");
-    bed.server.reload(again);
+    write("127.0.0.1:*");
+    looked(3).await;
     say(&mut connect(forwarder.addresses()[0]).await).await;
 }
 
@@ -464,8 +487,7 @@ async fn a_forwarder_finds_its_server_again() {
     let forwarder = bed.to(target).await;
     let address = bed.server.endpoint().local_address().expect("an address");
     bed.server.shut_down(Duration::ZERO).await;
-    let mut access = Access::default();
-    access.allow(&format!("{}=127.0.0.1:*", bed.near.fingerprint())).expect("rules");
+    let rule = format!("{}=127.0.0.1:*", bed.near.fingerprint());
     let settings = ServerSettings {
         listen: address,
         protocol: None,
@@ -476,9 +498,9 @@ async fn a_forwarder_finds_its_server_again() {
     // The old socket closes when its last task has ended.
     let again = bounded(async {
         loop {
-            let remember = Box::new(|_| Ok(()));
-            let far = Arc::clone(&bed.far);
-            match Server::start(far, &settings, access.clone(), None, remember).await {
+            let mut access = Access::default();
+            access.allow(&rule).expect("rules");
+            match Server::start(Arc::clone(&bed.far), &settings, access, None).await {
                 Ok(server) => break server,
                 Err(Error::Socket { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
                 Err(error) => panic!("{error}"),
@@ -594,8 +616,7 @@ async fn a_peer_has_no_more_connections_than_its_limit() {
     let bed = serve("127.0.0.1:*", limits).await;
     let forwarder = bed.to(echo().await).await;
     let other = bed.to(echo().await).await;
-    let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
-    let third = Forwarder::start(Arc::clone(&bed.near), bed.remote(), &settings).await;
+    let third = Forwarder::start(Arc::clone(&bed.near), bed.remote(), none().await).await;
     assert!(third.err().expect("refused").to_string().contains("too many connections"));
     let mut held = Vec::new();
     for number in 0..3 {
@@ -609,6 +630,123 @@ async fn a_peer_has_no_more_connections_than_its_limit() {
     assert_eq!(ending(&mut late).await, (0, RESET));
 }
 
+/// QUIC gives streams back in steps of an eighth of their limit, so places are counted apart.
+#[tokio::test]
+async fn every_place_is_there_again_after_a_thousand_connections() {
+    let streams = 40;
+    let bed = serve("127.0.0.1:*", Limits { streams, ..Limits::default() }).await;
+    let forwarder = bed.to(echo().await).await;
+    let to = forwarder.addresses()[0];
+    for _ in 0..50 {
+        let mut some = JoinSet::new();
+        for _ in 0..20 {
+            some.spawn(async move {
+                let mut program = connect(to).await;
+                program.write_all(b"abc").await.expect("written");
+                program.shutdown().await.expect("half closed");
+                assert_eq!(ending(&mut program).await, (3, None));
+            });
+        }
+        bounded(some.join_all()).await;
+    }
+    let mut held = Vec::new();
+    for number in 0..streams {
+        let mut program = connect(to).await;
+        program.write_all(b"a").await.expect("written");
+        let back = bounded(program.read_exact(&mut [0])).await;
+        assert!(back.is_ok(), "place {number}: {back:?}");
+        held.push(program);
+    }
+    assert_eq!(bed.server.meter().open.get(), streams as i64);
+    // The next one is told, and a place that is free is taken.
+    assert_eq!(ending(&mut connect(to).await).await, (0, RESET));
+    held.pop();
+    let mut last = connect(to).await;
+    last.write_all(b"a").await.expect("written");
+    bounded(last.read_exact(&mut [0])).await.expect("read");
+    drop((held, last));
+    bounded(none_is_open(&bed.server)).await;
+}
+
+async fn none_is_open(server: &Server) {
+    while server.meter().open.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A program that has gone says no more than one that has ended its direction, and a target that
+/// does not read hides even that. Their places come back.
+#[tokio::test]
+async fn silent_connections_give_their_places_back() {
+    let second = Duration::from_secs(1);
+    let limits = Limits { idle: 3 * second, half_closed: second, ..Limits::default() };
+    let bed = serve("127.0.0.1:*", limits).await;
+    let (listener, target) = listen().await;
+    let forwarder = bed.to(target).await;
+    let mut far = Vec::new();
+    let mut begin = async || {
+        let program = connect(forwarder.addresses()[0]).await;
+        far.push(bounded(listener.accept()).await.expect("accepted").0);
+        program
+    };
+    let (gone, mut unread, mut silent) = (begin().await, begin().await, begin().await);
+    drop(gone);
+    // Until the target takes no more.
+    let block = vec![0; 64 << 10];
+    while timeout(second, unread.write_all(&block)).await.is_ok() {}
+    drop(unread);
+    let mut alive = begin().await;
+    for _ in 0..8 {
+        tokio::time::sleep(second / 2).await;
+        alive.write_all(b"a").await.expect("written");
+    }
+    assert_eq!(bed.server.meter().open.get(), 1, "only the one that says something");
+    assert_eq!(ending(&mut silent).await, (0, RESET));
+    drop((alive, far));
+    bounded(none_is_open(&bed.server)).await;
+}
+
+#[tokio::test]
+async fn a_revoked_peer_loses_its_connection_at_once() {
+    let (near, far) = (identity(), identity());
+    let folder = tempfile::tempdir().expect("a folder");
+    let list = PeerList::open(folder.path());
+    list.admit(Peer::admitted(Role::Client, near.fingerprint(), "127.0.0.1:*")).expect("written");
+    let mut access = Access::default();
+    access.follow(list.clone()).expect("read");
+    let server = start(&far, access, Limits::default(), None).await;
+    let bed = Bed { server, near, far };
+    let forwarder = bed.to(echo().await).await;
+    let mut program = connect(forwarder.addresses()[0]).await;
+    program.write_all(b"a").await.expect("written");
+    bounded(program.read_exact(&mut [0])).await.expect("read");
+    let word = bed.near.fingerprint().to_string();
+    list.revoke(&Choice { word, role: None }).expect("revoked");
+    let late = Forwarder::start(Arc::clone(&bed.near), bed.remote(), none().await).await;
+    assert!(late.is_err(), "refused before anybody looks at the list again");
+    assert_eq!(ending(&mut program).await, (0, RESET));
+}
+
+#[tokio::test]
+async fn ports_are_looked_at_before_the_server() {
+    let (_taken, taken) = listen().await;
+    let port = taken.port();
+    for (mappings, socks, expected) in [
+        (vec![format!("{port}:a:1")], None, "another program or another option has this port"),
+        (vec![format!("192.0.2.1:{port}:a:1")], None, "this machine has no such address"),
+        (vec!["9:a:1".to_owned(), "9:b:1".to_owned()], None, "127.0.0.1:9 is named twice"),
+        (vec!["9:a:1".to_owned()], Some("127.0.0.1:9"), "127.0.0.1:9 is named twice"),
+    ] {
+        let settings = ForwarderSettings {
+            mappings: mappings.iter().map(|text| text.parse().expect(text)).collect(),
+            socks: socks.iter().map(|text| text.parse().expect(text)).collect(),
+            metrics: None,
+        };
+        let error = Ports::bind(&settings).await.err().expect(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
 /// A forwarder that was killed says nothing. Its places serve the next one.
 #[tokio::test]
 async fn forwarders_that_were_killed_keep_no_place() {
@@ -617,8 +755,8 @@ async fn forwarders_that_were_killed_keep_no_place() {
     let lives = bed.to(echo().await).await;
     let killed = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let settings = ForwarderSettings { mappings: vec![], socks: vec![], metrics: None };
-        let started = runtime.block_on(Forwarder::start(near, remote, &settings));
+        let started =
+            runtime.block_on(async { Forwarder::start(near, remote, none().await).await });
         // The sockets close before anybody says so.
         runtime.shutdown_background();
         started.map(|_| ())

@@ -24,6 +24,8 @@ const COMMANDS: &[&str] = &[
     "receive",
     #[cfg(all(target_os = "linux", feature = "deploy"))]
     "send",
+    #[cfg(all(target_os = "linux", feature = "deploy"))]
+    "peers",
 ];
 
 #[test]

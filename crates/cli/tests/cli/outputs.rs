@@ -87,6 +87,7 @@ const INPUTS: &[&str] = &[
     "--certificate",
     "--key",
     "--authorized",
+    "--ticket-file",
 ];
 
 #[test]

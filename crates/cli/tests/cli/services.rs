@@ -2,11 +2,16 @@
 //! packets.
 #![cfg(all(target_os = "linux", feature = "deploy"))]
 
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::emulate::cannot;
 use crate::{command, repository, stderr, success};
+
+/// A key that nobody has.
+const KEY: &str = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU";
 
 /// A folder that is removed in the end.
 struct Home(tempfile::TempDir);
@@ -27,6 +32,9 @@ fn bad_input_is_told_with_what_to_do() {
     let near = home.path("near");
     let keys = home.path("keys");
     std::fs::write(&keys, "# peers\nSHA256:abc 127.0.0.1:22\n").expect("written");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let port = format!("{}:a:1", taken.local_addr().expect("an address").port());
+    let one = format!("{KEY}=127.0.0.1:22");
     let cases: &[(&[&str], &str)] = &[
         (&["serve"], "write --allow"),
         (&["serve", "--allow", "127.0.0.1:22"], "write --ticket"),
@@ -38,17 +46,117 @@ fn bad_input_is_told_with_what_to_do() {
         (&["serve", "--max-connections", "0"], "expected 1 to 65535"),
         (&["forward", "192.0.2.1:4460"], "nothing to forward"),
         (&["forward", "-L", "1:a", "192.0.2.1:4460"], "[udp:][BIND:]PORT:HOST:PORT"),
-        (&["forward", "-L", "1:a:1", "ticket"], "not a ticket"),
+        (&["forward", "-L", "1:a:1", "ticket"], "`windward serve --ticket` printed"),
         (&["forward", "-L", "1:a:1"], "required"),
+        (&["forward", "-L", "1:a:1", "--ticket-file", &keys, "192.0.2.1:4460"], "two of them"),
+        (&["forward", "-L", "1:a:1", "--ticket-file", &keys], "does not begin with `ww1.`"),
+        (&["forward", "-L", &port, "192.0.2.1:4460"], "another program or another option has"),
+        (&["serve", "--ticket", "--allow", &one], "the peer of the ticket may reach nothing"),
+        (&["serve", "--allow", "a:1", "--ticket", "--half-closed", "1ms"], "at least 1s"),
+        (&["peers", "revoke", "ship"], "`windward peers list` shows them"),
+        (&["peers", "list", "--role", "friend"], "receiver, server, sender or client"),
     ];
     for (args, expected) in cases {
         let output = command(*args).args(["--config", &near]).output().expect("it starts");
         let text = stderr(&output);
         assert!(text.contains(expected), "{args:?}: {text}");
         // A file that cannot be read is a failure, everything else is invalid input.
-        let status = if args.contains(&"/nonexistent") { 1 } else { 2 };
+        let fails = args.contains(&"/nonexistent") || args.contains(&port.as_str());
+        let status = if fails { 1 } else { 2 };
         assert_eq!(output.status.code(), Some(status), "{args:?}: {text}");
     }
+}
+
+/// A program that is ended with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A target that says one letter to each program.
+fn target(letter: u8) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        for program in listener.incoming() {
+            let _ = std::io::Write::write_all(&mut program.expect("a program"), &[letter]);
+        }
+    });
+    address
+}
+
+/// Starts a program, and returns it with the first line of its standard error that has this part.
+fn start(args: &[&str], part: &str) -> (Running, String) {
+    let mut command = command(args);
+    let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let found = lines.by_ref().map(|line| line.expect("text")).find(|line| line.contains(part));
+    std::thread::spawn(move || lines.count());
+    let running = Running(child);
+    (running, found.unwrap_or_else(|| panic!("no {part} of {args:?}")))
+}
+
+/// A peer of a ticket reaches what was open then, by any name of its server, until it is revoked.
+#[test]
+fn a_peer_of_a_ticket_reaches_no_service_that_was_opened_later() {
+    let home = Home::new();
+    let (near, far, ticket) = (home.path("near"), home.path("far"), home.path("ticket"));
+    let (first, later) = (target(b'1'), target(b'2'));
+    let serve = |allow: &str, more: &[&str]| {
+        let args = ["serve", "--config", &far, "--listen", "127.0.0.1:0", "--allow", allow];
+        let (mut server, line) = start(&[&args[..], more].concat(), "serving at ");
+        let port = line.split(['[', ':', ',']).find_map(|word| word.parse::<u16>().ok());
+        if more.contains(&"--ticket") {
+            let mut printed = BufReader::new(server.0.stdout.take().expect("a pipe"));
+            let mut line = String::new();
+            printed.read_line(&mut line).expect("a ticket");
+            std::fs::write(&ticket, line).expect("written");
+        }
+        (server, format!("localhost:{}", port.expect("a port")))
+    };
+    // Letters that a program reads through a forwarder.
+    let reach = |server: &[&str]| {
+        let (to_first, to_later) = (format!("0:{first}"), format!("0:{later}"));
+        let args = ["forward", "--config", &near, "-L", &to_first, "-L", &to_later];
+        let mut command = command([&args[..], server].concat());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let _running = Running(child);
+        let ports = lines.by_ref().map_while(Result::ok);
+        let ports = ports.filter_map(|line| Some(line.strip_prefix("listening at ")?.to_owned()));
+        let ports: Vec<String> = ports.take(2).collect();
+        let read = |to: &String| {
+            let mut text = String::new();
+            let _ = TcpStream::connect(to).expect("connected").read_to_string(&mut text);
+            text
+        };
+        ports.iter().map(read).collect::<String>()
+    };
+    let (server, name) = serve(&first, &["--ticket"]);
+    assert_eq!(reach(&["--ticket-file", &ticket]), "1");
+    assert_eq!(reach(&[&name]), "1", "known by another name of the address");
+    drop(server);
+    let (server, name) = serve(&later, &[]);
+    let key = crate::success(["forward", "--config", &far, "--print-key"]);
+    assert_eq!(reach(&[&name, "--server-key", key.trim()]), "1", "not what was opened later");
+    drop(server);
+
+    let list = crate::success(["peers", "list", "--config", &far, "--json"]);
+    let rows: serde_json::Value = serde_json::from_str(&list).expect("JSON");
+    assert_eq!(
+        (&rows[0]["role"], &rows[0]["targets"][0]),
+        (&"client".into(), &first.as_str().into())
+    );
+    let name = rows[0]["name"].as_str().expect("a name");
+    crate::success(["peers", "rename", name, "ship", "--config", &far]);
+    let text = crate::success(["peers", "revoke", "ship", "--role", "client", "--config", &far]);
+    assert!(text.starts_with("revoked: client ship SHA256:"), "{text}");
+    let (_server, name) = serve(&later, &["--ticket"]);
+    assert_eq!(reach(&[&name, "--server-key", key.trim()]), "", "revoked");
 }
 
 #[test]
@@ -57,7 +165,7 @@ fn the_unit_starts_what_it_names() {
     let line = unit.split("ExecStart=/usr/local/bin/windward ").nth(1).expect("a command");
     let (line, _) = line
         .replace("\\\n", " ")
-        .split_once("\nExecReload")
+        .split_once("\nRestart")
         .map_or_else(|| panic!("{unit}"), |(line, rest)| (line.to_owned(), rest.to_owned()));
     // It stops at the file that is not here, behind all options.
     let home = Home::new();

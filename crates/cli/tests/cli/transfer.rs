@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use crate::{command, stderr};
+use crate::{command, stderr, success};
 
 /// Folders of a test, and what is sent.
 struct Place(tempfile::TempDir);
@@ -50,6 +50,9 @@ fn bad_input_is_told_with_what_to_do() {
     let cases: &[(&[&str], &str, i32)] = &[
         (&["send", &ticket], "a ticket is missing", 2),
         (&["send", &file, "ticket"], "does not begin with `ww1.`", 2),
+        (&["send", &file, "ticket"], "`windward receive` printed", 2),
+        (&["send", &file, &ticket, "--ticket-file", &file], "there are two of them", 2),
+        (&["send", &file, "--ticket-file", "/nonexistent"], "--ticket-file /nonexistent: ", 1),
         (&["send", &file, cut], "it is damaged or cut", 2),
         (&["send", &file, "192.0.2.1:4460"], "no receiver of this name is known", 2),
         (&["send", "/nonexistent", &ticket], "/nonexistent: cannot send", 1),
@@ -74,6 +77,90 @@ fn bad_input_is_told_with_what_to_do() {
         assert_eq!(output.status.code(), Some(*status), "{words:?}: {text}");
     }
     receiver.kill().expect("killed");
+    receiver.wait().expect("ended");
+}
+
+/// Arguments of a process can be read by all users of its machine.
+#[test]
+fn a_ticket_need_not_be_an_argument() {
+    let place = Place::new();
+    let (file, near) = (place.path("file"), place.path("near"));
+    let (mut receiver, ticket) = place.receiver(&["--keep"]);
+    // The whole line that `receive` prints.
+    let written = place.path("ticket");
+    fs::write(&written, format!("windward send PATH... {ticket}\nmore\n")).expect("written");
+    let file_with_colon = place.path("a:1");
+    fs::write(&file_with_colon, b"x").expect("written");
+    for (words, variable) in [
+        (vec![&*file, "--ticket-file", &written], None),
+        (vec![&file, "--ticket-file", "-"], None),
+        (vec![&file, "-"], None),
+        (vec![&file], Some(&*ticket)),
+        (vec![&file, &file_with_colon], Some(&ticket)),
+        // An argument goes before the variable.
+        (vec![&file, &ticket], Some("ww1.other")),
+    ] {
+        let mut command = command(["send"]);
+        command.args(&words).args(["--config", &near]);
+        command.stdin(fs::File::open(&written).expect("there"));
+        command.envs(variable.map(|value| ("WINDWARD_TICKET", value)));
+        let output = command.output().expect("it starts");
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+    }
+    receiver.kill().expect("ended");
+    receiver.wait().expect("ended");
+}
+
+/// A list names the role and the folder: a receiver may not send, and a sender not into another
+/// folder.
+#[test]
+fn a_peer_is_known_in_its_role_alone() {
+    let place = Place::new();
+    let (near, far, file) = (place.path("near"), place.path("far"), place.path("file"));
+    let (mut receiver, ticket) = place.receiver(&["--known", "--keep"]);
+    let send = |config: &str, to: &str| {
+        let output = command(["send", &file, to, "--config", config]).output().expect("it starts");
+        (output.status.code(), stderr(&output))
+    };
+    assert_eq!(send(&near, &ticket).0, Some(0));
+    let peers = |config: &str, words: &[&str]| success([words, &["--config", config]].concat());
+    let port = peers(&near, &["peers", "list", "--role", "receiver"]);
+    let port = port.split([':', ' ']).nth(2).expect("a port").to_owned();
+    // By a name that the ticket did not have.
+    assert_eq!(send(&near, &format!("localhost:{port}")).0, Some(0));
+    assert!(peers(&near, &["peers", "list"]).contains(&format!("receiver localhost:{port} ")));
+
+    // The receiver may not send to its sender.
+    let home = place.path("near-in");
+    let line = ["receive", &home, "--known", "--listen", "127.0.0.1:0", "--config", &near];
+    let mut other = command(line).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut text = String::new();
+    BufReader::new(other.stdout.as_mut().expect("a pipe")).read_line(&mut text).expect("read");
+    let theirs: windward_deploy::ticket::Ticket =
+        text.split_whitespace().next_back().expect("a ticket").parse().expect("a ticket");
+    let address = theirs.addresses[0].to_string();
+    let known = format!("receiver {address} {}\n", theirs.fingerprint);
+    let list = fs::read_to_string(place.path("far/peers")).expect("a list");
+    fs::write(place.path("far/peers"), list + &known).expect("written");
+    let (status, why) = send(&far, &address);
+    assert!(status == Some(1) && why.contains("ticket is not valid here"), "{why}");
+    other.kill().expect("ended");
+    other.wait().expect("ended");
+
+    // Revoked while the receiver runs: neither by the list nor by the ticket.
+    let rows: serde_json::Value =
+        serde_json::from_str(&peers(&far, &["peers", "list", "--json"])).expect("JSON");
+    let folder = fs::canonicalize(place.path("in")).expect("a folder").display().to_string();
+    assert_eq!((&rows[0]["role"], &rows[0]["folder"]), (&"sender".into(), &folder.into()));
+    peers(&far, &["peers", "revoke", rows[0]["key"].as_str().expect("a key")]);
+    for to in [format!("localhost:{port}"), ticket.clone()] {
+        assert_eq!(send(&near, &to).0, Some(1), "{to}");
+    }
+    receiver.kill().expect("ended");
+    receiver.wait().expect("ended");
+    let (mut receiver, anew) = place.receiver(&[]);
+    assert_ne!(anew, ticket, "the ticket of a revoked sender is of no use");
+    receiver.kill().expect("ended");
     receiver.wait().expect("ended");
 }
 

@@ -1,6 +1,7 @@
 //! A forwarder: listens where programs connect, and carries what they send to a server.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,41 +66,74 @@ struct Shared {
     open: watch::Sender<usize>,
 }
 
-impl Forwarder {
-    /// Binds all listeners, connects to the server, and starts to accept programs.
+/// The sockets at which a forwarder listens, before it has a server.
+pub struct Ports {
+    tcp: Vec<(TcpListener, Target)>,
+    datagrams: Vec<(UdpSocket, Target)>,
+    socks: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+    meter: Arc<Meter>,
+    metrics: Option<windward_http::Server>,
+}
+
+impl Ports {
+    /// Binds them. Must be called in a tokio runtime.
     ///
     /// # Errors
     ///
-    /// If an address cannot be bound, or the server refuses or is another. Must be called in a
-    /// tokio runtime.
-    pub async fn start(
-        identity: Arc<Identity>,
-        remote: Remote,
-        settings: &ForwarderSettings,
-    ) -> Result<Self> {
-        let mut tcp = Vec::new();
-        let mut datagrams = Vec::new();
-        let mut socks = Vec::new();
-        let mut addresses = Vec::new();
-        for mapping in &settings.mappings {
-            if mapping.udp {
-                let socket = UdpSocket::bind(mapping.bind).await.map_err(busy(mapping.bind))?;
-                addresses.push(socket.local_addr().map_err(busy(mapping.bind))?);
-                datagrams.push((socket, mapping.target.clone()));
+    /// If an address is named twice, is taken, or is not of this machine.
+    pub async fn bind(settings: &ForwarderSettings) -> Result<Self> {
+        let mut seen = HashSet::new();
+        let mappings = settings.mappings.iter().map(|mapping| (mapping.udp, mapping.bind));
+        let streams = settings.socks.iter().chain(&settings.metrics).map(|bind| (false, *bind));
+        for (udp, bind) in mappings.chain(streams) {
+            if bind.port() != 0 && !seen.insert((udp, bind)) {
+                return Err(Error::Input(format!(
+                    "{bind} is named twice: each -L, -D and --metrics needs a port of its own"
+                )));
+            }
+        }
+        let meter = Arc::new(Meter::default());
+        let mut ports = Ports {
+            tcp: Vec::new(),
+            datagrams: Vec::new(),
+            socks: Vec::new(),
+            addresses: Vec::new(),
+            metrics: None,
+            meter: Arc::clone(&meter),
+        };
+        for Mapping { udp, bind, target } in &settings.mappings {
+            let failed = |error| busy(*bind, error);
+            if *udp {
+                let socket = UdpSocket::bind(bind).await.map_err(failed)?;
+                ports.addresses.push(socket.local_addr().map_err(failed)?);
+                ports.datagrams.push((socket, target.clone()));
             } else {
-                let listener = listen(mapping.bind)?;
-                addresses.push(listener.local_addr().map_err(busy(mapping.bind))?);
-                tcp.push((listener, mapping.target.clone()));
+                let listener = listen(*bind).map_err(failed)?;
+                ports.addresses.push(listener.local_addr().map_err(failed)?);
+                ports.tcp.push((listener, target.clone()));
             }
         }
         for bind in &settings.socks {
-            let listener = listen(*bind)?;
-            addresses.push(listener.local_addr().map_err(busy(*bind))?);
-            socks.push(listener);
+            let listener = listen(*bind).map_err(|error| busy(*bind, error))?;
+            ports.addresses.push(listener.local_addr().map_err(|error| busy(*bind, error))?);
+            ports.socks.push(listener);
         }
-        let meter = Arc::new(Meter::default());
-        let serve = |bind| meter::serve(bind, Arc::clone(&meter));
-        let metrics = settings.metrics.map(serve).transpose()?;
+        if let Some(bind) = settings.metrics {
+            ports.metrics = Some(meter::serve(bind, meter)?);
+        }
+        Ok(ports)
+    }
+}
+
+impl Forwarder {
+    /// Connects to the server, and starts to accept programs.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses or is another. Must be called in a tokio runtime.
+    pub async fn start(identity: Arc<Identity>, remote: Remote, ports: Ports) -> Result<Self> {
+        let Ports { tcp, datagrams, socks, addresses, meter, metrics } = ports;
         let link = Link::start(identity, remote, Arc::clone(&meter)).await?;
         let open = watch::channel(0).0;
         let shared =
@@ -133,6 +167,11 @@ impl Forwarder {
         self.metrics.as_ref().map(windward_http::Server::address)
     }
 
+    /// Address of the server, once it is connected for the first time.
+    pub async fn connected(&self) -> SocketAddr {
+        self.link.connected().await
+    }
+
     /// Counters.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
@@ -151,23 +190,26 @@ impl Forwarder {
     }
 }
 
-fn busy(bind: SocketAddr) -> impl FnOnce(std::io::Error) -> Error {
-    move |error| Error::Socket { what: format!("cannot listen at {bind}"), error }
+fn busy(bind: SocketAddr, error: std::io::Error) -> Error {
+    let why = match error.kind() {
+        ErrorKind::AddrInUse => " (another program or another option has this port)",
+        ErrorKind::AddrNotAvailable => " (this machine has no such address)",
+        ErrorKind::PermissionDenied => " (ports below 1024 need privileges)",
+        _ => "",
+    };
+    Error::Socket { what: format!("cannot listen at {bind}{why}"), error }
 }
 
-fn listen(bind: SocketAddr) -> Result<TcpListener> {
-    let open = || {
-        let socket = Socket::new(Domain::for_address(bind), Type::STREAM, Some(Protocol::TCP))?;
-        // Connections of an earlier process that are closing do not block the port.
-        socket.set_reuse_address(true)?;
-        // The kernel takes its default if it refuses.
-        let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-        socket.set_nonblocking(true)?;
-        socket.bind(&bind.into())?;
-        socket.listen(BACKLOG)?;
-        TcpListener::from_std(socket.into())
-    };
-    open().map_err(busy(bind))
+fn listen(bind: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(bind), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of an earlier process that are closing do not block the port.
+    socket.set_reuse_address(true)?;
+    // The kernel takes its default if it refuses.
+    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+    socket.set_nonblocking(true)?;
+    socket.bind(&bind.into())?;
+    socket.listen(BACKLOG)?;
+    TcpListener::from_std(socket.into())
 }
 
 /// Accepts programs until the task is dropped.
@@ -186,12 +228,12 @@ async fn accept(listener: TcpListener, start: impl Fn(TcpStream, SocketAddr)) {
 
 /// Carries the connection of a program to a target. Its bytes go out with the request.
 async fn carry(program: TcpStream, target: Target, shared: Shared) {
-    let _open = Open::new(&shared.open, &shared.meter);
+    let _open = Open::new(&shared.open, &shared.meter.open);
     prepare(&program);
     let opened = shared.link.open(Kind::Tcp, target.clone()).await;
     let ended = match opened {
         Ok((_, mut send, mut recv, lane)) => {
-            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, true)).await;
+            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, true, None)).await;
             if done.is_err() {
                 abort(program, &mut send, &mut recv);
             }
@@ -221,7 +263,7 @@ fn finish(shared: &Shared, target: &Target, ended: std::result::Result<(), Broke
 
 /// Serves a program that speaks SOCKS5.
 async fn serve_socks(mut program: TcpStream, from: SocketAddr, shared: Shared) {
-    let _open = Open::new(&shared.open, &shared.meter);
+    let _open = Open::new(&shared.open, &shared.meter.open);
     prepare(&program);
     let target = match timeout(SOCKS_PATIENCE, socks::accept(&mut program)).await {
         Ok(Ok(socks::Command::Connect(target))) => target,
@@ -246,7 +288,7 @@ async fn serve_socks(mut program: TcpStream, from: SocketAddr, shared: Shared) {
     let ended = match (opened, answered) {
         (Ok((mut send, mut recv, lane)), Ok(())) => {
             lane.begin();
-            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, false)).await;
+            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, false, None)).await;
             if done.is_err() {
                 abort(program, &mut send, &mut recv);
             }
@@ -322,7 +364,10 @@ async fn flow(
     outgoing: mpsc::Receiver<Bytes>,
     deliver: impl AsyncFnMut(Bytes) + Send,
 ) {
-    if let Err(error) = udp::run(&shared.link, target.clone(), outgoing, deliver).await {
+    shared.meter.flows.inc();
+    let ended = udp::run(&shared.link, target.clone(), outgoing, deliver).await;
+    shared.meter.flows.dec();
+    if let Err(error) = ended {
         if let Broken::Refused(reply) = error {
             shared.meter.on_reply(reply);
         }

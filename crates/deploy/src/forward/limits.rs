@@ -25,6 +25,10 @@ pub struct Limits {
     pub buffer: u64,
     /// Time for a target to accept a connection.
     pub connect: Duration,
+    /// A forwarded connection ends after this time without a byte in either direction.
+    pub idle: Duration,
+    /// The same after one direction has ended.
+    pub half_closed: Duration,
 }
 
 impl Default for Limits {
@@ -35,6 +39,10 @@ impl Default for Limits {
             datagrams: 20_000,
             buffer: 16 << 20,
             connect: Duration::from_secs(10),
+            // A session that nobody uses over night stays.
+            idle: Duration::from_secs(24 * 3600),
+            // RFC 5382 (REQ-5) asks NATs for four minutes.
+            half_closed: Duration::from_secs(240),
         }
     }
 }
@@ -71,8 +79,10 @@ impl Peer {
         timeout(patience, Arc::clone(&self.connections).acquire_owned()).await.ok()?.ok()
     }
 
-    pub(super) fn open(&self) -> Option<Place> {
-        Arc::clone(&self.streams).try_acquire_owned().ok()
+    /// A place for a forwarded connection. That of one which the forwarder has just closed may be
+    /// taken for a round trip more.
+    pub(super) async fn open_within(&self, patience: Duration) -> Option<Place> {
+        timeout(patience, Arc::clone(&self.streams).acquire_owned()).await.ok()?.ok()
     }
 
     /// True if a datagram is within the limit.
@@ -132,8 +142,8 @@ mod tests {
     use super::*;
     use crate::clock;
 
-    #[test]
-    fn places_return() {
+    #[tokio::test]
+    async fn places_return() {
         let limits = Limits { connections: 2, streams: 1, ..Limits::default() };
         let peers = Peers::new(limits);
         let now = clock::now();
@@ -143,8 +153,8 @@ mod tests {
         assert!(peers.of(Fingerprint([2; 32]), now).connect().is_some());
         drop(held);
         assert!(peer.connect().is_some());
-        let open = peer.open();
-        assert!(open.is_some() && peer.open().is_none());
+        let open = peer.open_within(Duration::ZERO).await;
+        assert!(open.is_some() && peer.open_within(Duration::ZERO).await.is_none());
     }
 
     #[test]

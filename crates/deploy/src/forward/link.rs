@@ -77,7 +77,6 @@ impl Link {
         remote: Remote,
         meter: Arc<Meter>,
     ) -> Result<Arc<Self>> {
-        let link = Arc::new(Link { state: watch::channel(State::Down).0 });
         let first = match dial(&identity, &remote, &meter).await {
             Ok(up) => Some(up),
             Err(error) if error.is_temporary() => {
@@ -86,6 +85,9 @@ impl Link {
             }
             Err(error) => return Err(error),
         };
+        let state =
+            first.as_ref().map_or(State::Down, |(_, session)| State::Up(Arc::clone(session)));
+        let link = Arc::new(Link { state: watch::channel(state).0 });
         tokio::spawn(Arc::clone(&link).keep(identity, remote, meter, first));
         Ok(link)
     }
@@ -168,6 +170,18 @@ impl Link {
             }
             goes_on
         })
+    }
+
+    /// Address of the server at the next connection, or that of the present one; never ends after
+    /// the forwarder has.
+    pub(super) async fn connected(&self) -> SocketAddr {
+        let mut state = self.state.subscribe();
+        if let Ok(state) = state.wait_for(|state| matches!(state, State::Up(_))).await
+            && let State::Up(session) = &*state
+        {
+            return session.quic.remote_address();
+        }
+        std::future::pending().await
     }
 
     /// The connection, if there is one within the time that programs wait.

@@ -48,24 +48,24 @@ pub struct Meter {
     replies: Family<ByReply, Counter>,
 }
 
-/// Counts a forwarded connection while it exists.
+/// Counts a forwarded connection or a flow while it exists.
 pub(super) struct Open<'a> {
     count: &'a watch::Sender<usize>,
-    meter: &'a Meter,
+    gauge: &'a Gauge,
 }
 
 impl<'a> Open<'a> {
-    pub(super) fn new(count: &'a watch::Sender<usize>, meter: &'a Meter) -> Self {
+    pub(super) fn new(count: &'a watch::Sender<usize>, gauge: &'a Gauge) -> Self {
         count.send_modify(|open| *open += 1);
-        meter.open.inc();
-        Open { count, meter }
+        gauge.inc();
+        Open { count, gauge }
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.count.send_modify(|open| *open -= 1);
-        self.meter.open.dec();
+        self.gauge.dec();
     }
 }
 

@@ -1,35 +1,31 @@
 //! Both programs as a whole: settings, signals, and what is told to the user and the service
 //! manager.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::access::Access;
-use super::forwarder::{Forwarder, ForwarderSettings};
+use super::forwarder::{Forwarder, ForwarderSettings, Ports};
 use super::link::Remote;
 use super::server::{Invitation, Server, ServerSettings};
 use crate::clock;
 use crate::endpoint::{Endpoint, Options, Service};
 use crate::error::{Error, Result};
-use crate::identity::{Fingerprint, Identity, make_private_directory};
-use crate::known::KnownPeers;
+use crate::identity::{Fingerprint, Identity};
+use crate::peers::{self, PeerList, Role};
 use crate::qlog::Qlog;
 use crate::ticket::{MAX_ADDRESSES, Ticket, draw_token};
 use crate::tls::Trust;
-
-/// File in the directory of the configuration with the keys that tickets have admitted.
-const ADMITTED: &str = "forward_peers";
-/// Longest file of keys, bytes.
-const LONGEST_FILE: u64 = 4 << 20;
 
 /// News of a program.
 #[derive(Debug)]
@@ -44,12 +40,6 @@ pub enum News<'a> {
     Metrics(SocketAddr),
     /// Advice for the user.
     Hint(&'a str),
-    /// Settings are read again.
-    Reloading,
-    /// Settings were read again.
-    Reloaded,
-    /// Settings could not be read; the old ones stay.
-    NotReloaded(&'a Error),
     /// The program ends as soon as open connections have ended, or the grace is over.
     Ending,
 }
@@ -57,13 +47,13 @@ pub enum News<'a> {
 /// A server as a program.
 #[derive(Debug)]
 pub struct ServerProgram {
-    /// Directory of the identity, and of the keys that tickets have admitted.
+    /// Directory of the identity, and of the list of peers.
     pub directory: PathBuf,
     /// Settings.
     pub settings: ServerSettings,
     /// Words of `--allow`.
     pub allow: Vec<String>,
-    /// File of keys with their rules, which is read again on SIGHUP.
+    /// A further list of peers, which the program does not write.
     pub authorized: Option<PathBuf>,
     /// Time for which a ticket is valid, if there is to be one.
     pub ticket: Option<Duration>,
@@ -82,37 +72,47 @@ impl ServerProgram {
     pub fn run(&self, mut tell: impl FnMut(News<'_>)) -> Result<()> {
         let access = self.access()?;
         let identity = Arc::new(Identity::open(&self.directory)?);
-        let admitted = self.directory.join(ADMITTED);
+        let list = PeerList::open(&self.directory);
         let ticket = self.ticket.map(|valid| Ok::<_, Error>((draw_token()?, valid))).transpose()?;
-        if access.is_useless() {
+        let advice = list.advice().map_or_else(String::new, |advice| format!(". {advice}"));
+        if access.is_empty() && !access.has_invited() {
+            return Err(Error::Input(format!(
+                "no peer may reach anything: write --allow 127.0.0.1:22 --ticket for the peer that \
+                 uses the ticket, or --allow KEY=127.0.0.1:22 for the one with this key{advice}"
+            )));
+        }
+        if ticket.is_some() && !access.has_invited() {
             return Err(Error::Input(
-                "no peer may reach anything: write --allow 127.0.0.1:22 for every peer that is \
-                 accepted, or --allow KEY=127.0.0.1:22 for one"
-                    .to_owned(),
+                "the peer of the ticket may reach nothing: write --allow 127.0.0.1:22".to_owned(),
             ));
         }
         if access.is_empty() && ticket.is_none() {
-            return Err(Error::Input(
+            return Err(Error::Input(format!(
                 "no peer is accepted: write --ticket for a first one, or name keys with --allow \
-                 KEY=... or --authorized FILE (`windward forward --print-key` prints a key)"
-                    .to_owned(),
+                 KEY=... or --authorized FILE (`windward forward --print-key` prints a key){advice}"
+            )));
+        }
+        if access.has_invited() && ticket.is_none() {
+            tell(News::Hint(
+                "--allow without a key is for the peer of a ticket: without --ticket, it opens nothing",
             ));
+        }
+        if let Some(advice) = list.advice() {
+            tell(News::Hint(&advice));
         }
         runtime()?.block_on(async {
             let mut signals = Signals::new()?;
-            let mut hang_up = listen_to(SignalKind::hangup())?;
+            // The end of a terminal is not that of the server.
+            let _hang_up = listen_to(SignalKind::hangup())?;
             let invitation = ticket.map(|(token, valid)| {
                 (Invitation { token, until: clock::time_of_day() + valid }, valid)
             });
-            let remember =
-                Box::new(move |key| append(&admitted, &format!("{key} # by a ticket\n")));
             let fingerprint = identity.fingerprint();
             let server = Server::start(
                 identity,
                 &self.settings,
                 access,
                 invitation.map(|(invitation, _)| invitation),
-                remember,
             )
             .await?;
             let address = server.endpoint().local_address()?;
@@ -131,21 +131,7 @@ impl ServerProgram {
                     expires: invitation.until.as_secs(),
                 }));
             }
-            loop {
-                tokio::select! {
-                    () = signals.end() => break,
-                    _ = hang_up.recv() => {
-                        tell(News::Reloading);
-                        match self.access() {
-                            Ok(access) => {
-                                server.reload(access);
-                                tell(News::Reloaded);
-                            }
-                            Err(error) => tell(News::NotReloaded(&error)),
-                        }
-                    }
-                }
-            }
+            signals.end().await;
             tell(News::Ending);
             tokio::select! {
                 () = server.shut_down(self.grace) => {}
@@ -156,15 +142,16 @@ impl ServerProgram {
         })
     }
 
-    /// Keys and rules as the arguments and files have them now.
+    /// Keys and rules of the arguments and lists.
     fn access(&self) -> Result<Access> {
         let mut access = Access::default();
         for word in &self.allow {
             access.allow(word)?;
         }
-        let admitted = self.directory.join(ADMITTED);
-        for path in self.authorized.iter().chain(admitted.exists().then_some(&admitted)) {
-            access.read(&path.display().to_string(), &read(path)?)?;
+        access.follow(PeerList::open(&self.directory))?;
+        if let Some(path) = &self.authorized {
+            File::open(path).map_err(Error::file(path, "cannot read"))?;
+            access.follow(PeerList::at(path))?;
         }
         Ok(access)
     }
@@ -225,26 +212,31 @@ impl ForwarderProgram {
         runtime()?.block_on(async {
             let mut signals = Signals::new()?;
             let begin = async {
-                let remote = self.remote(&identity, confirm).await?;
-                let known = (!remote.token.iter().all(|byte| *byte == 0))
-                    .then(|| (remote.addresses.clone(), remote.key));
-                let forwarder =
-                    Forwarder::start(Arc::clone(&identity), remote, &self.settings).await?;
-                // The server of a ticket is known from now on by its addresses.
-                for (name, key) in known.iter().flat_map(|(names, key)| names.iter().zip([key])) {
-                    KnownPeers::open(&self.directory).remember(name, *key)?;
-                }
-                Ok::<_, Error>(forwarder)
+                // First all that needs no server.
+                let ticket = self.ticket()?;
+                let ports = Ports::bind(&self.settings).await?;
+                let remote = self.remote(ticket.as_ref(), &identity, confirm).await?;
+                let key = remote.key;
+                let forwarder = Forwarder::start(Arc::clone(&identity), remote, ports).await?;
+                Ok::<_, Error>((forwarder, key, ticket))
             };
-            let forwarder = tokio::select! {
+            let (forwarder, key, ticket) = tokio::select! {
                 begun = begin => begun?,
                 () = signals.end() => return Err(Error::Interrupted),
             };
-            tell(News::Forwards(forwarder.addresses()));
-            if let Some(metrics) = forwarder.metrics() {
-                tell(News::Metrics(metrics));
+            {
+                let mut noting = std::pin::pin!(self.remember(&forwarder, key, ticket));
+                // If it is connected already, before programs know where to connect.
+                let _ = timeout(Duration::ZERO, &mut noting).await;
+                tell(News::Forwards(forwarder.addresses()));
+                if let Some(metrics) = forwarder.metrics() {
+                    tell(News::Metrics(metrics));
+                }
+                tokio::select! {
+                    () = signals.end() => {}
+                    never = &mut noting => match never {},
+                }
             }
-            signals.end().await;
             tell(News::Ending);
             tokio::select! {
                 () = forwarder.shut_down(self.grace) => {}
@@ -254,9 +246,16 @@ impl ForwarderProgram {
         })
     }
 
+    /// The ticket, unless the server is named by HOST:PORT.
+    fn ticket(&self) -> Result<Option<Ticket>> {
+        let is_ticket = !self.server.contains(':');
+        is_ticket.then(|| Ticket::read(&self.server, "windward serve --ticket")).transpose()
+    }
+
     /// The server with its key, as ssh finds it: by the ticket, by the user's word, or known.
     async fn remote(
         &self,
+        ticket: Option<&Ticket>,
         identity: &Arc<Identity>,
         confirm: impl Fn(&str, Fingerprint) -> bool,
     ) -> Result<Remote> {
@@ -268,42 +267,54 @@ impl ForwarderProgram {
             qlog: self.qlog.clone(),
         };
         let name = self.server.as_str();
-        if !name.contains(':') {
-            let ticket: Ticket = name.parse().map_err(|error| {
-                Error::Input(format!(
-                    "{error}, or write HOST:PORT of a server that is known already"
-                ))
-            })?;
+        if let Some(ticket) = ticket {
             // An expired ticket still names its server, which may know this key.
             let addresses = ticket.addresses.iter().map(SocketAddr::to_string).collect();
             return Ok(remote(addresses, ticket.fingerprint, ticket.token));
         }
-        let known = KnownPeers::open(&self.directory);
-        let addresses = vec![name.to_owned()];
-        let key = match (self.key, known.find(name)?) {
+        let list = PeerList::open(&self.directory);
+        let resolved = tokio::net::lookup_host(name).await;
+        let resolved: Vec<SocketAddr> = resolved.map_or_else(|_| Vec::new(), Iterator::collect);
+        let key = match (self.key, list.find(Role::Server, name, &resolved)?) {
             (Some(key), None) => key,
             (Some(key), Some(before)) if key == before => key,
             (Some(_), Some(before)) => {
                 return Err(Error::Input(format!(
-                    "{name} had the key {before} before. If it has another one now, remove its line \
-                     from {}",
-                    known.path().display()
+                    "{name} had the key {before} before. If it has another one now: windward peers \
+                     revoke {name} --role server"
                 )));
             }
             (None, Some(before)) => before,
             (None, None) => {
                 let shown = ask_key(identity, name).await?;
                 if !confirm(name, shown) {
+                    let advice = list.advice().map_or_else(String::new, |text| format!(". {text}"));
                     return Err(Error::Input(format!(
                         "{name} is not known. It shows the key {shown}: if that is what `windward \
-                         serve` printed there, write --server-key {shown}"
+                         serve` printed there, write --server-key {shown}{advice}"
                     )));
                 }
                 shown
             }
         };
-        known.remember(name, key)?;
-        Ok(remote(addresses, key, [0; 16]))
+        Ok(remote(vec![name.to_owned()], key, [0; 16]))
+    }
+
+    /// Remembers the server by its names once it is connected, and never ends.
+    async fn remember(
+        &self,
+        forwarder: &Forwarder,
+        key: Fingerprint,
+        ticket: Option<Ticket>,
+    ) -> Infallible {
+        let reached = forwarder.connected().await;
+        let written = ticket.is_none().then_some(self.server.as_str());
+        let addresses = ticket.map_or_else(Vec::new, |ticket| ticket.addresses);
+        let names = peers::names(written, &addresses, reached);
+        if let Err(error) = PeerList::open(&self.directory).remember(Role::Server, &names, key) {
+            warn!(%error, "the server cannot be remembered");
+        }
+        std::future::pending().await
     }
 }
 
@@ -359,26 +370,4 @@ impl Signals {
             _ = self.interrupt.recv() => info!("SIGINT"),
         }
     }
-}
-
-fn read(path: &Path) -> Result<String> {
-    let open = || {
-        let mut text = String::new();
-        File::open(path)?.take(LONGEST_FILE).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    open().map_err(Error::file(path, "cannot read"))
-}
-
-/// Appends a line, so that it survives a crash.
-fn append(path: &Path, line: &str) -> Result<()> {
-    if let Some(directory) = path.parent() {
-        make_private_directory(directory)?;
-    }
-    let write = || {
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        file.write_all(line.as_bytes())?;
-        file.sync_all()
-    };
-    write().map_err(Error::file(path, "cannot write"))
 }

@@ -7,20 +7,24 @@
 
 use std::future;
 use std::io::{self, ErrorKind, IoSlice};
-use std::time::Duration;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes};
 use quinn::{ReadError, RecvStream, SendStream, WriteError};
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
 
 use super::credit::{Age, PIECE, piece};
 use super::reply::Reply;
 use super::session::Lane;
 use super::wire::ABORTED;
 use crate::clock;
+use crate::sync::lock;
 
 /// Longest time until a server has replied to a request. It has its own limit for the target.
 pub(super) const REPLY_PATIENCE: Duration = Duration::from_secs(30);
@@ -29,6 +33,11 @@ const RECEIVE_BUFFER: usize = 128 << 10;
 /// Bytes in the send buffer of a socket that its kernel has not sent yet, above which it takes no
 /// more.
 const NOT_SENT: u32 = 128 << 10;
+/// Time without a segment after which TCP asks whether the other end is still there, interval of
+/// these probes, and number of those without an answer that end the connection.
+const PROBE_AFTER: Duration = Duration::from_secs(30);
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+const PROBES: u32 = 6;
 /// Chunks of a stream that are written to the socket by one call.
 const CHUNKS: usize = 16;
 
@@ -44,6 +53,9 @@ pub(super) enum Broken {
     /// The QUIC connection is lost.
     #[error("the connection to the peer is lost")]
     Lost,
+    /// Nothing was said for too long.
+    #[error("silent for {} s", .0.as_secs())]
+    Silent(Duration),
     /// The server did not connect.
     #[error("{0}")]
     Refused(Reply),
@@ -57,11 +69,51 @@ pub(super) fn prepare(tcp: &TcpStream) {
     let _ = socket.set_tcp_nodelay(true);
     let _ = socket.set_tcp_notsent_lowat(NOT_SENT);
     let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-    let _ = socket.set_keepalive(true);
+    // The system of a program that has gone answers for a while, and then with a reset.
+    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_INTERVAL);
+    let _ = socket.set_tcp_keepalive(&probes.with_retries(PROBES));
+}
+
+/// Time of the last bytes of a connection, and its state.
+struct Activity {
+    last: Mutex<Instant>,
+    is_half_closed: AtomicBool,
+    has_ended: Notify,
+}
+
+impl Activity {
+    fn touch(&self) {
+        *lock(&self.last) = clock::now();
+    }
+
+    /// One direction has ended.
+    fn end(&self) {
+        self.touch();
+        self.is_half_closed.store(true, Ordering::Relaxed);
+        self.has_ended.notify_one();
+    }
+
+    /// Completes after this time without activity: the first in general, the second after one
+    /// direction has ended.
+    async fn silence(&self, (idle, half_closed): (Duration, Duration)) -> Broken {
+        loop {
+            let (is_half, last) = (self.is_half_closed.load(Ordering::Relaxed), *lock(&self.last));
+            let most = if is_half { idle.min(half_closed) } else { idle };
+            let left = most.saturating_sub(clock::now().duration_since(last));
+            if left.is_zero() {
+                return Broken::Silent(most);
+            }
+            tokio::select! {
+                () = sleep(left) => {}
+                () = self.has_ended.notified() => {}
+            }
+        }
+    }
 }
 
 /// Carries bytes until both directions have ended. If `expects_reply`, the first byte of the stream
-/// is the reply to the request; bytes of the socket go out before it comes.
+/// is the reply to the request; bytes of the socket go out before it comes. `silence` is the
+/// longest time without bytes while both directions are open, and while one is.
 ///
 /// # Errors
 ///
@@ -72,7 +124,19 @@ pub(super) async fn pump(
     recv: &mut RecvStream,
     lane: &Lane,
     expects_reply: bool,
+    silence: Option<(Duration, Duration)>,
 ) -> Result<(), Broken> {
+    let activity = Activity {
+        last: Mutex::new(clock::now()),
+        is_half_closed: AtomicBool::new(false),
+        has_ended: Notify::new(),
+    };
+    let silent = async {
+        match silence {
+            Some(most) => activity.silence(most).await,
+            None => future::pending().await,
+        }
+    };
     let stopped = send.stopped();
     let peer = async {
         match stopped.await {
@@ -83,18 +147,19 @@ pub(super) async fn pump(
         }
     };
     let both = async {
-        tokio::try_join!(up(tcp, send, lane), async {
+        tokio::try_join!(up(tcp, send, lane, &activity), async {
             if expects_reply {
                 reply(recv).await?;
                 lane.begin();
             }
-            down(tcp, recv, lane).await
+            down(tcp, recv, lane, &activity).await
         })
     };
     tokio::select! {
         done = both => done.map(|((), ())| ()),
         broken = peer => Err(broken),
         error = failure(tcp) => Err(Broken::Tcp(error)),
+        broken = silent => Err(broken),
     }
 }
 
@@ -150,7 +215,12 @@ async fn failure(tcp: &TcpStream) -> io::Error {
 }
 
 /// From the socket to the stream.
-async fn up(tcp: &TcpStream, send: &mut SendStream, lane: &Lane) -> Result<(), Broken> {
+async fn up(
+    tcp: &TcpStream,
+    send: &mut SendStream,
+    lane: &Lane,
+    activity: &Activity,
+) -> Result<(), Broken> {
     let session = &lane.session;
     let mut age = Age::new(clock::now());
     let mut sent = 0;
@@ -182,7 +252,9 @@ async fn up(tcp: &TcpStream, send: &mut SendStream, lane: &Lane) -> Result<(), B
             _ => Broken::Reset,
         })?;
         session.meter.sent_bytes.inc_by(length as u64);
+        activity.touch();
     }
+    activity.end();
     // A stream that is closed already was stopped, which is found out below.
     let _ = send.finish();
     match send.stopped().await {
@@ -201,7 +273,12 @@ fn read(tcp: &TcpStream, most: usize) -> io::Result<Vec<u8>> {
 }
 
 /// From the stream to the socket.
-async fn down(tcp: &TcpStream, recv: &mut RecvStream, lane: &Lane) -> Result<(), Broken> {
+async fn down(
+    tcp: &TcpStream,
+    recv: &mut RecvStream,
+    lane: &Lane,
+    activity: &Activity,
+) -> Result<(), Broken> {
     let mut chunks: [Bytes; CHUNKS] = std::array::from_fn(|_| Bytes::new());
     loop {
         match recv.read_chunks(&mut chunks).await {
@@ -223,8 +300,10 @@ async fn down(tcp: &TcpStream, recv: &mut RecvStream, lane: &Lane) -> Result<(),
                 }
                 lane.on_taken(length as u64);
                 lane.session.meter.received_bytes.inc_by(length as u64);
+                activity.touch();
             }
             Ok(None) => {
+                activity.end();
                 match SockRef::from(tcp).shutdown(std::net::Shutdown::Write) {
                     // It is closed already.
                     Err(error) if error.kind() != ErrorKind::NotConnected => {

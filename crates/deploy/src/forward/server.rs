@@ -9,7 +9,7 @@ use quinn::{RecvStream, SendStream};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::access::Access;
@@ -26,6 +26,7 @@ use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Service};
 use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity};
+use crate::peers::LOOK;
 use crate::qlog::Qlog;
 use crate::sync::lock;
 
@@ -66,13 +67,9 @@ pub struct Invitation {
     pub until: Duration,
 }
 
-/// Keeps the key of a peer that used the invitation, so that it is accepted after a restart too.
-pub type Remember = Box<dyn Fn(Fingerprint) -> Result<()> + Send + Sync>;
-
 struct Shared {
     access: Mutex<Access>,
     invitation: Mutex<Option<Invitation>>,
-    remember: Remember,
     peers: Peers,
     limits: Limits,
     meter: Arc<Meter>,
@@ -102,7 +99,6 @@ impl Server {
         settings: &ServerSettings,
         access: Access,
         invitation: Option<Invitation>,
-        remember: Remember,
     ) -> Result<Self> {
         let limits = settings.limits;
         let options = options(
@@ -119,7 +115,6 @@ impl Server {
         let shared = Arc::new(Shared {
             access: Mutex::new(access),
             invitation: Mutex::new(invitation),
-            remember,
             peers: Peers::new(limits),
             limits,
             meter,
@@ -130,6 +125,14 @@ impl Server {
             draining: watch::channel(false).0,
         });
         tokio::spawn(accept(listener, Arc::clone(&shared)));
+        let followed = Arc::downgrade(&shared);
+        tokio::spawn(async move {
+            while let Some(shared) = followed.upgrade() {
+                shared.refresh();
+                drop(shared);
+                sleep(LOOK).await;
+            }
+        });
         Ok(Server { endpoint, shared, metrics })
     }
 
@@ -148,22 +151,6 @@ impl Server {
         &self.shared.meter
     }
 
-    /// Replaces keys and rules. Open connections go on, except those of peers that are not accepted
-    /// any more; rules count for new ones.
-    pub fn reload(&self, access: Access) {
-        let mut sessions = lock(&self.shared.sessions);
-        sessions.retain(|_, (peer, session)| {
-            let stays = access.has(*peer);
-            if !stays {
-                info!(%peer, "the key is not accepted any more");
-                session.close(REFUSED, NOT_ACCEPTED);
-            }
-            stays
-        });
-        *lock(&self.shared.access) = access;
-        self.shared.meter.reloads.inc();
-    }
-
     /// Ends: takes no new connections, waits until the open ones have ended, but not longer than
     /// `grace`, and closes.
     pub async fn shut_down(self, grace: Duration) {
@@ -180,8 +167,30 @@ impl Server {
     }
 }
 
+impl Shared {
+    /// Takes changes of the lists of peers. Open connections go on, except those of peers that are
+    /// not accepted any more; rules count for new ones.
+    fn refresh(&self) {
+        let mut access = lock(&self.access);
+        match access.refresh() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return warn!(%error, "the peers stay as they were"),
+        }
+        lock(&self.sessions).retain(|_, (peer, session)| {
+            let stays = access.has(*peer);
+            if !stays {
+                info!(%peer, "the key is not accepted any more");
+                session.close(REFUSED, NOT_ACCEPTED);
+            }
+            stays
+        });
+        self.meter.reloads.inc();
+    }
+}
+
 const NOT_ACCEPTED: &str = "the server does not accept this key: add it there with --allow KEY=..., or use a \
-                            ticket of the server";
+                            ticket of `windward serve --ticket`";
 
 async fn accept(mut listener: Listener, shared: Arc<Shared>) {
     while let Some(connection) = listener.accept().await {
@@ -220,6 +229,7 @@ async fn serve(connection: &Connection, shared: &Arc<Shared>) -> Result<()> {
         place => place,
     };
     let _place = place.ok_or_else(|| refused("too many connections of this key"))?;
+    shared.refresh();
     if !lock(&shared.access).has(key) && lock(&shared.invitation).is_none() {
         return Err(refused(NOT_ACCEPTED));
     }
@@ -242,6 +252,10 @@ async fn serve(connection: &Connection, shared: &Arc<Shared>) -> Result<()> {
     let session = Session::start(quic.clone(), (send, recv), shared.limits.buffer, meter);
     let id = quic.stable_id();
     lock(&shared.sessions).insert(id, (key, Arc::clone(&session)));
+    // The key may have been revoked meanwhile.
+    if !lock(&shared.access).has(key) {
+        session.close(REFUSED, NOT_ACCEPTED);
+    }
     if *shared.draining.borrow() {
         session.drain();
     }
@@ -283,25 +297,24 @@ async fn close_dead(shared: &Shared, key: Fingerprint) -> bool {
     closed
 }
 
-/// Accepts a peer by its key or by the invitation.
+/// Accepts a peer by the invitation, or by its key.
 fn admit(shared: &Shared, key: Fingerprint, token: [u8; TOKEN]) -> Result<()> {
-    if lock(&shared.access).has(key) {
-        return Ok(());
-    }
+    shared.refresh();
     let mut invitation = lock(&shared.invitation);
     let fits = invitation.is_some_and(|invitation| {
         // In constant time, so that answers tell nothing of the token.
         let different = invitation.token.iter().zip(token).fold(0, |all, (a, b)| all | (a ^ b));
         different == 0 && clock::time_of_day() < invitation.until
     });
+    let mut access = lock(&shared.access);
     if !fits {
-        return Err(Error::Refused(NOT_ACCEPTED.to_owned()));
+        let is_known = access.has(key);
+        return if is_known { Ok(()) } else { Err(Error::Refused(NOT_ACCEPTED.to_owned())) };
     }
-    (shared.remember)(key).map_err(|error| {
+    access.invite(key).map_err(|error| {
         warn!(%error, "the key of a new peer cannot be written");
         Error::Refused("the server cannot remember this key".to_owned())
     })?;
-    lock(&shared.access).add(key);
     *invitation = None;
     info!(peer = %key, "accepted by the ticket");
     Ok(())
@@ -324,15 +337,19 @@ async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: 
         }
         _ => return refuse(stream, Reply::TimedOut, &shared).await,
     };
-    let Some(_place) = peer.open() else {
+    let Some(_place) = peer.open_within(CLOSING).await else {
         return refuse(stream, Reply::TooMany, &shared).await;
     };
     if *shared.draining.borrow() {
         return refuse(stream, Reply::ShuttingDown, &shared).await;
     }
-    let rules = lock(&shared.access).rules(key).unwrap_or_default();
+    let rules = lock(&shared.access).rules(key);
     let target = request.target;
-    let _open = Open::new(&shared.open, &shared.meter);
+    let gauge = match request.kind {
+        Kind::Tcp => &shared.meter.open,
+        Kind::Udp => &shared.meter.flows,
+    };
+    let _open = Open::new(&shared.open, gauge);
     let connect = async {
         let addresses = rules.resolve(&target).await?;
         match request.kind {
@@ -350,7 +367,7 @@ async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: 
         Ok(Socket::Tcp(tcp)) => {
             info!(peer = %key, %target, "open");
             shared.meter.on_reply(Reply::Connected);
-            let ended = forward(tcp, stream).await;
+            let ended = forward(tcp, stream, shared.limits).await;
             match ended {
                 Ok(()) => debug!(peer = %key, %target, "closed"),
                 Err(error) => {
@@ -419,14 +436,19 @@ async fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Rep
 }
 
 /// Forwards between a target and a stream.
-async fn forward(tcp: TcpStream, mut stream: Stream) -> std::result::Result<(), Broken> {
+async fn forward(
+    tcp: TcpStream,
+    mut stream: Stream,
+    limits: Limits,
+) -> std::result::Result<(), Broken> {
     prepare(&tcp);
     let done = match stream.send.write_all(&[Reply::Connected as u8]).await {
         Ok(()) => {
             stream.lane.begin();
             let Stream { send, recv, lane } = &mut stream;
             // Boxed, since a task has the size of its largest state.
-            Box::pin(pump(&tcp, send, recv, lane, false)).await
+            let silence = Some((limits.idle, limits.half_closed));
+            Box::pin(pump(&tcp, send, recv, lane, false, silence)).await
         }
         Err(_) => Err(Broken::Reset),
     };

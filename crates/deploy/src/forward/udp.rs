@@ -68,7 +68,6 @@ pub(super) async fn serve(
     if send.write_all(&[Reply::Connected as u8]).await.is_err() {
         return;
     }
-    session.meter.flows.inc();
     loop {
         let step = async {
             tokio::select! {
@@ -96,7 +95,6 @@ pub(super) async fn serve(
             break;
         }
     }
-    session.meter.flows.dec();
     let _ = send.finish();
     let _ = recv.stop(ABORTED);
 }
@@ -123,7 +121,6 @@ pub(super) async fn run(
     let (session, mut send, mut recv, lane) = link.open(Kind::Udp, target).await?;
     let mut flow = session.flow(number(send.id().into())).ok_or(Broken::Reset)?;
     reply(&mut recv).await?;
-    session.meter.flows.inc();
     loop {
         let step = async {
             tokio::select! {
@@ -145,7 +142,6 @@ pub(super) async fn run(
             break;
         }
     }
-    session.meter.flows.dec();
     let _ = send.finish();
     drop(lane);
     Ok(())

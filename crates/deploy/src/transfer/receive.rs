@@ -16,9 +16,9 @@ use crate::book::Book;
 use crate::clock;
 use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Options, Service};
-use crate::error::{Error, Result};
+use crate::error::{Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity};
-use crate::known::KnownPeers;
+use crate::peers::{self, Peer, PeerList, Role};
 use crate::sync::lock;
 use crate::ticket::{MAX_ADDRESSES, Ticket};
 use crate::transfer::commit;
@@ -62,7 +62,7 @@ pub struct ReceiveOptions {
     pub perms: bool,
     /// True to stay after a complete transfer.
     pub keep: bool,
-    /// True to admit known peers without a ticket.
+    /// True to admit the senders that the list of peers has for this folder, without a ticket.
     pub known: bool,
     /// Properties of connections.
     pub endpoint: Options,
@@ -150,7 +150,15 @@ impl Receiver {
         let folder = Arc::new(Folder::open(&options.folder, options.perms)?);
         let now = clock::time_of_day().as_secs();
         let expires = now.saturating_add(options.expires.as_secs());
+        let list = PeerList::open(&options.home);
+        let scope = peers::folder_scope(folder.path());
         let mut book = Book::open(&options.home, folder.path(), now, expires, options.new_ticket)?;
+        // The ticket of a sender that was revoked is of no use to anybody.
+        if let Some(sender) = book.record.sender
+            && !list.admits(Role::Sender, sender, &scope)?
+        {
+            book = Book::open(&options.home, folder.path(), now, expires, true)?;
+        }
         let identity = Arc::new(identity);
         let services = &[Service::Transfer];
         let serve = |port| {
@@ -172,11 +180,7 @@ impl Receiver {
             token: book.record.token,
             expires: book.record.expires,
         };
-        let door = Door {
-            book: Mutex::new(book),
-            known: KnownPeers::open(&options.home),
-            opens_to_known: options.known,
-        };
+        let door = Door { book: Mutex::new(book), list, scope, opens_to_known: options.known };
         Ok(Receiver { options, endpoint, listener, folder, door: Arc::new(door), ticket })
     }
 
@@ -301,8 +305,10 @@ type Current = (Connection, JoinHandle<(Fingerprint, Result<Received>)>);
 #[derive(Debug)]
 struct Door {
     book: Mutex<Book>,
-    known: KnownPeers,
-    /// True to admit known peers without a ticket.
+    list: PeerList,
+    /// The folder in the list.
+    scope: String,
+    /// True to admit listed senders without a ticket.
     opens_to_known: bool,
 }
 
@@ -329,21 +335,43 @@ impl Door {
             return Err(Error::Peer("the sender does not begin with a greeting".to_owned()));
         };
         let peer = connection.peer;
-        let is_known =
-            self.opens_to_known && token.is_none() && !self.known.names_of(peer)?.is_empty();
-        if !is_known {
-            let now = clock::time_of_day().as_secs();
-            lock(&self.book).admit(token, peer, now)?;
+        let is_listed = self.list.admits(Role::Sender, peer, &self.scope)?;
+        if !(self.opens_to_known && token.is_none() && is_listed) {
+            let mut book = lock(&self.book);
+            // The line comes after the first use, so that a line that is gone was revoked.
+            let is_first = book.record.sender.is_none();
+            book.admit(token, peer, clock::time_of_day().as_secs())?;
+            if is_first {
+                self.list.admit(Peer::admitted(Role::Sender, peer, &self.scope))?;
+            } else if !is_listed {
+                return Err(Error::Refused(REVOKED.to_owned()));
+            }
         }
-        self.known.remember(&format!("sender-{}", short(peer)), peer)?;
+        tokio::spawn(expel(self.list.clone(), self.scope.clone(), connection.quic.clone(), peer));
         wire::write(&mut send, &ToSender::Welcome).await?;
         Ok(Admitted { control: (send, receive), dry_run, checksum })
     }
 }
 
-/// A short name of a peer.
-fn short(peer: Fingerprint) -> String {
-    peer.0[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+const REVOKED: &str = "the receiver has revoked this key: ask for a new ticket";
+
+/// Closes the connection of a sender as soon as the list does not have it any more.
+async fn expel(list: PeerList, scope: String, quic: quinn::Connection, peer: Fingerprint) {
+    let mut seen = None;
+    loop {
+        let stamp = list.stamp();
+        if stamp != seen || stamp.is_none() {
+            seen = stamp;
+            // A file that cannot be read revokes nobody.
+            if let Ok(false) = list.admits(Role::Sender, peer, &scope) {
+                quic.close(VarInt::from_u32(REFUSED as u32), REVOKED.as_bytes());
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(peers::LOOK) => {}
+            _ = quic.closed() => return,
+        }
+    }
 }
 
 /// Waits until a flag is raised.

@@ -19,7 +19,7 @@ use crate::descent::Descent;
 use crate::endpoint::{Connection, Endpoint, Options, Service};
 use crate::error::{Error, Result, one_line, shown};
 use crate::identity::{Fingerprint, Identity};
-use crate::known::{KnownPeers, Standing};
+use crate::peers::{self, PeerList, Role};
 use crate::sync::lock;
 use crate::ticket::{Ticket, Token};
 use crate::tls::Trust;
@@ -62,6 +62,8 @@ pub struct Target {
     pub fingerprint: Fingerprint,
     /// Token of a ticket; `None` for a receiver that admits known peers.
     pub token: Option<Token>,
+    /// HOST:PORT as the user wrote it, without a ticket.
+    pub name: Option<String>,
 }
 
 impl Target {
@@ -71,21 +73,23 @@ impl Target {
     ///
     /// If the word is neither.
     pub fn parse(word: &str, home: &Path) -> Result<Self> {
-        let known = if word.contains(':') { KnownPeers::open(home).find(word)? } else { None };
-        if let Some(fingerprint) = known {
-            let resolved = word.to_socket_addrs();
-            let resolved =
-                resolved.map_err(|error| Error::Unreachable(format!("{word}: {error}")))?;
-            return Ok(Target { addresses: resolved.collect(), fingerprint, token: None });
+        if !word.contains(':') {
+            let Ticket { addresses, fingerprint, token, .. } =
+                Ticket::read(word, "windward receive")?;
+            return Ok(Target { addresses, fingerprint, token: Some(token), name: None });
         }
-        if word.contains(':') {
+        let list = PeerList::open(home);
+        let resolved = word.to_socket_addrs().map(Vec::from_iter);
+        let addresses = resolved.as_deref().unwrap_or_default();
+        let Some(fingerprint) = list.find(Role::Receiver, word, addresses)? else {
             return Err(Error::Input(format!(
-                "{}: no receiver of this name is known; give its ticket the first time",
-                one_line(word)
+                "{}: no receiver of this name is known; give its ticket the first time{}",
+                one_line(word),
+                list.advice().map_or_else(String::new, |advice| format!(". {advice}"))
             )));
-        }
-        let Ticket { addresses, fingerprint, token, .. } = word.parse()?;
-        Ok(Target { addresses, fingerprint, token: Some(token) })
+        };
+        let addresses = resolved.map_err(|error| Error::Unreachable(format!("{word}: {error}")))?;
+        Ok(Target { addresses, fingerprint, token: None, name: Some(word.to_owned()) })
     }
 }
 
@@ -146,7 +150,7 @@ pub async fn send(
             let connected = tokio::time::timeout(left.max(REASON), connect(&endpoint, target));
             let silent = |_| Error::Unreachable("the receiver does not answer".to_owned());
             let connection = connected.await.map_err(silent)??;
-            remember(&options.home, &connection);
+            remember(&options.home, target, &connection);
             figures.begin();
             let result = session(&connection, target, walk, options, figures).await;
             figures.set_path(path_of(&connection.quic));
@@ -224,15 +228,12 @@ impl Progress {
     }
 }
 
-/// Remembers a receiver by its address. A ticket has proved its fingerprint.
-fn remember(home: &Path, connection: &Connection) {
-    let address = connection.quic.remote_address();
-    let name = SocketAddr::new(address.ip().to_canonical(), address.port()).to_string();
-    let known = KnownPeers::open(home);
-    if known.check(&name, connection.peer).is_ok_and(|standing| standing == Standing::New) {
-        // A transfer does not depend on this note.
-        let _ = known.remember(&name, connection.peer);
-    }
+/// Remembers a receiver by its names. A ticket has proved its fingerprint.
+fn remember(home: &Path, target: &Target, connection: &Connection) {
+    let ticket = if target.token.is_some() { &*target.addresses } else { &[] };
+    let names = peers::names(target.name.as_deref(), ticket, connection.quic.remote_address());
+    // A transfer does not depend on this note.
+    let _ = PeerList::open(home).remember(Role::Receiver, &names, connection.peer);
 }
 
 /// A socket for IPv6 and IPv4, or for IPv4 alone where the machine has no IPv6.
