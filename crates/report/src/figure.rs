@@ -16,7 +16,10 @@ use crate::worlds;
 
 /// Writes a collection with all its sections.
 pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], front: &str) {
-    let _ = write!(html, "<nav class=\"trail\" aria-label=\"Pages\"><a href=\"index.html\">{front}</a>");
+    let _ = write!(
+        html,
+        "<nav class=\"trail\" aria-label=\"Pages\"><a href=\"index.html\">{front}</a>"
+    );
     for other in all {
         let here = if other.key == group.key { " aria-current=\"page\"" } else { "" };
         let _ =
@@ -34,6 +37,16 @@ pub(super) fn part(html: &mut String, group: &Group<'_>, all: &[Group<'_>], fron
     worlds::editions(html, group);
     summary(html, group);
     matrix::show(html, group.sections.iter().flat_map(|s| &s.found.properties));
+    let mut checks = group.claims.iter().flat_map(|claim| &claim.checks);
+    if checks.any(|check| check.control.is_some()) {
+        html.push_str(
+            "<p class=\"legend\"><b>Control</b> says whether a check can be trusted: it is \
+             evaluated again with one thing in the place of all, which must not fail, and with others \
+             in its place, of which one should. <i>Too strict</i>: equal things fail it. <i>Too \
+             lax</i>: nothing measured fails it. <i>Not tested</i>: these runs do not show that it can \
+             fail.</p>\n",
+        );
+    }
     html.push_str("<nav id=\"contents\" aria-label=\"Contents\">\n<h2>On this page</h2>\n<ul class=\"columns\">\n");
     for section in &group.sections {
         let _ = writeln!(
