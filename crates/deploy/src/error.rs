@@ -98,8 +98,9 @@ impl From<quinn::ConnectionError> for Error {
                 if u64::from(close.error_code) == NO_APPLICATION_PROTOCOL =>
             {
                 Error::Refused(
-                    "the peer does not offer this service, or another version of it: use the same \
-                     version of windward on both sides"
+                    "the peer does not offer this service, or another version of it: a ticket of \
+                     `windward receive` is for `windward send`, one of `windward serve` for `windward \
+                     forward`, and both sides need the same version"
                         .to_owned(),
                 )
             }

@@ -112,6 +112,13 @@ async fn echo() -> SocketAddr {
     address
 }
 
+/// An echo.
+async fn say(program: &mut TcpStream) {
+    program.write_all(b"abc").await.expect("written");
+    let mut back = [0; 3];
+    bounded(program.read_exact(&mut back)).await.expect("read");
+}
+
 async fn connect(address: SocketAddr) -> TcpStream {
     TcpStream::connect(address).await.expect("connected")
 }
@@ -442,11 +449,6 @@ async fn new_rules_leave_open_connections_alone() {
     };
     let forwarder = bed.to(echo().await).await;
     let mut program = connect(forwarder.addresses()[0]).await;
-    let say = async |program: &mut TcpStream| {
-        program.write_all(b"abc").await.expect("written");
-        let mut back = [0; 3];
-        bounded(program.read_exact(&mut back)).await.expect("read");
-    };
     say(&mut program).await;
     write("10.0.0.1:1");
     looked(1).await;
@@ -471,8 +473,7 @@ async fn a_forwarder_that_ends_does_not_connect_again() {
     for _ in 0..3 {
         let forwarder = bed.to(target).await;
         let mut program = connect(forwarder.addresses()[0]).await;
-        program.write_all(b"a").await.expect("written");
-        bounded(program.read_exact(&mut [0])).await.expect("read");
+        say(&mut program).await;
         drop(program);
         forwarder.shut_down(Duration::ZERO).await;
         // Longer than the first pause between attempts.
@@ -622,8 +623,7 @@ async fn a_peer_has_no_more_connections_than_its_limit() {
     for number in 0..3 {
         let to = if number == 0 { &other } else { &forwarder };
         let mut program = connect(to.addresses()[0]).await;
-        program.write_all(b"a").await.expect("written");
-        bounded(program.read_exact(&mut [0])).await.expect("read");
+        say(&mut program).await;
         held.push(program);
     }
     let mut late = connect(forwarder.addresses()[0]).await;
@@ -662,8 +662,7 @@ async fn every_place_is_there_again_after_a_thousand_connections() {
     assert_eq!(ending(&mut connect(to).await).await, (0, RESET));
     held.pop();
     let mut last = connect(to).await;
-    last.write_all(b"a").await.expect("written");
-    bounded(last.read_exact(&mut [0])).await.expect("read");
+    say(&mut last).await;
     drop((held, last));
     bounded(none_is_open(&bed.server)).await;
 }
@@ -718,8 +717,7 @@ async fn a_revoked_peer_loses_its_connection_at_once() {
     let bed = Bed { server, near, far };
     let forwarder = bed.to(echo().await).await;
     let mut program = connect(forwarder.addresses()[0]).await;
-    program.write_all(b"a").await.expect("written");
-    bounded(program.read_exact(&mut [0])).await.expect("read");
+    say(&mut program).await;
     let word = bed.near.fingerprint().to_string();
     list.revoke(&Choice { word, role: None }).expect("revoked");
     let late = Forwarder::start(Arc::clone(&bed.near), bed.remote(), none().await).await;
@@ -750,22 +748,30 @@ async fn ports_are_looked_at_before_the_server() {
 /// A forwarder that was killed says nothing. Its places serve the next one.
 #[tokio::test]
 async fn forwarders_that_were_killed_keep_no_place() {
-    let bed = serve("127.0.0.1:*", Limits { connections: 2, ..Limits::default() }).await;
-    let (near, remote) = (Arc::clone(&bed.near), bed.remote());
-    let lives = bed.to(echo().await).await;
-    let killed = tokio::task::spawn_blocking(move || {
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let started =
-            runtime.block_on(async { Forwarder::start(near, remote, none().await).await });
-        // The sockets close before anybody says so.
-        runtime.shutdown_background();
-        started.map(|_| ())
-    });
-    killed.await.expect("no panic").expect("started");
-    let next = bounded(bed.to(echo().await)).await;
-    for forwarder in [&lives, &next] {
-        let mut program = connect(forwarder.addresses()[0]).await;
-        program.write_all(b"a").await.expect("written");
-        bounded(program.read_exact(&mut [0])).await.expect("read");
+    // Those of the QUIC connections, and those of the forwarded ones.
+    for (connections, streams) in [(2, 1024), (3, 2)] {
+        let limits = Limits { connections, streams, ..Limits::default() };
+        let bed = serve("127.0.0.1:*", limits).await;
+        let (near, remote, target) = (Arc::clone(&bed.near), bed.remote(), echo().await);
+        let lives = bed.to(target).await;
+        let killed = tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+            runtime.block_on(async {
+                let mappings = vec![format!("0:{target}").parse().expect("a mapping")];
+                let settings = ForwarderSettings { mappings, socks: vec![], metrics: None };
+                let ports = Ports::bind(&settings).await.expect("ports");
+                let forwarder = Forwarder::start(near, remote, ports).await.expect("started");
+                say(&mut connect(forwarder.addresses()[0]).await).await;
+                std::mem::forget(forwarder);
+            });
+            // The sockets close before anybody says so.
+            runtime.shutdown_background();
+        });
+        killed.await.expect("no panic");
+        let next = bounded(bed.to(target)).await;
+        let (mut one, mut two) =
+            (connect(lives.addresses()[0]).await, connect(next.addresses()[0]).await);
+        say(&mut one).await;
+        say(&mut two).await;
     }
 }

@@ -337,7 +337,11 @@ async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: 
         }
         _ => return refuse(stream, Reply::TimedOut, &shared).await,
     };
-    let Some(_place) = peer.open_within(CLOSING).await else {
+    let place = match peer.open_within(CLOSING).await {
+        None if close_dead(&shared, key).await => peer.open_within(CLOSING).await,
+        place => place,
+    };
+    let Some(_place) = place else {
         return refuse(stream, Reply::TooMany, &shared).await;
     };
     if *shared.draining.borrow() {
