@@ -8,10 +8,11 @@
 //! - `credit`: bounds for buffers, and the order of streams. `session`: a QUIC connection
 //!   with its control stream. `pump`: the bytes of one TCP connection. `udp`: the datagrams of one
 //!   flow.
-//! - `limits` and `meter`: what a peer may take, and what was done.
+//! - `activity`, `limits` and `meter`: what a peer may take and for how long, and what was done.
 //! - `server`, `link` and `forwarder`: both sides. `program`: both as programs, with signals.
 
 mod access;
+mod activity;
 mod credit;
 mod forwarder;
 mod limits;

@@ -745,6 +745,29 @@ async fn ports_are_looked_at_before_the_server() {
     }
 }
 
+/// Programs that have gone are no reason to refuse others, before their time is over too.
+#[tokio::test]
+async fn abandoned_connections_make_room_for_others() {
+    let bed = serve("127.0.0.1:*", Limits { streams: 2, ..Limits::default() }).await;
+    let (listener, target) = listen().await;
+    let forwarder = bed.forward(&[format!("0:{target}"), format!("0:{}", echo().await)]).await;
+    let mut far = Vec::new();
+    let block = vec![0; 64 << 10];
+    for is_stuck in [false, true] {
+        let mut program = connect(forwarder.addresses()[0]).await;
+        far.push(bounded(listener.accept()).await.expect("accepted").0);
+        while is_stuck && timeout(Duration::from_secs(1), program.write_all(&block)).await.is_ok() {
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let (mut one, mut two) =
+        (connect(forwarder.addresses()[1]).await, connect(forwarder.addresses()[1]).await);
+    say(&mut one).await;
+    say(&mut two).await;
+    assert_eq!(ending(&mut connect(forwarder.addresses()[1]).await).await, (0, RESET));
+    drop(far);
+}
+
 /// A forwarder that was killed says nothing. Its places serve the next one.
 #[tokio::test]
 async fn forwarders_that_were_killed_keep_no_place() {

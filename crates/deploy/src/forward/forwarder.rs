@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
+use super::activity::Activity;
 use super::link::{Link, Remote};
 use super::meter::{self, Meter, Open};
 use super::pump::{Broken, abort, prepare, pump, reply, reset};
@@ -233,7 +234,8 @@ async fn carry(program: TcpStream, target: Target, shared: Shared) {
     let opened = shared.link.open(Kind::Tcp, target.clone()).await;
     let ended = match opened {
         Ok((_, mut send, mut recv, lane)) => {
-            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, true, None)).await;
+            let activity = Activity::new(None);
+            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, true, &activity)).await;
             if done.is_err() {
                 abort(program, &mut send, &mut recv);
             }
@@ -288,7 +290,9 @@ async fn serve_socks(mut program: TcpStream, from: SocketAddr, shared: Shared) {
     let ended = match (opened, answered) {
         (Ok((mut send, mut recv, lane)), Ok(())) => {
             lane.begin();
-            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, false, None)).await;
+            let activity = Activity::new(None);
+            let done =
+                Box::pin(pump(&program, &mut send, &mut recv, &lane, false, &activity)).await;
             if done.is_err() {
                 abort(program, &mut send, &mut recv);
             }

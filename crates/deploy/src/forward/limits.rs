@@ -2,14 +2,18 @@
 //! peer says.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::activity::Activity;
 use crate::identity::Fingerprint;
 use crate::sync::lock;
+
+/// Silence after which a connection whose program may have gone makes room for another one.
+const ABANDONED: Duration = Duration::from_secs(10);
 
 /// Limits of a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,6 +61,8 @@ fn places(most: usize) -> Arc<Semaphore> {
 /// Places and rates of a peer.
 #[derive(Debug)]
 pub(super) struct Peer {
+    limits: Limits,
+    open: Mutex<Vec<Weak<Activity>>>,
     connections: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     datagrams: Mutex<Rate>,
@@ -65,6 +71,8 @@ pub(super) struct Peer {
 impl Peer {
     fn new(limits: Limits, now: Instant) -> Self {
         Peer {
+            limits,
+            open: Mutex::default(),
             connections: places(limits.connections),
             streams: places(limits.streams),
             datagrams: Mutex::new(Rate::new(limits.datagrams, now)),
@@ -83,6 +91,26 @@ impl Peer {
     /// taken for a round trip more.
     pub(super) async fn open_within(&self, patience: Duration) -> Option<Place> {
         timeout(patience, Arc::clone(&self.streams).acquire_owned()).await.ok()?.ok()
+    }
+
+    /// Watches a forwarded connection for silence.
+    pub(super) fn watch(&self) -> Arc<Activity> {
+        let activity = Arc::new(Activity::new(Some((self.limits.idle, self.limits.half_closed))));
+        let mut open = lock(&self.open);
+        open.retain(|one| one.strong_count() > 0);
+        open.push(Arc::downgrade(&activity));
+        activity
+    }
+
+    /// Ends the connection that was silent the longest, of those whose program may have gone.
+    /// Returns whether there is one.
+    pub(super) fn make_room(&self, now: Instant) -> bool {
+        let open = lock(&self.open);
+        let silent = open.iter().filter_map(Weak::upgrade).filter_map(|one| {
+            one.abandoned(now).filter(|silent| *silent >= ABANDONED).map(|silent| (silent, one))
+        });
+        let longest = silent.max_by_key(|(silent, _)| *silent);
+        longest.map(|(_, one)| one.expel()).is_some()
     }
 
     /// True if a datagram is within the limit.
@@ -155,6 +183,21 @@ mod tests {
         assert!(peer.connect().is_some());
         let open = peer.open_within(Duration::ZERO).await;
         assert!(open.is_some() && peer.open_within(Duration::ZERO).await.is_none());
+    }
+
+    #[test]
+    fn only_what_may_be_abandoned_makes_room() {
+        let peer = Peer::new(Limits::default(), clock::now());
+        let (idle, ended, stuck) = (peer.watch(), peer.watch(), peer.watch());
+        let later = clock::now() + ABANDONED;
+        assert!(!peer.make_room(later), "both directions are open, and nothing waits");
+        stuck.set_stuck(true);
+        ended.end_direction();
+        assert!(!peer.make_room(clock::now()), "too early");
+        let later = clock::now() + ABANDONED;
+        assert!(peer.make_room(later) && peer.make_room(later));
+        assert!(!peer.make_room(later), "each once");
+        drop((idle, ended, stuck));
     }
 
     #[test]

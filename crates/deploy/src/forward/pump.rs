@@ -7,24 +7,21 @@
 
 use std::future;
 use std::io::{self, ErrorKind, IoSlice};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use quinn::{ReadError, RecvStream, SendStream, WriteError};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
+use super::activity::Activity;
 use super::credit::{Age, PIECE, piece};
 use super::reply::Reply;
 use super::session::Lane;
 use super::wire::ABORTED;
 use crate::clock;
-use crate::sync::lock;
 
 /// Longest time until a server has replied to a request. It has its own limit for the target.
 pub(super) const REPLY_PATIENCE: Duration = Duration::from_secs(30);
@@ -74,46 +71,9 @@ pub(super) fn prepare(tcp: &TcpStream) {
     let _ = socket.set_tcp_keepalive(&probes.with_retries(PROBES));
 }
 
-/// Time of the last bytes of a connection, and its state.
-struct Activity {
-    last: Mutex<Instant>,
-    is_half_closed: AtomicBool,
-    has_ended: Notify,
-}
-
-impl Activity {
-    fn touch(&self) {
-        *lock(&self.last) = clock::now();
-    }
-
-    /// One direction has ended.
-    fn end(&self) {
-        self.touch();
-        self.is_half_closed.store(true, Ordering::Relaxed);
-        self.has_ended.notify_one();
-    }
-
-    /// Completes after this time without activity: the first in general, the second after one
-    /// direction has ended.
-    async fn silence(&self, (idle, half_closed): (Duration, Duration)) -> Broken {
-        loop {
-            let (is_half, last) = (self.is_half_closed.load(Ordering::Relaxed), *lock(&self.last));
-            let most = if is_half { idle.min(half_closed) } else { idle };
-            let left = most.saturating_sub(clock::now().duration_since(last));
-            if left.is_zero() {
-                return Broken::Silent(most);
-            }
-            tokio::select! {
-                () = sleep(left) => {}
-                () = self.has_ended.notified() => {}
-            }
-        }
-    }
-}
-
 /// Carries bytes until both directions have ended. If `expects_reply`, the first byte of the stream
-/// is the reply to the request; bytes of the socket go out before it comes. `silence` is the
-/// longest time without bytes while both directions are open, and while one is.
+/// is the reply to the request; bytes of the socket go out before it comes. It ends
+/// early if `activity` says so.
 ///
 /// # Errors
 ///
@@ -124,19 +84,8 @@ pub(super) async fn pump(
     recv: &mut RecvStream,
     lane: &Lane,
     expects_reply: bool,
-    silence: Option<(Duration, Duration)>,
+    activity: &Activity,
 ) -> Result<(), Broken> {
-    let activity = Activity {
-        last: Mutex::new(clock::now()),
-        is_half_closed: AtomicBool::new(false),
-        has_ended: Notify::new(),
-    };
-    let silent = async {
-        match silence {
-            Some(most) => activity.silence(most).await,
-            None => future::pending().await,
-        }
-    };
     let stopped = send.stopped();
     let peer = async {
         match stopped.await {
@@ -147,19 +96,19 @@ pub(super) async fn pump(
         }
     };
     let both = async {
-        tokio::try_join!(up(tcp, send, lane, &activity), async {
+        tokio::try_join!(up(tcp, send, lane, activity), async {
             if expects_reply {
                 reply(recv).await?;
                 lane.begin();
             }
-            down(tcp, recv, lane, &activity).await
+            down(tcp, recv, lane, activity).await
         })
     };
     tokio::select! {
         done = both => done.map(|((), ())| ()),
         broken = peer => Err(broken),
         error = failure(tcp) => Err(Broken::Tcp(error)),
-        broken = silent => Err(broken),
+        silent = activity.silence() => Err(Broken::Silent(silent)),
     }
 }
 
@@ -254,7 +203,7 @@ async fn up(
         session.meter.sent_bytes.inc_by(length as u64);
         activity.touch();
     }
-    activity.end();
+    activity.end_direction();
     // A stream that is closed already was stopped, which is found out below.
     let _ = send.finish();
     match send.stopped().await {
@@ -293,17 +242,19 @@ async fn down(
                         Err(_) => Broken::Lost,
                     }
                 };
+                activity.set_stuck(true);
                 tokio::select! {
                     biased;
                     written = write(tcp, chunks) => written?,
                     broken = reset => return Err(broken),
                 }
+                activity.set_stuck(false);
                 lane.on_taken(length as u64);
                 lane.session.meter.received_bytes.inc_by(length as u64);
                 activity.touch();
             }
             Ok(None) => {
-                activity.end();
+                activity.end_direction();
                 match SockRef::from(tcp).shutdown(std::net::Shutdown::Write) {
                     // It is closed already.
                     Err(error) if error.kind() != ErrorKind::NotConnected => {

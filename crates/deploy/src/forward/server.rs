@@ -13,6 +13,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use super::access::Access;
+use super::activity::Activity;
 use super::limits::{Limits, Peer, Peers};
 use super::meter::{self, Meter, Open};
 use super::pump::{Broken, abort, prepare, pump};
@@ -338,7 +339,9 @@ async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: 
         _ => return refuse(stream, Reply::TimedOut, &shared).await,
     };
     let place = match peer.open_within(CLOSING).await {
-        None if close_dead(&shared, key).await => peer.open_within(CLOSING).await,
+        None if peer.make_room(clock::now()) || close_dead(&shared, key).await => {
+            peer.open_within(CLOSING).await
+        }
         place => place,
     };
     let Some(_place) = place else {
@@ -371,7 +374,7 @@ async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: 
         Ok(Socket::Tcp(tcp)) => {
             info!(peer = %key, %target, "open");
             shared.meter.on_reply(Reply::Connected);
-            let ended = forward(tcp, stream, shared.limits).await;
+            let ended = forward(tcp, stream, &peer.watch()).await;
             match ended {
                 Ok(()) => debug!(peer = %key, %target, "closed"),
                 Err(error) => {
@@ -443,7 +446,7 @@ async fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Rep
 async fn forward(
     tcp: TcpStream,
     mut stream: Stream,
-    limits: Limits,
+    activity: &Activity,
 ) -> std::result::Result<(), Broken> {
     prepare(&tcp);
     let done = match stream.send.write_all(&[Reply::Connected as u8]).await {
@@ -451,8 +454,7 @@ async fn forward(
             stream.lane.begin();
             let Stream { send, recv, lane } = &mut stream;
             // Boxed, since a task has the size of its largest state.
-            let silence = Some((limits.idle, limits.half_closed));
-            Box::pin(pump(&tcp, send, recv, lane, false, silence)).await
+            Box::pin(pump(&tcp, send, recv, lane, false, activity)).await
         }
         Err(_) => Err(Broken::Reset),
     };
