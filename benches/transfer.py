@@ -33,7 +33,7 @@ def transfer(home, source, link):
     receive = f"{timed} {peak} {WINDWARD} -q receive {inbox} --config {home}/far --new-ticket > {ticket}"
     send = (
         f"until [ -s {ticket} ]; do sleep 0.1; done; "
-        f"{timed} {home}/peak-send {WINDWARD} -q send --json --config {home}/near {source} $(awk '{{print $NF}}' {ticket})"
+        f"{timed} {home}/peak-send {WINDWARD} -q send --json --config {home}/near {source} --ticket-file {ticket}"
         f" > {home}/outcome"
     )
     if link is None:

@@ -13,7 +13,7 @@
 //! - `emulation` and `live`: common parts of `emulate`, `shell`, `replay` and `compare`.
 //! - `perf` and `router`: measurements between hosts, and the queues of a gateway. `services`: TCP
 //!   and UDP services over QUIC.
-//! - `deploy`, `receive` and `send`: files between hosts.
+//! - `deploy`, `receive` and `send`: files between hosts. `peers`: the list of those hosts.
 //! - `pages`: completions, manual pages and JSON Schemas. `linux_only`: names of commands that need
 //!   Linux, on other systems.
 

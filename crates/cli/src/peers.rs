@@ -10,9 +10,10 @@ use crate::output;
 
 /// List, rename or revoke the peers of this machine
 ///
-/// Each line of the list is a peer in one role: a receiver or a server to which this machine connects,
-/// a sender that may send into one folder (`windward receive --known`), or a client that may reach
-/// targets (`windward serve`). Tickets write these lines. Programs that run see a change at once.
+/// Each line of the list is a peer in one role: a receiver or a server to which this machine
+/// connects, a sender that may send into one folder (`windward receive --known`), or a client that
+/// may reach targets (`windward serve`). Tickets write these lines. Programs that run see a change
+/// at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The list is the file `peers` in the directory of the configuration, which may be edited:

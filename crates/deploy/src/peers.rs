@@ -9,7 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const MAX_LENGTH: u64 = 16 << 20;
 /// Interval at which a running program looks whether the file has changed.
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 
-/// What a peer is for this machine.
+/// Relation of a peer to this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -75,13 +75,13 @@ impl FromStr for Role {
 /// A line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// What it is.
+    /// Its role.
     pub role: Role,
     /// Name: HOST:PORT of a receiver or server, any word for the others.
     pub name: String,
     /// Fingerprint of its certificate.
     pub key: Fingerprint,
-    /// What it may use: a folder as [`folder_scope`] writes it, or targets; empty for a receiver or
+    /// Permission: a folder as [`folder_scope`] writes it, or targets; empty for a receiver or
     /// server.
     pub scope: String,
     /// Line in the file, from 1; zero for a new one.
@@ -129,7 +129,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A folder as one word: white space, `#`, `%` and what is not ASCII are `%` and two digits.
+/// A folder as one word: white space, `#`, `%` and bytes beyond ASCII are `%` and two digits.
 pub fn folder_scope(folder: &Path) -> String {
     let mut scope = String::new();
     for byte in folder.as_os_str().as_bytes() {
@@ -278,7 +278,8 @@ impl PeerList {
         self.change(choice, |peer| Some(Peer { name: name.to_owned(), ..peer }))
     }
 
-    /// Removes the chosen lines, and returns them. Programs that run refuse these peers from now on.
+    /// Removes the chosen lines, and returns them. Programs that run refuse these peers from now
+    /// on.
     ///
     /// # Errors
     ///
@@ -398,21 +399,27 @@ impl PeerList {
         let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = parent.unwrap_or(Path::new("."));
         identity::make_private_directory(directory)?;
-        let lock = || {
-            let directory = File::open(directory)?;
-            directory.lock()?;
-            Ok(directory)
-        };
-        lock().map_err(Error::file(directory, "cannot lock"))
+        let lock = File::open(directory).map_err(Error::file(directory, "cannot open"))?;
+        // Some network file systems have no such locks; the file is whole without one too.
+        let _ = lock.lock();
+        Ok(lock)
     }
 
-    /// Replaces the file, which is whole at any time, also after a crash.
+    /// Replaces the file, which is whole at any time, also after a crash. Owner and mode stay, so
+    /// that a server can read what an administrator has changed.
     fn write(&self, text: &str) -> Result<()> {
         let temporary = self.path.with_extension("new");
         let write = || -> io::Result<()> {
             let _ = fs::remove_file(&temporary);
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            if let Ok(before) = fs::metadata(&self.path) {
+                let new = file.metadata()?;
+                if (new.uid(), new.gid()) != (before.uid(), before.gid()) {
+                    fchown(&file, Some(before.uid()), Some(before.gid()))?;
+                }
+                file.set_permissions(before.permissions())?;
+            }
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             fs::rename(&temporary, &self.path)
@@ -448,6 +455,8 @@ pub(crate) fn names(
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn key(byte: u8) -> Fingerprint {
@@ -493,6 +502,9 @@ mod tests {
             "# mine\nsender a {one} /in # by hand\n\nclient a {one} h:1\nserver h:1 {two}\n"
         );
         fs::write(list.path(), text).expect("written");
+        fs::set_permissions(list.path(), fs::Permissions::from_mode(0o640)).expect("set");
+        // Only root can give a file away, and must not take it.
+        let is_root = std::os::unix::fs::chown(list.path(), Some(12345), Some(12345)).is_ok();
         assert_eq!(list.rename(&chosen("a", Some(Role::Sender)), "b").expect("one").len(), 1);
         assert!(list.rename(&chosen("h:1", None), "ship").is_err(), "no address");
         for bad in ["", "two words", "a#b", "a\nb"] {
@@ -508,8 +520,9 @@ mod tests {
                 "# mine\nsender b {one} /in # by hand\n\nserver h:1 {two}\nsender b {one} /other\n"
             )
         );
-        let mode = fs::metadata(list.path()).expect("there").mode();
-        assert_eq!(mode & 0o777, 0o600);
+        let now = fs::metadata(list.path()).expect("there");
+        assert_eq!(now.mode() & 0o777, 0o640);
+        assert!(!is_root || (now.uid(), now.gid()) == (12345, 12345));
         assert_eq!(fs::read_dir(home.path()).expect("read").count(), 1, "no temporary file");
     }
 

@@ -113,6 +113,11 @@ impl Access {
         !self.invited.is_empty()
     }
 
+    /// Number of peers of the lists.
+    pub fn listed(&self) -> usize {
+        self.listed.len()
+    }
+
     /// True if no peer may use the server.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.listed.is_empty()

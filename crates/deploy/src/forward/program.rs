@@ -100,6 +100,13 @@ impl ServerProgram {
         if let Some(advice) = list.advice() {
             tell(News::Hint(&advice));
         }
+        match access.listed() {
+            0 => {}
+            listed => tell(News::Hint(&format!(
+                "clients that lists accept: {listed}, each to the targets of its lines (`windward peers \
+                 list`)"
+            ))),
+        }
         runtime()?.block_on(async {
             let mut signals = Signals::new()?;
             // The end of a terminal is not that of the server.
