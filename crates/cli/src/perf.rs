@@ -79,7 +79,7 @@ struct ServerArgs {
     max_per_address: usize,
 
     /// Serve only clients with the same key: a file of at least 16 random bytes that only its owner
-    /// can read
+    /// can read; `-` for standard input
     #[arg(long, value_name = "FILE")]
     psk: Option<PathBuf>,
 

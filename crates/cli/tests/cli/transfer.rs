@@ -111,6 +111,45 @@ fn a_ticket_need_not_be_an_argument() {
     receiver.wait().expect("ended");
 }
 
+/// All paths here are not UTF-8.
+#[test]
+fn a_sender_that_is_revoked_loses_its_connection() {
+    use std::os::unix::ffi::OsStringExt;
+    let place = Place::new();
+    let path = |name: &str| {
+        let mut bytes = place.path(name).into_bytes();
+        bytes.extend(b" \xff");
+        std::ffi::OsString::from_vec(bytes)
+    };
+    let (near, far, inbox, ticket) = (path("near"), path("far"), path("in"), path("ticket"));
+    let receive = command(["receive", "--listen", "127.0.0.1:0", "--config"])
+        .args([&far, &inbox])
+        .stdout(fs::File::create(&ticket).expect("a file"))
+        .spawn();
+    let mut receiver = receive.expect("it starts");
+    while fs::read(&ticket).expect("there").is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // Five minutes at this rate.
+    fs::write(place.path("file"), vec![7; 4_000_000]).expect("written");
+    let mut send = command(["send", &place.path("file"), "--limit", "100kbit", "--config"]);
+    send.arg(&near).arg("--ticket-file").arg(&ticket).stderr(Stdio::piped());
+    let sender = send.spawn().expect("it starts");
+    let list = std::path::Path::new(&far).join("peers");
+    while !list.exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let text = fs::read_to_string(&list).expect("a list");
+    assert!(text.trim_end().ends_with("/in%20%FF"), "{text}");
+    let name = text.split(' ').nth(1).expect("a name");
+    let revoked = command(["peers", "revoke", name, "--config"]).arg(&far).output();
+    assert!(revoked.expect("it starts").status.success());
+    let output = sender.wait_with_output().expect("it ends");
+    assert!(stderr(&output).contains("has revoked this key"), "{}", stderr(&output));
+    receiver.kill().expect("ended");
+    receiver.wait().expect("ended");
+}
+
 /// A list names the role and the folder: a receiver may not send, and a sender not into another
 /// folder.
 #[test]
