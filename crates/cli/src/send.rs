@@ -107,6 +107,7 @@ struct Outcome {
     stored: u64,
     same: u64,
     skipped: u64,
+    skipped_links: u64,
     failed: u64,
     sent_bytes: u64,
     seconds: f64,
@@ -185,6 +186,7 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
         stored: figures.stored.get(),
         same: figures.same.get(),
         skipped: remarks.skipped,
+        skipped_links: figures.skipped_links.get(),
         failed: remarks.failed,
         sent_bytes: figures.sent.get(),
         seconds,
@@ -218,24 +220,27 @@ fn names(figures: &Figures) -> Vec<String> {
 impl Outcome {
     fn text(&self) -> String {
         let bytes = |count: u64| format!("{}B", output::si(count as f64));
+        let skipped = match self.skipped_links {
+            0 => format!("{} skipped", self.skipped),
+            1 => format!("{} skipped (1 link)", self.skipped),
+            links => format!("{} skipped ({links} links)", self.skipped),
+        };
         if let Some(names) = &self.names {
             let lines: String = names.iter().flat_map(|name| [name, "\n"]).collect();
             return format!(
-                "{lines}dry run: {} to send ({}), {} there already, {} skipped",
+                "{lines}dry run: {} to send ({}), {} there already, {skipped}",
                 self.stored,
                 bytes(self.sent_bytes),
                 self.same,
-                self.skipped
             );
         }
         let cubic = self.cubic_bps.map_or_else(String::new, |cubic| {
             format!(", cubic about {}", output::rate(cubic.min(self.rate_bps)))
         });
         format!(
-            "{} stored, {} there already, {} skipped: {} in {}, {}, loss {:.1} %{cubic}",
+            "{} stored, {} there already, {skipped}: {} in {}, {}, loss {:.1} %{cubic}",
             self.stored,
             self.same,
-            self.skipped,
             bytes(self.sent_bytes),
             output::seconds(self.seconds),
             output::rate(self.rate_bps),

@@ -1,6 +1,7 @@
 //! Errors of deployment: what is wrong, where, and what to do.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A result of this crate.
@@ -66,9 +67,15 @@ impl Error {
     }
 }
 
-/// A path in a message, on one line: names may have control characters, and newlines.
+/// A path in a message, on one line: names may have control characters, newlines, and bytes that
+/// are not UTF-8, which are escaped.
 pub fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
+    let mut line = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        line.push_str(&one_line(chunk.valid()));
+        line.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    line
 }
 
 /// Some text with its control characters escaped, newlines among them.
@@ -131,6 +138,8 @@ mod tests {
         let said = "bad\u{1b}[2J\r\nerror: none\u{7f} \u{fc}";
         assert_eq!(one_line(said), "bad\\u{1b}[2J\\r\\nerror: none\\u{7f} \u{fc}");
         assert_eq!(shown(Path::new("a\nb")), "a\\nb");
+        let bytes = std::ffi::OsStr::from_bytes(b"\xc3\xbc\xff\xfe");
+        assert_eq!(shown(Path::new(bytes)), "\u{fc}\\xff\\xfe");
         let error = Error::file(Path::new("a\nb"), "cannot open")(io::ErrorKind::NotFound.into());
         assert_eq!(error.to_string(), "a\\nb: cannot open: entity not found");
     }

@@ -28,6 +28,8 @@ pub struct Figures {
     pub stored: Counter,
     /// Entries that were there already, in this connection.
     pub same: Counter,
+    /// Links that were left out, in this connection.
+    pub skipped_links: Counter,
     /// Connections that were lost.
     pub reconnects: Counter,
     /// Entries that a dry run would send.
@@ -133,7 +135,8 @@ impl Figures {
 
     /// Begins the counts of a new connection.
     pub fn begin(&self) {
-        for counter in [&self.settled, &self.done, &self.stored, &self.same] {
+        let counters = [&self.settled, &self.done, &self.stored, &self.same, &self.skipped_links];
+        for counter in counters {
             counter.reset();
         }
         *lock(&self.remarks) = Remarks::default();

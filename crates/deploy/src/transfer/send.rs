@@ -613,6 +613,11 @@ impl Session {
     ) -> Result<()> {
         let source = match item {
             Found::Entry(source) => source,
+            Found::SkippedLink(path, why) => {
+                self.figures.skipped_links.add(1);
+                self.figures.remark(format!("{}: skipped: {why}", shown(&path)), false);
+                return Ok(());
+            }
             Found::Skipped(path, why) => {
                 self.figures.remark(format!("{}: skipped: {why}", shown(&path)), false);
                 return Ok(());

@@ -138,7 +138,9 @@ impl Source {
 pub enum Found {
     /// An entry to send.
     Entry(Source),
-    /// Something that is left out on purpose, with the reason.
+    /// A link that is left out on purpose, with the reason.
+    SkippedLink(PathBuf, &'static str),
+    /// Something else that is left out on purpose, with the reason.
     Skipped(PathBuf, &'static str),
     /// Something that cannot be read, with the reason.
     Failed(PathBuf, String),
@@ -332,7 +334,7 @@ impl Walk {
         }
         let end = self.system.resolve(&root.place, &level.place, name, None, |_| true);
         let Some(end) = end.map_err(failed)? else {
-            return Err(Found::Skipped(absolute(&place), "the link leads out of the folder"));
+            return Err(Found::SkippedLink(absolute(&place), "the link leads out of the folder"));
         };
         let stat = self.system.look(&end).map_err(failed)?;
         Ok(Seen { place: end, below, stat, target: Vec::new() })
@@ -380,14 +382,15 @@ impl Walk {
             Err(why) if is_temporary(split(&name).1) => return skipped(why),
             Err(why) => return Found::Failed(absolute(place), why.to_owned()),
         };
+        let skipped_link = |why| Found::SkippedLink(absolute(place), why);
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Kind::Folder,
-            FileType::Symlink if self.links == Links::Skip => return skipped("it is a link"),
+            FileType::Symlink if self.links == Links::Skip => return skipped_link("it is a link"),
             FileType::Symlink => {
                 // The folder that is sent has to contain the link, not only the receiver's.
                 match RelPath::parse(below).and_then(|place| check_link(&place, target)) {
                     Ok(()) => Kind::Link { target: target.clone() },
-                    Err(why) => return skipped(why),
+                    Err(why) => return skipped_link(why),
                 }
             }
             _ => match (file_kind(stat), special(stat)) {
@@ -483,7 +486,9 @@ mod tests {
         walk.run(&mut |found| {
             names.push(match found {
                 Found::Entry(source) => String::from_utf8_lossy(source.name.bytes()).into_owned(),
-                Found::Skipped(path, why) => format!("skipped {} {why}", path.display()),
+                Found::SkippedLink(path, why) | Found::Skipped(path, why) => {
+                    format!("skipped {} {why}", path.display())
+                }
                 Found::Failed(path, why) => format!("failed {} {why}", path.display()),
             });
             true

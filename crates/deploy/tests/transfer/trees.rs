@@ -55,6 +55,7 @@ fn a_tree_arrives_whole() {
     result.expect("sent");
     let remarks = figures.take_remarks();
     assert_eq!((remarks.skipped, remarks.failed), (3, 0), "two links and a FIFO: {remarks:?}");
+    assert_eq!(figures.skipped_links.get(), 2);
     let (result, received) = receiver.end();
     result.expect("received");
     let received = received.expect("complete");
