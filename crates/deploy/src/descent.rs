@@ -186,10 +186,10 @@ pub(crate) fn is_trusted(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == geteuid().as_raw()
 }
 
-/// Opens a file that the user names, as [`Descent::named`] finds it. What `/dev` and `/proc` lead
-/// to is open already, such as standard input, or the system's.
+/// Opens a file that the user names, as [`Descent::named`] finds it. What the shell has opened
+/// has a name that leads nowhere, or elsewhere.
 pub(crate) fn open_named(path: &Path) -> io::Result<File> {
-    if path.starts_with("/dev") || path.starts_with("/proc") {
+    if ["/dev/stdin", "/dev/fd", "/proc/self/fd"].iter().any(|open| path.starts_with(open)) {
         return File::open(path);
     }
     let system = Descent::system()?;

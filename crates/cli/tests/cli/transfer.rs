@@ -289,3 +289,44 @@ fn connections_are_logged_on_request() {
     let compared = command(["compare-logs", client, client]).output().expect("it starts");
     assert!(compared.status.success(), "{}", stderr(&compared));
 }
+
+/// Those of all options, and the names of what is sent.
+#[test]
+fn paths_and_patterns_need_not_be_utf_8() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let at = |name: &[u8]| place.0.path().join(OsStr::from_bytes(name));
+    fs::create_dir(at(b"s\xff")).expect("made");
+    for name in [&b"s\xff/a\xfe"[..], b"s\xff/b\xfe", b"s\xff/c\xfe"] {
+        fs::write(at(name), b"contents").expect("written");
+    }
+    fs::write(at(b"p\xff"), b"a\xfe\n").expect("written");
+    let mut receiver = command(["receive"]);
+    receiver.arg(at(b"in\xff")).arg("--config").arg(at(b"far\xff"));
+    receiver.arg("--qlog").arg(at(b"r\xff")).args(["--listen", "127.0.0.1:0"]);
+    let mut receiver =
+        receiver.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut line = String::new();
+    BufReader::new(receiver.stdout.as_mut().expect("a pipe")).read_line(&mut line).expect("read");
+    let ticket = line.split_whitespace().next_back().expect("a ticket");
+    for dry_run in [true, false] {
+        let mut sender = command(["send"]);
+        sender.arg(at(b"s\xff")).arg(ticket).arg("--config").arg(at(b"near\xff"));
+        sender.arg("--exclude-from").arg(at(b"p\xff")).arg("--qlog").arg(at(b"q\xff"));
+        sender.arg("--exclude").arg(OsStr::from_bytes(b"b\xfe"));
+        sender.args(dry_run.then_some("--dry-run"));
+        let output = sender.output().expect("it starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (names, _) =
+            text.split_at(text.find(if dry_run { "dry run" } else { "2 stored" }).expect("told"));
+        assert_eq!(names, if dry_run { "s\\xff\ns\\xff/c\\xfe\n" } else { "" }, "{text}");
+    }
+    assert!(receiver.wait().expect("ended").success());
+    assert_eq!(fs::read(at(b"in\xff/s\xff/c\xfe")).expect("there"), b"contents");
+    assert_eq!(fs::read_dir(at(b"in\xff/s\xff")).expect("there").count(), 1);
+    for logs in [&b"q\xff"[..], b"r\xff"] {
+        assert!(fs::read_dir(at(logs)).expect("there").count() > 0);
+    }
+}
