@@ -290,7 +290,7 @@ fn connections_are_logged_on_request() {
     assert!(compared.status.success(), "{}", stderr(&compared));
 }
 
-/// Those of all options, and the names of what is sent.
+/// Paths in options, names of files, and patterns.
 #[test]
 fn paths_and_patterns_need_not_be_utf_8() {
     use std::ffi::OsStr;

@@ -131,6 +131,11 @@ impl Folder {
         }
     }
 
+    /// Closes the folders that are open, since they may have been removed or replaced.
+    pub fn forget(&self) {
+        self.descent.forget();
+    }
+
     /// Permissions of a file: as `rsync -rt`, those of the file that is there, or those of the
     /// sender without the umask; as `rsync -p`, those of the sender. Never set-user-ID.
     pub fn mode(&self, sent: u16, there: Option<&Stat>) -> u16 {
@@ -147,6 +152,8 @@ impl Folder {
     pub fn make(&self, path: &RelPath, sent: u16) -> io::Result<()> {
         let parent = self.parent(path)?;
         let sent = u32::from(sent & 0o777);
+        // An earlier folder with this path may be open.
+        self.forget();
         // The system applies the umask.
         fs::mkdirat(&*parent, path.name(), Mode::from_raw_mode(sent | 0o700))?;
         if sent & 0o700 != 0o700 {
@@ -346,4 +353,82 @@ pub fn changed(stat: &Stat) -> Stamp {
 /// Kind of an entry from its properties.
 pub fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    /// Names, permissions, times and contents in a folder.
+    fn state(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| {
+            let path = entry.expect("an entry").path();
+            let metadata = std::fs::symlink_metadata(&path).expect("there");
+            let contents = std::fs::read(&path).unwrap_or_default();
+            let times = (metadata.mtime(), metadata.mtime_nsec());
+            format!("{path:?} {:o} {times:?} {contents:?}", metadata.mode())
+        });
+        let mut entries: Vec<String> = entries.collect();
+        entries.sort();
+        entries
+    }
+
+    /// A local user replaces a folder by a link before and after it was opened.
+    #[test]
+    fn nothing_changes_outside_if_a_folder_becomes_a_link() {
+        let path = |text: &[u8]| RelPath::parse(text).expect("a path");
+        let (file, below) = (path(b"d/f"), path(b"d/g"));
+        let stamp = Stamp { seconds: 7, nanos: 7 };
+        type Act<'a> = &'a dyn Fn(&Folder);
+        let acts: [(&str, Act<'_>); 9] = [
+            ("make", &|folder| drop(folder.make(&path(b"d/new"), 0o700))),
+            ("open_up", &|folder| {
+                if let Ok(Some(stat)) = folder.look(&below) {
+                    drop(folder.open_up(&below, &stat));
+                }
+            }),
+            ("dress", &|folder| drop(folder.dress(&below, 0o777, stamp))),
+            ("link", &|folder| drop(folder.link(&file, b"target", stamp))),
+            ("make_temporary", &|folder| drop(folder.make_temporary(&file))),
+            ("open_earlier", &|folder| {
+                if let Ok(Some(earlier)) = folder.open_earlier(&file) {
+                    earlier.set_len(1).expect("shorter");
+                }
+            }),
+            ("open_file", &|folder| {
+                if let Ok(Some(open)) = folder.open_file(&file) {
+                    dress(&open, 0o777, stamp).expect("dressed");
+                }
+            }),
+            ("rename", &|folder| drop(folder.rename(&file, false))),
+            ("discard", &|folder| folder.discard(&file)),
+        ];
+        for (name, act) in acts {
+            for is_open in [false, true] {
+                let home = tempfile::tempdir().expect("a folder");
+                let at = |name: &str| home.path().join(name);
+                for top in ["in/d", "out"] {
+                    std::fs::create_dir_all(at(top).join("g")).expect("made");
+                    std::fs::write(at(top).join("f"), b"old").expect("written");
+                    let temporary = String::from_utf8(temporary_name(b"f")).expect("ASCII");
+                    std::fs::write(at(top).join(&temporary), b"part").expect("written");
+                    for private in ["g", &temporary] {
+                        let mode = std::fs::Permissions::from_mode(0o500);
+                        std::fs::set_permissions(at(top).join(private), mode).expect("set");
+                    }
+                }
+                let folder = Folder::open(&at("in"), false).expect("a folder");
+                if is_open {
+                    folder.parent(&file).expect("open");
+                }
+                std::fs::rename(at("in/d"), at("in/away")).expect("renamed");
+                symlink(at("out"), at("in/d")).expect("linked");
+                let before = state(&at("out"));
+                act(&folder);
+                assert_eq!(state(&at("out")), before, "{name}");
+            }
+        }
+    }
 }

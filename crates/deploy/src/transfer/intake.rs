@@ -151,6 +151,7 @@ impl Intake {
         checksum: bool,
         ready: SyncSender<Ready>,
     ) -> Self {
+        folder.forget();
         Intake {
             folder,
             dry_run,

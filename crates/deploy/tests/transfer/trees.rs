@@ -240,6 +240,23 @@ fn a_sparse_file_counts_what_it_sends() {
     receiver.stop();
 }
 
+/// Also by a receiver that had it open.
+#[test]
+fn a_folder_that_was_removed_is_made_again() {
+    let place = Place::new();
+    write(&place.from.join("a/b/file"), b"contents");
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    for is_made in [false, true, false] {
+        place.send(&receiver.ticket).0.expect("sent");
+        assert_eq!(place.tree(), tree(&place.from));
+        fs::remove_dir_all(place.to.join("from")).expect("removed");
+        if is_made {
+            fs::create_dir_all(place.to.join("from/a/b")).expect("made");
+        }
+    }
+    receiver.stop();
+}
+
 /// Whether it is compared by size and time or by contents.
 #[test]
 fn what_is_there_already_is_not_counted_as_stored() {
