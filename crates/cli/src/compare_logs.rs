@@ -35,7 +35,7 @@ pub(crate) struct Args {
     a: PathBuf,
 
     /// Second log, for instance of a stack
-    #[arg(value_name = "B", required_unless_present = "fit", conflicts_with = "fit")]
+    #[arg(value_name = "B", required_unless_present = "fit")]
     b: Option<PathBuf>,
 
     /// Fit the link of this protocol to A, and compare A with it: a name of `windward list`
@@ -177,6 +177,13 @@ impl From<CompareError> for Failure {
 const ROWS: usize = 16;
 
 pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
+    for (option, values) in [("--trace", args.trace.len()), ("--rtt-unit", args.rtt_unit.len())] {
+        if args.fit.is_some() && values > 1 {
+            return Err(Failure::Input(format!(
+                "{option}: with --fit there is one log: write one"
+            )));
+        }
+    }
     let traces: Vec<Option<usize>> = args.trace.iter().copied().map(Some).collect();
     let traces = pair(&traces, None, "--trace")?;
     let units = pair(&args.rtt_unit, Unit::Ms, "--rtt-unit")?;

@@ -55,7 +55,7 @@ pub(crate) fn emulate(args: &Args, listener: Option<Listener>, quiet: bool) -> R
         (false, true) => Style::Hidden,
         (false, false) => Style::People,
     };
-    let views = Views { command: "windward emulate", style, listener };
+    let views = Views { command: "windward emulate", style, listener, program: None };
     sweep()?;
     let options = testbed::Options::default();
     let mut emulation = Emulation::new(&source, &args.telling, views, &options, quiet)?;

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
+use windward_core::network::RouterConfig;
+use windward_core::part::AnyPart;
 use windward_core::units::{Duration, Time};
 use windward_http::Listener;
 use windward_logs::pcap::PcapFile;
@@ -14,6 +16,8 @@ use windward_net::source::{KEPT, Loaded, Source};
 use windward_net::testbed;
 use windward_sim::output::OutputDir;
 use windward_sim::record::{PortRecord, RunRecord};
+use windward_sim::scenario::{FlowConfig, LinkConfig};
+use windward_sim::stack::End;
 use windward_sim::{Outcome, Scenario};
 
 use crate::clock::CpuStopwatch;
@@ -104,6 +108,8 @@ pub(crate) struct Views {
     pub(crate) style: Style,
     /// The socket of `--web`.
     pub(crate) listener: Option<Listener>,
+    /// The program whose packets cross the links, if one is known, as in a shell.
+    pub(crate) program: Option<String>,
 }
 
 impl Views {
@@ -115,8 +121,19 @@ impl Views {
     ) -> Result<Vec<Live>, Failure> {
         let mut views = vec![Live::new(scenario, self.style, every)];
         if let Some(listener) = self.listener {
-            let about =
-                About { command: self.command, subject: title, capacity_bps: capacity(scenario) };
+            // A program in a shell is at the receiving end of its port: it uploads on the way back.
+            let (ways, solid) = match self.program {
+                Some(_) => (["download", "upload"], End::Receiver),
+                None => (About::THROUGHPUT.ways, End::Sender),
+            };
+            let program = self.program.map_or_else(String::new, |program| format!(": {program}"));
+            let about = About {
+                command: self.command,
+                subject: &format!("{title}, {}{program}", bottlenecks(scenario)),
+                capacity_bps: capacity(scenario, solid),
+                ways,
+                ..About::THROUGHPUT
+            };
             let web = Web::start(listener, &about, quiet)?;
             views.push(Live::new(scenario, Style::Web(web), web::INTERVAL));
         }
@@ -127,14 +144,58 @@ impl Views {
 /// Rate of links that have no limit, bits per second.
 const UNLIMITED: f64 = 1e12;
 
-/// Rate C (1 - p) that the slowest bottleneck can deliver, bits per second. `None` if no rate is
-/// limited.
-fn capacity(scenario: &Scenario) -> Option<f64> {
-    let of_links = scenario.flows.iter().map(|flow| {
-        let link = &scenario.links[flow.bottleneck].kind;
-        link.rate.mean().as_bps() as f64 * (1.0 - link.loss_rate(1500))
-    });
-    of_links.min_by(f64::total_cmp).filter(|bps| *bps < UNLIMITED)
+/// Rate C (1 - p) of the slowest bottleneck on the way from this end of flows, bits per second.
+/// `None` if no rate is limited.
+fn capacity(scenario: &Scenario, from: End) -> Option<f64> {
+    let of_flow = |flow: &FlowConfig| bottleneck(scenario, flow, from).map(capacity_of);
+    let rates = scenario.flows.iter().filter_map(of_flow);
+    rates.min_by(f64::total_cmp).filter(|bps| *bps < UNLIMITED)
+}
+
+fn capacity_of(link: &LinkConfig) -> f64 {
+    link.kind.rate.mean().as_bps() as f64 * (1.0 - link.kind.loss_rate(1500))
+}
+
+/// The slowest link of those that an end of a flow sends over.
+fn bottleneck<'a>(scenario: &'a Scenario, flow: &FlowConfig, from: End) -> Option<&'a LinkConfig> {
+    let route = if from == End::Sender { &flow.forward } else { &flow.reverse };
+    let links = route.iter().map(|link| &scenario.links[*link]);
+    links.min_by(|a, b| capacity_of(a).total_cmp(&capacity_of(b)))
+}
+
+/// Largest number of links in a title.
+const MOST_NAMED: usize = 2;
+
+/// The bottlenecks of flows in words: rate, delay, loss and queue of each.
+fn bottlenecks(scenario: &Scenario) -> String {
+    let mut links: Vec<&LinkConfig> = Vec::new();
+    for flow in &scenario.flows {
+        for link in End::BOTH.into_iter().filter_map(|from| bottleneck(scenario, flow, from)) {
+            if !links.iter().any(|other| other.name == link.name) {
+                links.push(link);
+            }
+        }
+    }
+    let words: Vec<String> = links.iter().take(MOST_NAMED).map(|link| link_words(link)).collect();
+    match links.len().saturating_sub(MOST_NAMED) {
+        0 => words.join("; "),
+        more => format!("{}; and {more} more", words.join("; ")),
+    }
+}
+
+/// `up: 8 Mbit/s, 20 ms, loss 2 %, drop-tail`.
+fn link_words(link: &LinkConfig) -> String {
+    let kind = &link.kind;
+    let bps = kind.rate.mean().as_bps() as f64;
+    let rate = if bps < UNLIMITED { rate(bps) } else { "no limit".to_owned() };
+    let loss = match kind.loss_rate(1500) * 100.0 {
+        0.0 => "no loss".to_owned(),
+        percent => format!("loss {} %", output::si(percent).trim_end()),
+    };
+    let (aqm, router) = (kind.queue.aqm.words().name, kind.queue.router.words().name);
+    let has_router = kind.queue.router != RouterConfig::default();
+    let qdisc = if has_router { format!("{aqm}, {router}") } else { aqm.to_owned() };
+    format!("{}: {rate}, {}, {loss}, {qdisc}", link.name, seconds(link.delay.as_secs_f64()))
 }
 
 /// An emulation under way, with everything that shows and keeps it.

@@ -40,14 +40,11 @@ pub(crate) struct Args {
     subjects: Vec<String>,
 
     /// Compare two evaluation.json, and do nothing else: exit status 1 if an answer became worse
-    #[arg(
-        long, value_names = ["OLD.json", "NEW.json"], num_args = 2,
-        conflicts_with_all = ["subjects", "list"]
-    )]
+    #[arg(long, value_names = ["OLD.json", "NEW.json"], num_args = 2)]
     diff: Option<Vec<PathBuf>>,
 
     /// Write the answers as JUnit XML for a CI system; with --diff, those of the new evaluation
-    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 
     /// Protocols that share paths with each subject, in place of those that the suite names
@@ -79,7 +76,7 @@ pub(crate) struct Args {
     /// verdicts that flip as fragile
     ///
     /// Takes seven times the runs. Those of the variations are not kept for --resume.
-    #[arg(long, conflicts_with_all = ["list", "diff"])]
+    #[arg(long)]
     sensitivity: bool,
 
     /// List the criteria of the suite, and do nothing else

@@ -4,6 +4,7 @@
 //!
 //! - `failure`: errors and exit statuses. `output`: standard output, tables, numbers as text.
 //!   `signals`: Ctrl-C. `progress` and `clock`: the progress bar, and the only clock.
+//! - `modes`: options that are refused beside others.
 //! - `scenario_args`: a scenario file with changes. `drive`: a simulation in slices of time.
 //!   `trace`, `qlog` and `pcap`: files that a run writes.
 //! - `list`, `explain`, `run`, `script`, `compare_logs` and `bench`: one command each.
@@ -20,7 +21,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use windward_sim::stack::Stacks;
 use windward_sim::text;
 
@@ -47,6 +48,7 @@ mod linux_only;
 mod list;
 #[cfg(target_os = "linux")]
 mod live;
+mod modes;
 #[cfg(target_os = "linux")]
 mod moment;
 mod native;
@@ -204,7 +206,9 @@ pub fn main(
     if let Some(status) = jail::keep(&args) {
         return status;
     }
-    let cli = Cli::try_parse_from(&args).unwrap_or_else(|error| refuse(&error));
+    let matches = modes::strict(Cli::command()).try_get_matches_from(&args);
+    let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = cli.unwrap_or_else(|error| refuse(&error));
     let given = match given(cli.command.as_ref()) {
         Ok(given) => given,
         Err(failure) => return failure.report(),

@@ -9,7 +9,7 @@ use crate::output::{self, TextTable};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Print one JSON array of objects
-    #[arg(long, conflicts_with = "markdown")]
+    #[arg(long)]
     json: bool,
 
     /// Print the table of docs/protocols/README.md in Markdown
@@ -17,11 +17,11 @@ pub(crate) struct Args {
     markdown: bool,
 
     /// List the QUIC stacks that a flow can name as its protocol
-    #[arg(long, conflicts_with_all = ["markdown", "parts"])]
+    #[arg(long)]
     stacks: bool,
 
     /// List the parts of protocols and queues, axis by axis, with their parameters
-    #[arg(long, conflicts_with = "markdown")]
+    #[arg(long)]
     parts: bool,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct SchemaArgs {
     of: FileKind,
 
     /// The same as `readings`
-    #[arg(long, hide = true, conflicts_with = "of")]
+    #[arg(long, hide = true)]
     readings: bool,
 }
 

@@ -348,8 +348,12 @@ fn server(args: &ServerArgs, listener: Option<Listener>, quiet: bool) -> Result<
     let mut charts = None;
     if let Some(listener) = listener {
         let subject = format!("at {address}");
-        let about =
-            About { command: "windward perf server", subject: &subject, capacity_bps: None };
+        let about = About {
+            command: "windward perf server",
+            subject: &subject,
+            rates: "Goodput",
+            ..About::THROUGHPUT
+        };
         charts = Some(ServerCharts::new(Web::start(listener, &about, quiet)?));
     }
     let totals = perf::serve(server, signals::flag(), |event| {
@@ -517,8 +521,12 @@ fn client(args: &ClientArgs, listener: Option<Listener>, quiet: bool) -> Result<
             config.sample = web::INTERVAL;
         }
         let subject = format!("{} to {}", args.protocol, args.host);
-        let about =
-            About { command: "windward perf client", subject: &subject, capacity_bps: None };
+        let about = About {
+            command: "windward perf client",
+            subject: &subject,
+            rates: "Goodput",
+            ..About::THROUGHPUT
+        };
         charts = Some(Charts::new(Web::start(listener, &about, quiet)?, names.len()));
     }
     let mut intervals = Vec::new();

@@ -9,10 +9,11 @@ use std::time::Duration;
 use windward_http::{Content, Listener, Site};
 use windward_report::playground::{self, PAGE, PORT};
 use windward_sim::output::OutputFile;
+use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::failure::Failure;
-use crate::scenario_args::{Changes, build};
+use crate::scenario_args::{Changes, warn};
 use crate::{http, output, signals};
 
 /// Interval of checks for the end.
@@ -25,7 +26,7 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Scenario to open, a TOML file; `-` reads standard input [default: cubic beside upwind]
-    #[arg(value_name = "FILE", conflicts_with = "save")]
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     no_browser: bool,
 
     /// Write the page to this file instead, which works from a disk without a server
-    #[arg(long, value_name = "FILE.html", conflicts_with_all = ["port", "no_browser"])]
+    #[arg(long, value_name = "FILE.html")]
     save: Option<PathBuf>,
 }
 
@@ -81,8 +82,18 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<(), Failure> {
 
 /// State of the page with a scenario.
 fn state(path: &Path, changes: &Changes) -> Result<String, Failure> {
-    let file = changes.of(ScenarioFile::read(path)?)?;
-    build(&file)?;
+    let file = changes.of(ScenarioFile::read(path)?.with_stacks(&crate::stacks()))?;
+    let scenario = file.build()?;
+    let mut traffic = scenario.flows.iter().map(|flow| (&flow.name, &flow.kind.traffic));
+    let stack = traffic.find(|(_, traffic)| matches!(traffic, Traffic::Stack { .. }));
+    if let Some((flow, _)) = stack {
+        return Err(Failure::Input(format!(
+            "{}: the flow {flow} is one of a QUIC stack, which the playground does not have; \
+             `windward run` has them",
+            ScenarioFile::name(path)
+        )));
+    }
+    warn(scenario.warnings.iter().map(String::as_str));
     playground::fragment(&file).ok_or_else(|| {
         Failure::Input(format!(
             "{}: the playground has no files, so that it cannot open a scenario with trace files, \

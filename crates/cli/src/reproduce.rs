@@ -42,7 +42,7 @@ pub(crate) struct Args {
     ///
     /// An ID may also be a folder of experiment files. Writes worlds.toml for each paper, into that
     /// folder or into DIR.
-    #[arg(long, conflicts_with_all = ["list", "dry_run", "all_readings", "strict"])]
+    #[arg(long)]
     worlds: bool,
 
     /// Work after which the search for a claim ends, as time of one core: 90s, 30m, 2h, or none

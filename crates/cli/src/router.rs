@@ -85,7 +85,7 @@ pub(crate) struct Args {
     json: bool,
 
     /// Print a unit file for systemd, and do nothing else
-    #[arg(long, exclusive = true)]
+    #[arg(long)]
     systemd_unit: bool,
 }
 
@@ -177,19 +177,28 @@ pub(crate) fn router(args: &Args, listener: Option<Listener>, quiet: bool) -> Re
     let cannot = |error| Failure::Failed(format!("--metrics: cannot make a thread: {error}"));
     let metrics =
         metrics.map(|listener| serve_metrics(listener, &routers).map_err(cannot)).transpose()?;
+    let queue = |settings: &Settings| {
+        let (device, qdisc) = (settings.device(), settings.qdisc());
+        format!("{device}: {}, {qdisc}", rate(settings.rate().as_bps() as f64))
+    };
+    let queues: Vec<String> = config.queues.iter().map(queue).collect();
     if !quiet {
-        for settings in &config.queues {
-            let (device, qdisc) = (settings.device(), settings.qdisc());
-            output::note(&format!("{device}: {}, {qdisc}", rate(settings.rate().as_bps() as f64)));
-        }
+        queues.iter().for_each(|queue| output::note(queue));
         if let Some(metrics) = &metrics {
             output::note(&format!("metrics: http://{}/metrics", metrics.address()));
         }
     }
-    let subject = interfaces(&config).join(", ");
     let mut charts = match listener {
         Some(listener) => {
-            let about = About { command: "windward router", subject: &subject, capacity_bps: None };
+            let about = About {
+                command: "windward router",
+                subject: &queues.join("; "),
+                capacity_bps: match &config.queues[..] {
+                    [one] => Some(one.rate().as_bps() as f64),
+                    _ => None,
+                },
+                ..About::THROUGHPUT
+            };
             Some(Charts::new(Web::start(listener, &about, quiet)?, &routers))
         }
         None => None,

@@ -39,17 +39,16 @@ pub(crate) struct Args {
     all: bool,
 
     /// Print one JSON document instead of text
-    #[arg(long, conflicts_with = "markdown")]
+    #[arg(long)]
     json: bool,
 
     /// Print a Markdown document with a row for each script, as in docs/conformance.md
     #[arg(long)]
     markdown: bool,
 
-    /// Tolerance of times in .pkt files, microseconds, if a script names none
-    #[arg(long, value_name = "US", default_value_t = 4000,
-        value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    tolerance_usecs: u64,
+    /// Tolerance of times in .pkt files, microseconds, if a script names none [default: 4000]
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    tolerance_usecs: Option<u64>,
 }
 
 /// Stacks that have columns of their own in a document.
@@ -89,7 +88,15 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
             let message = "scripts of packetdrill (.pkt) and others need a command each";
             return Err(Failure::Input(message.to_owned()));
         }
+        if args.all {
+            let message = "--all: a script of packetdrill (.pkt) ends at its first difference";
+            return Err(Failure::Input(message.to_owned()));
+        }
         return packetdrill(args, &packets);
+    }
+    if args.tolerance_usecs.is_some() {
+        let message = "--tolerance-usecs: only scripts of packetdrill (.pkt) have a tolerance";
+        return Err(Failure::Input(message.to_owned()));
     }
     let stacks = crate::stacks();
     let mut reports = Vec::new();
@@ -129,7 +136,7 @@ pub(crate) fn script(args: &Args) -> Result<(), Failure> {
 /// Runs scripts in packetdrill's language.
 fn packetdrill(args: &Args, files: &[PathBuf]) -> Result<(), Failure> {
     let stacks = crate::stacks();
-    let tolerance = Duration::from_micros(args.tolerance_usecs);
+    let tolerance = Duration::from_micros(args.tolerance_usecs.unwrap_or(4000));
     let named: Vec<Option<&str>> = match args.protocol.is_empty() {
         true => vec![None],
         false => args.protocol.iter().map(|name| Some(name.as_str())).collect(),

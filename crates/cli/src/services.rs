@@ -120,7 +120,7 @@ pub(crate) struct ServeArgs {
     common: Common,
 
     /// Print a unit file for systemd, and do nothing else
-    #[arg(long, exclusive = true)]
+    #[arg(long)]
     systemd_unit: bool,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct ForwardArgs {
     common: Common,
 
     /// Print the key of this machine, for --allow of a server, and do nothing else
-    #[arg(long, conflicts_with_all = ["server", "ticket_file", "local", "dynamic"])]
+    #[arg(long)]
     print_key: bool,
 }
 

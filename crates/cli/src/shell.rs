@@ -17,6 +17,7 @@ use windward_net::link::Link;
 use windward_net::source::Source;
 use windward_net::testbed::{self, Testbed};
 use windward_netns::{Inside, Masquerade, Rights, sweep};
+use windward_sim::text::shell_word;
 
 use crate::emulate::or_shell;
 use crate::emulation::{Emulation, Telling, Views};
@@ -182,7 +183,9 @@ pub(crate) fn shell(
         (false, true) => Style::People,
         (false, false) => Style::Hidden,
     };
-    let views = Views { command: "windward shell", style, listener };
+    let words = command.iter().map(|word| shell_word(&word.to_string_lossy()));
+    let words = words.collect::<Vec<_>>().join(" ");
+    let views = Views { command: "windward shell", style, listener, program: Some(words) };
     sweep()?;
     let mut emulation = Emulation::new(&source, &args.telling, views, &options, quiet)?;
     let ends = PortEnds::prepare(&mut emulation.inner.testbed, &source, rights, present)?;

@@ -39,11 +39,11 @@ pub(crate) struct Args {
     ///
     /// Needs the Python package with Dask, here and on the workers: `pip install '.[dask]'` in a
     /// clone of the repository.
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["ray", "strict", "dry_run", "all_readings", "threads"])]
+    #[arg(long, value_name = "ADDRESS")]
     dask: Option<String>,
 
     /// Run on a Ray cluster: ray://HOST:10001, or `local` for a cluster on this machine
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["strict", "dry_run", "all_readings", "threads"])]
+    #[arg(long, value_name = "ADDRESS")]
     ray: Option<String>,
 
     #[command(flatten)]

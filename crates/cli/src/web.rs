@@ -57,10 +57,26 @@ impl Args {
 pub(crate) struct About<'a> {
     /// The command.
     pub(crate) command: &'static str,
-    /// The scenario or the interfaces.
+    /// The links with their rates, delays, losses and queues, and the program.
     pub(crate) subject: &'a str,
     /// Rate that the bottleneck can deliver, C (1 - p), if it has a limit.
     pub(crate) capacity_bps: Option<f64>,
+    /// Name of the rates of flows, or of links where no flow is known.
+    pub(crate) rates: &'static str,
+    /// Names of the two directions of a port: that of `rate_bps`, then that of `back_bps`. The
+    /// first is drawn as a solid line, unless it is a download.
+    pub(crate) ways: [&'static str; 2],
+}
+
+impl About<'static> {
+    /// Facts of charts of packets on links, whatever they carry.
+    pub(crate) const THROUGHPUT: Self = About {
+        command: "",
+        subject: "",
+        capacity_bps: None,
+        rates: "Throughput",
+        ways: ["forward", "back"],
+    };
 }
 
 /// Served charts. When this is dropped, browsers are told that the run has ended.

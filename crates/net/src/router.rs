@@ -61,6 +61,8 @@ impl Count {
 pub struct Stats {
     /// The device whose queue it is.
     pub device: String,
+    /// Time of these counts, since the queue was started.
+    pub at: Time,
     /// Names of the AQM and of the router.
     pub qdisc: String,
     /// The current rate.
@@ -96,6 +98,7 @@ impl Stats {
     fn new(settings: &Settings) -> Self {
         Stats {
             device: settings.device().to_owned(),
+            at: Time::ZERO,
             qdisc: settings.qdisc(),
             rate: settings.rate(),
             arrived: Count::default(),
@@ -186,6 +189,11 @@ impl Router {
         self.shared.changes.store(true, Ordering::Release);
     }
 
+    /// Time of the present counts, since the queue was started.
+    pub fn published(&self) -> Time {
+        lock(&self.shared.stats).at
+    }
+
     /// Counts up to a quarter of a second ago.
     pub fn stats(&self) -> Stats {
         lock(&self.shared.stats).clone()
@@ -255,6 +263,8 @@ struct Worker<'a> {
     gate: Gate<'a>,
     lateness: Lateness,
     reloads: u64,
+    /// Unlike that of a link, it never begins anew.
+    clock: Monotonic,
 }
 
 impl<'a> Worker<'a> {
@@ -271,7 +281,8 @@ impl<'a> Worker<'a> {
             stats,
             published: Time::ZERO,
         };
-        Worker { settings, shared, gate, lateness: Lateness::new(), reloads: 0 }
+        let clock = Monotonic::start();
+        Worker { settings, shared, gate, lateness: Lateness::new(), reloads: 0, clock }
     }
 
     fn run(mut self) -> (io::Result<()>, Diverted) {
@@ -332,6 +343,7 @@ impl<'a> Worker<'a> {
     fn publish(&mut self, waiting: u64) {
         let gate = &mut self.gate;
         gate.published = gate.link.clock.now();
+        gate.stats.at = self.clock.now();
         gate.stats.waiting = waiting + gate.held.len() as u64;
         gate.stats.rate = self.settings.rate();
         gate.stats.qdisc = self.settings.qdisc();

@@ -7,6 +7,10 @@ interface About {
     command: string;
     subject: string;
     capacity_bps: number | null;
+    /** Name of the rates. */
+    rates: string;
+    /** Names of the directions of `rate_bps` and `back_bps`. */
+    ways: [string, string];
 }
 
 interface Flow {
@@ -42,7 +46,7 @@ const KEPT = 600;
 const get = <T extends HTMLElement = HTMLElement>(id: string) => document.getElementById(id) as T;
 const cell = (tag: "td" | "th", text: string) => Object.assign(document.createElement(tag), { textContent: text });
 
-let about: About = { command: "", subject: "", capacity_bps: null };
+let about: About = { command: "", subject: "", capacity_bps: null, rates: "Throughput", ways: ["forward", "back"] };
 let moments: Moment[] = [];
 let isPaused = false;
 /** Number of each name, which has a colour. */
@@ -92,10 +96,15 @@ function lines<T extends { name: string }>(
 const flows = (moment: Moment) => moment.flows;
 const links = (moment: Moment) => moment.links;
 const DASH = [5, 4];
+const DOTS = [2, 3];
+
+/** True if the rate is that of a download: what the user's program sends is the solid line. */
+const isDownload = () => about.ways[0] === "download";
+const hasBack = (shown: Moment[]) => shown.some((moment) => moment.flows.some((flow) => flow.back_bps !== undefined));
 
 interface Chart {
     id: string;
-    title: string;
+    title: string | (() => string);
     height: number;
     lines: (shown: Moment[]) => Line[];
 }
@@ -103,12 +112,16 @@ interface Chart {
 const CHARTS: Chart[] = [
     {
         id: "goodput",
-        title: "Goodput, Mbit/s",
+        title: () => `${about.rates}, Mbit/s`,
         height: 230,
         lines: (shown) => {
+            const [forward, back] = about.ways;
+            const [solid, dotted] = isDownload() ? [DOTS, undefined] : [undefined, DOTS];
+            const isOneWay = (flow: Flow) => flow.back_bps === undefined;
             const own = [
-                ...lines(shown, flows, (flow) => flow.rate_bps / 1e6),
-                ...lines(shown, flows, (flow) => flow.back_bps && flow.back_bps / 1e6, { label: (name) => `${name} back`, dash: [2, 3] }),
+                ...lines(shown, flows, (flow) => (isOneWay(flow) ? flow.rate_bps / 1e6 : undefined)),
+                ...lines(shown, flows, (flow) => (isOneWay(flow) ? undefined : flow.rate_bps / 1e6), { label: (name) => `${name} ${forward}`, dash: solid }),
+                ...lines(shown, flows, (flow) => flow.back_bps && flow.back_bps / 1e6, { label: (name) => `${name} ${back}`, dash: dotted }),
             ];
             const all = own.length ? own : lines(shown, links, (link) => link.rate_bps / 1e6);
             const capacity = about.capacity_bps;
@@ -135,7 +148,7 @@ const CHARTS: Chart[] = [
         lines: (shown) => [
             ...lines(shown, links, (link, span) => link.dropped / span, { busy: true }),
             ...lines(shown, links, (link, span) => link.corrupted / span, { label: (name) => `${name} destroyed`, dash: DASH, busy: true, first: false }),
-            ...lines(shown, links, (link, span) => link.marked / span, { label: (name) => `${name} marked`, dash: [2, 3], busy: true, first: false }),
+            ...lines(shown, links, (link, span) => link.marked / span, { label: (name) => `${name} marked`, dash: DOTS, busy: true, first: false }),
             ...lines(shown, flows, (flow, span) => flow.retransmissions && flow.retransmissions / span, { label: (name) => `${name} sent again` }),
             ...lines(shown, flows, (flow, span) => flow.missing && flow.missing / span, { label: (name) => `${name} missing` }),
         ],
@@ -148,6 +161,7 @@ const CHARTS: Chart[] = [
 class Place {
     readonly #chart: Chart;
     readonly #figure = document.createElement("figure");
+    readonly #caption = document.createElement("figcaption");
     readonly #place = document.createElement("div");
     #plot: uPlot | null = null;
     #shape = "";
@@ -158,11 +172,8 @@ class Place {
         this.#chart = chart;
         this.#figure.className = `chart ${chart.id}`;
         this.#figure.hidden = true;
-        const caption = document.createElement("figcaption");
-        caption.textContent = chart.title;
         this.#place.setAttribute("role", "img");
-        this.#place.setAttribute("aria-label", chart.title);
-        this.#figure.append(caption, this.#place);
+        this.#figure.append(this.#caption, this.#place);
         get("charts").append(this.#figure);
         new ResizeObserver(() => {
             const width = Math.max(200, this.#place.clientWidth);
@@ -185,8 +196,10 @@ class Place {
         if (most > this.#top || most < this.#top / 2) this.#top = (most || 1) * 1.15;
         this.#times = times;
         this.#plot!.setData([shown.map((moment) => moment.time_s), ...all.map((line) => line.values)] as uPlot.AlignedData);
+        const title = typeof this.#chart.title === "string" ? this.#chart.title : this.#chart.title();
+        this.#caption.textContent = title;
         const last = all.map((line) => `${line.label} ${Number((line.values.at(-1) ?? 0).toPrecision(3))}`);
-        this.#place.setAttribute("aria-label", `${this.#chart.title}. Now: ${last.join(", ")}.`);
+        this.#place.setAttribute("aria-label", `${title}. Now: ${last.join(", ")}.`);
     }
 }
 
@@ -214,10 +227,11 @@ function numbers(shown: Moment[]) {
     const sum = (name: string, of: (link: Link) => number) =>
         shown.reduce((sum, moment) => sum + moment.links.reduce((sum, link) => sum + (link.name === name ? of(link) : 0), 0), 0);
     const words = `in ${Math.round(span)} s`;
-    table("flows", ["flow", "goodput", "back", "cwnd", "RTT"], last.flows.map((flow) => [
+    const isBack = hasBack([last]);
+    table("flows", ["flow", ...(isBack ? about.ways : [about.rates.toLowerCase()]), "cwnd", "RTT"], last.flows.map((flow) => [
         flow.name,
         rate(flow.rate_bps),
-        flow.back_bps === undefined ? "–" : rate(flow.back_bps),
+        ...(isBack ? [flow.back_bps === undefined ? "–" : rate(flow.back_bps)] : []),
         flow.cwnd_packets === undefined ? "–" : three(flow.cwnd_packets),
         flow.rtt_s > 0 ? ms(flow.rtt_s) : "–",
     ]));
@@ -232,15 +246,31 @@ function numbers(shown: Moment[]) {
     ]));
 }
 
-function legend() {
-    const text = [...used].join("\n") + isDark();
+/** Names of the kinds of lines of the first chart, with the style of each. */
+function kinds(shown: Moment[]): [string, string][] {
+    const ways: [string, string][] = hasBack(shown) ? [[about.ways[isDownload() ? 1 : 0], "solid"], [about.ways[isDownload() ? 0 : 1], "dotted"]] : [];
+    return about.capacity_bps === null ? ways : [...ways, [`C (1 − p) ${rate(about.capacity_bps)}`, "dashed"]];
+}
+
+function legend(shown: Moment[]) {
+    const lines = kinds(shown);
+    const text = [...used, ...lines.flat()].join("\n") + isDark();
     if (get("legend").dataset.names === text) return;
     get("legend").dataset.names = text;
-    get("legend").replaceChildren(...[...used].map((name) => {
+    const entry = (name: string, swatch: Element) => {
         const item = document.createElement("li");
-        item.append(sample(look(name)), name);
+        item.append(swatch, name);
         return item;
-    }));
+    };
+    const line = (kind: string) => {
+        const swatch = document.createElement("i");
+        Object.assign(swatch.style, { height: "0", borderTop: `2px ${kind} currentcolor`, borderRadius: "0" });
+        return swatch;
+    };
+    get("legend").replaceChildren(
+        ...[...used].map((name) => entry(name, sample(look(name)))),
+        ...lines.map(([name, kind]) => entry(name, line(kind))),
+    );
 }
 
 let isDue = false;
@@ -257,7 +287,7 @@ function draw() {
         const times: [number, number] = [Math.max(shown[0].time_s, last.time_s - span), Math.max(last.time_s, shown[0].time_s + 1)];
         used = new Set();
         for (const place of places) place.draw(shown, times);
-        legend();
+        legend(shown);
         numbers(shown);
         const isIdle = last.flows.length + last.links.length === 0;
         get("time").textContent = `${last.time_s.toFixed(1)} s${isIdle ? "; nothing is connected" : ""}`;

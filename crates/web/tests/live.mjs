@@ -62,10 +62,10 @@ try {
     let page = await open(run.url);
     await part("charts move while the program runs, with names as they are", async () => {
         await moves(page, 10);
-        assert.match(await text(page, "h1"), /^windward shell: .*<script>\.toml$/);
-        assert.match(await text(page, "#legend"), /simulated-1/);
+        assert.match(await text(page, "h1"), /^windward shell: .*<script>\.toml, .*5 Mbit\/s, 20 ms, loss 1 %, .*: cat$/);
+        assert.match(await text(page, "#legend"), /simulated-1.*upload.*download.*C \(1 − p\)/);
         const shown = await page.$$eval(".chart:not([hidden]) figcaption", (all) => all.map((each) => each.textContent.split(",")[0]));
-        assert.deepEqual(shown, ["Goodput", "Congestion window", "Queueing delay", "Round-trip time", "Packets dropped"]);
+        assert.deepEqual(shown, ["Throughput", "Congestion window", "Queueing delay", "Round-trip time", "Packets dropped"]);
         // Two flows of 5 Mbit/s together, less what is lost.
         await page.waitForFunction(() => {
             const label = document.querySelector(".chart.goodput [role=img]").getAttribute("aria-label");

@@ -85,6 +85,48 @@ fn things_that_are_no_scenario_are_refused() {
     refused(&["bench", &path("absent.toml")], &["absent.toml"]);
 }
 
+/// Each would otherwise be ignored.
+#[test]
+fn options_that_a_mode_does_not_honour_are_refused() {
+    let sandbox = Sandbox::new(SMALL);
+    let page = sandbox.path("page.html").display().to_string();
+    for (args, option) in [
+        (&["play", "--save", &page, "--set", "duration=1s"][..], "--set"),
+        (&["play", "--save", &page, "--duration", "1s"], "--duration"),
+        (&["play", "--save", &page, "--seed", "7"], "--seed"),
+        (&["reproduce", "--list", "--seed", "7"], "--seed"),
+        (&["reproduce", "--dry-run", "--strict"], "--strict"),
+        (&["evaluate", "--list", "cubic"], "SUBJECT"),
+        (&["evaluate", "--diff", "a", "b", "--seed", "7"], "--seed"),
+        (&["evaluate", "cubic", "--dry-run", "--junit", "a"], "--junit"),
+        (&["list", "--markdown", "--json"], "--json"),
+        (&["script", "--all", "--json"], "--json"),
+        #[cfg(target_os = "linux")]
+        (&["compare", "--list", "--runs", "5"], "--runs"),
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        (&["forward", "--print-key", "--protocol", "bbr"], "--protocol"),
+    ] {
+        refused(args, &["cannot be used with", option]);
+    }
+    refused(&["reproduce", "--worlds-budget", "1s"], &["--worlds"]);
+    refused(&["script", "--tolerance-usecs", "1", "rfc9438"], &["--tolerance-usecs", ".pkt"]);
+    assert_eq!(sandbox.names(), ["scenario.toml"]);
+}
+
+#[test]
+fn the_playground_says_which_flows_it_does_not_have() {
+    let play = |protocol: &str, words: &[&str]| {
+        let sandbox = Sandbox::new(&SMALL.replacen("\"newreno\"", &format!("\"{protocol}\""), 1));
+        let path = sandbox.scenario().display().to_string();
+        refused(&["play", "--no-browser", "--port", "0", &path], words);
+    };
+    play("outside:port", &["from programs", "windward shell", "windward emulate"]);
+    #[cfg(feature = "stacks")]
+    play("quinn:cubic", &["clean-1", "QUIC stack", "windward run"]);
+    #[cfg(feature = "stacks")]
+    play("quinn:cubik", &["quinn:cubic"]);
+}
+
 /// No control characters for a terminal, from any source.
 #[test]
 fn escape_sequences_do_not_reach_the_terminal() {

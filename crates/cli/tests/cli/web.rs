@@ -108,6 +108,11 @@ fn the_packets_of_a_shell_are_in_its_charts_and_the_charts_end_with_it() {
     assert_eq!(name, "about");
     assert_eq!(about["command"], "windward shell");
     assert_eq!(about["capacity_bps"], 8e6);
+    let links = "down: 8 Mbit/s, 20 ms, no loss, droptail; up: 8 Mbit/s, 20 ms, no loss, droptail";
+    let subject = about["subject"].as_str().unwrap();
+    assert!(subject.ends_with(&format!(", {links}: cat")), "{subject}");
+    assert_eq!(about["rates"], "Throughput");
+    assert_eq!(about["ways"], serde_json::json!(["download", "upload"]));
     // 25 datagrams of 972 bytes are 25 packets of 1000 bytes with the headers of UDP and IP.
     let exchange = inside(&node, move || Exchange::run("outside", port, 25, 972));
     drop(exchange);
@@ -170,6 +175,8 @@ fn an_emulation_with_a_browser_ends_by_ctrl_c_and_the_browser_learns_of_it() {
     let mut events = Events::open(&address);
     let about = events.next().unwrap().1;
     assert_eq!(about["command"], "windward emulate");
+    let subject = about["subject"].as_str().unwrap();
+    assert!(subject.contains("20 Mbit/s, ") && subject.contains(" loss 2 %, "), "{subject}");
     // C (1 - p) = 20 Mbit/s * 0.98.
     assert!((about["capacity_bps"].as_f64().unwrap() - 19.6e6).abs() < 1.0, "{about}");
     let flow = |moment: &Value| of(moment, "flows", "cross-1").clone();
@@ -207,6 +214,7 @@ fn a_measurement_has_the_windows_of_its_flows_in_its_charts() {
     let mut events = Events::open(&address(&mut client));
     let about = events.next().unwrap().1;
     assert_eq!(about["subject"], "newreno to 127.0.0.1");
+    assert_eq!(about["rates"], "Goodput");
     let moments: Vec<Value> =
         events.filter(|(name, _)| name == "message").map(|(_, moment)| moment).collect();
     assert!(client.wait().unwrap().success());
