@@ -26,7 +26,7 @@ use crate::clock::Stopwatch;
 use crate::failure::Failure;
 use crate::http::{self, parse_address};
 use crate::output::{self, TextTable, rate, seconds};
-use crate::web::{self, About, Web};
+use crate::web;
 
 /// Shape the traffic that this machine forwards to a network interface, with an AQM or a router of
 /// the papers
@@ -177,32 +177,17 @@ pub(crate) fn router(args: &Args, listener: Option<Listener>, quiet: bool) -> Re
     let cannot = |error| Failure::Failed(format!("--metrics: cannot make a thread: {error}"));
     let metrics =
         metrics.map(|listener| serve_metrics(listener, &routers).map_err(cannot)).transpose()?;
-    let queue = |settings: &Settings| {
-        let (device, qdisc) = (settings.device(), settings.qdisc());
-        format!("{device}: {}, {qdisc}", rate(settings.rate().as_bps() as f64))
-    };
-    let queues: Vec<String> = config.queues.iter().map(queue).collect();
     if !quiet {
-        queues.iter().for_each(|queue| output::note(queue));
+        for settings in &config.queues {
+            let (device, qdisc) = (settings.device(), settings.qdisc());
+            output::note(&format!("{device}: {}, {qdisc}", rate(settings.rate().as_bps() as f64)));
+        }
         if let Some(metrics) = &metrics {
             output::note(&format!("metrics: http://{}/metrics", metrics.address()));
         }
     }
-    let mut charts = match listener {
-        Some(listener) => {
-            let about = About {
-                command: "windward router",
-                subject: &queues.join("; "),
-                capacity_bps: match &config.queues[..] {
-                    [one] => Some(one.rate().as_bps() as f64),
-                    _ => None,
-                },
-                ..About::THROUGHPUT
-            };
-            Some(Charts::new(Web::start(listener, &about, quiet)?, &routers))
-        }
-        None => None,
-    };
+    let charts = |listener| Charts::start(listener, &routers, quiet);
+    let mut charts = listener.map(charts).transpose()?;
     // Fails without a service manager, which is not an error.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     watch((args, &config), &routers, &signals, charts.as_mut(), quiet);

@@ -111,6 +111,11 @@ impl Web {
         Ok(Web { feed, _server: listener.serve(site).map_err(failed)? })
     }
 
+    /// Changes the facts above all moments.
+    pub(crate) fn describe(&self, about: &About<'_>) {
+        self.feed.describe(serde_json::to_string(about).unwrap_or_default());
+    }
+
     /// Adds a moment to the charts.
     pub(crate) fn show(&self, moment: Moment<'_>) {
         if let Ok(event) = serde_json::to_string(&moment.busiest()) {

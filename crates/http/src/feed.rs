@@ -46,8 +46,10 @@ struct Shared {
 /// The latest events.
 #[derive(Debug)]
 struct Kept {
-    /// Event that every client gets first.
+    /// Event that every client gets first, and again when it has changed.
     about: String,
+    /// Number of its changes.
+    changes: u64,
     events: VecDeque<String>,
     bytes: usize,
     /// Number of the first event that is kept.
@@ -61,7 +63,14 @@ impl Feed {
     /// # Errors
     /// If no thread can be made.
     pub fn new(about: String) -> io::Result<Self> {
-        let kept = Kept { about, events: VecDeque::new(), bytes: 0, first: 0, has_ended: false };
+        let kept = Kept {
+            about,
+            changes: 0,
+            events: VecDeque::new(),
+            bytes: 0,
+            first: 0,
+            has_ended: false,
+        };
         let shared = Arc::new(Shared { kept: Mutex::new(kept), changed: watch::Sender::new(()) });
         let (events, received) = sync_channel(MAX_WAITING);
         let of_thread = Arc::clone(&shared);
@@ -73,6 +82,13 @@ impl Feed {
     /// The end for clients.
     pub fn reader(&self) -> Reader {
         Reader(Arc::clone(&self.shared))
+    }
+
+    /// Changes the event that clients get first, one line of JSON. Those that have it get it again.
+    pub fn describe(&self, about: String) {
+        let mut kept = self.shared.lock();
+        kept.about = about;
+        kept.changes += 1;
     }
 
     /// Adds an event, one line of JSON. It is discarded if the thread that keeps events does not
@@ -120,6 +136,11 @@ impl Kept {
         }
     }
 
+    /// The event that clients get first, in the format of server-sent events.
+    fn about(&self) -> String {
+        format!("event: about\ndata: {}\n\n", self.about)
+    }
+
     /// Number of the next event.
     fn end(&self) -> u64 {
         self.first + self.events.len() as u64
@@ -147,12 +168,12 @@ impl Reader {
     /// of the last event that it has from an earlier connection.
     pub(crate) async fn stream(self, last: Option<u64>, client: mpsc::Sender<Bytes>) {
         let mut changed = self.0.changed.subscribe();
-        let (mut piece, mut next) = {
+        let (mut piece, mut next, mut changes) = {
             let kept = self.0.lock();
             // A number beyond the end is one of an earlier run at this address.
             let next = last.and_then(|last| last.checked_add(1));
             let next = next.filter(|next| *next <= kept.end()).unwrap_or(0);
-            (format!("retry: 500\nevent: about\ndata: {}\n\n", kept.about), next)
+            (format!("retry: 500\n{}", kept.about()), next, kept.changes)
         };
         loop {
             // Fails if the client has left.
@@ -163,7 +184,9 @@ impl Reader {
             let is_over;
             (piece, is_over) = {
                 let kept = self.0.lock();
-                (kept.piece(&mut next), kept.has_ended && next >= kept.end())
+                let about = if kept.changes == changes { String::new() } else { kept.about() };
+                changes = kept.changes;
+                (about + &kept.piece(&mut next), kept.has_ended && next >= kept.end())
             };
             if is_over {
                 let end = piece + "event: end\ndata: {}\n\n";
@@ -222,6 +245,28 @@ mod tests {
             "retry: 500\nevent: about\ndata: {\"title\":\"test\"}\n\n\
              id: 0\ndata: {\"n\":0}\n\nid: 1\ndata: {\"n\":1}\n\n\
              event: end\ndata: {}\n\n"
+        );
+    }
+
+    #[test]
+    fn a_client_learns_of_a_change_of_what_the_feed_is_about() {
+        let feed = feed();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let written = runtime.block_on(async {
+            let (client, mut pieces) = mpsc::channel(1);
+            tokio::spawn(feed.reader().stream(None, client));
+            let mut written = String::from_utf8(pieces.recv().await.unwrap().to_vec()).unwrap();
+            feed.describe("{\"title\":\"new\"}".to_owned());
+            drop(feed);
+            while let Some(piece) = pieces.recv().await {
+                written += std::str::from_utf8(&piece).unwrap();
+            }
+            written
+        });
+        assert_eq!(
+            written,
+            "retry: 500\nevent: about\ndata: {\"title\":\"test\"}\n\n\
+             event: about\ndata: {\"title\":\"new\"}\n\nevent: end\ndata: {}\n\n"
         );
     }
 

@@ -1,10 +1,13 @@
 //! `--web` of `windward router`: queues over time.
 
 use windward_core::units::Time;
+use windward_http::Listener;
 use windward_net::router::{Router, Stats};
 
+use crate::failure::Failure;
 use crate::moment::{LinkMoment, Moment};
-use crate::web::Web;
+use crate::output::rate;
+use crate::web::{About, Web};
 
 /// Charts of all queues.
 pub(super) struct Charts {
@@ -14,8 +17,15 @@ pub(super) struct Charts {
 }
 
 impl Charts {
-    pub(super) fn new(web: Web, routers: &[Router]) -> Self {
-        Charts { web, before: routers.iter().map(Router::stats).collect() }
+    /// Serves charts of these queues.
+    pub(super) fn start(
+        listener: Listener,
+        routers: &[Router],
+        quiet: bool,
+    ) -> Result<Self, Failure> {
+        let before: Vec<Stats> = routers.iter().map(Router::stats).collect();
+        let web = Web::start(listener, &about(&before, &subject(&before)), quiet)?;
+        Ok(Charts { web, before })
     }
 
     /// Shows the queues, if all have published counts since the last moment.
@@ -25,6 +35,10 @@ impl Charts {
             return;
         }
         let stats: Vec<Stats> = routers.iter().map(Router::stats).collect();
+        let subject = subject(&stats);
+        if subject != self::subject(&self.before) {
+            self.web.describe(&about(&stats, &subject));
+        }
         let links = stats.iter().zip(&self.before).map(|(now, before)| moment(now, before));
         let last = stats.iter().map(|stats| stats.at).max().unwrap_or(Time::ZERO);
         let moment =
@@ -32,6 +46,22 @@ impl Charts {
         self.web.show(moment);
         self.before = stats;
     }
+}
+
+/// The queues with their present rates.
+fn subject(all: &[Stats]) -> String {
+    let words = |stats: &Stats| {
+        format!("{}: {}, {}", stats.device, rate(stats.rate.as_bps() as f64), stats.qdisc)
+    };
+    all.iter().map(words).collect::<Vec<_>>().join("; ")
+}
+
+fn about<'a>(all: &[Stats], subject: &'a str) -> About<'a> {
+    let capacity_bps = match all {
+        [one] => Some(one.rate.as_bps() as f64),
+        _ => None,
+    };
+    About { command: "windward router", subject, capacity_bps, ..About::THROUGHPUT }
 }
 
 /// A queue between two publications of its counts.

@@ -209,3 +209,29 @@ fn connections_arrive_whole_over_a_lossy_link() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("\"done\": 5"), "{text}\n{}", stderr(&output));
 }
+
+#[test]
+fn a_key_beside_the_ticket_of_another_is_refused() {
+    let home = Home::new();
+    let (near, far) = (home.path("near"), home.path("far"));
+    let args = ["serve", "--listen", "127.0.0.1:0", "--allow", "127.0.0.1:1", "--ticket"];
+    let mut server = command(args)
+        .args(["--config", &far])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut ticket = String::new();
+    BufReader::new(server.stdout.take().expect("it is piped"))
+        .read_line(&mut ticket)
+        .expect("a ticket");
+    server.kill().expect("it runs");
+    server.wait().expect("it ends");
+    let other = format!("SHA256:{}", "A".repeat(43));
+    let output = command(["forward", "-L", "1:a:1", ticket.trim(), "--server-key", &other])
+        .args(["--config", &near])
+        .output()
+        .expect("it starts");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--server-key: the ticket"), "{}", stderr(&output));
+}

@@ -275,6 +275,10 @@ impl ForwarderProgram {
         };
         let name = self.server.as_str();
         if let Some(ticket) = ticket {
+            if self.key.is_some_and(|key| key != ticket.fingerprint) {
+                let key = ticket.fingerprint;
+                return Err(Error::Input(format!("--server-key: the ticket is of the key {key}")));
+            }
             // An expired ticket still names its server, which may know this key.
             let addresses = ticket.addresses.iter().map(SocketAddr::to_string).collect();
             return Ok(remote(addresses, ticket.fingerprint, ticket.token));
