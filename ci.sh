@@ -194,7 +194,7 @@ step_tests() {
 step_clocked() {
     run_tests "${clocked[@]/#/--test=}"
     run_tests --test cli -- "${clocked_modules[@]:1}"
-    # Alone, since it measures a rate: 75 s.
+    # Alone, since it measures a rate: 65 s.
     run_tests --test cli -- "${clocked_modules[0]}"
 }
 

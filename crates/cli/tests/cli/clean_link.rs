@@ -10,16 +10,16 @@ use crate::{Sandbox, command, stderr};
 
 /// Bits per second: of packets of 1480 bytes, 1420 are data.
 const CAPACITY: f64 = 40e6 * 1420.0 / 1480.0;
-/// Four seconds of it.
-const BYTES: usize = 18_000_000;
+/// Three seconds of it.
+const BYTES: usize = 14_000_000;
 
 /// Goodput of a transfer, bits per second.
 fn goodput(protocol: &str) -> f64 {
     let sandbox = Sandbox::new("");
     let file = sandbox.path("file");
     fs::write(&file, vec![0x5a; BYTES]).unwrap();
-    let [inbox, ticket, near, far, file] =
-        ["inbox", "ticket", "near", "far", "file"].map(|name| sandbox.path(name));
+    let [inbox, ticket, near, far, json] =
+        ["inbox", "ticket", "near", "far", "json"].map(|name| sandbox.path(name));
     let windward = env!("CARGO_BIN_EXE_windward");
     let receive = format!(
         "{windward} -q receive {} --config {} --new-ticket > {}; sleep 100",
@@ -30,15 +30,16 @@ fn goodput(protocol: &str) -> f64 {
     let ticket = ticket.display();
     let send = format!(
         "until [ -s {ticket} ]; do sleep 0.05; done; {windward} -q send --json --protocol {protocol} \
-         --config {} {} $(awk '{{print $NF}}' {ticket})",
+         --config {} {} $(awk '{{print $NF}}' {ticket}) > {}",
         near.display(),
-        file.display()
+        file.display(),
+        json.display()
     );
     let link = ["--rate", "40mbit", "--delay", "20ms", "--queue", "200p", "--duration", "60s"];
     let shell = ["-q", "shell", "--peer", &receive];
     let run = command(&[&shell[..], &link, &["--", "sh", "-c", &send]].concat()).output().unwrap();
-    let line = run.stdout.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let outcome: Value = serde_json::from_slice(line)
+    let text = fs::read_to_string(&json).unwrap_or_default();
+    let outcome: Value = serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{error}: {} {}", stderr(&run), run.status));
     outcome["rate_bps"].as_f64().expect("a rate")
 }
