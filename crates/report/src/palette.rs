@@ -382,7 +382,7 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
-    /// Colour vision: usual, and protanopia, deuteranopia and tritanopia as in Machado, Oliveira and
+    /// Usual vision, then protanopia, deuteranopia and tritanopia as in Machado, Oliveira and
     /// Fernandes (2009), severity 1.
     const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],

@@ -163,3 +163,33 @@ test("the catalogue is that of windward list, and the schema knows the keys", as
 });
 
 test("the program is built", () => assert.ok(existsSync(program)));
+
+test("what a route delivers at most is known before a run, over time and for each group", async () => {
+    const example = (name) => readFileSync(join(root, `experiments/examples/${name}.toml`), "utf8");
+    const handover = await describe(example("handover"));
+    // The rates of the file; nothing is lost on the wires.
+    const steps = [[0, 20e6], [20, 4e6], [40, 20e6]];
+    assert.deepEqual(handover.links[handover.groups[0].bottleneck].rates, steps);
+    assert.deepEqual(handover.groups.map((group) => group.capacity), [steps, steps]);
+    // 10 Mbit/s with a bit error rate of 1e-6 behind 20 Mbit/s; 20 Mbit/s without errors; 2 Mbit/s with errors.
+    const graph = await describe(example("graph"));
+    const passes = (group) => (1 - 1e-6) ** (8 * group.packet_size);
+    for (const [name, bps] of [["download", 10e6], ["detour", 20e6], ["upload", 2e6]]) {
+        const group = graph.groups.find((each) => each.name === name);
+        const [[from, most], ...others] = group.capacity;
+        assert.deepEqual([from, others], [0, []]);
+        const expected = bps * (name === "detour" ? 1 : passes(group));
+        assert.ok(Math.abs(most - expected) < 1e-6 * expected, `${name}: ${most}, not ${expected}`);
+    }
+});
+
+test("packets that are too many to keep are an error, not the first of them", async () => {
+    // 1 Gbit/s are 125,000 packets of 1000 bytes a second.
+    const link = '{ rate = "1Gbit", delay = "1ms", queue = "100p" }';
+    const fast = `duration = "4s"\n[dumbbell]\nbottleneck = ${link}\naccess = ${link}\n[[flows]]\ngroup = "fast"\ncbr = { rate = "1Gbit", packet_size = 1000 }\n`;
+    const { groups } = await describe(fast);
+    const simulation = await begin(fast, { watch: groups[0].bottleneck, ...quiet });
+    await simulation.finish();
+    assert.throws(() => simulation.packets(), /more than 400000 packets left the watched link/);
+    simulation.free();
+});
