@@ -69,12 +69,20 @@ function series(quantity: Quantity, all: Samples[]): Line[] {
 /** Most lines of C (1 - p) in a chart. */
 const MOST_LIMITS = 3;
 
+/** The lists of each scenario, which every drawing needs. */
+const routesOf = new WeakMap<Samples["facts"], Map<string, number[]>>();
+
 /** Groups whose routes deliver the same at most: their numbers by what it is. */
-function routes(result: Samples): Map<string, number[]> {
-    const found = new Map<string, number[]>();
-    result.facts.groups.forEach(({ capacity }, n) => {
-        if (capacity) found.set(JSON.stringify(capacity), [...(found.get(JSON.stringify(capacity)) ?? []), n]);
-    });
+function routes({ facts }: Samples): Map<string, number[]> {
+    let found = routesOf.get(facts);
+    if (found) return found;
+    found = new Map();
+    for (const [n, { capacity }] of facts.groups.entries()) {
+        if (!capacity) continue;
+        const key = JSON.stringify(capacity);
+        found.set(key, [...(found.get(key) ?? []), n]);
+    }
+    routesOf.set(facts, found);
     return found;
 }
 
