@@ -364,8 +364,9 @@ const spread = (all: Result[], value: (result: Result) => unknown, text: (value:
 };
 /** A value above zero. */
 const positive = (value: unknown) => (typeof value === "number" && value > 0 ? value : null);
-/** A group with its protocol, unless its name says it. */
-const called = ({ name, protocol }: { name: string; protocol: string }) => (name.includes(protocol) ? name : `${name} (${protocol})`);
+/** A group with its protocol, unless its name says it, or it is composed of parts and has no name. */
+const called = ({ name, protocol }: { name: string; protocol: string }) =>
+    name.includes(protocol) || protocol.split("+").length > 2 ? name : `${name} (${protocol})`;
 
 /** Name, meaning and value of each number of a group. */
 const COLUMNS: [string, string, (all: Result[], group: number) => string][] = [
@@ -457,9 +458,11 @@ function words(present: number[]) {
     const [first] = results[shown];
     get("headline").textContent = first ? headline(results[shown]) : "This scenario has not run yet.";
     get("command").textContent = command(setup());
-    get("print").textContent = first?.outcome.fingerprint ?? "…";
+    // The figure may be that of a scenario before this one, which does not run or has not yet.
+    const ran = first?.text === toml(setup());
+    get("print").textContent = ran ? first.outcome.fingerprint : "…";
     // A text says them itself.
-    if (setup().text !== null && first?.text === setup().text) {
+    if (setup().text !== null && ran) {
         get<HTMLInputElement>("duration").value = String(first.facts.duration_s);
         get<HTMLInputElement>("seed").value = first.facts.seed;
     }

@@ -72,6 +72,7 @@ function scenarioOf(command) {
 
 /** The fingerprint that the page shows is the one that its command gives. */
 async function agrees(page) {
+    await page.waitForFunction(() => document.getElementById("print").textContent !== "…");
     const command = await text(page, "#command");
     const shown = await text(page, "#print");
     const toml = scenarioOf(command);
@@ -206,7 +207,10 @@ try {
         await page.keyboard.type('protocl = "cubic"\n');
         await page.waitForFunction(() => /unknown key/.test(document.getElementById("notice").textContent));
         // The picture of the bottleneck is that of the figure still.
-        await page.waitForFunction(() => document.querySelector(".link canvas").dataset.fingerprint === document.getElementById("print").textContent);
+        const whole = await text(page, ".setup p .print");
+        await page.waitForFunction((print) => document.querySelector(".link canvas").dataset.fingerprint === print, {}, whole);
+        // That of the command is not known, since its scenario does not run.
+        assert.equal(await text(page, "#print"), "…");
         const shown = (await text(page, "#notice")).split("\n")[0];
         assert.match(shown, /^scenario\.toml:\d+: .*unknown key/);
         assert.ok(await page.$(">>> .cm-lintRange-error"));
