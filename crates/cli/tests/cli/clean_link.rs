@@ -37,7 +37,7 @@ fn goodput(protocol: &str) -> f64 {
     );
     let link = ["--rate", "40mbit", "--delay", "20ms", "--queue", "200p", "--duration", "60s"];
     let shell = ["-q", "shell", "--peer", &receive];
-    let run = command(&[&shell[..], &link, &["--", "sh", "-c", &send]].concat()).output().unwrap();
+    let run = command([&shell[..], &link, &["--", "sh", "-c", &send]].concat()).output().unwrap();
     let text = fs::read_to_string(&json).unwrap_or_default();
     let outcome: Value = serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{error}: {} {}", stderr(&run), run.status));

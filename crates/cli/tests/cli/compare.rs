@@ -23,7 +23,8 @@ fn json(args: &[&str]) -> Value {
 
 /// The document of a comparison, whose exit status says whether all runs are usable.
 fn of(output: &Output) -> Value {
-    let result: Value = serde_json::from_slice(&output.stdout).expect(&stderr(output));
+    let result: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(output)));
     let mut runs = result["runs"].as_array().unwrap().iter();
     let expected = i32::from(!runs.all(|run| run["unusable"].is_null()));
     assert_eq!(output.status.code(), Some(expected), "{}", stderr(output));
