@@ -1152,6 +1152,47 @@ mod tests {
     }
 
     #[test]
+    fn every_colour_has_its_counterpart_on_dark_pages() {
+        let marks = |n: u32| (0..n).map(|x| Mark { x: f64::from(x), y: 1.0, low: 0.5, high: 1.5 });
+        let style = |name: &str| crate::palette::protocol_style(name).unwrap();
+        let mut chart = panel(Scale::Linear, vec![series("a", marks(3).collect(), true)]);
+        for (n, name) in ["upwind", "cubic", "xcp-pa"].into_iter().enumerate() {
+            let own = style(name).variant(n);
+            chart.series.push(Series { style: own, ..series(name, marks(3).collect(), true) });
+        }
+        let color = Some(style("bbr").color);
+        chart.references =
+            vec![Guide { line: GuideLine::Level(1.0), color, label: "bound".to_owned() }];
+        chart.reported = vec![Reported { series: 0, x: 1.0, low: 1.0, high: 1.0 }];
+        let svg = chart.svg();
+        let (rules, drawn) = svg.split_once("</style>").unwrap();
+        assert!(rules.contains("@media screen and (prefers-color-scheme: dark)"));
+        let mut colors = 0;
+        for name in ["fill", "stroke"] {
+            for rest in drawn.split(&format!("{name}=\"#")).skip(1) {
+                let color = rest.split('"').next().unwrap();
+                assert!(rules.contains(&format!("[{name}=\"#{color}\"]{{{name}:#")), "{color}");
+                colors += 1;
+            }
+        }
+        assert!(colors > 20, "{colors}");
+    }
+
+    #[test]
+    fn long_lines_have_a_few_markers_apart_from_each_other() {
+        let marks = || (0..700).map(|x| Mark { x: f64::from(x), y: 1.0, low: 1.0, high: 1.0 });
+        let one = series("a", marks().collect(), true);
+        let places: Vec<(f64, f64)> = one.marks.iter().map(|m| (m.x, m.y)).collect();
+        // Seven steps of 100; the second line begins a quarter of a step later.
+        let at = |n| marked_places(&one, n, &places).into_iter().map(|p| p.0).collect::<Vec<_>>();
+        assert_eq!(at(0), [12.0, 112.0, 212.0, 312.0, 412.0, 512.0, 612.0]);
+        assert_eq!(at(1)[..2], [37.0, 137.0]);
+        let few: Vec<(f64, f64)> = places[..MARKED].to_vec();
+        let short = Series { marks: marks().take(MARKED).collect(), ..one };
+        assert_eq!(marked_places(&short, 1, &few), few);
+    }
+
+    #[test]
     fn points_of_a_single_series_look_as_their_words() {
         let style = crate::palette::protocol_style("sack");
         let named = Word { name: "sack".to_owned(), style };
