@@ -41,6 +41,26 @@ fn a_clean_path_is_filled() {
 }
 
 #[test]
+fn a_search_for_the_mtu_finds_that_of_the_path() {
+    for name in ["quinn:cubic", "quinn:upwind", "noq:cubic", "noq:upwind", "noq:s2n-cubic"] {
+        // The largest probes arrive, or are lost.
+        for packet_size in ["1480", "1380"] {
+            let flow = &run(&[
+                ("flows.bulk.protocol", name),
+                ("flows.bulk.packet_size", packet_size),
+                ("flows.bulk.quic.mtu_discovery", "true"),
+                ("duration", "15s"),
+            ])
+            .flows[0];
+            assert_eq!(flow.failure, None, "{name}");
+            assert!(flow.goodput_bps > 9e6, "{name}: {}", flow.goodput_bps);
+            // Of 1228 bytes it would be 15,270.
+            assert!(flow.packets_sent < 14_300, "{name}: {}", flow.packets_sent);
+        }
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     for name in ["quinn:cubic", "quinn:newreno", "quinn:bbr"] {
         let changes = [
