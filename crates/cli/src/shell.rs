@@ -65,7 +65,7 @@ pub(crate) struct Args {
     peer: Option<OsString>,
 
     /// Show links and flows on standard error while the program runs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     live: bool,
 
     #[command(flatten)]

@@ -103,6 +103,8 @@ fn options_that_a_mode_does_not_honour_are_refused() {
         (&["script", "--all", "--json"], "--json"),
         #[cfg(target_os = "linux")]
         (&["compare", "--list", "--runs", "5"], "--runs"),
+        #[cfg(target_os = "linux")]
+        (&["shell", "--json", "--live"], "--live"),
         #[cfg(all(target_os = "linux", feature = "deploy"))]
         (&["forward", "--print-key", "--protocol", "bbr"], "--protocol"),
     ] {
