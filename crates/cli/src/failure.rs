@@ -1,6 +1,7 @@
 //! Ways in which a command fails, and their exit status.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use windward_experiments::LabError;
@@ -44,12 +45,23 @@ impl Failure {
             Failure::Program(message, status) => (message, status),
             Failure::Failed(message) | Failure::Part(message) => (message, 1),
             Failure::Skipped(message) => (message, 4),
-            Failure::Interrupted => ("interrupted".to_owned(), INTERRUPTED),
+            Failure::Interrupted => {
+                tell_interruption();
+                return INTERRUPTED;
+            }
             Failure::Command(status) => return status,
             Failure::ReaderLeft => return 0,
         };
         eprintln!("error: {}", printable(&message));
         status
+    }
+}
+
+/// Says once that the process was interrupted: two threads may come to it at the same time.
+pub(crate) fn tell_interruption() {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        eprintln!("error: interrupted");
     }
 }
 

@@ -9,13 +9,13 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeReader, Read};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use crate::output;
 use crate::progress::Progress;
 use crate::signals;
@@ -33,14 +33,16 @@ const START: u32 = 3000;
 /// Words in which a worker says no more than that it lives, about a second each, until its work
 /// counts as endless: ten minutes.
 const IDLE: u32 = 600;
-/// Looks of a keeper between a request to end and the end by force: half a second.
-const GRACE: u32 = 25;
+/// Looks of a keeper between a request to end and the end by force: 0.2 seconds.
+const GRACE: u32 = 10;
 /// The same of this process, which waits for the keeper.
-const PATIENCE: u32 = 35;
+const PATIENCE: u32 = 15;
 /// Looks of a keeper between two counts of processes.
 const COUNT: u32 = 5;
 /// Largest number of processes of a worker.
 const PROCESSES: usize = 64;
+/// The fault of code that interrupts its process.
+const INTERRUPTION: &str = "it sent its process a signal that ends it";
 /// Bytes and lines of the output of foreign code that are shown.
 const SHOWN: usize = 2000;
 const LINES: usize = 20;
@@ -159,7 +161,7 @@ impl Jail {
                     return Ok(End::Fault { subject, fault });
                 }
                 Ok(Word::Ended(Err(Failure::Interrupted))) => {
-                    return fault("its process got a signal that ends it", subject);
+                    return fault(INTERRUPTION, subject);
                 }
                 Ok(Word::Ended(done)) => {
                     drop(progress);
@@ -190,7 +192,7 @@ impl Jail {
             }
             // A last word may still be on its way.
             gone += u32::from(matches!(self.keeper.try_wait(), Ok(Some(_))));
-            if gone > GRACE / 2 {
+            if gone > GRACE {
                 return fault("it ended the process that started it", subject);
             }
         }
@@ -263,14 +265,15 @@ pub(crate) fn keep(arguments: &[OsString]) -> Option<u8> {
     if first != KEEP {
         return None;
     }
-    signals::install();
+    signals::install(None);
+    let stop = signals::flag();
     tree::adopt();
     let Ok(pipe) = Pipe::open() else { return Some(1) };
     let mut worker = Command::new(program);
     worker.args(arguments).env(WORKER, "1");
     alone(&mut worker);
     let gone = match worker.spawn() {
-        Ok(child) => wait(child),
+        Ok(child) => wait(child, stop),
         Err(error) => {
             let program = program.display();
             Err(Failure::Failed(format!("{program}: cannot be started: {error}")))
@@ -282,9 +285,9 @@ pub(crate) fn keep(arguments: &[OsString]) -> Option<u8> {
 }
 
 /// Waits until the worker ends, ends what is left of its processes, and returns how it ended.
-fn wait(mut worker: Child) -> Result<String, Failure> {
+fn wait(mut worker: Child, stop: &AtomicBool) -> Result<String, Failure> {
     let most_memory = tree::most_memory();
-    let (parent, tasks) = (parent(), tree::tasks());
+    let (parent, mut tasks) = (parent(), tree::tasks());
     let (mut looks, mut asked) = (0, 0);
     let how = loop {
         match worker.try_wait() {
@@ -292,7 +295,7 @@ fn wait(mut worker: Child) -> Result<String, Failure> {
             Ok(Some(status)) => break how(status),
             Err(error) => break error.to_string(),
         }
-        if signals::flag().load(Ordering::Relaxed) || self::parent() != parent {
+        if stop.load(Ordering::Relaxed) || self::parent() != parent {
             asked += 1;
             if asked == 1 {
                 ask(&worker);
@@ -302,8 +305,13 @@ fn wait(mut worker: Child) -> Result<String, Failure> {
             }
         }
         looks += 1;
-        // Processes that fork without end soon leave no time to look.
-        if looks % COUNT == 0 || tree::tasks() > tasks + PROCESSES {
+        let new_tasks = tree::tasks();
+        let jumps = new_tasks > tasks + 4 * PROCESSES;
+        if looks % COUNT == 0 || jumps {
+            // Processes that fork without end soon leave no time to count them.
+            if jumps {
+                to_group(&worker, Force::Stop);
+            }
             let Usage { processes, memory } = tree::usage();
             if processes > PROCESSES {
                 break format!("it started more than {PROCESSES} processes");
@@ -311,18 +319,40 @@ fn wait(mut worker: Child) -> Result<String, Failure> {
             if memory > most_memory {
                 break format!("it used more than {} MB of memory", most_memory >> 20);
             }
+            if jumps {
+                to_group(&worker, Force::Continue);
+                tasks = new_tasks;
+            }
         }
         thread::sleep(PERIOD);
     };
-    #[cfg(unix)]
-    {
-        // All of a group get it at once, however fast they fork.
-        use rustix::process::{Pid, Signal, kill_process_group};
-        let _ = kill_process_group(Pid::from_child(&worker), Signal::KILL);
-    }
+    // All of a group get it at once, however fast they fork.
+    to_group(&worker, Force::Kill);
     let _ = worker.kill();
     tree::end();
     Ok(how)
+}
+
+/// A signal that no process can refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Force {
+    Stop,
+    Continue,
+    Kill,
+}
+
+/// Sends a signal to all processes that are still in the group of the worker.
+fn to_group(_worker: &Child, _force: Force) {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process_group};
+        let signal = match _force {
+            Force::Stop => Signal::STOP,
+            Force::Continue => Signal::CONT,
+            Force::Kill => Signal::KILL,
+        };
+        let _ = kill_process_group(Pid::from_child(_worker), signal);
+    }
 }
 
 /// The process that started this one, which becomes another when that ends.
@@ -357,8 +387,9 @@ fn how(status: ExitStatus) -> String {
             _ => format!("its process was ended by signal {signal}"),
         };
     }
-    if status.code() == Some(DEAF) {
-        return "it closed the file descriptors of the process".to_owned();
+    match status.code() {
+        Some(DEAF) => "it closed the file descriptors of the process".to_owned(),
+        Some(code) if code == i32::from(INTERRUPTED) => INTERRUPTION.to_owned(),
+        _ => format!("it ended the process ({status})"),
     }
-    format!("it ended the process ({status})")
 }

@@ -168,7 +168,32 @@ enum Command {
     LinuxOnly(linux_only::Command),
 }
 
+/// Time after which Ctrl-C ends work that has not noticed it.
+const PROMPTLY: std::time::Duration = std::time::Duration::from_millis(800);
+
 impl Cli {
+    /// True if the command changes the machine or talks with other hosts, and ends in good order.
+    fn leaves_traces(&self) -> bool {
+        #[cfg(all(target_os = "linux", feature = "deploy"))]
+        if matches!(self.command, Some(Command::Receive(_) | Command::Send(_))) {
+            return true;
+        }
+        #[cfg(target_os = "linux")]
+        if matches!(
+            self.command,
+            Some(
+                Command::Shell(_)
+                    | Command::Emulate(_)
+                    | Command::Exec(_)
+                    | Command::Compare(_)
+                    | Command::Perf(_)
+            )
+        ) {
+            return true;
+        }
+        matches!(self.command, Some(Command::Play(_)))
+    }
+
     /// True if the command handles signals itself.
     fn has_signals(&self) -> bool {
         #[cfg(all(target_os = "linux", feature = "deploy"))]
@@ -214,7 +239,7 @@ pub fn main(
         Err(failure) => return failure.report(),
     };
     if !cli.has_signals() {
-        signals::install();
+        signals::install((!cli.leaves_traces()).then_some(PROMPTLY));
     }
     let arguments: Vec<OsString> = args.into_iter().skip(1).collect();
     // A second call in a process of Python keeps those of the first.

@@ -163,7 +163,7 @@ fn find_program(program: &OsStr) -> Result<(), Failure> {
 }
 
 /// Time in which a program may end by itself after a signal.
-const GRACE: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_millis(300);
 
 pub(crate) fn shell(
     args: &Args,

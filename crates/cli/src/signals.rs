@@ -3,10 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[cfg(unix)]
-use signal_hook::consts::SIGHUP;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag::{register, register_conditional_shutdown};
 
 use crate::failure::{self, Failure};
 
@@ -14,16 +11,41 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// True until the flag is polled for the first time.
 static UNWATCHED: AtomicBool = AtomicBool::new(true);
 
-/// Makes SIGINT, SIGTERM and SIGHUP raise the flag.
-pub(crate) fn install() {
+/// Makes SIGINT, SIGTERM and SIGHUP raise the flag. `within` is the time after which the process
+/// ends if its work has not noticed; `None` for work that leaves the machine as it was.
+#[cfg(unix)]
+pub(crate) fn install(within: Option<std::time::Duration>) {
+    use signal_hook::consts::SIGHUP;
+    use signal_hook::iterator::Signals;
     let status = i32::from(failure::INTERRUPTED);
-    for signal in [
-        SIGINT,
-        SIGTERM,
-        #[cfg(unix)]
-        SIGHUP,
-    ] {
-        // Without a handler the default remains: the process ends at once.
+    // Without a handler the default remains: the process ends at once.
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+    std::thread::spawn(move || {
+        let mut signals = signals.forever();
+        if signals.next().is_none() {
+            return;
+        }
+        INTERRUPTED.store(true, Ordering::Relaxed);
+        if !UNWATCHED.load(Ordering::Relaxed) {
+            match within {
+                Some(time) => std::thread::sleep(time),
+                None => {
+                    signals.next();
+                    signal_hook::low_level::exit(status);
+                }
+            }
+        }
+        failure::tell_interruption();
+        signal_hook::low_level::exit(status);
+    });
+}
+
+/// Makes SIGINT and SIGTERM raise the flag.
+#[cfg(not(unix))]
+pub(crate) fn install(_within: Option<std::time::Duration>) {
+    use signal_hook::flag::{register, register_conditional_shutdown};
+    let status = i32::from(failure::INTERRUPTED);
+    for signal in [SIGINT, SIGTERM] {
         let _ = register_conditional_shutdown(signal, status, &INTERRUPTED);
         let _ = register_conditional_shutdown(signal, status, &UNWATCHED);
         let _ = register(signal, &INTERRUPTED);

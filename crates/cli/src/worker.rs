@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::process::exit;
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -129,18 +130,23 @@ pub(crate) fn begin() -> Result<(), Failure> {
     // Elsewhere it ends at its next word.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    say(&Word::Alive);
-    thread::spawn(|| {
+    let (tell, started) = channel::<()>();
+    thread::spawn(move || {
         let mut watch = Watch::default();
+        let mut tell = Some(tell);
         loop {
-            thread::sleep(BEAT);
             say(&Word::Alive);
             if let Some(fault) = watch.look(ENDLESS).map(|stuck| stuck.to_string()).or_else(greed) {
                 say(&Word::Ended(Err(Failure::Part(fault))));
                 exit(1);
             }
+            drop(tell.take());
+            thread::sleep(BEAT);
         }
     });
+    // What a thread does for the first time may need a lock of the loader, which a library that
+    // never ends its loading keeps.
+    let _ = started.recv();
     Ok(())
 }
 

@@ -351,10 +351,11 @@ impl Endpoint {
         self.identity.fingerprint()
     }
 
-    /// Closes all connections, and waits until the peers know or have been told for long enough.
+    /// Closes all connections, and waits until the peers know or have been told for long enough: less
+    /// than the second in which a program ends after a signal.
     pub async fn close(&self, reason: &str) {
         self.quic.close(VarInt::from_u32(0), reason.as_bytes());
-        let _ = tokio::time::timeout(Duration::from_secs(3), self.quic.wait_idle()).await;
+        let _ = tokio::time::timeout(Duration::from_millis(700), self.quic.wait_idle()).await;
     }
 }
 

@@ -57,14 +57,20 @@ expected = "More than the link."
 checks = ["busy[subject] > 1.5"]
 "#;
 
-fn sandbox(suite: &str) -> Sandbox {
+/// A folder with the small suite.
+pub(crate) fn sandbox() -> Sandbox {
+    sandbox_of(SUITE)
+}
+
+fn sandbox_of(suite: &str) -> Sandbox {
     let sandbox = Sandbox::new("");
     fs::write(sandbox.path("suite.toml"), suite).unwrap();
     fs::write(sandbox.path("small.toml"), EXPERIMENT).unwrap();
     sandbox
 }
 
-fn args(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
+/// Arguments of an evaluation by it.
+pub(crate) fn args(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
     let suite = sandbox.path("suite.toml").display().to_string();
     let out = sandbox.path("out").display().to_string();
     let fixed = ["evaluate", "--suite", &suite, "--out", &out].map(str::to_owned);
@@ -73,7 +79,7 @@ fn args(sandbox: &Sandbox, more: &[&str]) -> Vec<String> {
 
 #[test]
 fn every_subject_has_a_verdict_and_its_reason() {
-    let sandbox = sandbox(SUITE);
+    let sandbox = sandbox();
     let text = success(args(&sandbox, &["cubic", "xcp", "own={ window = \"cubic\" }"]));
     for words in [
         "cubic meets 0 of 1 criteria. It does not meet 1.1 Busy.",
@@ -95,7 +101,7 @@ fn every_subject_has_a_verdict_and_its_reason() {
 #[cfg(feature = "stacks")]
 #[test]
 fn connections_that_gave_up_are_told() {
-    let sandbox = sandbox(SUITE);
+    let sandbox = sandbox();
     // Slow start into a long queue, and all of it in one stream: thousands of gaps at once.
     let text = EXPERIMENT
         .replace("rate = \"2Mbit\"", "rate = \"200Mbit\"\nqueue = \"3000p\"")
@@ -111,7 +117,7 @@ fn connections_that_gave_up_are_told() {
 
 #[test]
 fn the_numbers_do_not_depend_on_the_number_of_threads() {
-    let sandbox = sandbox(SUITE);
+    let sandbox = sandbox();
     let once = |threads| {
         success(args(&sandbox, &["cubic", "vegas", "--threads", threads]));
         fs::read(sandbox.path("out/claims.json")).unwrap()
@@ -122,7 +128,7 @@ fn the_numbers_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn what_is_wrong_is_said_before_anything_runs() {
     let refuse = |suite: &str, more: &[&str]| {
-        let sandbox = sandbox(suite);
+        let sandbox = sandbox_of(suite);
         let output = windward(args(&sandbox, more));
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(!sandbox.path("out").exists(), "nothing was begun");
@@ -150,7 +156,7 @@ fn the_suites_say_what_they_ask() {
 
 #[test]
 fn an_evaluation_is_compared_with_an_earlier_one() {
-    let sandbox = sandbox(SUITE);
+    let sandbox = sandbox();
     let at = |name: &str| sandbox.path(name).display().to_string();
     let evaluate = |name: &str, only: &str, controller: &str| {
         let out = at(name);

@@ -13,6 +13,7 @@ mod emulate;
 mod evaluate;
 mod extremes;
 mod help;
+mod hostile;
 mod http;
 mod interrupt;
 mod outputs;
