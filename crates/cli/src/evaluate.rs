@@ -33,8 +33,8 @@ pub(crate) struct Args {
     /// Protocols (see `windward list`), NAME={ window = "cubic", .. } for a composition,
     /// FILE.py:CLASS for a congestion controller in Python, or FILE.so for one in C
     ///
-    /// Controllers in C keep to windward_controller.h and run in a child process. Controllers in
-    /// Python need the Python package: `pip install .` in a clone of the repository.
+    /// Controllers in C keep to windward_controller.h. Controllers in Python need the Python
+    /// package: `pip install .` in a clone of the repository. Both run in a process of their own.
     /// NAME=FILE.py:CLASS gives the controller another name in the report.
     #[arg(value_name = "SUBJECT", required_unless_present_any = ["list", "diff"])]
     subjects: Vec<String>,

@@ -3,8 +3,9 @@
 //! This process starts a keeper, which starts the worker. The worker loads the code, does the work
 //! and tells the results (`worker`); this process shows them. The keeper gets the processes of the
 //! worker that lose their parent, ends all of them with the worker and with this process, and
-//! bounds their number and memory. It is between the two so that code which ends or stops its parent
-//! does not end this process. Whatever the code does, this process ends with a result or a fault.
+//! bounds their number and memory. It is between the two so that code which ends or stops its
+//! parent does not end this process. Whatever the code does, this process ends with a result or a
+//! fault.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, PipeReader, Read};
@@ -230,7 +231,7 @@ impl Jail {
     }
 }
 
-/// Passes words on. What is not a word is foreign code's.
+/// Passes words on. Lines that are not words come from foreign code, and are left out.
 fn hear(pipe: PipeReader, tell: &Sender<Word>) {
     for line in BufReader::new(pipe).split(b'\n') {
         let Ok(line) = line else { return };

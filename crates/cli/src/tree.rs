@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What the processes below this one use.
+/// Use of the machine by the processes below this one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Their number.
@@ -39,7 +39,7 @@ pub(crate) fn end() {
     }
 }
 
-/// What the processes below this one use; nothing where it cannot be known.
+/// Returns the use of the machine by the processes below this one; zeros where it is not known.
 pub(crate) fn usage() -> Usage {
     #[cfg(target_os = "linux")]
     {

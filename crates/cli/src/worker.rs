@@ -28,7 +28,7 @@ const DESCRIPTORS: usize = 512;
 /// Exit status of a worker whose pipe was closed.
 pub(crate) const DEAF: i32 = 113;
 
-/// What a worker tells.
+/// A message of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
     /// It is about to load foreign code: of that subject, or of the last one that it named.
@@ -144,8 +144,8 @@ pub(crate) fn begin() -> Result<(), Failure> {
             thread::sleep(BEAT);
         }
     });
-    // What a thread does for the first time may need a lock of the loader, which a library that
-    // never ends its loading keeps.
+    // The first call of a function by a thread may need a lock of the loader, and a library that
+    // never ends its loading keeps that.
     let _ = started.recv();
     Ok(())
 }

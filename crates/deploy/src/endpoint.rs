@@ -351,8 +351,8 @@ impl Endpoint {
         self.identity.fingerprint()
     }
 
-    /// Closes all connections, and waits until the peers know or have been told for long enough: less
-    /// than the second in which a program ends after a signal.
+    /// Closes all connections, and waits until the peers know or have been told for long enough:
+    /// within the second in which a program ends after a signal.
     pub async fn close(&self, reason: &str) {
         self.quic.close(VarInt::from_u32(0), reason.as_bytes());
         let _ = tokio::time::timeout(Duration::from_millis(700), self.quic.wait_idle()).await;

@@ -3,7 +3,7 @@
 //! The modules, in the order of reading:
 //!
 //! - `library`: the tables of the header, and calls into a library. The only unsafe code.
-//! - `watch`: which call of foreign code each thread is in, so that one that never returns is found.
+//! - `watch`: the call of foreign code that each thread is in, to find one that never returns.
 //! - `controller`: a controller of a library as one of Windward.
 //!
 //! Foreign code can write anywhere, end the process or never return. A program that loads a library

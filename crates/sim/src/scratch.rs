@@ -122,7 +122,7 @@ mod tests {
         let left = parent.path().join(format!("{PREFIX}1-0"));
         fs::create_dir_all(left.join("data")).unwrap();
         fs::write(left.join("data/file"), "x").unwrap();
-        // What only has such a name is not touched.
+        // Others that have such a name are not touched.
         std::os::unix::fs::symlink("/etc", parent.path().join(format!("{PREFIX}link"))).unwrap();
         fs::write(parent.path().join(format!("{PREFIX}file")), "x").unwrap();
         let next = Scratch::within(parent.path()).unwrap();

@@ -138,7 +138,8 @@ fn whatever_a_library_does_is_a_verdict_and_nothing_stays() {
             return;
         }
     }
-    // At once, since most of the time is that of the limits; the first alone, which needs the machine.
+    // At once, since most of the time is that of the limits; the first, which needs all of the
+    // machine, alone.
     let children = LIBRARIES.iter().map(|(name, ..)| {
         let child = start(&sandbox, name);
         let output = std::thread::spawn(|| child.wait_with_output().unwrap());

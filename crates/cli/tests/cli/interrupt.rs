@@ -34,7 +34,7 @@ fn wait_for(child: &mut Child) -> ExitStatus {
     panic!("it did not stop within two seconds");
 }
 
-/// What the table below says of a command.
+/// A command, its arguments and its exit status.
 type Line = (&'static str, Vec<String>, i32);
 
 /// Commands that end by themselves at once, or become another program, or that other tests
