@@ -86,8 +86,8 @@ fn totals(html: &mut String, evaluation: &Evaluation) {
     html.push_str("</ul>\n");
 }
 
-/// Writes a row for each of several subjects: the number of criteria that it meets, and whether it meets all
-/// those for general use.
+/// Writes a row for each of several subjects: the number of criteria that it meets, and whether it
+/// meets all those for general use.
 fn standings(html: &mut String, evaluation: &Evaluation) {
     html.push_str(
         "<div class=\"scroll\" tabindex=\"0\"><table class=\"standings\">\n<thead><tr><th>Controller</th>",

@@ -84,14 +84,10 @@ fn compile(name: &str, at: &At, code: &str, folder: &Path) -> bool {
     assert!(example.contains(place));
     match at {
         At::Ack => text += &example.replace(place, &format!("{code} {place}")),
-        At::Load => {
-            text += &format!(
-                "{example}__attribute__((constructor)) static void at(void) {{ {code} }}\n"
-            )
-        }
-        At::Unload => {
+        At::Load | At::Unload => {
+            let when = if matches!(at, At::Load) { "constructor" } else { "destructor" };
             text +=
-                &format!("{example}__attribute__((destructor)) static void at(void) {{ {code} }}\n")
+                &format!("{example}__attribute__(({when})) static void at(void) {{ {code} }}\n");
         }
     }
     let source = folder.join(format!("{name}.c"));

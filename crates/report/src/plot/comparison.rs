@@ -31,8 +31,8 @@ const MEASURES: [Measure; 5] = [
     ("Real and simulated goodput", "Real / simulated goodput", |row| row.ratio, None, Some(1.0)),
 ];
 
-/// One chart with a panel for each measure with several numbers: over the loss rate, or program by program
-/// if there is only one rate.
+/// One chart with a panel for each measure with several numbers: over the loss rate, or program by
+/// program if there is only one rate.
 pub(crate) fn of_comparison(comparison: &Comparison) -> Chart {
     let rows = comparison.rows();
     let panels = MEASURES.iter().filter_map(|measure| panel(comparison, &rows, measure));
