@@ -6,7 +6,7 @@ use windward_core::endpoint::event::{
     self, AckEvent, CongestionEvent, LossEvent, LossSign, ResetCause, ResetEvent,
 };
 use windward_core::packet::Flags;
-use windward_core::units::{Probability, Time};
+use windward_core::units::{Duration, Probability, Time};
 
 /// Arguments for the constructor of a congestion controller.
 #[pyclass(frozen, get_all, module = "windward")]
@@ -274,7 +274,7 @@ impl From<&estimator::RateSample> for RateSample {
             lost: sample.lost,
             tx_in_flight: sample.tx_in_flight,
             in_flight: sample.in_flight,
-            rtt: sample.rtt.map(|rtt| rtt.as_secs_f64()),
+            rtt: sample.rtt.map(Duration::as_secs_f64),
             is_app_limited: sample.is_app_limited,
         }
     }
