@@ -114,6 +114,26 @@ mod tests {
     }
 
     #[test]
+    fn a_window_of_zero_is_a_verdict() {
+        struct Closed;
+        impl ControllerFactory for Closed {
+            fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
+                Box::new(Aimd {
+                    config: Arc::new(AimdConfig::default()),
+                    mtu: u64::from(mtu),
+                    window: 0,
+                    threshold: 0,
+                    counted: 0,
+                    since: now,
+                })
+            }
+        }
+        let evaluation = windward_evaluate::quinn(Arc::new(Closed)).only(["wired"]).run().unwrap();
+        assert!(!evaluation.passes(), "{evaluation}");
+        assert!(evaluation.to_string().contains("a window of 0 packets"), "{evaluation}");
+    }
+
+    #[test]
     fn a_panic_is_a_verdict() {
         struct Broken;
         impl ControllerFactory for Broken {
