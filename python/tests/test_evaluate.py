@@ -92,6 +92,60 @@ def test_a_law_that_never_gives_way_is_found_out():
         found.verdicts("cubic")
 
 
+def fixed(value):
+    """A class whose window is always this."""
+    return type("Fixed", (), {"__init__": lambda self, setup: None, "on_ack": lambda self, ack: value})
+
+
+@pytest.mark.parametrize("value", [0, 0.5, -3, float("nan"), float("inf"), 1e300, None, "ten"])
+def test_an_invalid_window_is_an_error_with_value_and_time(value):
+    with pytest.raises(TypeError, match=r"Fixed.on_ack returned .*: expected a window in packets") as raised:
+        ww.evaluate(fixed(value), only=["high-loss"])
+    assert raised.value.simulated_time > 0
+
+
+class Moody(OwnReno):
+    """Keeps state from one connection to the next."""
+
+    made = 0
+
+    def __init__(self, setup):
+        super().__init__(setup)
+        Moody.made += 1
+        self.cwnd += Moody.made
+
+
+def test_two_runs_that_differ_are_an_error():
+    with pytest.raises(ValueError, match="Moody: it is not deterministic"):
+        ww.evaluate(Moody, only=["high-loss"])
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"quik": True}, "did you mean quick"),
+        ({"sed": 3}, "did you mean seed"),
+        ({"sensitivty": True}, "did you mean sensitivity"),
+        ({"out": "folder"}, "did you mean folder"),
+        ({"wholly_other": 7}, "its keywords are against"),
+    ],
+)
+def test_an_unknown_keyword_names_the_right_one(keywords, says):
+    with pytest.raises(TypeError, match=says):
+        ww.evaluate(OwnReno, only=["high-loss"], **keywords)
+
+
+def test_the_options_of_the_command_are_keywords(tmp_path):
+    junit = tmp_path / "junit.xml"
+    changes = {"links.link.delay": "10ms"}
+    found = ww.evaluate(OwnReno, only=["high-loss"], quick=True, seed=7, set=changes, junit=junit)
+    assert found.subjects == ["OwnReno"]
+    assert "21 of 22 were not" in found.summary[0]
+    assert junit.read_text("utf-8").startswith("<?xml")
+    with pytest.raises(ww.ScenarioError, match="links.link.dely"):
+        ww.evaluate(OwnReno, only=["high-loss"], set={"links.link.dely": "10ms"})
+
+
 def test_what_a_law_raises_comes_out_with_its_time():
     with pytest.raises(ZeroDivisionError) as raised:
         ww.evaluate(Late, only=["high-loss"])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 import html
 import importlib.util
+import inspect
 import json
 import os
 import platform
 import sys
 import weakref
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,12 @@ def evaluate(
     standards: Iterable[Subject] | None = None,
     suite: str = "rfc9743",
     only: Iterable[str] = (),
+    quick: bool = True,
     full: bool = False,
+    set: Mapping[str, object] | None = None,
+    seed: int | None = None,
+    sensitivity: bool = False,
+    junit: str | os.PathLike[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
     threads: int = 0,
@@ -114,17 +120,22 @@ def evaluate(
             compared with the standards on its own stack, or with all if no standard runs on it.
         suite: Suite of criteria: a built-in one, such as ``rfc9743``, or a file.
         only: Criteria, claims or experiments to check; all by default.
+        quick: Few repetitions, which is the default. ``quick=False`` is ``full=True``.
         full: Full range of paths, and more runs.
+        set: Values of every scenario to change, by their dotted keys, as ``--set`` does.
+        seed: Seed of the first repetition, in place of the files'; the following ones count up.
+        sensitivity: Judge each claim also with buffers, RTTs and rates 20 % smaller and larger.
+        junit: File for the answers as JUnit XML.
         folder: Folder for the report. None creates a folder that is removed with the result.
         resume: Continue an interrupted attempt in the same folder. Changes of a class since then
             are not detected.
         threads: Worker threads; 0 is one per core.
         progress: Called at intervals with the share done, 0 to 1. True draws a bar with tqdm.
-        named: Subjects whose names in the report are the keywords.
+        named: Subjects whose names in the report are the keywords: classes, controllers and compositions.
 
     Raises:
         ScenarioError: If a name is unknown.
-        TypeError: If a subject is invalid.
+        TypeError: If a subject is invalid, or there is no such keyword.
         Exception: The exception that a controller raises, with ``simulated_time``.
         OSError: If the report cannot be written.
     """
@@ -132,6 +143,12 @@ def evaluate(
     if folder is None:
         own = _windward.Scratch()
         folder = own.path
+    for name, value in named.items():
+        _must_be_subject(name, value)
+    full = full or not quick
+    changes = dict(set or {})
+    if seed is not None:
+        changes["seed"] = seed
     given = [_given(subject) for subject in subjects]
     given += [_given(subject, name) for name, subject in named.items()]
     beside = None if against is None else [_given(subject) for subject in against]
@@ -147,16 +164,21 @@ def evaluate(
         suite=suite,
         only=only,
         full=full,
+        changes=list(changes.items()),
+        sensitivity=sensitivity,
         resume=resume,
         threads=threads,
         progress=progress,
-        about=(date, machine, _command(given, beside, bounds, suite, only, full)),
+        about=(date, machine, _command(given, beside, bounds, suite, only, full, changes)),
     )
+    if junit is not None:
+        Path(junit).write_text(_windward.junit(folder), "utf-8")
     return Evaluation(Path(folder), runs, own)
 
 
 def _command(
-    given: list[Any], against: list[Any] | None, standards: list[Any] | None, suite: str, only: list[str], full: bool
+    given: list[Any], against: list[Any] | None, standards: list[Any] | None, suite: str, only: list[str], full: bool,
+    changes: dict[str, object],
 ) -> str:
     """The call that repeats the evaluation. Classes appear by their names."""
 
@@ -172,7 +194,22 @@ def _command(
         if value is not None:
             words.append(f"{name}=[{', '.join(map(shown, value))}]")
     words += [f"suite={suite!r}"] * (suite != "rfc9743") + [f"only={only!r}"] * bool(only) + ["full=True"] * full
+    words += [f"set={changes!r}"] * bool(changes)
     return f"windward.evaluate({', '.join(words)})"
+
+
+def _must_be_subject(name: str, value: object) -> None:
+    """Refuses a keyword that is neither an argument nor a subject, and names the argument that may be meant."""
+    is_composition = isinstance(value, str) and value.strip().startswith("{")
+    if is_composition or isinstance(value, (ExpressionController, type)) or hasattr(value, "on_ack"):
+        return
+    known = [word for word in inspect.signature(evaluate).parameters if word not in ("subjects", "named")]
+    elsewhere = {"out": "folder", "jobs": "threads", "quiet": "progress", "set_": "set"}
+    near = elsewhere.get(name) or _windward.near(name, known)
+    if near is None and isinstance(value, str):
+        return  # The name of a row, which has a name already: `_given` says so.
+    meant = f"did you mean {near}?" if near else f"its keywords are {', '.join(known)}"
+    raise TypeError(f"evaluate() has no argument {name}, and {value!r} is not a subject: {meant}")
 
 
 def _given(subject: Subject, name: str | None = None) -> str | tuple[str, object]:

@@ -411,11 +411,14 @@ def evaluate(
     suite: str,
     only: Sequence[str],
     full: bool,
+    changes: Sequence[tuple[str, object]],
+    sensitivity: bool,
     resume: bool,
     threads: int,
     progress: Callable[[float], object] | bool | None,
     about: tuple[str, str, str],
 ) -> int: ...
+def junit(folder: str | PathLike[str]) -> str: ...
 def child(arguments: Sequence[str]) -> None: ...
 def emulate(
     scenario: Scenario,

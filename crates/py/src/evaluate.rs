@@ -6,14 +6,14 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use windward_cli::PythonController;
 use windward_core::protocols::Protocol;
-use windward_evaluation::{Question, Suite};
+use windward_evaluation::{Question, StoredEvaluation, Suite};
 use windward_experiments::Effort;
 use windward_experiments::experiment::Subject;
 use windward_report::{Provenance, ReportOptions};
 
 use crate::parts::ExpressionController;
 use crate::work::{How, lab, watched};
-use crate::{amount, error, parts};
+use crate::{amount, error, parts, values};
 
 /// Reads a controller of a file for the command line.
 pub(crate) fn load(controller: &PythonController) -> Result<Protocol, String> {
@@ -58,11 +58,19 @@ fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
     given.into_iter().map(|given| given.subject(py)).collect()
 }
 
-/// Checks the criteria of a suite, or some of them, and writes the report into a folder. Returns
-/// the number of runs.
+/// The answers of an evaluation in a folder as JUnit XML, for CI systems.
+#[expect(clippy::needless_pass_by_value, reason = "Python calls it so")]
+#[pyfunction]
+pub(crate) fn junit(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
+    let stored = StoredEvaluation::read(&folder.join("evaluation.json"));
+    Ok(stored.map_err(|wrong| lab(py, wrong))?.to_junit())
+}
+
+/// Checks the criteria of a suite, or some of them, with these changes of every scenario, and
+/// writes the report into a folder. Returns the number of runs.
 #[expect(clippy::too_many_arguments, clippy::needless_pass_by_value, reason = "Python calls it so")]
 #[pyfunction]
-#[pyo3(signature = (given, folder, *, against, standards, suite, only, full, resume, threads, progress, about))]
+#[pyo3(signature = (given, folder, *, against, standards, suite, only, full, changes, sensitivity, resume, threads, progress, about))]
 pub(crate) fn evaluate(
     py: Python<'_>,
     given: Vec<Given<'_>>,
@@ -72,6 +80,8 @@ pub(crate) fn evaluate(
     suite: &str,
     only: Vec<String>,
     full: bool,
+    changes: Vec<(String, Bound<'_, PyAny>)>,
+    sensitivity: bool,
     resume: bool,
     #[pyo3(from_py_with = amount::threads)] threads: u16,
     progress: Option<&Bound<'_, PyAny>>,
@@ -90,8 +100,17 @@ pub(crate) fn evaluate(
         let suite = Suite::find(suite)?;
         Question { suite, subjects, against, only, stacks, standards }.inquire(&effort)
     });
-    let inquiry = inquiry.map_err(|wrong| lab(py, wrong))?;
+    let mut inquiry = inquiry.map_err(|wrong| lab(py, wrong))?;
+    for (key, value) in &changes {
+        let value = values::setting(value, key)?;
+        for experiment in &mut inquiry.experiments {
+            experiment.set(key, &value).map_err(|wrong| lab(py, wrong))?;
+        }
+    }
     watched(py, how, |options| {
+        if sensitivity {
+            inquiry.vary(&effort, options)?;
+        }
         let done = windward_evaluation::evaluate(&inquiry, &effort, options, &report, &folder)?;
         Ok(done.summary.runs)
     })

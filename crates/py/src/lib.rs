@@ -170,7 +170,7 @@ mod _windward {
     #[pymodule_export]
     use super::emulate::{child, compare, emulate};
     #[pymodule_export]
-    use super::evaluate::evaluate;
+    use super::evaluate::{evaluate, junit};
     #[pymodule_export]
     use super::experiment::{Experiment, reproduce};
     #[pymodule_export]

@@ -8,7 +8,9 @@ use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 use windward_core::endpoint::estimator;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
+use windward_core::endpoint::window::{
+    Controller, ControllerSetup, LEAST_RATE, MakeController, is_rate, is_window,
+};
 use windward_core::units::Time;
 use windward_native::{Call, enter};
 
@@ -19,7 +21,7 @@ use super::{
 use crate::error;
 
 /// Valid answers of each method.
-const NEEDED: &str = "expected a window in packets, at least 1";
+const NEEDED: &str = "expected a window in packets, from 1 to 1048576";
 
 #[derive(Debug)]
 struct PythonController {
@@ -97,7 +99,7 @@ impl PythonController {
         event: E,
     ) -> Option<f64> {
         let method = method?;
-        let read = |answer: &Bound<'_, PyAny>| method.number(answer, f64::INFINITY, NEEDED);
+        let read = |answer: &Bound<'_, PyAny>| method.number(answer, is_window, NEEDED);
         let answer = method.call(now, |py| Ok((Bound::new(py, event)?.unbind(),)), read);
         Some(answer.unwrap_or(self.cwnd))
     }
@@ -111,8 +113,8 @@ impl PythonController {
             let rate = if rate.is_callable() { rate.call0()? } else { rate };
             let number: Option<f64> = rate.extract().map_err(|_| wrong_rate(self.whose, &rate))?;
             match number {
-                Some(number) if number.is_nan() => Err(wrong_rate(self.whose, &rate)),
-                number => Ok(number.filter(|rate| *rate > 0.0 && rate.is_finite())),
+                Some(number) if !is_rate(number) => Err(wrong_rate(self.whose, &rate)),
+                number => Ok(number),
             }
         };
         match Python::attach(read) {
@@ -168,7 +170,8 @@ impl PythonController {
 fn wrong_rate(whose: &str, rate: &Bound<'_, PyAny>) -> PyErr {
     let rate = rate.repr().map_or_else(|_| "something".to_owned(), |text| text.to_string());
     PyTypeError::new_err(format!(
-        "{whose}.pacing_rate is {rate}: expected packets per second, or None for no limit"
+        "{whose}.pacing_rate is {rate}: expected packets per second, at least {LEAST_RATE}, or None for no \
+         limit"
     ))
 }
 

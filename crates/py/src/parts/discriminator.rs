@@ -42,7 +42,7 @@ impl MakeDiscriminator for Maker {
 fn ask(method: &Method, loss: &LossEvent) -> Probability {
     let event = Loss::from(loss);
     let read = |answer: &Bound<'_, PyAny>| {
-        let number = method.number(answer, 1.0, NEEDED)?;
+        let number = method.number(answer, |number| number <= 1.0, NEEDED)?;
         events::probability(number).ok_or_else(|| method.wrong(answer, NEEDED))
     };
     let answer = method.call(loss.path.now, |py| Ok((Bound::new(py, event)?.unbind(),)), read);

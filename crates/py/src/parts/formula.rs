@@ -193,18 +193,18 @@ fn quoted(text: &str) -> String {
 ///
 /// Args:
 ///     on_ack: Window after an acknowledgment of new data, outside loss recovery and slow start,
-///         while cwnd limits the sender; a window below one packet counts as one.
+///         while cwnd limits the sender; from 1 to 1048576 packets.
 ///     on_loss: Window after congestion, at least 2, and ssthresh after that and after a timeout.
 ///         After a timeout the window is that of RFC 5681, one packet.
 ///     on_mark: The same after an ECN mark, in place of ``on_loss``.
-///     pacing_rate: Pacing rate after each event, packets per second; zero or less for no limit but
-///         the window.
+///     pacing_rate: Pacing rate after each event, packets per second; zero or infinity for no limit
+///         but the window.
 ///     slow_start: Below ssthresh, grow by one packet per acknowledgment, as in RFC 5681.
 ///     name: Name of the protocol in tables.
 ///
 /// Raises:
-///     ValueError: If an expression is invalid. A result that is not a number ends the run with
-///         this error.
+///     ValueError: If an expression is invalid. A result that is not a valid window or rate ends
+///         the run with this error.
 #[pyfunction]
 #[pyo3(
     signature = (

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use windward_core::endpoint::discrimination::DiscriminatorConfig;
-use windward_core::endpoint::window::{ControllerConfig, MakeController, NotANumber, not_a_number};
+use windward_core::endpoint::window::{ControllerConfig, Fault, MakeController, fault};
 use windward_core::network::{AqmConfig, ChannelConfig};
 use windward_core::part::{Ability, Custom, CustomPart, Need, Words};
 use windward_core::protocols::{self, Protocol};
@@ -424,10 +424,11 @@ impl Drop for Aside {
 /// Exception of a part that ended an experiment.
 static LAST: Mutex<Option<PyErr>> = Mutex::new(None);
 
-/// Records the result of an expression that is not a number as an exception.
+/// Records an invalid answer of a controller as an exception.
 fn adopt() {
-    if let Some(NotANumber { now, message }) = not_a_number() {
-        report(Trouble { error: error::value(message), now, whose: "controller" });
+    if let Some(Fault { part, wrong, at, after }) = fault() {
+        let error = error::value(format!("{part}: {wrong}, after {after}"));
+        report(Trouble { error, now: at, whose: "controller" });
     }
 }
 
@@ -447,7 +448,7 @@ fn failure() -> Option<String> {
 /// The exception of a part that ended an experiment, or else one with `text`.
 pub(crate) fn failed(text: String) -> PyErr {
     let last = LAST.lock().ok().and_then(|mut last| last.take());
-    last.unwrap_or_else(|| error::failed(text))
+    last.unwrap_or_else(|| error::value(text))
 }
 
 /// Drops the exception of a part whose work was cancelled.
@@ -549,13 +550,15 @@ impl Method {
         PyTypeError::new_err(format!("{}.{} returned {answer}: {needed}", self.whose, self.name))
     }
 
-    /// A number in a range.
-    fn number(&self, answer: &Bound<'_, PyAny>, most: f64, needed: &str) -> PyResult<f64> {
-        let number = answer.extract::<f64>().map_err(|_| self.wrong(answer, needed))?;
-        if number.is_nan() || number > most {
-            return Err(self.wrong(answer, needed));
-        }
-        Ok(number)
+    /// A valid number.
+    fn number(
+        &self,
+        answer: &Bound<'_, PyAny>,
+        is_valid: impl Fn(f64) -> bool,
+        needed: &str,
+    ) -> PyResult<f64> {
+        let number = answer.extract::<f64>().ok().filter(|number| is_valid(*number));
+        number.ok_or_else(|| self.wrong(answer, needed))
     }
 }
 
