@@ -216,9 +216,26 @@ step_c() {
             "examples/c/$name.c" -o "$out/$name.so"
         check "c: $name is evaluated" target/release/windward evaluate --quiet "$out/$name.so" --only high-loss --out "$out/$name"
     done
-    sed 's/return ((struct aimd .)state)->window/return 0.0 \/ 0.0/' examples/c/aimd.c >"$out/nan.c"
-    cc -shared -fPIC -I crates/native/include "$out/nan.c" -o "$out/nan.so"
-    check "c: NaN is a verdict" bash -c "target/release/windward evaluate --quiet $out/nan.so --out $out/nan | grep 'cwnd returned'"
+    # What a broken one returns or is made with, and a word of its verdict.
+    local broken case from to said
+    broken=(
+        'return ((struct aimd .)state)->window|return 0.0 / 0.0|a window of NaN packets'
+        'return ((struct aimd .)state)->window|return 0.0|a window of 0 packets'
+        'return ((struct aimd .)state)->window|return -1e300|a window of -'
+        'return ((struct aimd .)state)->window|return 4e9 * 1500|a window of'
+        'return ((struct aimd .)state)->window|static double n; return 15000 + ++n|not deterministic'
+        '.destroy = |.pacing_rate = tiny, .destroy = |a pacing rate of'
+        '.create = |.needs = 0xffff, .create = |unknown bits 0xfffe'
+    )
+    for case in "${broken[@]}"; do
+        IFS='|' read -r from to said <<<"$case"
+        sed "s|$from|$to|" examples/c/aimd.c >"$out/nan.c"
+        sed -i '/^const struct windward_controller/i static double tiny(void *state) { (void)state; return 1e-300; }' "$out/nan.c"
+        cc -shared -fPIC -I crates/native/include "$out/nan.c" -o "$out/nan.so"
+        # The name is a number of TOML.
+        check "c: $to is a verdict" bash -c \
+            "target/release/windward evaluate --quiet nan=$out/nan.so --only high-loss --out $out/nan 2>&1 | grep '$said'"
+    done
 }
 
 # The additions that CONTRIBUTING.md describes, carried out in a copy.

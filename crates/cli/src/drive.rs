@@ -2,7 +2,7 @@
 
 use std::time::Duration as WallTime;
 
-use windward_core::endpoint::window::not_a_number;
+use windward_core::endpoint::window::fault;
 use windward_core::units::{Duration, Time};
 use windward_logs::pcap::PcapFile;
 use windward_logs::qlog::QlogFiles;
@@ -38,8 +38,8 @@ impl Driver {
         }
     }
 
-    /// Handles every event up to and including `until`. Fails if logs cannot be written, or if an
-    /// expression of a controller gives no number.
+    /// Handles every event up to and including `until`. Fails if logs cannot be written, or if a
+    /// controller gives an invalid answer.
     pub(crate) fn advance(
         &mut self,
         sim: &mut Simulation,
@@ -48,8 +48,8 @@ impl Driver {
         pcap: Option<&PcapFile>,
     ) -> Result<(), Failure> {
         while self.now < until {
-            if let Some(wrong) = not_a_number() {
-                return Err(Failure::Failed(wrong.to_string()));
+            if let Some(fault) = fault() {
+                return Err(Failure::Part(fault.to_string()));
             }
             signals::check()?;
             let slice = Stopwatch::start();
@@ -66,8 +66,8 @@ impl Driver {
             let share = self.now.as_secs_f64() / self.end.as_secs_f64();
             self.progress.set(share, "");
         }
-        match not_a_number() {
-            Some(wrong) => Err(Failure::Failed(wrong.to_string())),
+        match fault() {
+            Some(fault) => Err(Failure::Part(fault.to_string())),
             None => Ok(()),
         }
     }

@@ -29,7 +29,8 @@ pub(crate) struct EffortArgs {
     #[arg(long, conflicts_with = "full")]
     quick: bool,
 
-    /// At least 30 repetitions, and long runs
+    /// The repetitions and durations that each experiment gives for full effort, and the
+    /// experiments that a suite has only for it
     #[arg(long)]
     full: bool,
 

@@ -97,15 +97,26 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
         return output::print(&list(&suite, &args.only, &effort)?);
     }
     let foreign = foreign(args)?;
-    if foreign.is_empty() {
-        return junit_of(args, judge(args, quiet, python, suite));
-    }
-    if worker::is_worker() {
+    if !foreign.is_empty() && worker::is_worker() {
         worker::begin()?;
         return worker::end(judge(args, quiet, python, suite));
     }
-    let judged = jailed(&foreign, args, quiet, python, &suite);
-    junit_of(args, judged)
+    let judged = match foreign.is_empty() {
+        true => judge(args, quiet, python, suite.clone()),
+        false => jailed(&foreign, args, quiet, python),
+    };
+    junit_of(args, verdict(judged, args, &suite))
+}
+
+/// The fault of a subject is a verdict too, with a page.
+fn verdict(judged: Result<(), Failure>, args: &Args, suite: &Suite) -> Result<(), Failure> {
+    let fault = match judged {
+        Err(Failure::Part(fault)) => FaultyController::of(&fault),
+        judged => return judged,
+    };
+    let index = fault.write(suite, &args.only, &effort::about(), &args.out)?;
+    output::print(&format!("{}\n\nThe report is {}\n", fault.sentence(), index.display()))?;
+    Err(Failure::Command(1))
 }
 
 /// A subject whose code is foreign.
@@ -158,13 +169,12 @@ fn foreign(args: &Args) -> Result<Vec<Foreign>, Failure> {
     }
 }
 
-/// Judges in a worker, which loads the foreign code. A fault of that is the verdict.
+/// Judges in a worker, which loads the foreign code.
 fn jailed(
     foreign: &[Foreign],
     args: &Args,
     quiet: bool,
     python: &Python<'_>,
-    suite: &Suite,
 ) -> Result<(), Failure> {
     let in_python = foreign.iter().any(|subject| matches!(subject, Foreign::Class(_)));
     let worker = if in_python { python.worker() } else { python.again()? };
@@ -176,17 +186,13 @@ fn jailed(
         effort::tell_of_resume(quiet, &args.out);
         tidy(&args.out, &made)?;
     }
-    let (subject, fault) = match end? {
-        End::Done(done) => return done,
-        End::Fault { subject, fault } => (subject, fault),
-    };
     let names = || foreign.iter().map(Foreign::label).collect::<Vec<_>>().join(" or ");
-    let subject = subject.unwrap_or_else(names);
-    let fault = fault.strip_prefix(&format!("{subject}: ")).unwrap_or(&fault).to_owned();
-    let faulty = FaultyController { subject, fault };
-    let index = faulty.write(suite, &args.only, &effort::about(), &args.out)?;
-    output::print(&format!("{}\n\nThe report is {}\n", faulty.sentence(), index.display()))?;
-    Err(Failure::Command(1))
+    match end? {
+        End::Done(done) => done,
+        End::Fault { subject, fault } => {
+            Err(Failure::Part(format!("{}: {fault}", subject.unwrap_or_else(names))))
+        }
+    }
 }
 
 /// Removes what a worker that was ended by force has begun in the folder of the report, and the

@@ -158,9 +158,6 @@ impl Jail {
                 // Shown with the result, so that nothing is said of work that fails at its end.
                 Ok(Word::Print(part)) => text += &part,
                 Ok(Word::Note(note)) => output::note(&note),
-                Ok(Word::Ended(Err(Failure::Part(fault)))) => {
-                    return Ok(End::Fault { subject, fault });
-                }
                 Ok(Word::Ended(Err(Failure::Interrupted))) => {
                     return fault(INTERRUPTION, subject);
                 }

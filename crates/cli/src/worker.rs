@@ -43,9 +43,9 @@ pub(crate) enum Word {
     Print(String),
     /// A note for standard error.
     Note(String),
-    /// The result of the work. [`Failure::Part`] is a fault of the foreign code.
+    /// The result of the work.
     Ended(Result<(), Failure>),
-    /// The worker has ended, and did so in this way: from the process that started it.
+    /// The worker has ended, or ends now, in this way.
     Gone(Result<String, Failure>),
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn begin() -> Result<(), Failure> {
         loop {
             say(&Word::Alive);
             if let Some(fault) = watch.look(ENDLESS).map(|stuck| stuck.to_string()).or_else(greed) {
-                say(&Word::Ended(Err(Failure::Part(fault))));
+                say(&Word::Gone(Ok(fault)));
                 exit(1);
             }
             drop(tell.take());
@@ -158,13 +158,13 @@ fn greed() -> Option<String> {
 
 /// Tells the result of the work. The failure that it returns has been reported.
 pub(crate) fn end(done: Result<(), Failure>) -> Result<(), Failure> {
-    let done = match done {
-        // Where no file can be opened, anything may fail.
-        Err(Failure::Failed(message)) => {
-            Err(greed().map_or(Failure::Failed(message), Failure::Part))
-        }
-        done => done,
-    };
+    // Where no file can be opened, anything may fail.
+    if matches!(done, Err(Failure::Failed(_)))
+        && let Some(fault) = greed()
+    {
+        say(&Word::Gone(Ok(fault)));
+        return Err(Failure::Command(1));
+    }
     let status = if done.is_ok() { Ok(()) } else { Err(Failure::Command(1)) };
     say(&Word::Ended(done));
     status

@@ -10,16 +10,14 @@ use std::time::Duration;
 use windward_core::endpoint::estimator::{LostPacket, RateSample};
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use windward_core::endpoint::window::{
-    Controller as CongestionController, ControllerSetup, MakeController,
+    Controller as CongestionController, ControllerSetup, Fault, LARGEST_WINDOW, LEAST_WINDOW,
+    MakeController, Wrong, is_rate, is_window,
 };
 use windward_core::packet::{Flags, Packet};
 use windward_core::part::{CustomPart, Need, Words};
 use windward_core::units::Time;
 
 use crate::controller::{Ack, Cause, Congestion, Controller, Sent};
-
-/// The largest accepted window: the receive window is not larger.
-const MOST_PACKETS: u64 = 1 << 20;
 
 /// A fault of a controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +30,8 @@ pub enum Trouble {
         /// Message of the panic.
         message: String,
     },
-    /// It returned an invalid window or rate: 0, or more than any path holds.
+    /// It returned an invalid window or rate: less than a packet or more than 2^20 packets, or less
+    /// than a packet in ten seconds.
     Refused {
         /// `window` or `pacing_rate`.
         what: &'static str,
@@ -41,10 +40,10 @@ pub enum Trouble {
         /// Time of it.
         at: Duration,
     },
-    /// It kept sending far more than the path can carry, so that the run was cut short.
+    /// It kept sending far more than the path can carry, so that its window became one packet.
     Exhausted {
-        /// Number of calls until then.
-        calls: u64,
+        /// Number of packets that it sent until then.
+        sent: u64,
         /// Time of it.
         at: Duration,
     },
@@ -52,6 +51,11 @@ pub enum Trouble {
     ConnectionLost {
         /// The reason.
         reason: String,
+    },
+    /// A fault in a QUIC stack or in a run of a whole suite, with its value and time.
+    Invalid {
+        /// The fault, as a clause.
+        fault: String,
     },
     /// Two identical runs differed: it keeps state from one connection to another, or uses a clock
     /// or a random generator of its own.
@@ -78,12 +82,13 @@ impl fmt::Display for Trouble {
             Trouble::Refused { what, value, at } => {
                 write!(f, "gave a {what} of {value} at {:.3} s", at.as_secs_f64())
             }
-            Trouble::Exhausted { calls, at } => write!(
+            Trouble::Exhausted { sent, at } => write!(
                 f,
-                "sent far more than the path carries, so that the run was cut short after {calls} \
-                 calls, at {:.3} s",
+                "sent far more than the path carries, so that it was stopped after {sent} packets, \
+                 at {:.3} s",
                 at.as_secs_f64()
             ),
+            Trouble::Invalid { fault } => f.write_str(fault),
             Trouble::ConnectionLost { reason } => write!(f, "lost its connection: {reason}"),
             Trouble::NotDeterministic { place } => write!(
                 f,
@@ -94,52 +99,34 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Troubles of all connections of a subject, and the remaining calls.
+/// Troubles of all connections of a subject.
 #[derive(Debug, Default)]
-pub(crate) struct Watch(Mutex<Noted>);
-
-#[derive(Debug, Default)]
-struct Noted {
-    troubles: Vec<Trouble>,
-    calls: u64,
-    budget: u64,
-}
+pub(crate) struct Watch(Mutex<Vec<Trouble>>);
 
 impl Watch {
-    fn lock(&self) -> MutexGuard<'_, Noted> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Trouble>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Begins a run with this number of calls.
-    pub(crate) fn begin(&self, budget: u64) {
-        let mut noted = self.lock();
-        (noted.calls, noted.budget) = (0, budget);
     }
 
     /// Takes the troubles recorded since the last call.
     pub(crate) fn take(&self) -> Vec<Trouble> {
-        std::mem::take(&mut self.lock().troubles)
+        std::mem::take(&mut self.lock())
     }
 
     /// Records it, unless one of its kind was recorded before.
     pub(crate) fn note(&self, trouble: Trouble) {
-        let mut noted = self.lock();
-        if !noted.troubles.iter().any(|known| known.is_like(&trouble)) {
-            noted.troubles.push(trouble);
+        let mut troubles = self.lock();
+        if !troubles.iter().any(|known| known.is_like(&trouble)) {
+            troubles.push(trouble);
         }
     }
 
-    /// Counts a call; true if it is permitted.
-    fn may_call(&self, at: Duration) -> bool {
-        let mut noted = self.lock();
-        noted.calls += 1;
-        let calls = noted.calls;
-        let exhausted = calls > noted.budget;
-        drop(noted);
-        if exhausted {
-            self.note(Trouble::Exhausted { calls, at });
-        }
-        !exhausted
+    /// Records a fault that the simulator found.
+    pub(crate) fn note_fault(&self, fault: &Fault) {
+        self.note(match fault.wrong {
+            Wrong::Flood { sent, .. } => Trouble::Exhausted { sent, at: since_start(fault.at) },
+            _ => Trouble::Invalid { fault: fault.clause() },
+        });
     }
 }
 
@@ -201,8 +188,8 @@ impl MakeController for Maker {
     }
 }
 
-/// A controller of a connection. After a panic or too many calls it is not called again, and the
-/// connection continues with a window of one packet.
+/// A controller of a connection. After a panic it is not called again, and the connection continues
+/// with a window of one packet.
 struct Guarded {
     /// The lock is for controllers that are not `Sync`; it is never contended.
     controller: Option<Mutex<Box<dyn Controller>>>,
@@ -265,11 +252,6 @@ impl Guarded {
     ) -> Option<T> {
         self.now = now;
         let controller = self.controller.as_mut()?;
-        if !self.watch.may_call(now) {
-            self.controller = None;
-            (self.cwnd, self.rate) = (1.0, None);
-            return None;
-        }
         let controller = controller.get_mut().unwrap_or_else(PoisonError::into_inner);
         match catch_unwind(AssertUnwindSafe(|| what(&mut **controller))) {
             Ok(answer) => Some(answer),
@@ -286,23 +268,20 @@ impl Guarded {
             return;
         };
         let refuse = |what, value| Trouble::Refused { what, value, at: now };
-        let most = MOST_PACKETS * self.packet;
-        if window == 0 || window > most {
+        let packets = window as f64 / self.packet as f64;
+        if !is_window(packets) {
             self.watch.note(refuse("window", window));
         }
-        // A window below one packet counts as one packet: nothing smaller can be sent.
-        self.cwnd = (window.min(most) as f64 / self.packet as f64).max(1.0);
+        self.cwnd = packets.clamp(LEAST_WINDOW, LARGEST_WINDOW);
         if !self.paces {
             return;
         }
         let rate = self.call("pacing_rate", now, |controller| controller.pacing_rate());
-        self.rate = match rate.flatten() {
-            Some(0) => {
-                self.watch.note(refuse("pacing_rate", 0));
-                None
-            }
-            rate => rate.map(|rate| rate as f64 / self.packet as f64),
-        };
+        let packets = |rate: u64| rate as f64 / self.packet as f64;
+        self.rate = rate.flatten().map(packets).filter(|rate| is_rate(*rate));
+        if let (Some(rate), None) = (rate.flatten(), self.rate) {
+            self.watch.note(refuse("pacing_rate", rate));
+        }
     }
 
     fn congested(&mut self, path: &Path, cause: Cause, sent: Time) {

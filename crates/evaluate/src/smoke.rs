@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use windward_core::endpoint::recovery::RecoveryConfig;
+use windward_core::endpoint::window::fault;
 use windward_core::part::Plain;
 use windward_core::protocols::Protocol;
 use windward_evaluation::Suite;
 use windward_experiments::LabError;
-use windward_experiments::experiment::{Claim, Deviation, Effort, Experiment, Subject};
+use windward_experiments::experiment::{CARRIED, Claim, Deviation, Effort, Experiment, Subject};
 use windward_experiments::expression::{Cell, Comparison, Expression};
 use windward_sim::scenario::{FlowKind, Traffic};
 use windward_sim::stack::Stacks;
@@ -19,10 +20,6 @@ use windward_sim::{Outcome, Scenario};
 
 use crate::guard::{Trouble, Watch};
 use crate::verdict::{Criterion, CriterionResult};
-
-/// Permitted calls per packet that the link carries: a few for each packet and each ACK, and more
-/// where most are lost.
-const CALLS: f64 = 40.0;
 
 /// Claims of the smoke experiments about one subject.
 pub(crate) struct Smoke<'a> {
@@ -51,7 +48,8 @@ impl<'a> Smoke<'a> {
         let of_subject = |(_, claim): &(&Experiment, &Claim)| {
             claim.asked.as_ref().is_some_and(|asked| asked.subject == self.subject)
         };
-        let mut claims: Vec<_> = all.filter(of_subject).collect();
+        let is_own = |(_, claim): &(&Experiment, &Claim)| !is_carrying(claim);
+        let mut claims: Vec<_> = all.filter(of_subject).filter(is_own).collect();
         claims.sort_by_key(|(_, claim)| {
             let id = claim.asked.as_ref().map(|asked| &asked.criterion);
             self.suite.criteria.iter().position(|criterion| Some(&criterion.id) == id)
@@ -123,8 +121,21 @@ impl<'a> Smoke<'a> {
                     standards.push((asked.subject.clone(), value(&theirs.left)?));
                 }
             }
-            // NaN meets no bound.
-            let met = comparison.relation.holds(left, bound);
+            // NaN meets no bound, and without goodput no criterion is met.
+            let mut met = comparison.relation.holds(left, bound);
+            let measured = comparison.left.leaves();
+            let of_subject = |claim: &&Claim| {
+                let asked = claim.asked.as_ref();
+                is_carrying(claim) && asked.is_some_and(|asked| asked.subject == self.subject)
+            };
+            let carrying = experiment.claims.iter().filter(of_subject).flat_map(|c| &c.checks);
+            for (_, carried) in carrying.flat_map(|check| &check.any) {
+                let here = |cell: &&Cell| measured.iter().any(|m| m.labels == cell.labels);
+                if carried.left.leaves().iter().any(here) {
+                    let (left, least) = (value(&carried.left)?, value(&carried.right)?);
+                    met &= carried.relation.holds(left, least);
+                }
+            }
             verdicts.push(CriterionResult { criterion, met, value: left, bound, standards });
         }
         for trouble in self.watch.take() {
@@ -158,10 +169,10 @@ impl<'a> Smoke<'a> {
             }
             flow.kind = Arc::new(kind);
         }
-        let rate = scenario.links[0].kind.rate.mean().as_bps() as f64;
-        let packets = rate / (1500.0 * 8.0) * scenario.duration.as_secs_f64();
-        self.watch.begin((packets * CALLS) as u64);
         let outcome = windward_sim::run(&scenario);
+        if let Some(fault) = fault() {
+            self.watch.note_fault(&fault);
+        }
         for flow in outcome.flows.iter().filter(|flow| *flow.protocol == *self.subject) {
             if let Some(reason) = &flow.failure {
                 self.watch.note(Trouble::ConnectionLost { reason: reason.clone() });
@@ -182,6 +193,11 @@ impl<'a> Smoke<'a> {
         let place = criterion.to_owned();
         Ok((run() != run()).then_some(Trouble::NotDeterministic { place }))
     }
+}
+
+/// True for the claim that the subject carries data.
+fn is_carrying(claim: &Claim) -> bool {
+    claim.asked.as_ref().is_some_and(|asked| asked.of_all.starts_with(CARRIED))
 }
 
 /// The single comparison of a claim.

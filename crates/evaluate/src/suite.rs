@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use windward_evaluation::{Question, Suite};
+use windward_evaluation::{FaultyController, Question, Suite};
+use windward_experiments::LabError;
 use windward_experiments::experiment::Subject;
 use windward_experiments::{FULL_READINGS, QUICK_READINGS, RunOptions};
 use windward_report::{Provenance, ReportOptions};
@@ -59,11 +60,10 @@ impl Builder {
         let default = self.against == Self::standards();
         let Builder { name, source, paced, against, only, effort } = self;
         let watch = Arc::new(Watch::default());
-        // Runs are parallel, so that calls cannot be counted per run.
-        watch.begin(u64::MAX);
         let Placed { subject, stacks } =
             placed(source, Box::leak(name.into_boxed_str()), paced, &watch)?;
         let suite = Suite::find(suite).map_err(failed)?;
+        let (of_faulty, chosen) = (suite.clone(), only.clone());
         let rows = against.iter().map(|name| Subject::row(name)).collect();
         let question = Question {
             against: (!default).then_some(rows),
@@ -84,10 +84,25 @@ impl Builder {
             progress: &|_| {},
         };
         let about = Provenance { command: "windward_evaluate".to_owned(), ..Provenance::default() };
-        let report = ReportOptions { about, ..ReportOptions::default() };
+        let report = ReportOptions { about: about.clone(), ..ReportOptions::default() };
         let done =
             windward_evaluation::evaluate(&inquiry, &effort, &options, &report, folder.as_ref());
-        let done = done.map_err(failed)?;
+        let done = match done {
+            Err(LabError::Part(fault)) => {
+                let faulty = FaultyController::of(&fault);
+                let index = faulty.write(&of_faulty, &chosen, &about, folder.as_ref());
+                watch.note(Trouble::Invalid { fault: faulty.fault.clone() });
+                let asked = FaultyController::criteria(&of_faulty, &chosen).into_iter();
+                return Ok(Report {
+                    index: index.map_err(failed)?,
+                    troubles: watch.take(),
+                    answers: asked.map(|c| (c.id.clone(), Answer::DoesNot)).collect(),
+                    general_use: Some(false),
+                    summary: faulty.sentence(),
+                });
+            }
+            done => done.map_err(failed)?,
+        };
         let answers = done.evaluation.criteria.iter().filter_map(|row| {
             let answer = match row.answers.first().copied().flatten()? {
                 windward_evaluation::Answer::Meets => Answer::Meets,
@@ -109,7 +124,9 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Ack, Answer, Congestion, Controller, Report, evaluate};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use crate::{Ack, Answer, Congestion, Controller, Report, Trouble, evaluate};
 
     /// AIMD in bytes.
     struct Aimd(u64);
@@ -154,10 +171,23 @@ mod tests {
     fn a_suite_distinguishes_a_responsive_controller() {
         let aimd = queue(|| Aimd(15_000), "aimd");
         assert_eq!(aimd.answers, [("bufferbloat".to_owned(), Answer::Meets)], "{aimd:?}");
-        assert_eq!((aimd.general_use, &*aimd.troubles), (Some(true), &[][..]));
+        // The other criteria were not measured.
+        assert_eq!((aimd.general_use, &*aimd.troubles), (None, &[][..]));
         let flood = queue(|| Flood, "flood");
         assert_eq!(flood.answers, [("bufferbloat".to_owned(), Answer::DoesNot)], "{flood:?}");
         assert_eq!(flood.general_use, Some(false));
+    }
+
+    #[test]
+    fn a_controller_that_fails_meets_nothing_of_a_suite() {
+        static SEED: AtomicU64 = AtomicU64::new(0);
+        let moody = queue(|| Aimd(15_000 + 1500 * SEED.fetch_add(1, Ordering::Relaxed)), "moody");
+        assert_eq!(moody.answers.len(), 22, "{moody:?}");
+        assert!(moody.answers.iter().all(|(_, answer)| *answer == Answer::DoesNot));
+        assert_eq!(moody.general_use, Some(false));
+        assert!(moody.summary.contains("moody meets no criterion: it is not deterministic"));
+        let said = moody.troubles.iter().any(|trouble| matches!(trouble, Trouble::Invalid { .. }));
+        assert!(said, "{moody:?}");
     }
 
     #[test]

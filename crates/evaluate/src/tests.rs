@@ -38,7 +38,7 @@ fn a_panic_is_told_with_its_message() {
 
 #[test]
 fn invalid_windows_are_refused_and_reported() {
-    for value in [0, 1 << 63, u64::MAX] {
+    for value in [0, 1, 1499, 1 << 63, u64::MAX] {
         let evaluation = of(move |calls| if calls < 50 { 15_000 } else { value });
         let refused = |trouble: &Trouble| matches!(trouble, Trouble::Refused { what: "window", value: v, .. } if *v == value);
         assert!(evaluation.troubles.iter().any(refused), "{value}: {evaluation}");

@@ -13,7 +13,8 @@ use windward_sim::output::OutputDir;
 
 use crate::suite::{Criterion, Suite};
 
-/// A controller whose code failed: it crashed, returned an invalid window, or never returned.
+/// A controller whose code failed: it crashed, gave an invalid window, never returned, or two
+/// identical runs with it differed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultyController {
     /// Name of the controller.
@@ -23,6 +24,19 @@ pub struct FaultyController {
 }
 
 impl FaultyController {
+    /// Reads the text of a [`LabError::Part`]: `NAME: clause`.
+    pub fn of(text: &str) -> Self {
+        let (subject, fault) = text.split_once(": ").unwrap_or(("the controller", text));
+        FaultyController { subject: subject.to_owned(), fault: fault.to_owned() }
+    }
+
+    /// The criteria of a suite that it does not meet: those that `only` names, or all.
+    pub fn criteria<'a>(suite: &'a Suite, only: &[String]) -> Vec<&'a Criterion> {
+        let all: Vec<&Criterion> = suite.criteria.iter().filter(|c| c.discuss.is_none()).collect();
+        let named: Vec<_> = all.iter().copied().filter(|c| only.contains(&c.id)).collect();
+        if named.is_empty() { all } else { named }
+    }
+
     /// The verdict in one sentence.
     pub fn sentence(&self) -> String {
         let FaultyController { subject, fault } = self;
@@ -30,7 +44,8 @@ impl FaultyController {
     }
 
     /// Writes `index.html`, `evaluation.md` and `evaluation.json` into a folder: the controller
-    /// meets none of the criteria, with the reason. Returns the path of the first page.
+    /// meets none of the criteria, with the reason. Returns the path of the
+    /// page.
     ///
     /// # Errors
     /// If the folder cannot be written.
@@ -41,9 +56,7 @@ impl FaultyController {
         about: &Provenance,
         folder: &Path,
     ) -> Result<PathBuf, LabError> {
-        let asked =
-            |c: &&Criterion| c.discuss.is_none() && (only.is_empty() || only.contains(&c.id));
-        let criteria: Vec<&Criterion> = suite.criteria.iter().filter(asked).collect();
+        let criteria = Self::criteria(suite, only);
         let answer = json!([{ "subject": self.subject, "answer": "does not" }]);
         let rows = criteria.iter().map(|c| {
             json!({ "id": c.id, "section": c.section, "title": c.title, "answers": answer, "claims": [] })

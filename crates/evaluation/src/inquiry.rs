@@ -3,7 +3,9 @@
 use windward_core::protocols::Protocol;
 use windward_experiments::LabError;
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
-use windward_experiments::experiment::{Effort, Experiment, Subject, is_taken, same_name};
+use windward_experiments::experiment::{
+    Asked, CARRIED, Check, Claim, Effort, Experiment, RunLength, Subject, is_taken, same_name,
+};
 use windward_report::lead::GaveUp;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
@@ -291,6 +293,42 @@ impl Question {
         Ok(inquiry)
     }
 
+    /// The reason for each subject and standard if the scenario is impossible with all of them.
+    /// Empty if it is impossible with `newreno` too: then the error is in the suite, and the plan
+    /// reports it.
+    fn all_impossible(
+        &self,
+        experiment: &Experiment,
+        length: &RunLength,
+        effort: &Effort,
+    ) -> Result<Vec<(String, String)>, LabError> {
+        let Some(axis) = experiment.axes.iter().position(|a| a.skip_impossible) else {
+            return Ok(Vec::new());
+        };
+        if !experiment.axes[axis].skipped.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Either all points are possible or none is.
+        let first = (0..experiment.cells()).filter(|cell| experiment.point_index(*cell, axis) == 0);
+        if experiment.impossible(length, axis, first)[0].is_none() {
+            return Ok(Vec::new());
+        }
+        let reasons = experiment.impossible(length, axis, 0..experiment.cells());
+        let points = experiment.axes[axis].points.iter().map(|point| point.label.clone());
+        let Some(all) = reasons.into_iter().collect::<Option<Vec<String>>>() else {
+            return Ok(Vec::new());
+        };
+        let plain = [Subject::row("newreno")];
+        let mut suite = self.suite.clone();
+        (suite.standards, suite.known) = (plain.to_vec(), Vec::new());
+        let probe = suite.experiments(&plain, Some(&plain), &self.stacks, effort)?;
+        let is_possible = |probe: &Experiment| {
+            probe.id == experiment.id
+                && probe.impossible(length, axis, 0..probe.cells()).iter().all(Option::is_none)
+        };
+        Ok(if probe.iter().any(is_possible) { points.zip(all).collect() } else { Vec::new() })
+    }
+
     /// The claims that `only` selects.
     fn select(&self, mut experiments: Vec<Experiment>) -> Result<Vec<Experiment>, LabError> {
         if self.only.is_empty() {
@@ -327,10 +365,18 @@ impl Question {
             if whole.into_iter().flatten().any(|name| self.only.contains(name)) {
                 continue;
             }
+            let is_named = |asked: &Asked| {
+                self.only.contains(&asked.of_all) || self.only.contains(&asked.criterion)
+            };
+            let asked = experiment.claims.iter().filter_map(|claim| claim.asked.clone());
+            let named: Vec<Asked> = asked.filter(is_named).collect();
+            // Without goodput none of them is met.
+            let is_needed = |asked: &Asked| {
+                asked.of_all.starts_with(CARRIED)
+                    && named.iter().any(|named| named.criterion == asked.criterion)
+            };
             experiment.claims.retain(|claim| {
-                claim.asked.as_ref().is_some_and(|asked| {
-                    self.only.contains(&asked.of_all) || self.only.contains(&asked.criterion)
-                })
+                claim.asked.as_ref().is_some_and(|asked| is_named(asked) || is_needed(asked))
             });
         }
         Ok(experiments)
@@ -338,51 +384,59 @@ impl Question {
 }
 
 impl Inquiry {
-    /// An experiment without the points that are impossible for a subject.
+    /// Adds an experiment without the points that are impossible. A claim about one of them, or
+    /// with a bound from one, is not applicable to its subject.
     fn add(&mut self, experiment: &Experiment, effort: &Effort) -> Result<(), LabError> {
         let length = experiment.overridden(experiment.run_length(effort));
         let mut experiment = experiment.without_impossible(&length, |e| 0..e.cells());
-        let skipped: Vec<(String, String)> = experiment
-            .axes
-            .iter()
-            .flat_map(|axis| &axis.skipped)
-            .map(|s| (s.label.clone(), s.reason.clone()))
-            .collect();
-        let reason = |name: &str| {
-            skipped.iter().find(|(label, _)| label == name).map(|(_, reason)| reason.clone())
-        };
-        for standard in &self.question.suite.standards {
-            if let Some(reason) = reason(&standard.name) {
-                return Err(LabError::Experiment {
-                    file: experiment.file.clone(),
-                    line: 0,
-                    message: format!(
-                        "there is no such scenario with the standard `{standard}`, which bounds are \
-                         relative to: {reason}"
-                    ),
-                });
+        let skipped = experiment.axes.iter().flat_map(|axis| &axis.skipped);
+        let mut skipped: Vec<(String, String)> =
+            skipped.map(|s| (s.label.clone(), s.reason.clone())).collect();
+        skipped.extend(self.question.all_impossible(&experiment, &length, effort)?);
+        // The reason why a claim cannot be asked: its own subject's first.
+        let reason = |claim: &Claim, subject: &str| -> Option<String> {
+            let found = |label: &str| skipped.iter().find(|(name, _)| name == label);
+            if let Some((_, reason)) = found(subject) {
+                return Some(reason.clone());
             }
-        }
+            let cells = claim.all_checks().flat_map(Check::cells);
+            let mut labels = cells.filter(|c| c.experiment.is_none()).flat_map(|c| &c.labels);
+            let (name, reason) = labels.find_map(|label| found(label))?;
+            Some(format!("its bound is relative to `{name}`, and {reason}"))
+        };
+        let known = self.question.suite.known.iter();
+        let judged: Vec<&str> = self
+            .question
+            .subjects
+            .iter()
+            .map(|s| &*s.name)
+            .chain(known.map(|k| &*k.subject))
+            .collect();
+        let mut asked_now: Vec<AskedOfAll> = Vec::new();
         for claim in &experiment.claims {
             let Some(asked) = &claim.asked else { continue };
-            if self.asked.iter().any(|row| row.id == asked.of_all) {
-                continue;
-            }
-            let known = self.question.suite.known.iter().filter(|k| k.claim == asked.of_all);
-            let names = self.question.subjects.iter().map(|s| s.name.clone());
-            let names = names.chain(known.map(|k| k.subject.clone()));
-            self.asked.push(AskedOfAll {
-                criterion: asked.criterion.clone(),
-                id: asked.of_all.clone(),
-                claim: claim.claim.clone(),
-                expected: claim.expected.clone(),
-                experiment: experiment.id.clone(),
-                impossible: names.filter_map(|n| reason(&n).map(|why| (n, why))).collect(),
+            let known = asked_now.iter().position(|row| row.id == asked.of_all);
+            let at = known.unwrap_or_else(|| {
+                asked_now.push(AskedOfAll {
+                    criterion: asked.criterion.clone(),
+                    id: asked.of_all.clone(),
+                    claim: claim.claim.clone(),
+                    expected: claim.expected.clone(),
+                    experiment: experiment.id.clone(),
+                    impossible: Vec::new(),
+                });
+                asked_now.len() - 1
             });
+            if judged.contains(&&*asked.subject)
+                && let Some(why) = reason(claim, &asked.subject)
+            {
+                asked_now[at].impossible.push((asked.subject.clone(), why));
+            }
         }
         experiment.claims.retain(|claim| {
-            claim.asked.as_ref().is_none_or(|asked| reason(&asked.subject).is_none())
+            claim.asked.as_ref().is_none_or(|asked| reason(claim, &asked.subject).is_none())
         });
+        self.asked.extend(asked_now);
         // If all points are impossible, there is nothing to run.
         if !experiment.claims.is_empty() {
             self.experiments.push(experiment);

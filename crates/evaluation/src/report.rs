@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use windward_experiments::LabError;
-use windward_experiments::experiment::{Cast, Effort, Experiment};
-use windward_experiments::sweep::RunOptions;
+use windward_experiments::experiment::{Cast, Deviation, Effort, Experiment, Subject};
+use windward_experiments::sweep::{RunOptions, simulate};
 use windward_report::lead::{Found, Lead};
 use windward_report::{Group, ReportOptions, ReproductionSummary, reproduce};
+use windward_sim::Scenario;
 
+use crate::fault::FaultyController;
 use crate::inquiry::{Evaluation, Inquiry, Question};
 use crate::suite::Suite;
 use crate::words::played;
@@ -113,7 +115,7 @@ impl Lead for Inquiry {
 /// `evaluation.json`.
 ///
 /// # Errors
-/// As [`reproduce`].
+/// As [`reproduce`]; [`LabError::Part`] also if two identical runs with a subject differ.
 pub fn evaluate(
     inquiry: &Inquiry,
     effort: &Effort,
@@ -122,8 +124,72 @@ pub fn evaluate(
     out_dir: &Path,
 ) -> Result<EvaluationSummary, LabError> {
     let report = ReportOptions { lead: inquiry, ..report.clone() };
-    let summary = reproduce(&inquiry.experiments, effort, options, &report, out_dir)?;
+    let repeated = inquiry
+        .question
+        .subjects
+        .iter()
+        .try_for_each(|subject| repeat(inquiry, subject, effort, options));
+    let summary = repeated
+        .and_then(|()| reproduce(&inquiry.experiments, effort, options, &report, out_dir))
+        .map_err(|error| with_subject(inquiry, error))?;
     let claims: Vec<_> = summary.claims.iter().collect();
     let evaluation = inquiry.answers(&claims, &summary.gave_up);
     Ok(EvaluationSummary { evaluation, summary })
+}
+
+/// The failure of a part under the name of its subject, which may differ from that of its window.
+fn with_subject(inquiry: &Inquiry, error: LabError) -> LabError {
+    let LabError::Part(text) = &error else { return error };
+    let Question { subjects, against, standards, .. } = &inquiry.question;
+    let others = against.iter().chain(standards).flatten();
+    let all: Vec<&Subject> = subjects.iter().chain(others).collect();
+    let faulty = FaultyController::of(text);
+    let mut compositions = all.iter().filter(|subject| subject.protocol.starts_with('{'));
+    match (compositions.next(), compositions.next()) {
+        (Some(one), None) if all.iter().all(|subject| subject.name != faulty.subject) => {
+            LabError::Part(format!("{one}: {}", faulty.fault))
+        }
+        _ => error,
+    }
+}
+
+/// Packet-hops that a run needs at least to show whether it can be repeated.
+const REVEALING: f64 = 10_000.0;
+
+/// Runs the cheapest scenario of a subject whose code is not Windward's twice.
+///
+/// # Errors
+/// [`LabError::Part`] if the runs differ.
+fn repeat(
+    inquiry: &Inquiry,
+    subject: &Subject,
+    effort: &Effort,
+    options: &RunOptions<'_>,
+) -> Result<(), LabError> {
+    let stack = inquiry.question.stacks.find(&subject.name);
+    let is_foreign = subject.own.is_some() || stack.is_some();
+    if !is_foreign || stack.is_some_and(|stack| stack.facts().unrepeatable.is_some()) {
+        return Ok(());
+    }
+    let scenarios = inquiry.experiments.iter().filter_map(|experiment| {
+        let length = experiment.overridden(experiment.run_length(effort));
+        let cell = (0..experiment.cells())
+            .find(|cell| experiment.points(*cell).iter().any(|p| p.label == subject.name))?;
+        experiment.scenario(cell, &length, &Deviation::PLAIN).ok()
+    });
+    let cost = |scenario: &Scenario| {
+        let hops = scenario.predicted_packet_hops();
+        if hops < REVEALING { f64::MAX - REVEALING + hops } else { hops }
+    };
+    let Some(scenario) = scenarios.min_by(|a, b| cost(a).total_cmp(&cost(b))) else {
+        return Ok(());
+    };
+    let first = simulate(&scenario, options.cancel)?.fingerprint;
+    if simulate(&scenario, options.cancel)?.fingerprint == first {
+        return Ok(());
+    }
+    Err(LabError::Part(format!(
+        "{subject}: it is not deterministic, since two identical runs differed: it keeps state from \
+         one connection to another, or uses a clock or a random generator of its own"
+    )))
 }

@@ -36,6 +36,9 @@ pub struct Suite {
     pub standards: Vec<Subject>,
     /// Controllers that share paths with each subject, unless the user names others.
     pub against: Vec<Subject>,
+    /// Share of the least goodput of the standards that a subject needs in every scenario to meet a
+    /// criterion there; zero for no such claim.
+    pub least_goodput: f64,
     /// The file, as the user named it.
     pub file: String,
     /// Its experiments.
@@ -226,6 +229,15 @@ impl Suite {
             let beside = |from: &str| Experiment::text_beside(&file.name, from);
             let parse = |cast: &Cast| {
                 let experiment = Experiment::parse_with(&file.name, &file.text, &beside, cast)?;
+                let experiment = match self.least_goodput > 0.0 {
+                    true => experiment.with_least_goodput(self.least_goodput, cast),
+                    false => Ok(experiment),
+                };
+                let experiment = experiment.map_err(|message| LabError::Experiment {
+                    file: file.name.clone(),
+                    line: 0,
+                    message,
+                })?;
                 Ok::<_, LabError>(experiment.with_stacks(stacks).with_protocols(&cast.own()))
             };
             let mut experiment = parse(&cast)?;
@@ -327,6 +339,8 @@ keys! {
             "the controllers that its bounds are relative to";
         against: Vec<Subject> = readers::custom(subjects_kind, subjects), empty,
             "the controllers that share paths with each subject, unless the user names others";
+        least_goodput: f64 = readers::number(), or 0.0,
+            "the share of the least goodput of the standards without which no criterion is met";
         chapters: Vec<Section<'a>> = readers::tables(&[Chapter::KEYS], unnamed), empty,
             "pages of the report, in its order";
         criteria: Vec<Section<'a>> = readers::tables(&[Criterion::KEYS], unnamed), empty,
@@ -400,6 +414,7 @@ fn read(section: &Section<'_>, beside: Beside<'_>) -> Result<Suite, LabError> {
         known: keys.known.iter().map(Known::read).collect::<FileResult<_>>()?,
         against: keys.against,
         standards: keys.standards,
+        least_goodput: keys.least_goodput,
         chapters,
         criteria,
         file: section.file().to_owned(),

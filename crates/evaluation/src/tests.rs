@@ -1,8 +1,9 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use windward_core::protocols;
 use windward_experiments::LabError;
-use windward_experiments::experiment::{Effort, Experiment, Subject};
+use windward_experiments::experiment::{Deviation, Effort, Experiment, Subject};
 use windward_experiments::sweep::{RunOptions, simulate};
 use windward_experiments::testing::options;
 use windward_report::{ReportOptions, reproduce_with};
@@ -366,6 +367,120 @@ fn the_suites_of_the_program_can_be_asked_of_every_standard() {
         }
         for known in &suite.known {
             assert!(inquiry.asked.iter().any(|row| row.id == known.claim), "{}", known.claim);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_subject_can_be_asked_by_every_suite() {
+    let law = "law={ window = { on_ack = \"cwnd + growth / cwnd\", on_loss = \"cwnd / 2\" } }";
+    let rated = "rated={ base = \"bbr\", window = { on_ack = \"max(cwnd, delivery_rate * min_rtt)\", \
+                 on_loss = \"cwnd\" } }";
+    let mixed = "mixed={ window = \"vegas\", recovery = \"packet-number\" }";
+    let stacks = windward_stacks::all();
+    let rows: Vec<&str> = protocols::PROTOCOLS.iter().map(|row| row.name).collect();
+    let hosted: Vec<&str> = stacks.iter().map(|stack| stack.facts().name).collect();
+    let of = |names: &[&str]| names.iter().map(|n| Subject::parse(n).unwrap()).collect::<Vec<_>>();
+    // Subjects, the controllers beside them, and standards.
+    let all: [(&[&str], &[&str], &[&str]); 12] = [
+        (&rows, &[], &[]),
+        (&hosted, &[], &[]),
+        (&[law, rated, mixed], &[], &[]),
+        (&["cubic", "quinn:cubic", "noq:bbr", "xcp", law], &[], &[]),
+        (&["quinn:cubic"], &[], &[]),
+        (&["noq:cubic"], &[], &[]),
+        (&["cubic"], &["quinn:cubic", "xcp", law], &[]),
+        (&["quinn:cubic"], &["bbr"], &[]),
+        (&["cubic"], &[], &["xcp"]),
+        (&["xcp"], &[], &["xcp"]),
+        (&["cubic"], &[], &["quinn:newreno"]),
+        (&["quinn:cubic"], &[], &["quinn:cubic", law]),
+    ];
+    for suite in suites::suites().unwrap() {
+        for (subjects, against, standards) in all {
+            let names = format!("{subjects:?} of {}", suite.id);
+            let question = Question {
+                against: (!against.is_empty()).then(|| of(against)),
+                standards: (!standards.is_empty()).then(|| of(standards)),
+                stacks: stacks.clone(),
+                ..Question::new(suite.clone(), of(subjects))
+            };
+            let inquiry =
+                question.inquire(&Effort::Quick).unwrap_or_else(|e| panic!("{names}: {e}"));
+            for experiment in &inquiry.experiments {
+                let length = experiment.run_length(&Effort::Quick);
+                if let Err(error) = experiment.scenario(0, &length, &Deviation::PLAIN) {
+                    panic!("{names}: {error}");
+                }
+            }
+            // Each has an answer to come, or the reason why there is none.
+            let answers = inquiry.answers(&[], &[]);
+            for answer in answers.criteria.iter().flat_map(|c| &c.asked).flat_map(|a| &a.answers) {
+                let is_without = answer.answer == Answer::NotApplicable;
+                assert_eq!(is_without, !answer.measured.is_empty(), "{names}: {answer:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whoever_carries_nothing_meets_nothing() {
+    // A window of one packet in 20 ms is 0.6 of 2 Mbit/s.
+    let suite = SUITE.replace("against =", "least_goodput = 0.9\nagainst =");
+    let mute = "mute={ window = { on_ack = \"1\", on_loss = \"2\" } }";
+    let mut question = question(suite_of(&suite, ONE).unwrap(), &["newreno", mute]);
+    question.only = vec!["much".to_owned()];
+    let inquiry = question.inquire(&Effort::Quick).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (cancel, report) = (AtomicBool::new(false), ReportOptions::default());
+    let options = options(2, &cancel);
+    let summary = evaluate(&inquiry, &Effort::Quick, &options, &report, dir.path()).unwrap();
+    let evaluation = &summary.evaluation;
+    assert_eq!(answers_of(evaluation, "carried-one"), [Answer::Meets, Answer::DoesNot]);
+    assert_eq!(evaluation.criteria[0].answers[1], Some(Answer::DoesNot));
+    let page = fs::read_to_string(dir.path().join("one.md")).unwrap_or_default()
+        + &fs::read_to_string(dir.path().join("evaluation.md")).unwrap();
+    assert!(page.contains("at least 0.9 of that of the standard"), "{page}");
+}
+
+#[test]
+fn a_fault_is_told_with_the_subject() {
+    let wrong = |law: &str| {
+        let name = format!("bad={{ window = {{ on_ack = \"{law}\", slow_start = false }} }}");
+        let inquiry = inquiry(&["cubic", &name]);
+        let dir = tempfile::tempdir().unwrap();
+        let (cancel, report) = (AtomicBool::new(false), ReportOptions::default());
+        let options = options(2, &cancel);
+        let done = evaluate(&inquiry, &Effort::Quick, &options, &report, dir.path());
+        match done {
+            Err(LabError::Part(text)) => FaultyController::of(&text),
+            other => panic!("{law}: {other:?}"),
+        }
+    };
+    for law in ["1/0", "-5", "0 * cwnd", "cwnd * 1e300", "sqrt(-cwnd)"] {
+        let faulty = wrong(law);
+        assert_eq!(faulty.subject, "bad");
+        for word in ["a window of", law, "after an acknowledgment", "s of simulated time"] {
+            assert!(faulty.fault.contains(word), "{faulty:?}");
+        }
+    }
+}
+
+#[test]
+fn a_cell_of_every_kind_of_subject_runs() {
+    let law = "law={ window = { on_ack = \"cwnd + growth / cwnd\", on_loss = \"cwnd / 2\" } }";
+    let suite = suites::suite("rfc9743").unwrap();
+    for name in ["cubic", "xcp", "quinn:cubic", "noq:bbr", law] {
+        let subjects = vec![Subject::parse(name).unwrap()];
+        let only = vec!["shallow-buffers".to_owned(), "misbehaving".to_owned()];
+        let new = Question::new(suite.clone(), subjects);
+        let question = Question { only, stacks: windward_stacks::all(), ..new };
+        let inquiry = question.inquire(&Effort::Quick).unwrap();
+        for experiment in &inquiry.experiments {
+            let length = experiment.run_length(&Effort::Quick);
+            let scenario = experiment.scenario(0, &length, &Deviation::PLAIN).unwrap();
+            let outcome = simulate(&scenario, &AtomicBool::new(false)).unwrap();
+            assert!(outcome.flows.iter().any(|flow| flow.goodput_bps > 0.0), "{name}");
         }
     }
 }

@@ -110,7 +110,13 @@ impl Evaluation {
         };
         let measured = self.criteria.iter().filter(|c| c.answers[column].is_some()).count();
         let (fails, open) = (with(Answer::DoesNot), with(Answer::Undecided));
-        let mut text = format!("{name} meets {} of {measured} criteria", with(Answer::Meets).len());
+        let (met, all) = (with(Answer::Meets).len(), self.measurable().count());
+        let mut text = match all - measured {
+            0 => format!("{name} meets {met} of {measured} criteria"),
+            rest => format!(
+                "{name} meets {met} of {measured} criteria measured; {rest} of {all} were not"
+            ),
+        };
         if !fails.is_empty() {
             let _ = write!(text, ". It does not meet {}", list(&fails));
         }
@@ -127,11 +133,16 @@ impl Evaluation {
         }
         text.push('.');
         text.push_str(match self.general_use(column) {
-            Some(true) => " It meets every criterion for general use that was measured.",
+            Some(true) => " It meets every criterion for general use.",
             Some(false) => " It does not meet every criterion for general use.",
             None => "",
         });
         text
+    }
+
+    /// Criteria that runs can decide.
+    fn measurable(&self) -> impl Iterator<Item = &CriterionAnswers> {
+        self.criteria.iter().filter(|c| c.criterion.discuss.is_none())
     }
 
     /// Number of criteria with this answer of the subject of that column.
@@ -160,7 +171,7 @@ impl Evaluation {
     }
 
     /// True if the subject of that column meets all criteria for general use. `None` while one of
-    /// these is open, or if none applies.
+    /// these is open, if none applies, or if a criterion was not measured.
     pub fn general_use(&self, column: usize) -> Option<bool> {
         let general = self.criteria.iter().filter(|c| c.criterion.general);
         let answers: Vec<Answer> = general.filter_map(|c| c.answers[column]).collect();
@@ -169,7 +180,8 @@ impl Evaluation {
         }
         let open = |a: &Answer| matches!(a, Answer::Undecided | Answer::ToCome);
         let none = answers.iter().all(|a| *a == Answer::NotApplicable);
-        (!none && !answers.iter().any(open)).then_some(true)
+        let is_whole = self.measurable().all(|c| c.answers[column].is_some());
+        (!none && is_whole && !answers.iter().any(open)).then_some(true)
     }
 
     /// Sentence with the protocols whose connections gave up, if any.

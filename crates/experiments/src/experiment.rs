@@ -17,6 +17,7 @@ use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression, Measure};
 use crate::theory::{self, Law};
 
+mod carrying;
 mod cast;
 mod reader;
 mod reading;
@@ -25,6 +26,7 @@ pub(crate) mod worlds;
 
 use worlds::Worlds;
 
+pub use carrying::CARRIED;
 pub use cast::{Cast, Subject};
 pub use cast::{is_taken, same_name};
 pub use reader::fnv1a;

@@ -139,17 +139,7 @@ impl Experiment {
             if !self.axes[a].skip_impossible {
                 continue;
             }
-            let mut reasons = vec![None; experiment.axes[a].points.len()];
-            for cell in cells(&experiment) {
-                // The plan reports all other errors.
-                if let Err(LabError::Scenario { error, .. }) =
-                    experiment.scenario(cell, length, &Deviation::PLAIN)
-                {
-                    let text = error.to_string();
-                    let reason = text.lines().next().unwrap_or_default().to_owned();
-                    reasons[experiment.point_index(cell, a)].get_or_insert(reason);
-                }
-            }
+            let reasons = experiment.impossible(length, a, cells(&experiment));
             // If no point is possible, the error is not in the points.
             if reasons.iter().all(Option::is_some) {
                 continue;
@@ -164,6 +154,28 @@ impl Experiment {
             }
         }
         experiment
+    }
+
+    /// For each point of an axis, the reason why a scenario with it cannot be built, if one of the
+    /// cells cannot.
+    pub fn impossible(
+        &self,
+        length: &RunLength,
+        axis: usize,
+        cells: impl IntoIterator<Item = usize>,
+    ) -> Vec<Option<String>> {
+        let mut reasons = vec![None; self.axes[axis].points.len()];
+        for cell in cells {
+            // The plan reports all other errors.
+            if let Err(LabError::Scenario { error, .. }) =
+                self.scenario(cell, length, &Deviation::PLAIN)
+            {
+                let text = error.to_string();
+                let reason = text.lines().next().unwrap_or_default().to_owned();
+                reasons[self.point_index(cell, axis)].get_or_insert(reason);
+            }
+        }
+        reasons
     }
 
     /// The scenario file of a cell under a reading. Lengths, readings, axes and later changes apply

@@ -87,10 +87,10 @@ struct windward_controller {
     void (*on_ack)(void *state, const struct windward_ack *ack);
     void (*on_loss)(void *state, const struct windward_loss *loss);
     void (*on_timeout)(void *state, const struct windward_timeout *timeout);
-    /* The window, bytes. A number, above zero and at most 2^32 packets; below one packet counts as
-     * one packet. */
+    /* The window, bytes. A number of at least one packet and at most 2^20 packets. */
     double (*cwnd)(void *state);
-    /* The pacing rate, bytes per second; 0 for no limit but the window. The function may be NULL. */
+    /* The pacing rate, bytes per second: a finite number, at least a packet in ten seconds; 0 for
+     * no limit but the window. The function may be NULL. */
     double (*pacing_rate)(void *state);
     void (*destroy)(void *state);
 };

@@ -1,20 +1,17 @@
 //! A controller of a library as a congestion controller of Windward.
 
-use std::cell::RefCell;
-use std::fmt;
 use std::path::Path as File;
 
 use windward_core::endpoint::estimator::RateSample;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
-use windward_core::endpoint::window::{Controller, ControllerSetup, MakeController};
+use windward_core::endpoint::window::{
+    Controller, ControllerSetup, Fault, MakeController, Wrong, record,
+};
 use windward_core::packet::Flags;
 use windward_core::part::{Ability, CustomPart, Need, Words};
 use windward_core::units::Time;
 
 use crate::library::{self, Ack, Loaded, Loss, Setup, State, Timeout};
-
-/// Largest window, packets: more than any path holds.
-const MOST_PACKETS: f64 = (1_u64 << 32) as f64;
 
 /// A congestion controller from a shared library.
 #[derive(Debug)]
@@ -45,26 +42,6 @@ impl NativeController {
     }
 }
 
-/// Fault of a library. The run is void.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fault {
-    /// The fault, as a clause: `cwnd returned 0`.
-    pub what: String,
-    /// Simulated time, seconds.
-    pub at_s: f64,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, at {} s of simulated time", self.what, self.at_s)
-    }
-}
-
-thread_local! {
-    /// The first fault in the runs of this thread since it was last asked for.
-    static FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
-}
-
 const NUMBERS: &[Need] =
     &[Need { any_of: &[Ability::TransmissionNumbers], why: "there are no delivery rates" }];
 
@@ -74,10 +51,6 @@ impl CustomPart for NativeController {
     }
     fn needs(&self) -> &'static [Need] {
         if self.loaded.needs_rates { NUMBERS } else { &[] }
-    }
-    fn failure(&self) -> Option<String> {
-        let fault = FAULT.with(|fault| fault.borrow_mut().take());
-        fault.map(|fault| format!("{}: {fault}", self.name))
     }
 }
 
@@ -100,7 +73,12 @@ impl MakeController for NativeController {
             paces: self.loaded.functions.paces(),
         };
         if controller.state.is_none() {
-            controller.fault("create returned NULL".to_owned(), 0);
+            record(Fault {
+                part: self.name.to_owned(),
+                wrong: Wrong::Answer("create returned NULL".to_owned()),
+                at: Time::ZERO,
+                after: "the start",
+            });
         }
         controller.look(0);
         Box::new(controller)
@@ -113,7 +91,7 @@ impl MakeController for NativeController {
     }
 }
 
-/// A connection. After a fault the library is not called again, and the window is one packet.
+/// A connection.
 #[derive(Debug)]
 struct Native {
     state: Option<State>,
@@ -140,33 +118,12 @@ impl Native {
         (packets * self.packet) as u64
     }
 
-    fn fault(&mut self, what: String, now_ns: u64) {
-        self.state = None;
-        (self.cwnd, self.rate) = (1.0, None);
-        let at_s = now_ns as f64 / 1e9;
-        FAULT.with(|fault| {
-            fault.borrow_mut().get_or_insert(Fault { what, at_s });
-        });
-    }
-
-    /// Reads window and rate after an event.
+    /// Reads window and rate after an event. The sender checks them.
     fn look(&mut self, now_ns: u64) {
         let Some(state) = &mut self.state else { return };
-        let window = state.cwnd(now_ns);
+        self.cwnd = state.cwnd(now_ns) / self.packet;
         let rate = if self.paces { state.pacing_rate(now_ns) } else { None };
-        let packets = window / self.packet;
-        // NaN is in no range.
-        if !(packets > 0.0 && packets <= MOST_PACKETS) {
-            self.fault(format!("cwnd returned {window}"), now_ns);
-            return;
-        }
-        self.cwnd = packets.max(1.0);
-        match rate {
-            Some(rate) if rate.is_nan() || rate < 0.0 => {
-                self.fault(format!("pacing_rate returned {rate}"), now_ns);
-            }
-            rate => self.rate = rate.filter(|rate| *rate > 0.0).map(|rate| rate / self.packet),
-        }
+        self.rate = rate.filter(|rate| *rate != 0.0).map(|rate| rate / self.packet);
     }
 }
 

@@ -14,5 +14,5 @@ mod controller;
 mod library;
 mod watch;
 
-pub use controller::{Fault, NativeController};
+pub use controller::NativeController;
 pub use watch::{Call, Inside, Stuck, Watch, enter};

@@ -154,6 +154,13 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, String> {
         pacing_rate: table.pacing_rate,
         destroy: table.destroy.ok_or_else(|| missing("destroy"))?,
     };
+    let unknown = table.needs & !NEEDS_RATES;
+    if unknown != 0 {
+        return Err(format!(
+            "its table has unknown bits {unknown:#x} in `needs`: use only WINDWARD_NEEDS_.. of \
+             windward_controller.h"
+        ));
+    }
     let text = |pointer: *const c_char| {
         // SAFETY: the header says that it is NULL or a string of C.
         let text = (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) });

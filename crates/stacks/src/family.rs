@@ -73,7 +73,11 @@ impl<F: Family> Stack for Member<F> {
     }
 
     fn connect(&self, setup: &StackSetup) -> Box<dyn Connection> {
-        let watched = Arc::new(Watched::default());
+        let watched = match &self.source {
+            Source::Factory(_) => Watched::judging(self.facts.name),
+            Source::Own(_) | Source::Driven(_) => Watched::default(),
+        };
+        let watched = Arc::new(watched);
         let controllers = match &self.source {
             Source::Own(make) => make(setup.seed),
             Source::Driven(protocol) => F::drive(protocol, setup.seed),

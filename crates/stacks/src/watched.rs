@@ -1,11 +1,12 @@
 //! Record of the values that a stack reports only to its congestion controller: RTT samples and
 //! bytes in flight.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use windward_core::endpoint::driver::Figures;
+use windward_core::endpoint::window::Judge;
 use windward_core::units::{Duration, Time};
 
 use crate::clock;
@@ -19,7 +20,13 @@ pub(crate) struct Watched {
     in_flight: AtomicU64,
     /// The sender's controller, if it is one of Windward.
     driver: OnceLock<Box<dyn Driven>>,
+    /// The judge of a controller of another crate.
+    judge: Option<Mutex<Judge>>,
 }
+
+/// A packet of QUIC as the unit of valid windows: the smallest datagram that every path carries
+/// (RFC 9000 section 14), bytes.
+const PACKET: f64 = 1200.0;
 
 /// A controller of Windward in a stack.
 pub(crate) trait Driven: std::fmt::Debug + Send + Sync {
@@ -57,8 +64,34 @@ impl Watched {
         self.driver().map_or(0, |driver| driver.figures().refused_windows)
     }
 
-    pub(crate) fn sent(&self, bytes: u64) {
+    /// The record of a controller of another crate, whose answers are judged under this name.
+    pub(crate) fn judging(name: &'static str) -> Self {
+        Watched { judge: Some(Mutex::new(Judge::new(name))), ..Watched::default() }
+    }
+
+    /// Tells the judge of an event, if there is one.
+    pub(crate) fn tell(&self, event: impl FnOnce(&mut Judge)) {
+        if let Some(judge) = &self.judge {
+            event(&mut judge.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// The window to use for this one of the controller, bytes.
+    pub(crate) fn window(&self, bytes: u64) -> u64 {
+        let mut window = bytes;
+        self.tell(|judge| {
+            let packets = bytes as f64 / PACKET;
+            let used = judge.window(packets);
+            if used.to_bits() != packets.to_bits() {
+                window = (used * PACKET) as u64;
+            }
+        });
+        window
+    }
+
+    pub(crate) fn sent(&self, bytes: u64, now: Instant) {
         self.in_flight.fetch_add(bytes, Relaxed);
+        self.tell(|judge| judge.sent(1, clock::time(now)));
     }
 
     pub(crate) fn lost(&self, bytes: u64) {
@@ -110,7 +143,7 @@ mod tests {
     fn only_newer_packets_give_samples() {
         let at = |ms| clock::instant(Time::ZERO + Duration::from_millis(ms));
         let (watched, mut samples) = (Watched::default(), Samples::default());
-        watched.sent(3000);
+        watched.sent(3000, at(0));
         samples.packet(at(10));
         samples.packet(at(20));
         samples.frame(at(100), 1000, &watched);

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use wasm_bindgen::prelude::wasm_bindgen;
-use windward_core::endpoint::window::not_a_number;
+use windward_core::endpoint::window::fault;
 use windward_core::network::{ChannelConfig, DelaySteps};
 use windward_core::units::{Duration, Probability, Rate, Time};
 use windward_sim::record::RunRecord;
@@ -102,8 +102,8 @@ impl Run {
         }
         sim.advance(until);
         // Of the events above: each call takes what it finds.
-        match not_a_number() {
-            Some(wrong) => Err(Wrong::new(wrong.to_string())),
+        match fault() {
+            Some(fault) => Err(Wrong::new(fault.to_string())),
             None => Ok(sim.now().as_secs_f64()),
         }
     }

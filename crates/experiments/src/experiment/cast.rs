@@ -99,7 +99,9 @@ impl Subject {
     /// Description of the error in the name.
     pub fn own(protocol: Protocol) -> Result<Self, String> {
         let name = protocol.name;
-        let own = Subject { own: Some(protocol), ..Self::parse(name)? };
+        // Quoted: `nan` and `true` are names too, and values of TOML.
+        let own =
+            Subject { own: Some(protocol), protocol: format!("\"{name}\""), ..Self::parse(name)? };
         own.name_taken(&Stacks::none()).map_or(Ok(own), |taken| Err(is_taken(taken)))
     }
 }

@@ -935,7 +935,8 @@ fn expand(
 ) -> Result<Vec<Check>> {
     let line = field.line();
     let error = |message: String| field.error(message);
-    let (text, mut pattern) = comparison(text, about).map_err(&error)?;
+    let (text, pattern) = comparison(text, about).map_err(&error)?;
+    let mut pattern = pattern.map(&|cell| standing_in(cell, axes, about));
     let text = &*text;
     let instead = |cell: &Cell, at: usize, label: &String| {
         let mut cell = cell.clone();
@@ -1013,6 +1014,25 @@ fn comparison(text: &str, about: About<'_>) -> std::result::Result<(String, Comp
         return Err(format!("`{STANDARDS}` stands inside `min(..)`, `max(..)` or `mean(..)`"));
     }
     Ok((with_label(text, SUBJECT, &subject.name), read))
+}
+
+/// The cell with the standards that the subject is compared with in place of one of the suite that
+/// takes no part: the one of that name on the subject's stack, or else the first.
+fn standing_in(cell: &Cell, axes: &[Axis], about: About<'_>) -> Cell {
+    let mut cell = cell.clone();
+    let Some((cast, subject)) = about else { return cell };
+    for (label, axis) in cell.labels.iter_mut().zip(axes) {
+        let is_known = label.starts_with('*') || axis.points.iter().any(|p| p.label == *label);
+        if is_known || !axis.skip_impossible || PROTOCOLS.iter().all(|row| row.name != *label) {
+            continue;
+        }
+        let standards = cast.standards_of(subject);
+        let same = |s: &&&Subject| s.host().is_some() && s.name.ends_with(&format!(":{label}"));
+        if let Some(other) = standards.iter().find(same).or(standards.first()) {
+            label.clone_from(&other.name);
+        }
+    }
+    cell
 }
 
 /// The text with every label `word` replaced.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use windward_core::endpoint::EndpointConfig;
+use windward_core::endpoint::window::fault;
 use windward_core::network::{ChannelConfig, LinkRate, NotifierConfig, QueueConfig, QueueLimit};
 use windward_core::part::{AnyPart, Parameters};
 use windward_core::units::{Duration, Time};
@@ -35,9 +36,22 @@ fn check(holds: bool, message: impl FnOnce() -> String) -> Check {
 }
 
 impl Scenario {
-    /// Returns the failure of a part of another crate in runs of this thread since the last call.
-    /// Such a run is invalid. `None` if all parts are Windward's.
+    /// Returns the failure of a part of another crate in runs of this thread since the last call,
+    /// as `NAME: clause` for a controller. Such a run is invalid. `None` if all parts are of this
+    /// project.
     pub fn failure(&self) -> Option<String> {
+        if let Some(fault) = fault() {
+            let mut names = self.flows.iter().filter_map(|flow| match &flow.kind.traffic {
+                Traffic::Transport { protocol, .. } => {
+                    (protocol.window.words().name == fault.part).then_some(protocol.name)
+                }
+                Traffic::Stack { .. } | Traffic::Datagrams { .. } => None,
+            });
+            return Some(match names.next().filter(|name| !name.is_empty()) {
+                Some(name) => format!("{name}: {}", fault.clause()),
+                None => fault.to_string(),
+            });
+        }
         let of_flow = |flow: &FlowConfig| match &flow.kind.traffic {
             Traffic::Transport { protocol, .. } => {
                 protocol.window.failure().or_else(|| protocol.discrimination.failure())

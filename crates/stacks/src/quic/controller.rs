@@ -47,7 +47,7 @@ macro_rules! watching_controller {
 
         impl Controller for Watch {
             fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
-                self.watched.sent(bytes);
+                self.watched.sent(bytes, now);
                 self.inner.on_sent(now, bytes, largest_pn);
             }
 
@@ -61,6 +61,10 @@ macro_rules! watching_controller {
                 rtt: &RttEstimator,
             ) {
                 self.samples.packet(sent);
+                self.watched.tell(|judge| {
+                    judge.delivered(1);
+                    judge.after("an acknowledgment", clock::time(now));
+                });
                 self.inner.on_ack(now, sent, bytes, $($pn,)? app_limited, rtt);
             }
 
@@ -85,6 +89,7 @@ macro_rules! watching_controller {
                 $($largest_lost: $lost_type,)?
             ) {
                 self.watched.lost(lost);
+                self.watched.tell(|judge| judge.after("a loss or a mark", clock::time(now)));
                 self.inner.on_congestion_event(
                     now,
                     sent,
@@ -100,7 +105,7 @@ macro_rules! watching_controller {
             }
 
             fn window(&self) -> u64 {
-                self.inner.window()
+                self.watched.window(self.inner.window())
             }
 
             fn metrics(&self) -> ControllerMetrics {

@@ -16,12 +16,14 @@
 //!
 //! Slow start, what counts as growth, and the restart after a timeout are those of RFC 5681.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use super::{Controller, ControllerSetup, MakeController};
+use super::{
+    Controller, ControllerSetup, Fault, LARGEST_WINDOW, MakeController, Wrong, is_rate, is_window,
+    record,
+};
 use crate::endpoint::estimator::RateSample;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::expression::{Cursor, Expression, Leaf, Misread};
@@ -39,8 +41,8 @@ pub struct Expressions {
     pub on_loss: String,
     /// The same after an ECN mark, if that is not as after a loss.
     pub on_mark: Option<String>,
-    /// Pacing rate after each event, packets per second; none, or a value of zero or less or
-    /// infinity, for no limit but the window.
+    /// Pacing rate after each event, packets per second; none, zero or infinity for no limit but
+    /// the window.
     pub pacing_rate: Option<String>,
     /// Whether the window grows by one packet per acknowledgment below ssthresh (RFC 5681).
     pub slow_start: bool,
@@ -274,31 +276,6 @@ impl ExpressionController {
     }
 }
 
-/// A result that is not a number, which voids the run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NotANumber {
-    /// The instant.
-    pub now: Time,
-    /// The expression, and values of its variables.
-    pub message: String,
-}
-
-impl fmt::Display for NotANumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (at {} s of simulated time)", self.message, self.now.as_secs_f64())
-    }
-}
-
-thread_local! {
-    /// The first such result on this thread since it was last asked for. A run stays on one thread.
-    static WRONG: RefCell<Option<NotANumber>> = const { RefCell::new(None) };
-}
-
-/// Takes the first result that was not a number in the runs of this thread since the last call.
-pub fn not_a_number() -> Option<NotANumber> {
-    WRONG.with(|wrong| wrong.borrow_mut().take())
-}
-
 const NEEDS_RATE: &[Need] = &[Need {
     any_of: &[Ability::TransmissionNumbers],
     why: "there is no delivery_rate (use the recovery packet-number or rack)",
@@ -310,9 +287,6 @@ impl CustomPart for ExpressionController {
     }
     fn needs(&self) -> &'static [Need] {
         if self.0.samples { NEEDS_RATE } else { &[] }
-    }
-    fn failure(&self) -> Option<String> {
-        not_a_number().map(|wrong| wrong.to_string())
     }
 }
 
@@ -415,19 +389,35 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The value of an expression; `None` if it is not a number, which is recorded.
-    fn number(&self, key: &'static str, expression: &Expression<Term>) -> Option<f64> {
+    /// The value of an expression; `None` if it is not valid, which is recorded.
+    fn number(
+        &self,
+        key: &'static str,
+        expression: &Expression<Term>,
+        is_valid: impl Fn(f64) -> bool,
+    ) -> Option<f64> {
         let value = self.value(expression);
-        if !value.is_nan() {
+        if is_valid(value) {
             return Some(value);
         }
         let texts = &self.state.compiled.texts;
         let text = texts.texts().find(|(of, _)| *of == key).map_or("", |(_, text)| text);
         let (cwnd, rtt) = (self.state.cwnd, self.path.rtt);
-        let message =
-            format!("{key} = {text:?} is not a number, with cwnd = {cwnd} and rtt = {rtt}");
-        WRONG.with(|wrong| {
-            wrong.borrow_mut().get_or_insert(NotANumber { now: self.path.now, message });
+        let wrong = match key {
+            "pacing_rate" => Wrong::PacingRate(value),
+            _ => Wrong::Window(value),
+        };
+        let what = format!("{wrong}, by {key} = {text:?} with cwnd = {cwnd} and rtt = {rtt}");
+        record(Fault {
+            part: self.state.compiled.name.to_owned(),
+            wrong: Wrong::Answer(what),
+            at: self.path.now,
+            after: match key {
+                "on_ack" => "an acknowledgment",
+                "on_loss" => "a loss",
+                "on_mark" => "a mark",
+                _ => "an event",
+            },
         });
         None
     }
@@ -441,15 +431,20 @@ impl State {
             _ => ("on_loss", &self.compiled.on_loss),
         };
         let inputs = Inputs { probability, marked, ..Inputs::new(self, path) };
-        inputs.number(key, expression).map_or(self.cwnd, windowed).max(2.0)
+        // Below two packets it is two.
+        let is_valid = |window: f64| (0.0..=LARGEST_WINDOW).contains(&window);
+        inputs.number(key, expression, is_valid).unwrap_or(self.cwnd).max(2.0)
     }
 
     fn pace(&mut self, inputs: (&Path, f64, f64, f64, bool)) {
         let Some(expression) = &self.compiled.pacing_rate else { return };
         let (path, growth, delivered, lost, marked) = inputs;
         let inputs = Inputs { growth, delivered, lost, marked, ..Inputs::new(self, path) };
-        let rate = inputs.number("pacing_rate", expression);
-        self.pacing_rate = rate.filter(|rate| *rate > 0.0 && rate.is_finite());
+        // Zero is for no limit, and infinite is what a division by an RTT gives before the first.
+        let is_none = |rate: f64| rate == 0.0 || rate == f64::INFINITY;
+        let is_valid = |rate: f64| is_none(rate) || is_rate(rate);
+        let rate = inputs.number("pacing_rate", expression, is_valid);
+        self.pacing_rate = rate.filter(|rate| !is_none(*rate));
     }
 
     fn paced(&mut self, path: &Path) {
@@ -478,14 +473,8 @@ impl State {
             marked: ack.flags.contains(Flags::ECN_ECHO),
             ..Inputs::new(self, &ack.path)
         };
-        let window = inputs.number("on_ack", &self.compiled.on_ack);
-        self.cwnd = window.map_or(self.cwnd, windowed);
+        self.cwnd = inputs.number("on_ack", &self.compiled.on_ack, is_window).unwrap_or(self.cwnd);
     }
-}
-
-/// A window that a sender can use.
-fn windowed(value: f64) -> f64 {
-    value.clamp(1.0, f64::from(u32::MAX))
 }
 
 impl Controller for State {
@@ -534,6 +523,7 @@ impl Controller for State {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fault;
     use super::*;
     use crate::endpoint::EndpointConfig;
     use crate::endpoint::feedback::FeedbackConfig;
@@ -587,20 +577,40 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_recorded_once_and_changes_nothing() {
-        let odd = Expressions {
-            on_ack: "cwnd + sqrt(0 - growth)".to_owned(),
-            slow_start: false,
-            ..Expressions::default()
-        };
-        let mut window = state(&odd);
-        assert_eq!(not_a_number(), None);
-        window.on_ack(&ack(10.0));
-        window.on_ack(&ack(10.0));
-        assert_eq!(window.cwnd(), 10.0);
-        let wrong = odd.compile().unwrap().failure().unwrap();
-        assert!(wrong.contains("on_ack") && wrong.contains("is not a number"), "{wrong}");
-        assert_eq!(not_a_number(), None);
+    fn what_is_not_valid_is_recorded_once_and_changes_nothing() {
+        for (on_ack, said) in [
+            ("cwnd + sqrt(0 - growth)", "a window of NaN packets"),
+            ("1/0", "a window of inf packets"),
+            ("-5", "a window of -5 packets"),
+            ("cwnd * 1e300", "a window of 1e301 packets"),
+            ("0.5", "a window of 0.5 packets"),
+        ] {
+            let odd = Expressions {
+                on_ack: on_ack.to_owned(),
+                slow_start: false,
+                ..Expressions::default()
+            };
+            let mut window = state(&odd);
+            assert_eq!(fault(), None);
+            window.on_ack(&ack(10.0));
+            window.on_ack(&ack(10.0));
+            assert_eq!(window.cwnd(), 10.0);
+            let wrong = fault().unwrap().to_string();
+            let all = ["law-", "on_ack = ", said, "after an acknowledgment", "simulated time"];
+            assert!(all.iter().all(|word| wrong.contains(word)), "{wrong}");
+            assert_eq!(fault(), None);
+        }
+        for (on_loss, pacing, said) in [
+            ("-5", "0", "on_loss"),
+            ("0", "-1", "-1 packets per second"),
+            ("0", "1e-300", "1e-300"),
+        ] {
+            let (on_loss, pacing_rate) = (on_loss.to_owned(), Some(pacing.to_owned()));
+            let mut window = state(&Expressions { on_loss, pacing_rate, ..Expressions::default() });
+            window.on_congestion(&CongestionEvent::certain(path(11.0)));
+            let wrong = fault().unwrap().to_string();
+            assert!(wrong.contains(said), "{wrong}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod expressions;
 mod fixed;
 mod highspeed;
 mod hybla;
+mod judge;
 mod new_jersey;
 mod prague;
 mod reno;
@@ -34,12 +35,14 @@ pub use abba::{AbbaBase, AbbaConfig};
 pub use copa::CopaConfig;
 pub use cubic::CubicConfig;
 pub use estcp::PhaseCut;
-pub use expressions::{
-    ExpressionController, Expressions, NotANumber, VARIABLES, WrongExpression, not_a_number,
-};
+pub use expressions::{ExpressionController, Expressions, VARIABLES, WrongExpression};
 pub use fixed::FixedConfig;
 pub use highspeed::HighspeedConfig;
 pub use hybla::HyblaConfig;
+pub use judge::{
+    Fault, Judge, LARGEST_WINDOW, LEAST_RATE, LEAST_WINDOW, Wrong, fault, is_rate, is_window,
+    record,
+};
 pub use new_jersey::{JerseyRtt, NewJerseyConfig};
 pub use prague::PragueConfig;
 pub use reno::RenoConfig;
@@ -185,44 +188,32 @@ pub trait MakeController: CustomPart {
     }
 }
 
-/// The largest window that a controller of another crate may return, in packets.
-const LARGEST_WINDOW: f64 = (1_u64 << 32) as f64;
-
-/// A congestion controller of another crate whose results are clamped to the range that a sender
-/// can use. An invalid window (not a number, below one packet or above 2^32) becomes one packet or
-/// 2^32, and is counted.
+/// A congestion controller of another crate whose answers a [`Judge`] makes such that a sender can
+/// use them: an invalid window becomes the smallest or the largest valid one, and an invalid pacing
+/// rate none. Both void the run ([`fault`]).
 #[derive(Debug)]
 pub struct CheckedController {
     controller: Box<dyn Controller>,
     cwnd: f64,
-    refused: u64,
+    judge: Judge,
 }
 
 impl CheckedController {
-    fn new(controller: Box<dyn Controller>) -> Self {
-        let mut checked = CheckedController { controller, cwnd: 1.0, refused: 0 };
+    fn new(controller: Box<dyn Controller>, name: &'static str) -> Self {
+        let mut checked = CheckedController { controller, cwnd: 1.0, judge: Judge::new(name) };
         checked.look();
         checked
     }
 
-    /// Reads the window after an event.
+    /// Reads the answers after an event.
     fn look(&mut self) {
-        let cwnd = self.controller.cwnd();
-        let good = (1.0..=LARGEST_WINDOW).contains(&cwnd);
-        self.refused += u64::from(!good);
-        // NaN fails every comparison and becomes one packet.
-        self.cwnd = if good {
-            cwnd
-        } else if cwnd > LARGEST_WINDOW {
-            LARGEST_WINDOW
-        } else {
-            1.0
-        };
+        self.cwnd = self.judge.window(self.controller.cwnd());
+        self.judge.pacing_rate(self.controller.pacing_rate());
     }
 }
 
-/// Forwards a call to a controller of another crate, and reads its window after each call that may
-/// change it.
+/// Forwards a call to a controller of another crate, and reads its answers after each call that may
+/// change them.
 macro_rules! checked {
     (&$self:ident.cwnd()) => {
         $self.cwnd
@@ -233,18 +224,34 @@ macro_rules! checked {
     }};
     // An invalid rate means no limit, as for controllers that do not pace.
     (&$self:ident.pacing_rate()) => {
-        $self.controller.pacing_rate().filter(|rate| rate.is_finite() && *rate > 0.0)
+        $self.controller.pacing_rate().filter(|rate| is_rate(*rate))
     };
     (&$self:ident.$method:ident()) => {
         $self.controller.$method()
     };
-    (&mut $self:ident.announce($($argument:ident),*)) => {
-        $self.controller.announce($($argument),*)
+    (&mut $self:ident.announce($packet:ident, $limited:ident)) => {{
+        $self.judge.sent(1, $packet.timestamp);
+        $self.controller.announce($packet, $limited)
+    }};
+    (&mut $self:ident.on_ack($ack:ident)) => {{
+        $self.judge.delivered($ack.delivered);
+        checked!($self, "an acknowledgment", $ack.path.now, on_ack($ack))
+    }};
+    (&mut $self:ident.on_congestion($event:ident)) => {
+        checked!($self, "a loss or a mark", $event.path.now, on_congestion($event))
+    };
+    (&mut $self:ident.on_reset($event:ident)) => {
+        checked!($self, "a timeout", $event.path.now, on_reset($event))
     };
     (&mut $self:ident.$method:ident($($argument:ident),*)) => {{
         let answer = $self.controller.$method($($argument),*);
         $self.look();
         answer
+    }};
+    ($self:ident, $after:literal, $now:expr, $method:ident($argument:ident)) => {{
+        $self.judge.after($after, $now);
+        $self.controller.$method($argument);
+        $self.look();
     }};
 }
 use checked;
@@ -258,7 +265,7 @@ axis! {
     @make ControllerPart(ControllerSetup<'_>);
     @custom dyn MakeController => Box<CheckedController> =
         |maker: &dyn MakeController, setup: ControllerSetup<'_>| {
-            Box::new(CheckedController::new(maker.make(setup)))
+            Box::new(CheckedController::new(maker.make(setup), maker.words().name))
         };
     Reno: reno::Reno,
     Cubic: cubic::Cubic => Box,
@@ -361,7 +368,7 @@ impl Window {
     /// The number of invalid windows that a controller of another crate returned.
     pub fn refused_windows(&self) -> u64 {
         match &self.controller {
-            ControllerState::Custom(checked) => checked.refused,
+            ControllerState::Custom(checked) => checked.judge.refused(),
             _ => 0,
         }
     }
