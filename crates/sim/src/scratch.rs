@@ -1,6 +1,6 @@
 //! Temporary folders, which a process that was killed leaves to the next one.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +37,7 @@ impl Scratch {
     fn within(parent: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         remove_abandoned(parent);
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "it has a mode there"))]
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -75,6 +76,7 @@ impl Drop for Scratch {
 /// Locks a folder, which must still have its name.
 #[cfg(unix)]
 fn lock(path: &Path) -> io::Result<Option<File>> {
+    use std::fs::TryLockError;
     use std::os::unix::fs::MetadataExt;
     // The dot: a pipe of that name, which others may have made, is not opened.
     let folder = File::open(path.join("."))?;
