@@ -1,7 +1,5 @@
 //! The processes that this one has started, directly or not.
 
-use std::time::Duration;
-
 /// Use of the machine by the processes below this one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
@@ -17,15 +15,12 @@ pub(crate) fn adopt() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-/// Interval between two rounds of [`end`], and their number.
-const ROUND: Duration = Duration::from_millis(2);
-const ROUNDS: u32 = 250;
-
 /// Ends all processes below this one, which are stopped or not, in its group or not. It takes the
 /// status of every child. Elsewhere than on Linux only children that this process knows of end.
 pub(crate) fn end() {
+    // Half a second at most, for processes that fork faster than they can be ended.
     #[cfg(target_os = "linux")]
-    for _ in 0..ROUNDS {
+    for _ in 0..250 {
         use rustix::process::{Signal, WaitOptions, kill_process, wait};
         while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
         let all = linux::below();
@@ -35,7 +30,7 @@ pub(crate) fn end() {
         for process in all {
             let _ = kill_process(process.number, Signal::KILL);
         }
-        std::thread::sleep(ROUND);
+        std::thread::sleep(std::time::Duration::from_millis(2));
     }
 }
 

@@ -82,14 +82,13 @@ fn compile(name: &str, at: &At, code: &str, folder: &Path) -> bool {
     let example = fs::read_to_string(repository().join("examples/c/aimd.c")).unwrap();
     let place = "double growth = ack->growth_bytes,";
     assert!(example.contains(place));
-    match at {
-        At::Ack => text += &example.replace(place, &format!("{code} {place}")),
+    text += &match at {
+        At::Ack => example.replace(place, &format!("{code} {place}")),
         At::Load | At::Unload => {
             let when = if matches!(at, At::Load) { "constructor" } else { "destructor" };
-            text +=
-                &format!("{example}__attribute__(({when})) static void at(void) {{ {code} }}\n");
+            format!("{example}__attribute__(({when})) static void at(void) {{ {code} }}\n")
         }
-    }
+    };
     let source = folder.join(format!("{name}.c"));
     fs::write(&source, text).unwrap();
     let include = repository().join("crates/native/include");
