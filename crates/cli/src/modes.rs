@@ -168,14 +168,15 @@ mod tests {
         ("perf client", "json out trace trace-interval trace-format web"),
         ("perf client", "qlog qlog-format qlog-flows qlog-limit"),
         ("serve", "listen allow authorized ticket expires advertise max_connections max_datagrams"),
-        ("serve", "config protocol metrics grace log qlog"),
-        ("forward", "local dynamic server_key config protocol metrics grace log qlog"),
-        (
-            "receive",
-            "listen address expires new_ticket keep known json qlog config certificate key",
-        ),
+        ("serve", "idle half_closed config protocol metrics grace log qlog"),
+        ("forward", "ticket_file local dynamic server_key config protocol metrics grace log qlog"),
+        ("receive", "listen address expires new_ticket keep known perms patience json qlog config"),
+        ("receive", "certificate key"),
         ("send", "protocol limit exclude exclude_from links checksum dry_run patience json qlog"),
-        ("send", "config certificate key"),
+        ("send", "ticket_file config certificate key"),
+        ("peers list", "role config json"),
+        ("peers rename", "role config json"),
+        ("peers revoke", "role config json"),
         ("man", "out"),
     ];
 
@@ -206,9 +207,10 @@ mod tests {
     }
 
     /// Values of options, of which one is valid for each.
-    const VALUES: [&str; 12] = [
+    const VALUES: [&str; 13] = [
         "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
         "1",
+        "100",
         "0.1",
         "1s",
         "a=1",

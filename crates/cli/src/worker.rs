@@ -159,7 +159,7 @@ fn greed() -> Option<String> {
 /// Tells the result of the work. The failure that it returns has been reported.
 pub(crate) fn end(done: Result<(), Failure>) -> Result<(), Failure> {
     // Where no file can be opened, anything may fail.
-    if matches!(done, Err(Failure::Failed(_)))
+    if done.is_err()
         && let Some(fault) = greed()
     {
         say(&Word::Gone(Ok(fault)));
