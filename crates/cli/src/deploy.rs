@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration as StdDuration;
 
+use windward_core::units::Duration;
 use windward_deploy::identity::{Identity, default_directory, make_private_directory};
 use windward_deploy::{Error, Options, Qlog};
 
@@ -145,6 +147,16 @@ impl QlogArgs {
     pub(crate) fn open(&self) -> Result<Option<Arc<Qlog>>, Failure> {
         let opened = self.qlog.as_deref().map(Qlog::open).transpose()?;
         Ok(opened.map(Arc::new))
+    }
+}
+
+/// The value of `--patience`.
+pub(crate) fn patience(time: Duration) -> Result<StdDuration, Failure> {
+    match StdDuration::from_secs_f64(time.as_secs_f64()) {
+        StdDuration::ZERO => {
+            Err(Failure::Input("--patience: must be greater than zero".to_owned()))
+        }
+        patience => Ok(patience),
     }
 }
 

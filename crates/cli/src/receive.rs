@@ -1,14 +1,14 @@
 //! `windward receive`: files and folders from another host. Linux only.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use windward_core::units::Duration;
-use windward_deploy::PeerList;
 use windward_deploy::endpoint::DEFAULT_PROTOCOL;
 use windward_deploy::transfer::receive::{self, Event, ReceiveOptions, Receiver};
+use windward_deploy::{Error, PeerList, address};
 
-use crate::deploy::{IdentityArgs, QlogArgs, options};
+use crate::deploy::{IdentityArgs, QlogArgs, options, patience};
 use crate::failure::Failure;
 use crate::{output, signals};
 
@@ -55,7 +55,8 @@ pub(crate) struct Args {
     #[arg(long)]
     perms: bool,
 
-    /// Stay after a complete transfer, for more from the same sender, until Ctrl-C
+    /// Stay after a complete transfer, for more from the same sender, or with --known from others,
+    /// until Ctrl-C
     #[arg(long)]
     keep: bool,
 
@@ -63,6 +64,10 @@ pub(crate) struct Args {
     /// peers list` shows with it
     #[arg(long)]
     known: bool,
+
+    /// End the connection of a sender after this time without progress; it may come again
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    patience: Duration,
 
     /// Print the outcome of each transfer as JSON, one line each, after the line with the ticket
     #[arg(long)]
@@ -79,20 +84,17 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port));
     }
-    text.parse().map_err(|_| "expected a port, 192.0.2.1:4460 or [2001:db8::1]:4460".to_owned())
+    address::parse(text)
+        .map_err(|error| format!("{error}; expected a port, 192.0.2.1:4460 or [2001:db8::1]:4460"))
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    use std::net::ToSocketAddrs;
-    if let Ok(address) = text.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(address, 0));
-    }
-    let resolved =
-        if text.contains(':') { text.to_socket_addrs() } else { (text, 0).to_socket_addrs() };
-    resolved
-        .ok()
-        .and_then(|mut found| found.next())
-        .ok_or_else(|| "there is no such host".to_owned())
+    let whole = match text.matches(':').count() {
+        0 => format!("{text}:0"),
+        2.. if !text.starts_with('[') => format!("[{text}]:0"),
+        _ => text.to_owned(),
+    };
+    address::parse(&whole).map_err(|error| error.to_string())
 }
 
 pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
@@ -111,6 +113,7 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
         perms: args.perms,
         keep: args.keep,
         known: args.known,
+        patience: patience(args.patience)?,
         endpoint: options(DEFAULT_PROTOCOL, &args.qlog)?,
     };
     let note = move |text: String| {
@@ -140,6 +143,7 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
     let tell = move |event: Event| match event {
         Event::Began(peer) => note(format!("{peer}: connected")),
         Event::Refused(peer, why) => note(format!("{peer}: refused: {why}")),
+        Event::Broken(peer, Error::Refused(why)) => note(format!("{peer}: {why}")),
         Event::Broken(peer, why) => note(format!("{peer}: {why}; waiting for it to resume")),
         Event::Complete(outcome) => {
             note(format!(

@@ -20,7 +20,7 @@ use windward_deploy::transfer::walk::{Choice, Links, Walk};
 use crate::clock::Stopwatch;
 use crate::deploy::{IdentityArgs, QlogArgs, TicketArgs, options};
 use crate::failure::Failure;
-use crate::{output, signals};
+use crate::{deploy, output, signals};
 
 /// Send files and folders to `windward receive`
 ///
@@ -75,9 +75,9 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Give up after this time without progress
-    #[arg(long, value_name = "TIME", default_value = "10min")]
-    patience: Duration,
+    /// Give up after this time without progress [default: 10min, and 1min before the first answer]
+    #[arg(long, value_name = "TIME")]
+    patience: Option<Duration>,
 
     /// Print the outcome as JSON
     #[arg(long)]
@@ -89,6 +89,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     identity: IdentityArgs,
 }
+
+/// Time without progress after which a sender gives up.
+const PATIENCE: StdDuration = StdDuration::from_secs(600);
+/// The same before the first answer: the address may be wrong, or UDP blocked.
+const FIRST_PATIENCE: StdDuration = StdDuration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LinksArg {
@@ -151,11 +156,13 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
     if limit.is_some_and(|limit| limit < 1.0) {
         return Err(Failure::Input("--limit: must be at least 8 bit/s".to_owned()));
     }
+    let patience = args.patience.map(deploy::patience).transpose()?;
     let choices = SendOptions {
         dry_run: args.dry_run,
         checksum: args.checksum,
         limit,
-        patience: StdDuration::from_secs_f64(args.patience.as_secs_f64()),
+        patience: patience.unwrap_or(PATIENCE),
+        first_patience: patience.unwrap_or(FIRST_PATIENCE),
         home,
         endpoint: options(&args.protocol, &args.qlog)?,
     };
@@ -316,7 +323,8 @@ impl Line {
     }
 
     fn tell(&mut self, figures: &Figures) {
-        for (text, is_failure) in figures.take_remarks().pending {
+        let said = figures.take_said().into_iter().map(|text| (text, false));
+        for (text, is_failure) in said.chain(figures.take_remarks().pending) {
             let is_new = self.told.len() < REMEMBERED && self.told.insert(text.clone());
             if is_new && (is_failure || !self.quiet) {
                 self.bar.suspend(|| output::note(&text));

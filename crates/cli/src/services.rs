@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration as WallTime;
 
@@ -12,7 +12,7 @@ use windward_deploy::forward::{
     ForwarderProgram, ForwarderSettings, Limits, Mapping, News, ServerProgram, ServerSettings,
     read_bind,
 };
-use windward_deploy::{Fingerprint, Identity};
+use windward_deploy::{Fingerprint, Identity, address};
 
 use crate::deploy::{ConfigArgs, QlogArgs, TicketArgs};
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ struct Common {
     metrics: Option<SocketAddr>,
 
     /// Time that open connections have to end after SIGTERM or Ctrl-C
-    #[arg(long, value_name = "TIME", default_value = "30s")]
+    #[arg(long, value_name = "TIME", default_value = "300ms")]
     grace: Duration,
 
     /// Lines on standard error: error, warn, info, debug or trace [default: info for serve, warn
@@ -179,8 +179,7 @@ Examples:
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let example = "write ADDR:PORT, as 127.0.0.1:4460 or [::]:4460";
-    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {example}"))?;
-    found.next().ok_or_else(|| example.to_owned())
+    address::parse(text).map_err(|error| format!("{error}; {example}"))
 }
 
 fn parse_silence(text: &str) -> Result<Duration, String> {
@@ -314,10 +313,7 @@ fn tell(news: &News<'_>, quiet: bool, unwritten: &mut Option<Failure>) {
         News::Hint(text) => note(text.to_owned()),
         News::Ending => {
             notify(&[NotifyState::Stopping]);
-            note(
-                "ending; open connections have a while, and a second signal ends at once"
-                    .to_owned(),
-            );
+            note("ending; a second signal ends at once".to_owned());
         }
     }
 }

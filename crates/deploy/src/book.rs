@@ -92,9 +92,11 @@ impl Book {
         write().map_err(Error::file(&self.path, "cannot write"))
     }
 
-    /// Removes the record: the ticket is used up.
-    pub fn close(&self) {
-        let _ = fs::remove_file(&self.path);
+    /// Removes the record, if it is that of this sender: the ticket is used up.
+    pub fn close(&self, sender: Fingerprint) {
+        if self.record.sender == Some(sender) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     /// Admits a sender by its token. The first one binds the ticket to its key, and may resume

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::budget;
 use crate::crowd::Crowd;
-use crate::error::{Error, REFUSED, Result};
+use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity, SERVER_NAME};
 use crate::mtu;
 use crate::pace::PacedSocket;
@@ -159,6 +159,8 @@ impl Options {
     }
 }
 
+/// Longest time of the end of an endpoint: a signal ends a program within a second.
+const CLOSING: Duration = Duration::from_millis(400);
 /// Send window of a new connection, bytes.
 const FIRST_SEND_WINDOW: u32 = 1 << 20;
 /// The receive window at first: a reader that is slower than a path of low delay holds no more.
@@ -208,9 +210,9 @@ impl Connection {
         Ok(Connection { quic, service, peer, _following: Arc::new(following) })
     }
 
-    /// Closes the connection and tells the peer why it is refused.
-    pub fn refuse(&self, reason: &str) {
-        self.quic.close(VarInt::from_u32(REFUSED as u32), reason.as_bytes());
+    /// Closes the connection and tells the peer why, and whether it may come again.
+    pub fn refuse(&self, why: &Error) {
+        self.quic.close(VarInt::from_u32(why.code() as u32), why.to_string().as_bytes());
     }
 }
 
@@ -308,10 +310,9 @@ impl Endpoint {
         let tls = tls::client(&self.identity, trust, service.alpn())?;
         let mut config = quinn::ClientConfig::new(Arc::new(tls));
         config.transport_config(self.options.for_peer("client", to)?);
-        let to = self.mapped(to);
         let connecting = self
             .quic
-            .connect_with(config, to, SERVER_NAME)
+            .connect_with(config, self.mapped(to), SERVER_NAME)
             .map_err(|error| Error::Unreachable(format!("{to}: {error}")))?;
         let limit = self.options.handshake_timeout;
         match tokio::time::timeout(limit, connecting).await {
@@ -351,11 +352,11 @@ impl Endpoint {
         self.identity.fingerprint()
     }
 
-    /// Closes all connections, and waits until the peers know or have been told for long enough:
-    /// within the second in which a program ends after a signal.
+    /// Closes all connections, and waits for a moment, in which peers that did not hear it are told
+    /// again.
     pub async fn close(&self, reason: &str) {
         self.quic.close(VarInt::from_u32(0), reason.as_bytes());
-        let _ = tokio::time::timeout(Duration::from_millis(700), self.quic.wait_idle()).await;
+        let _ = tokio::time::timeout(CLOSING, self.quic.wait_idle()).await;
     }
 }
 
@@ -535,9 +536,10 @@ mod tests {
                 "{error:?}"
             );
 
-            back.refuse("no room");
+            back.refuse(&Error::Busy("no room".to_owned()));
             let error = Error::from(out.quic.closed().await);
-            assert!(matches!(&error, Error::Refused(text) if text == "no room"), "{error:?}");
+            assert!(matches!(&error, Error::Busy(text) if text == "no room"), "{error:?}");
+            assert!(error.is_temporary() && !Error::Refused(String::new()).is_temporary());
         });
     }
 

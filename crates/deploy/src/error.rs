@@ -34,6 +34,9 @@ pub enum Error {
     /// The peer cannot be reached, or the connection is lost. A new attempt may succeed.
     #[error("{0}")]
     Unreachable(String),
+    /// The peer refuses for now, with its reason. A later attempt may succeed.
+    #[error("{0}")]
+    Busy(String),
     /// The peer refuses, with its reason. A new attempt will not succeed.
     #[error("{0}")]
     Refused(String),
@@ -63,7 +66,12 @@ impl Error {
 
     /// True if a new connection may succeed where this one failed.
     pub fn is_temporary(&self) -> bool {
-        matches!(self, Error::Unreachable(_))
+        matches!(self, Error::Unreachable(_) | Error::Busy(_))
+    }
+
+    /// The application error code with which a peer is told of this error.
+    pub(crate) fn code(&self) -> u64 {
+        if self.is_temporary() { BUSY } else { REFUSED }
     }
 }
 
@@ -95,10 +103,10 @@ impl From<quinn::ConnectionError> for Error {
         match error {
             E::ApplicationClosed(close) => {
                 let reason = one_line(&String::from_utf8_lossy(&close.reason));
-                if close.error_code.into_inner() == REFUSED {
-                    Error::Refused(reason)
-                } else {
-                    Error::Unreachable(format!("the peer closed the connection: {reason}"))
+                match close.error_code.into_inner() {
+                    REFUSED => Error::Refused(reason),
+                    BUSY => Error::Busy(reason),
+                    _ => Error::Unreachable(format!("the peer closed the connection: {reason}")),
                 }
             }
             E::ConnectionClosed(close)
@@ -127,6 +135,8 @@ impl From<quinn::ConnectionError> for Error {
 
 /// Application error code of a peer that refuses, with its reason.
 pub const REFUSED: u64 = 1;
+/// Application error code of a peer that refuses for now, with its reason.
+pub const BUSY: u64 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,8 @@
 //!
 //! The modules, in the order of reading:
 //!
-//! - `error`: what is wrong, where, and what to do. `clock`: the clocks of the machine.
+//! - `error`: what is wrong, where, and what to do. `clock`: the clocks of the machine. `run`:
+//!   threads of a program. `address`: addresses as users write them.
 //! - `descent`: entries below a folder, without following links.
 //! - `identity`: the key and certificate of this machine. `peers`: the list of peers, with what
 //!   each may do. `tls`: how both sides prove who they are.
@@ -16,6 +17,7 @@
 
 #![cfg(target_os = "linux")]
 
+pub mod address;
 pub mod book;
 mod budget;
 pub mod clock;
@@ -29,6 +31,7 @@ mod mtu;
 mod pace;
 pub mod peers;
 pub mod qlog;
+mod run;
 mod sync;
 pub mod ticket;
 pub mod tls;

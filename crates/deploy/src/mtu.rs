@@ -25,7 +25,11 @@ fn payload_of(mtu: u32) -> u16 {
 
 /// MTU of the interface over which the kernel would send to an address.
 fn interface_mtu(peer: SocketAddr) -> Option<u32> {
-    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    let peer = match peer.ip().to_canonical() {
+        v4 @ IpAddr::V4(_) => SocketAddr::new(v4, peer.port()),
+        // With its interface.
+        IpAddr::V6(_) => peer,
+    };
     let any: IpAddr = match peer {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),

@@ -13,7 +13,7 @@ use crate::sweep::small_experiment;
 use crate::{SMALL, Sandbox, command, success};
 
 /// Sends SIGINT to the child after a while and waits for its end.
-fn interrupt(child: &mut Child) -> ExitStatus {
+pub(crate) fn interrupt(child: &mut Child) -> ExitStatus {
     sleep(Duration::from_millis(700));
     assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::emulate::cannot;
+use crate::interrupt::interrupt;
 use crate::{command, repository, stderr, success};
 
 /// A key that nobody has.
@@ -157,6 +158,34 @@ fn a_peer_of_a_ticket_reaches_no_service_that_was_opened_later() {
     assert!(text.starts_with("revoked: client ship SHA256:"), "{text}");
     let (_server, name) = serve(&later, &["--ticket"]);
     assert_eq!(reach(&[&name, "--server-key", key.trim()]), "", "revoked");
+}
+
+/// A connection that nobody closes does not delay the end.
+#[test]
+fn a_signal_ends_both_sides_with_a_connection_open() {
+    let home = Home::new();
+    let target = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let at = target.local_addr().expect("an address").to_string();
+    let (far, near) = (home.path("far"), home.path("near"));
+    let words = ["serve", "--listen", "127.0.0.1:0", "--allow", &at, "--ticket", "--config", &far];
+    let mut serve = command(words);
+    let mut serve = serve.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut ticket = String::new();
+    BufReader::new(serve.stdout.as_mut().expect("a pipe")).read_line(&mut ticket).expect("read");
+    let local = format!("0:{at}");
+    let mut forward = command(["forward", "-L", &local, ticket.trim(), "--config", &near]);
+    let mut forward = forward.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(forward.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("read");
+    let port = line.trim().strip_prefix("listening at ").expect("an address").to_owned();
+    let _program = TcpStream::connect(port).expect("connected");
+    let _carried = target.accept().expect("carried");
+    assert!(interrupt(&mut forward).success());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("read");
+    assert_eq!(rest, "ending; a second signal ends at once\n");
+    assert!(interrupt(&mut serve).success());
 }
 
 #[test]

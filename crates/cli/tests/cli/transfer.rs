@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
+use crate::interrupt::interrupt;
 use crate::{command, stderr, success};
 
 /// Folders of a test, and what is sent.
@@ -60,6 +61,7 @@ fn bad_input_is_told_with_what_to_do() {
         (&["send", &fifo, &ticket], "is a FIFO", 2),
         (&["send", &file, &file, &ticket], "two paths have this last name", 2),
         (&["send", &file, &ticket, "--limit", "0"], "--limit", 2),
+        (&["send", &file, &ticket, "--patience", "0s"], "--patience", 2),
         (&["send", &file, &ticket, "--exclude", "[a"], "--exclude", 2),
         (&["send", &file, &ticket, "--protocol", "xcp"], "cannot control a QUIC connection", 2),
         (&["send", &file, &ticket, "--qlog", &file], "cannot make the folder", 1),
@@ -69,6 +71,12 @@ fn bad_input_is_told_with_what_to_do() {
         (&["receive", &place.path("x"), "--listen", &taken], "another program has this port", 1),
         (&["receive", &place.path("x"), "--listen", "192.0.2.1:4460"], "no such address", 1),
         (&["receive", &place.path("x"), "--expires", "0s"], "--expires", 2),
+        (&["receive", &place.path("x"), "--patience", "0s"], "--patience", 2),
+        (&["receive", &inbox, "--address", "fe80::1%none0"], "no interface `none0`", 2),
+        (&["receive", &inbox, "--listen", "[fe80::1%none0]:1"], "no interface `none0`", 2),
+        // With an interface that is there, as far as the folder.
+        (&["receive", &inbox, "--address", "fe80::1%lo"], "is at work", 2),
+        (&["receive", &inbox, "--address", "[fe80::1%lo]:1"], "is at work", 2),
     ];
     for (words, expected, status) in cases {
         let output = command(*words).args(["--config", &near]).output().expect("it starts");
@@ -234,6 +242,41 @@ fn a_ticket_that_was_used_or_has_expired_is_refused() {
     assert_eq!(send(&ticket, &other).status.code(), Some(1));
     receiver.kill().expect("killed");
     receiver.wait().expect("ended");
+}
+
+/// Also without a terminal, on which a live line would be drawn.
+#[test]
+fn a_receiver_that_is_not_there_is_named() {
+    let place = Place::new();
+    let (mut receiver, ticket) = place.receiver(&[]);
+    receiver.kill().expect("killed");
+    receiver.wait().expect("ended");
+    let (file, near) = (place.path("file"), place.path("near"));
+    let words = ["send", &file, &ticket, "--config", &near, "--patience", "3s"];
+    let output = command(words).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(text.contains("no answer from 127.0.0.1:"), "{text}");
+    assert!(text.contains("does not answer; gave up after 3 s"), "{text}");
+}
+
+/// Both sides compare a hole of a terabyte.
+#[test]
+fn a_signal_ends_both_sides_at_work() {
+    let place = Place::new();
+    let (hole, there, near) = (place.path("hole"), place.path("in/hole"), place.path("near"));
+    fs::create_dir(place.path("in")).expect("made");
+    for (path, seconds) in [(&hole, 1), (&there, 2)] {
+        let file = fs::File::create(path).expect("made");
+        file.set_len(1 << 40).expect("a hole");
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        file.set_modified(time).expect("another time");
+    }
+    let (mut receiver, ticket) = place.receiver(&[]);
+    let mut send = command(["send", &hole, &ticket, "--config", &near]);
+    let mut sender = send.stderr(Stdio::null()).spawn().expect("it starts");
+    assert_eq!(interrupt(&mut receiver).code(), Some(130));
+    assert_eq!(interrupt(&mut sender).code(), Some(130));
 }
 
 /// The transfer is complete whatever becomes of the output; the status says that it was not

@@ -185,7 +185,7 @@ impl Forwarder {
         let mut open = self.open.subscribe();
         if timeout(grace, open.wait_for(|open| *open == 0)).await.is_err() {
             let open = *self.open.borrow();
-            warn!(open, "connections were still open at the end");
+            info!(open, "connections were still open at the end");
         }
         self.link.close().await;
     }
@@ -385,7 +385,9 @@ async fn flow(
 /// target is a flow.
 async fn associate(mut program: TcpStream, from: SocketAddr, shared: Shared) {
     let bound = async {
-        let socket = UdpSocket::bind(SocketAddr::new(program.local_addr()?.ip(), 0)).await?;
+        let mut own = program.local_addr()?;
+        own.set_port(0);
+        let socket = UdpSocket::bind(own).await?;
         let address = socket.local_addr()?;
         Ok::<_, std::io::Error>((socket, address))
     };

@@ -16,13 +16,15 @@ use super::session::{Lane, Session};
 use super::target::Target;
 use super::wire::{self, Kind, Request, TOKEN};
 use super::{WELCOME, options};
+use crate::address;
 use crate::endpoint::{Endpoint, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::qlog::Qlog;
 use crate::tls::Trust;
 
-/// Longest time that a program waits for a connection to the server, or for a free stream.
+/// Longest time that a program waits for a connection to the server, or for a free stream, or for
+/// the server to take its request.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause before the second attempt to connect; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -216,7 +218,11 @@ impl Link {
         // A new stream is young.
         let _ = send.set_priority(1);
         let request = Request { kind, target }.encode();
-        send.write_all(&request).await.map_err(|_| Broken::Lost)?;
+        // A server that takes no bytes of a new stream does not answer either.
+        match timeout(PATIENCE, send.write_all(&request)).await {
+            Ok(written) => written.map_err(|_| Broken::Lost)?,
+            Err(_) => return Err(Broken::Refused(Reply::TimedOut)),
+        }
         Ok((session, send, recv, lane))
     }
 
@@ -243,8 +249,8 @@ async fn dial(
 ) -> Result<(Endpoint, Arc<Session>)> {
     let mut last = Error::Unreachable("the server has no address".to_owned());
     for name in &remote.addresses {
-        let found = match tokio::net::lookup_host(name.as_str()).await {
-            Ok(found) => found.collect::<Vec<_>>(),
+        let found = match address::look_up(name).await {
+            Ok(found) => found,
             Err(error) => {
                 last = Error::Unreachable(format!("{name}: {error}"));
                 continue;

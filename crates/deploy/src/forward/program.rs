@@ -9,21 +9,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 use super::access::Access;
 use super::forwarder::{Forwarder, ForwarderSettings, Ports};
 use super::link::Remote;
 use super::server::{Invitation, Server, ServerSettings};
+use crate::address;
 use crate::clock;
 use crate::endpoint::{Endpoint, Options, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::peers::{self, PeerList, Role};
 use crate::qlog::Qlog;
+use crate::run;
 use crate::ticket::{MAX_ADDRESSES, Ticket, draw_token};
 use crate::tls::Trust;
 
@@ -107,7 +108,7 @@ impl ServerProgram {
                  list`)"
             ))),
         }
-        runtime()?.block_on(async {
+        run::to_end(async {
             let mut signals = Signals::new()?;
             // The end of a terminal is not that of the server.
             let _hang_up = listen_to(SignalKind::hangup())?;
@@ -143,7 +144,7 @@ impl ServerProgram {
             tokio::select! {
                 () = server.shut_down(self.grace) => {}
                 // The user does not want to wait.
-                () = signals.end() => warn!("ended at once"),
+                () = signals.end() => debug!("ended at once"),
             }
             Ok(())
         })
@@ -216,7 +217,7 @@ impl ForwarderProgram {
         mut tell: impl FnMut(News<'_>),
     ) -> Result<()> {
         let identity = Arc::new(Identity::open(&self.directory)?);
-        runtime()?.block_on(async {
+        run::to_end(async {
             let mut signals = Signals::new()?;
             let begin = async {
                 // First all that needs no server.
@@ -247,7 +248,7 @@ impl ForwarderProgram {
             tell(News::Ending);
             tokio::select! {
                 () = forwarder.shut_down(self.grace) => {}
-                () = signals.end() => warn!("ended at once"),
+                () = signals.end() => debug!("ended at once"),
             }
             Ok(())
         })
@@ -284,8 +285,7 @@ impl ForwarderProgram {
             return Ok(remote(addresses, ticket.fingerprint, ticket.token));
         }
         let list = PeerList::open(&self.directory);
-        let resolved = tokio::net::lookup_host(name).await;
-        let resolved: Vec<SocketAddr> = resolved.map_or_else(|_| Vec::new(), Iterator::collect);
+        let resolved = address::look_up(name).await.unwrap_or_default();
         let key = match (self.key, list.find(Role::Server, name, &resolved)?) {
             (Some(key), None) => key,
             (Some(key), Some(before)) if key == before => key,
@@ -333,7 +333,7 @@ impl ForwarderProgram {
 async fn ask_key(identity: &Arc<Identity>, name: &str) -> Result<Fingerprint> {
     let unreachable = |error: io::Error| Error::Unreachable(format!("{name}: {error}"));
     let mut last = Error::Unreachable(format!("{name} has no address"));
-    for address in tokio::net::lookup_host(name).await.map_err(unreachable)? {
+    for address in address::look_up(name).await.map_err(unreachable)? {
         let any = match address {
             SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
             SocketAddr::V6(_) => SocketAddr::from(([0; 16], 0)),
@@ -349,13 +349,6 @@ async fn ask_key(identity: &Arc<Identity>, name: &str) -> Result<Fingerprint> {
         }
     }
     Err(last)
-}
-
-fn runtime() -> Result<Runtime> {
-    Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::Socket { what: "cannot start threads".to_owned(), error })
 }
 
 fn listen_to(kind: SignalKind) -> Result<Signal> {
@@ -377,8 +370,8 @@ impl Signals {
 
     async fn end(&mut self) {
         tokio::select! {
-            _ = self.terminate.recv() => info!("SIGTERM"),
-            _ = self.interrupt.recv() => info!("SIGINT"),
+            _ = self.terminate.recv() => debug!("SIGTERM"),
+            _ = self.interrupt.recv() => debug!("SIGINT"),
         }
     }
 }

@@ -25,7 +25,7 @@ use super::{WELCOME, options};
 use crate::clock;
 use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Service};
-use crate::error::{Error, REFUSED, Result};
+use crate::error::{BUSY, Error, REFUSED, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::peers::LOOK;
 use crate::qlog::Qlog;
@@ -162,7 +162,7 @@ impl Server {
         let mut open = self.shared.open.subscribe();
         if timeout(grace, open.wait_for(|open| *open == 0)).await.is_err() {
             let open = *self.shared.open.borrow();
-            warn!(open, "connections were still open at the end");
+            info!(open, "connections were still open at the end");
         }
         self.endpoint.close("the server shuts down").await;
     }
@@ -205,11 +205,11 @@ async fn accept(mut listener: Listener, shared: Arc<Shared>) {
             match serve(&connection, &shared).await {
                 Ok(()) => {}
                 // It has gone before it was asked for anything.
-                Err(error) if error.is_temporary() => debug!(%peer, %from, %error, "gone"),
+                Err(error @ Error::Unreachable(_)) => debug!(%peer, %from, %error, "gone"),
                 Err(error) => {
                     shared.meter.refused_peers.inc();
                     info!(%peer, %from, %error, "refused");
-                    connection.refuse(&error.to_string());
+                    connection.refuse(&error);
                 }
             }
         });
@@ -222,28 +222,28 @@ async fn accept(mut listener: Listener, shared: Arc<Shared>) {
 ///
 /// If the peer is refused.
 async fn serve(connection: &Connection, shared: &Arc<Shared>) -> Result<()> {
-    let refused = |text: &str| Error::Refused(text.to_owned());
+    let busy = |text: &str| Error::Busy(text.to_owned());
     let key = connection.peer;
     let peer = shared.peers.of(key, clock::now());
     let place = match peer.connect() {
         None if close_dead(shared, key).await => peer.connect_within(CLOSING).await,
         place => place,
     };
-    let _place = place.ok_or_else(|| refused("too many connections of this key"))?;
+    let _place = place.ok_or_else(|| busy("too many connections of this key"))?;
     shared.refresh();
     if !lock(&shared.access).has(key) && lock(&shared.invitation).is_none() {
-        return Err(refused(NOT_ACCEPTED));
+        return Err(Error::Refused(NOT_ACCEPTED.to_owned()));
     }
     let from = connection.quic.remote_address().ip();
-    let guest = shared.crowd.enter(from).ok_or_else(|| refused("too many at once"))?;
-    let greeting = shared.greetings.try_acquire().map_err(|_| refused("too many at once"))?;
+    let guest = shared.crowd.enter(from).ok_or_else(|| busy("too many at once"))?;
+    let greeting = shared.greetings.try_acquire().map_err(|_| busy("too many at once"))?;
     let greet = async {
         let (send, mut recv) = connection.quic.accept_bi().await?;
         let token = wire::take::<TOKEN>(&mut recv).await?;
         Ok::<_, Error>((send, recv, token))
     };
     let (mut send, recv, token) =
-        timeout(GREETING, greet).await.map_err(|_| refused("no greeting"))??;
+        timeout(GREETING, greet).await.map_err(|_| busy("no greeting"))??;
     drop((greeting, guest));
     admit(shared, key, token)?;
     send.write_all(&[WELCOME]).await.map_err(|error| Error::Unreachable(error.to_string()))?;
@@ -292,7 +292,7 @@ async fn close_dead(shared: &Shared, key: Fingerprint) -> bool {
     let mut closed = false;
     for (_, session) in asked.join_all().await.into_iter().filter(|(answers, _)| !answers) {
         info!(peer = %key, from = %session.quic.remote_address(), "does not answer");
-        session.close(REFUSED, "no answer");
+        session.close(BUSY, "no answer");
         closed = true;
     }
     closed

@@ -17,6 +17,9 @@ pub const MAX_SIZE: u64 = i64::MAX as u64;
 /// Hash of a block or a file.
 pub type Hash = [u8; 32];
 
+/// In place of the hash of a block that the receiver does not have. No block has this hash.
+pub const ABSENT: Hash = [0; 32];
+
 /// Division of a file into blocks. It depends on the size alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocks {
@@ -40,6 +43,14 @@ impl Blocks {
     pub fn count(&self) -> u32 {
         // At most MAX_BLOCKS.
         self.size.div_ceil(self.block).max(1) as u32
+    }
+
+    /// Bytes that all its frames have at most, with their headers and hashes, if each is sent once
+    /// and the parts of blocks are as long as possible.
+    pub fn most_frames(&self) -> u64 {
+        const OVERHEAD: u64 = 64;
+        let frames = self.size / LEAST_BLOCK + 2 * (u64::from(self.count()) + 1);
+        self.size.saturating_add(frames * OVERHEAD)
     }
 
     /// True if the file is one block.

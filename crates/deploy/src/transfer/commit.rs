@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use crate::transfer::claims::Claim;
 use crate::transfer::folder::Folder;
-use crate::transfer::path::RelPath;
 
 /// Most files that are committed together.
 const BATCH: usize = 256;
@@ -18,7 +18,7 @@ pub struct Ready {
     /// Number of its offer.
     pub id: u64,
     /// Path.
-    pub path: RelPath,
+    pub claim: Arc<Claim>,
     /// The file.
     pub file: File,
     /// Whether and how it gets its name.
@@ -64,12 +64,12 @@ pub fn run(folder: &Arc<Folder>, ready: &Receiver<Ready>, mut report: impl FnMut
 fn commit(folder: &Folder, batch: Vec<Ready>) -> Committed {
     let mut outcome = Committed::default();
     let together = batch.len() >= TOGETHER && folder.is_whole() && folder.sync().is_ok();
-    for Ready { id, path, file, naming } in batch {
+    for Ready { id, claim, file, naming } in batch {
         let synced = if together { Ok(()) } else { file.sync_all() };
         let named = synced.and_then(|()| match naming {
             Naming::Done => Ok(()),
-            Naming::Replace => folder.rename(&path, false),
-            Naming::New => folder.rename(&path, true),
+            Naming::Replace => folder.rename(&claim.path, false),
+            Naming::New => folder.rename(&claim.path, true),
         });
         match named {
             Ok(()) if naming == Naming::Done => outcome.same.push(id),

@@ -20,8 +20,6 @@ pub struct Figures {
     pub settled: Counter,
     /// Bytes of files that are sent or were there already, in this connection.
     pub done: Counter,
-    /// The same in all connections.
-    covered: Counter,
     /// Bytes of contents that were written to streams, in all connections: holes are not.
     pub sent: Counter,
     /// Entries stored, in this connection.
@@ -30,12 +28,15 @@ pub struct Figures {
     pub same: Counter,
     /// Links that were left out, in this connection.
     pub skipped_links: Counter,
+    /// Steps of the protocol, in all connections: each moves the transfer on.
+    pub(crate) steps: Counter,
     /// Connections that were lost.
     pub reconnects: Counter,
     /// Entries that a dry run would send.
     names: Mutex<Vec<RelPath>>,
     path: Mutex<PathFigures>,
     remarks: Mutex<Remarks>,
+    said: Mutex<Vec<String>>,
 }
 
 /// A count that several threads change.
@@ -156,12 +157,6 @@ impl Figures {
         names
     }
 
-    /// Counts bytes of files that are sent, or need not be.
-    pub(crate) fn cover(&self, bytes: u64) {
-        self.done.add(bytes);
-        self.covered.add(bytes);
-    }
-
     /// Notes an entry that is not sent.
     pub fn remark(&self, text: String, is_failure: bool) {
         let mut remarks = lock(&self.remarks);
@@ -182,9 +177,19 @@ impl Figures {
         Remarks { pending, ..remarks.clone() }
     }
 
-    /// Number that rises with each sign of progress, over all connections.
-    pub(crate) fn progress(&self) -> u64 {
-        self.covered.get().wrapping_add(self.settled.get())
+    /// Tells the user something that concerns no entry.
+    pub fn say(&self, text: String) {
+        lock(&self.said).push(text);
+    }
+
+    /// Texts of [`Figures::say`] since the last call.
+    pub fn take_said(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.said))
+    }
+
+    /// How far the present connection is: bytes and entries that are done.
+    pub(crate) fn extent(&self) -> u64 {
+        self.done.get().saturating_add(self.settled.get())
     }
 }
 

@@ -155,7 +155,14 @@ impl Folder {
         // An earlier folder with this path may be open.
         self.forget();
         // The system applies the umask.
-        fs::mkdirat(&*parent, path.name(), Mode::from_raw_mode(sent | 0o700))?;
+        let made = fs::mkdirat(&*parent, path.name(), Mode::from_raw_mode(sent | 0o700));
+        if made == Err(Errno::EXIST)
+            && self.look(path)?.is_some_and(|stat| file_type(&stat) == FileType::Directory)
+        {
+            // Another sender has made it meanwhile.
+            return Ok(());
+        }
+        made?;
         if sent & 0o700 != 0o700 {
             let made = fs::statat(&*parent, path.name(), AtFlags::SYMLINK_NOFOLLOW)?;
             let mode = made.st_mode & 0o7777 & (sent | !0o700);
@@ -373,6 +380,16 @@ mod tests {
         let mut entries: Vec<String> = entries.collect();
         entries.sort();
         entries
+    }
+
+    /// Senders that are served side by side make the same folder.
+    #[test]
+    fn a_folder_that_has_appeared_meanwhile_is_no_error() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(home.path(), false).expect("a folder");
+        std::fs::write(home.path().join("file"), b"").expect("written");
+        let make = |name| folder.make(&RelPath::parse(name).expect("a path"), 0o755);
+        assert!(make(b"d").is_ok() && make(b"d").is_ok() && make(b"file").is_err());
     }
 
     /// A local user replaces a folder by a link before and after it was opened.

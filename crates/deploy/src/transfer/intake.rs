@@ -1,19 +1,22 @@
 //! The receiver's side of a transfer, without a network: offers and frames in, files out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::sync::lock;
-use crate::transfer::blocks::{Blocks, Hash, MAX_SIZE};
+use crate::transfer::blocks::{ABSENT, Blocks, Hash, MAX_SIZE};
+use crate::transfer::claims::{Claim, Claimant};
 use crate::transfer::commit::{Committed, Naming, Ready};
 use crate::transfer::folder::{self, Folder};
 use crate::transfer::path::{RelPath, check_link};
@@ -23,6 +26,14 @@ use crate::transfer::wire::{
 
 /// A part of a file that is read at once, bytes.
 const READ: usize = 256 << 10;
+/// A part of a file that is copied at once, bytes.
+const COPY: u64 = 64 << 20;
+/// Longest time for which hashes wait for others of the same message.
+const GATHERED: Duration = Duration::from_secs(1);
+/// Messages that a sender may send before and beyond those that its offers need.
+const SPARE: u64 = 64;
+/// Messages that an offer needs at most: its own, its end, and the properties of a folder.
+const PER_OFFER: u64 = 3;
 
 /// Answers to a message with offers.
 #[derive(Debug, Default)]
@@ -58,10 +69,15 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Intake {
     folder: Arc<Folder>,
+    claimant: Claimant,
     dry_run: bool,
     checksum: bool,
     table: Mutex<Table>,
     ready: SyncSender<Ready>,
+    /// True when the session is over: work ends, wherever it is.
+    is_over: AtomicBool,
+    /// Rises with each step of the protocol.
+    steps: AtomicU64,
     /// Counts.
     pub counts: Counts,
 }
@@ -71,16 +87,22 @@ struct Table {
     open: HashMap<u64, Arc<Slot>>,
     /// Offers below this number were made.
     next: u64,
-    /// Sum of the lengths of the open paths.
+    /// Their paths.
+    names: HashSet<RelPath>,
+    /// Sum of the lengths of their paths.
     paths: usize,
     /// Number of open files that have a temporary file open.
     large: usize,
+    /// Messages that the sender may still send.
+    messages: u64,
+    /// Bytes of frames that may still arrive of files that have an outcome.
+    late: u64,
 }
 
 /// A file that is on its way.
 #[derive(Debug)]
 struct Slot {
-    path: RelPath,
+    claim: Arc<Claim>,
     mode: u16,
     changed: Stamp,
     blocks: Blocks,
@@ -103,6 +125,10 @@ struct State {
     fresh: bool,
     /// Hashes of the blocks of a file with several.
     hashes: Vec<Option<Hash>>,
+    /// True after the sender was asked for the contents: all, or the blocks that differ.
+    is_asked: bool,
+    /// Blocks of which a part arrived.
+    begun: Vec<bool>,
     /// Number of blocks that arrived.
     arrived: u32,
     /// True if the contents are complete, or given up.
@@ -147,6 +173,7 @@ impl Intake {
     /// A transfer into a folder. Complete files go to `ready`.
     pub fn new(
         folder: Arc<Folder>,
+        claimant: Claimant,
         dry_run: bool,
         checksum: bool,
         ready: SyncSender<Ready>,
@@ -154,12 +181,51 @@ impl Intake {
         folder.forget();
         Intake {
             folder,
+            claimant,
             dry_run,
             checksum,
-            table: Mutex::default(),
+            table: Mutex::new(Table { messages: SPARE, ..Table::default() }),
             ready,
+            is_over: AtomicBool::new(false),
+            steps: AtomicU64::new(0),
             counts: Counts::default(),
         }
+    }
+
+    /// Ends all work of this session, which may be on other threads.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn must_go_on(&self) -> io::Result<()> {
+        match self.is_over.load(Ordering::Relaxed) {
+            // Not `Interrupted`, which means to try again.
+            true => Err(io::Error::other("the transfer has ended")),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts a step of the protocol, or of the own work for it.
+    pub fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Number of steps.
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// Counts a message with so many parts that count.
+    ///
+    /// # Errors
+    ///
+    /// If the sender says more than its offers need.
+    pub fn hear(&self, parts: usize) -> Result<()> {
+        self.step();
+        let mut table = lock(&self.table);
+        let left = table.messages.checked_sub(1 + parts as u64);
+        table.messages = left.ok_or_else(|| violation("more messages than its offers need"))?;
+        Ok(())
     }
 
     /// Takes offers in, makes folders and links, and tells what is needed of the files.
@@ -171,12 +237,21 @@ impl Intake {
         let mut answers = Answers::default();
         for entry in entries {
             let id = entry.id;
+            if self.must_go_on().is_err() {
+                return Err(Error::Interrupted);
+            }
             {
                 let mut table = lock(&self.table);
                 if id < table.next || id == u64::MAX {
                     return Err(violation("the numbers of offers must rise"));
                 }
                 table.next = id + 1;
+                // One more for each block that is only compared.
+                let blocks = match entry.kind {
+                    Kind::File { size, .. } => u64::from(Blocks::of(size.min(MAX_SIZE)).count()),
+                    _ => 0,
+                };
+                table.messages = table.messages.saturating_add(PER_OFFER + blocks);
             }
             self.counts.offered.fetch_add(1, Ordering::Relaxed);
             let path = match RelPath::parse(&entry.path) {
@@ -236,6 +311,7 @@ impl Intake {
                         answers.same.push(id);
                     }
                     None | Some(FileType::Symlink | FileType::RegularFile) => {
+                        let _claim = self.claimant.claim(path)?;
                         if !self.dry_run {
                             self.folder.link(path, &target, changed)?;
                         }
@@ -250,6 +326,7 @@ impl Intake {
                 if size > MAX_SIZE {
                     return Err(io::Error::other("no file can have this size"));
                 }
+                let claim = self.claimant.claim(path)?;
                 let is_file = kind == Some(FileType::RegularFile);
                 let mode = self.folder.mode(entry.mode, there.as_ref().filter(|_| is_file));
                 match (kind, &there) {
@@ -285,16 +362,13 @@ impl Intake {
                         self.folder.free()
                     )));
                 }
-                let state = Mutex::new(State { base, ..State::default() });
-                let slot = Slot {
-                    path: path.clone(),
-                    mode,
-                    changed,
-                    blocks,
-                    is_new: kind.is_none(),
-                    state,
-                };
+                let is_asked = base == Base::Nothing;
+                let state = Mutex::new(State { base, is_asked, ..State::default() });
+                let slot = Slot { claim, mode, changed, blocks, is_new: kind.is_none(), state };
                 let mut table = lock(&self.table);
+                if !table.names.insert(path.clone()) {
+                    return Err(io::Error::other("it is offered twice at once"));
+                }
                 table.paths += path.bytes().len();
                 table.open.insert(id, Arc::new(slot));
                 if base == Base::Nothing { answers.want.push(id) } else { answers.compare.push(id) }
@@ -347,8 +421,8 @@ impl Intake {
         };
         let base = lock(&slot.state).base;
         let file = match base {
-            Base::Temporary => self.folder.open_earlier(&slot.path),
-            _ => self.folder.open_file(&slot.path),
+            Base::Temporary => self.folder.open_earlier(&slot.claim.path),
+            _ => self.folder.open_file(&slot.claim.path),
         };
         let file = file.map_err(failed)?;
         let file = file.ok_or_else(|| failed(vanished()))?;
@@ -356,22 +430,58 @@ impl Intake {
         let mut buffer = vec![0; READ];
         let count = slot.blocks.count();
         let mut pending = Vec::with_capacity(HASHES.min(count as usize));
+        let mut since = clock::now();
         for index in 0..count {
             let hash =
-                hash_block(&file, length, slot.blocks, index, &mut buffer).map_err(failed)?;
-            if !slot.blocks.is_single() {
-                let mut state = lock(&slot.state);
-                state.hashes.resize(count as usize, None);
-                state.hashes[index as usize] = Some(hash);
-            }
-            pending.push(hash);
-            if (pending.len() == HASHES || index + 1 == count)
-                && !emit(std::mem::take(&mut pending))
+                self.hash_block(&file, length, slot.blocks, index, &mut buffer).map_err(failed)?;
+            let is_last = index + 1 == count;
             {
-                break;
+                let mut state = lock(&slot.state);
+                if !slot.blocks.is_single() {
+                    state.hashes.resize(count as usize, None);
+                    state.hashes[index as usize] = hash;
+                }
+                // The answer may be faster than the next line.
+                state.is_asked |= is_last;
+            }
+            pending.push(hash.unwrap_or(ABSENT));
+            let is_due = pending.len() == HASHES || clock::now().duration_since(since) >= GATHERED;
+            if is_due || is_last {
+                if !emit(std::mem::take(&mut pending)) {
+                    break;
+                }
+                since = clock::now();
+                self.step();
             }
         }
         Ok(())
+    }
+
+    /// Hash of a block; none if the file ends before the block does.
+    fn hash_block(
+        &self,
+        file: &File,
+        length: u64,
+        blocks: Blocks,
+        index: u32,
+        buffer: &mut [u8],
+    ) -> io::Result<Option<Hash>> {
+        let (mut at, mut left) = (blocks.start(index), blocks.len(index));
+        if left > length.saturating_sub(at) {
+            return Ok(None);
+        }
+        let is_single = blocks.is_single();
+        let mut hasher = if is_single { blake3::Hasher::new() } else { blocks.hasher(index) };
+        while left > 0 {
+            self.must_go_on()?;
+            let part = left.min(buffer.len() as u64) as usize;
+            let bytes = &mut buffer[..part];
+            file.read_exact_at(bytes, at)?;
+            hasher.update(bytes);
+            at += part as u64;
+            left -= part as u64;
+        }
+        Ok(Some(if is_single { *hasher.finalize().as_bytes() } else { Blocks::finish(&hasher) }))
     }
 
     /// The temporary file of a file with several blocks, open for writing.
@@ -387,14 +497,22 @@ impl Intake {
             table.large += 1;
         }
         let file = match state.base {
-            Base::Temporary => self.folder.open_earlier(&slot.path)?.ok_or_else(vanished)?,
-            _ => self.folder.make_temporary(&slot.path)?,
+            Base::Temporary => self.folder.open_earlier(&slot.claim.path)?.ok_or_else(vanished)?,
+            _ => self.folder.make_temporary(&slot.claim.path)?,
         };
         if state.base == Base::Final
-            && let Some(mut old) = self.folder.open_file(&slot.path)?
+            && let Some(old) = self.folder.open_file(&slot.claim.path)?
         {
-            // The kernel shares the blocks where the file system can.
-            io::copy(&mut old, &mut &file)?;
+            let mut left = slot.blocks.size;
+            while left > 0 {
+                self.must_go_on()?;
+                // The kernel shares the blocks where the file system can.
+                let copied = io::copy(&mut (&old).take(left.min(COPY)), &mut &file)?;
+                if copied == 0 {
+                    break;
+                }
+                left -= copied;
+            }
         }
         file.set_len(slot.blocks.size)?;
         state.fresh = state.base == Base::Nothing;
@@ -406,13 +524,23 @@ impl Intake {
         Ok(file)
     }
 
+    /// Counts a frame of a file that was withdrawn or failed, and may have been on its way.
+    fn pass_late(&self, bytes: u64) -> Result<()> {
+        let mut table = lock(&self.table);
+        let left = table.late.checked_sub(bytes);
+        table.late = left.ok_or_else(|| violation("more data than it was asked for"))?;
+        Ok(())
+    }
+
     /// Forgets an offer that has an outcome.
     pub fn forget(&self, id: u64) {
         let removed = {
             let mut table = lock(&self.table);
             let removed = table.open.remove(&id);
             if let Some(slot) = &removed {
-                table.paths -= slot.path.bytes().len();
+                table.paths -= slot.claim.path.bytes().len();
+                table.names.remove(&slot.claim.path);
+                table.late = table.late.saturating_add(slot.blocks.most_frames());
             }
             removed
         };
@@ -428,6 +556,7 @@ impl Intake {
 
     /// Notes the outcome of complete files.
     pub fn committed(&self, batch: &Committed) {
+        self.step();
         let failed = batch.failed.iter().map(|(id, _)| id);
         for id in batch.stored.iter().chain(&batch.same).chain(failed) {
             self.forget(*id);
@@ -449,7 +578,15 @@ impl Intake {
     /// If the peer violates the protocol. The inner error is the failure of this file.
     pub fn finish(&self, id: u64, hash: Hash, sent: u32) -> Result<Result<(), (u64, String)>> {
         let Some(slot) = self.slot(id)? else { return Ok(Ok(())) };
-        lock(&slot.state).finish = Some((hash, sent));
+        {
+            let mut state = lock(&slot.state);
+            if !state.is_asked {
+                return Err(violation("the end of a file that nobody asked for"));
+            }
+            if state.finish.replace((hash, sent)).is_some() {
+                return Err(violation("the end of a file twice"));
+            }
+        }
         Ok(self.settle(id, &slot))
     }
 
@@ -475,7 +612,7 @@ impl Intake {
                 return Err(io::Error::other("nothing is written in a dry run"));
             }
             if state.arrived == 0 && state.base == Base::Final {
-                let file = self.folder.open_file(&slot.path)?;
+                let file = self.folder.open_file(&slot.claim.path)?;
                 let file = file.ok_or_else(vanished)?;
                 // Its blocks may be equal as far as they go, and the file longer or shorter.
                 if file.metadata()?.len() == slot.blocks.size {
@@ -494,7 +631,8 @@ impl Intake {
                 if let Err(error) = folder::dress(&file, slot.mode, slot.changed) {
                     return Err(self.fail(id, &error));
                 }
-                let _ = self.ready.send(Ready { id, path: slot.path.clone(), file, naming });
+                let claim = Arc::clone(&slot.claim);
+                let _ = self.ready.send(Ready { id, claim, file, naming });
                 Ok(())
             }
             Err(error) => Err(self.fail(id, &error)),
@@ -511,7 +649,7 @@ impl Intake {
     pub fn dress(&self, entries: Vec<Entry>) -> Vec<(u64, String)> {
         let mut failed = Vec::new();
         for entry in entries {
-            if self.dry_run {
+            if self.dry_run || self.must_go_on().is_err() {
                 continue;
             }
             let done = RelPath::parse(&entry.path)
@@ -536,29 +674,6 @@ impl Intake {
         }
         self.folder.sync().map_err(Error::file(self.folder.path(), "cannot write"))
     }
-}
-
-/// Hash of a block of a file that may be shorter than the block: what is missing counts as zeros.
-fn hash_block(
-    file: &File,
-    length: u64,
-    blocks: Blocks,
-    index: u32,
-    buffer: &mut [u8],
-) -> io::Result<Hash> {
-    let mut hasher = if blocks.is_single() { blake3::Hasher::new() } else { blocks.hasher(index) };
-    let (mut at, mut left) = (blocks.start(index), blocks.len(index));
-    while left > 0 {
-        let part = left.min(buffer.len() as u64) as usize;
-        let bytes = &mut buffer[..part];
-        let there = length.saturating_sub(at).min(part as u64) as usize;
-        file.read_exact_at(&mut bytes[..there], at)?;
-        bytes[there..].fill(0);
-        hasher.update(bytes);
-        at += part as u64;
-        left -= part as u64;
-    }
-    Ok(if blocks.is_single() { *hasher.finalize().as_bytes() } else { Blocks::finish(&hasher) })
 }
 
 /// The frames of one data stream.
@@ -590,15 +705,21 @@ impl Inlet {
             let tail = frame.part.tail() as usize;
             let Some(body) = bytes[used + header..].get(..tail) else { break };
             used += header + tail;
+            if intake.must_go_on().is_err() {
+                return Err(Error::Interrupted);
+            }
             let Some(slot) = intake.slot(frame.id)? else {
                 self.current = None;
+                intake.pass_late((header + tail) as u64)?;
                 continue;
             };
             match self.take(intake, frame, &slot, body) {
                 Ok(()) => {}
                 Err(Failure::Violation(what)) => return Err(violation(what)),
                 Err(Failure::File(error)) if is_general(&error) => {
-                    return Err(Error::file(intake.folder.at(&slot.path), "cannot write")(error));
+                    return Err(Error::file(intake.folder.at(&slot.claim.path), "cannot write")(
+                        error,
+                    ));
                 }
                 Err(Failure::File(error)) => failed.push(intake.fail(frame.id, &error)),
                 Err(Failure::Settled(id, why)) => failed.push((id, why)),
@@ -627,14 +748,21 @@ impl Inlet {
                 if blake3::hash(data) != <Hash>::try_from(hash).unwrap_or_default() {
                     return Err(Failure::Violation("contents that do not have their hash"));
                 }
-                if std::mem::replace(&mut lock(&slot.state).is_done, true) {
-                    return Err(Failure::Violation("a file twice"));
+                {
+                    let mut state = lock(&slot.state);
+                    if !state.is_asked {
+                        return Err(Failure::Violation("data that nobody asked for"));
+                    }
+                    if std::mem::replace(&mut state.is_done, true) {
+                        return Err(Failure::Violation("a file twice"));
+                    }
                 }
-                let file = intake.folder.make_temporary(&slot.path)?;
+                let file = intake.folder.make_temporary(&slot.claim.path)?;
                 file.write_all_at(data, 0)?;
                 folder::dress(&file, slot.mode, slot.changed)?;
                 intake.counts.bytes.fetch_add(length, Ordering::Relaxed);
-                let ready = Ready { id, path: slot.path.clone(), file, naming: slot.naming() };
+                let claim = Arc::clone(&slot.claim);
+                let ready = Ready { id, claim, file, naming: slot.naming() };
                 let _ = intake.ready.send(ready);
                 Ok(())
             }
@@ -677,12 +805,23 @@ impl Inlet {
         if slot.blocks.is_single() {
             return Err(Failure::Violation("a small file in parts"));
         }
+        if length == 0 {
+            return Err(Failure::Violation("a part without bytes"));
+        }
         // Less than 2^15 blocks, checked by the end below.
         let index = (offset / slot.blocks.block).min(u64::from(u32::MAX)) as u32;
         let begins = self.current.as_ref().is_none_or(|c| c.id != id || c.index != index);
         if begins {
             if index >= slot.blocks.count() || offset != slot.blocks.start(index) {
                 return Err(Failure::Violation("a block that does not begin at its beginning"));
+            }
+            let mut state = lock(&slot.state);
+            if !state.is_asked {
+                return Err(Failure::Violation("data that nobody asked for"));
+            }
+            state.begun.resize(slot.blocks.count() as usize, false);
+            if std::mem::replace(&mut state.begun[index as usize], true) {
+                return Err(Failure::Violation("a block twice"));
             }
             self.current =
                 Some(Current { id, index, next: offset, hasher: slot.blocks.hasher(index) });
@@ -714,7 +853,7 @@ impl Inlet {
                     current.hasher.update(&ZEROS[..part as usize]);
                     left -= part;
                 }
-                if !fresh && length > 0 {
+                if !fresh {
                     folder::make_hole(&file, offset, length)?;
                 }
             }

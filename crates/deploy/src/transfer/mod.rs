@@ -3,12 +3,13 @@
 //! The modules, in the order of reading:
 //!
 //! - `path`: names from a peer. `blocks`: hashes. `wire`: messages.
-//! - `folder`: the folder that receives. `commit`: complete files get their names. `intake`: the
-//!   receiver without a network. `receive`: the receiver.
+//! - `folder`: the folder that receives. `claims`: who writes what in it. `commit`: complete files
+//!   get their names. `intake`: the receiver without a network. `receive`: the receiver.
 //! - `walk`: entries to send. `figures`: counts of a transfer while it runs. `outlet`: contents of
 //!   files as frames. `send`: the sender.
 
 pub mod blocks;
+pub mod claims;
 pub mod commit;
 pub mod figures;
 pub mod folder;

@@ -1,5 +1,6 @@
 //! `windward receive`: gives out a ticket, and takes in what its sender sends.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,18 +10,21 @@ use std::time::Duration;
 
 use quinn::{RecvStream, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::task::{JoinHandle, JoinSet, spawn_blocking};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::{sleep, timeout};
 
 use crate::book::Book;
 use crate::clock;
 use crate::crowd::Crowd;
 use crate::endpoint::{Connection, Endpoint, Listener, Options, Service};
-use crate::error::{Error, REFUSED, Result};
+use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
 use crate::peers::{self, Peer, PeerList, Role};
+use crate::run;
 use crate::sync::lock;
 use crate::ticket::{MAX_ADDRESSES, Ticket};
+use crate::transfer::claims::{Claimant, Claims};
 use crate::transfer::commit;
 use crate::transfer::folder::Folder;
 use crate::transfer::intake::{Inlet, Intake};
@@ -30,6 +34,10 @@ use crate::transfer::wire::{self, Frame, MAX_FRAME, MAX_HEADER, STREAMS, ToRecei
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Connections at once that have not said yet what they want.
 const VISITORS: usize = 64;
+/// Transfers at once.
+const SESSIONS: usize = 8;
+/// Longest time for transfers to end after a signal.
+const ENDING: Duration = Duration::from_millis(400);
 /// Time for which an end that is done waits for the other to know.
 pub(super) const FAREWELL: Duration = Duration::from_secs(10);
 /// Bytes of a data stream that are handled together: at least the longest frame with its header and
@@ -64,6 +72,8 @@ pub struct ReceiveOptions {
     pub keep: bool,
     /// True to admit the senders that the list of peers has for this folder, without a ticket.
     pub known: bool,
+    /// Time without progress after which the connection of a sender is ended.
+    pub patience: Duration,
     /// Properties of connections.
     pub endpoint: Options,
 }
@@ -98,22 +108,11 @@ pub fn run<E: From<Error>>(
     opened: impl FnOnce(&Receiver) -> Result<(), E>,
     tell: impl FnMut(Event),
 ) -> Result<(), E> {
-    runtime()?.block_on(async {
+    run::to_end(async {
         let receiver = Receiver::open(identity, options)?;
         opened(&receiver)?;
         Ok(receiver.serve(stop, tell).await?)
     })
-}
-
-/// A runtime with a few threads.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores.min(4))
-        .max_blocking_threads(64)
-        .enable_all()
-        .build()
-        .map_err(|error| Error::Socket { what: "cannot start threads".to_owned(), error })
 }
 
 /// Something that a receiver tells its user.
@@ -162,7 +161,8 @@ impl Receiver {
         let identity = Arc::new(identity);
         let services = &[Service::Transfer];
         let serve = |port| {
-            let listen = SocketAddr::new(options.listen.ip(), port);
+            let mut listen = options.listen;
+            listen.set_port(port);
             let properties =
                 Options { uni_streams: 2 * STREAMS, bidi_streams: 1, ..options.endpoint.clone() };
             Endpoint::server(listen, Arc::clone(&identity), services, properties)
@@ -206,22 +206,25 @@ impl Receiver {
     /// [`Error::Interrupted`] after `stop`; [`Error::Incomplete`] after a transfer of which
     /// something could not be stored: its ticket stays valid.
     pub async fn serve(mut self, stop: &AtomicBool, mut tell: impl FnMut(Event)) -> Result<()> {
-        // Only the latest connection of a sender writes into the folder.
-        let mut current: Option<Current> = None;
+        // Only the latest connection of each sender writes into the folder.
+        let mut latest: HashMap<Fingerprint, Latest> = HashMap::new();
+        let mut sessions = JoinSet::new();
+        let claims = Arc::new(Claims::default());
         let mut visitors = JoinSet::new();
         let crowd = Arc::new(Crowd::default());
+        // The end, once a transfer is complete: others that run may end too.
+        let mut end = None;
         let result = loop {
-            let ended = async {
-                match &mut current {
-                    Some((_, task)) => task.await,
-                    None => std::future::pending().await,
-                }
-            };
+            if sessions.is_empty()
+                && let Some(end) = end.take()
+            {
+                break end;
+            }
             tokio::select! {
                 arrival = self.listener.accept(), if visitors.len() < VISITORS => {
                     let Some(connection) = arrival else { break Ok(()) };
                     let Some(guest) = crowd.enter(connection.quic.remote_address().ip()) else {
-                        connection.refuse("too many connections of this address at once");
+                        connection.refuse(&busy("too many connections of this address at once"));
                         continue;
                     };
                     let door = Arc::clone(&self.door);
@@ -238,68 +241,121 @@ impl Receiver {
                         Err(_) => continue,
                     };
                     let peer = connection.peer;
+                    // One that comes again takes its own place, once its earlier session has ended.
+                    let is_full = latest.len() >= SESSIONS && !latest.contains_key(&peer)
+                        || sessions.len() >= 2 * SESSIONS;
+                    let admission = admission.and_then(|admitted| match is_full {
+                        _ if end.is_some() => Err(busy("the receiver ends")),
+                        true => Err(busy("too many transfers at once")),
+                        false => Ok(admitted),
+                    });
                     let admitted = match admission {
                         Ok(admitted) => admitted,
                         Err(error) => {
-                            connection.refuse(&error.to_string());
+                            connection.refuse(&error);
                             tell(Event::Refused(peer, error.to_string()));
                             continue;
                         }
                     };
-                    if let Some((earlier, task)) = current.take() {
-                        // Not temporary: two processes would take the place of each other for ever.
-                        earlier.refuse("another `windward send` with the same key took its place");
-                        let _ = task.await;
-                    }
-                    tell(Event::Began(peer));
-                    let folder = Arc::clone(&self.folder);
-                    let own = connection.clone();
-                    let task = tokio::spawn(async move {
-                        let received = session(&connection, admitted, folder).await;
-                        match &received {
-                            // The sender would take the path for one of its own.
-                            Err(error @ Error::File { .. }) => {
-                                connection.refuse(&format!("at the receiver: {error}"));
-                            }
-                            Err(error) => connection.refuse(&error.to_string()),
-                            Ok(_) => {}
-                        }
-                        (peer, received)
+                    let (ending, ended) = oneshot::channel();
+                    let own = Latest { connection: connection.clone(), ended };
+                    let earlier = latest.insert(peer, own).map(|earlier| {
+                        earlier.connection.refuse(&Error::Refused(REPLACED.to_owned()));
+                        earlier.ended
                     });
-                    current = Some((own, task));
+                    tell(Event::Began(peer));
+                    let (folder, claimant) = (Arc::clone(&self.folder), claims.session());
+                    let patience = self.options.patience;
+                    sessions.spawn(async move {
+                        let _ending = ending;
+                        let received = attend(&connection, earlier, admitted, folder, claimant, patience);
+                        let received = received.await;
+                        (connection, received)
+                    });
                 }
-                joined = ended => {
-                    current = None;
-                    match joined {
-                        Ok((_, Ok(received))) => {
+                Some(joined) = sessions.join_next() => {
+                    let (connection, received) = match joined {
+                        Ok(joined) => joined,
+                        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                        Err(_) => continue,
+                    };
+                    let (peer, id) = (connection.peer, connection.quic.stable_id());
+                    if latest.get(&peer).is_some_and(|own| own.connection.quic.stable_id() == id) {
+                        latest.remove(&peer);
+                    }
+                    match received {
+                        Ok(received) => {
                             let is_last = !self.options.keep && !received.dry_run;
                             let failed = received.failed;
                             if is_last && failed == 0 {
-                                lock(&self.door.book).close();
+                                lock(&self.door.book).close(peer);
                             }
                             tell(Event::Complete(received));
-                            if is_last {
-                                break if failed == 0 { Ok(()) } else { Err(Error::Incomplete(failed)) };
+                            if is_last && end.is_none() {
+                                end = Some(if failed == 0 { Ok(()) } else { Err(Error::Incomplete(failed)) });
                             }
                         }
-                        Ok((peer, Err(error))) => tell(Event::Broken(peer, error)),
-                        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                        Err(error) => tell(Event::Broken(peer, error)),
                     }
                 }
                 () = raised(stop) => break Err(Error::Interrupted),
             }
         };
-        if let Some((connection, task)) = current {
-            connection.quic.close(VarInt::from_u32(0), b"the receiver was stopped");
-            let _ = task.await;
+        for own in latest.values() {
+            own.connection.quic.close(VarInt::from_u32(0), b"the receiver was stopped");
         }
+        // Their work ends by itself; only a disk may take longer.
+        let _ = timeout(ENDING, async { while sessions.join_next().await.is_some() {} }).await;
         self.endpoint.close("the receiver has ended").await;
         result
     }
 }
 
-/// A session with its connection.
-type Current = (Connection, JoinHandle<(Fingerprint, Result<Received>)>);
+/// The latest connection of a sender.
+struct Latest {
+    connection: Connection,
+    /// Ends with its session.
+    ended: oneshot::Receiver<()>,
+}
+
+/// Waits for the end of an earlier session of a sender, and then receives from it. An error is told
+/// to the sender.
+async fn attend(
+    connection: &Connection,
+    earlier: Option<oneshot::Receiver<()>>,
+    admitted: Admitted,
+    folder: Arc<Folder>,
+    claimant: Claimant,
+    patience: Duration,
+) -> Result<Received> {
+    if let Some(earlier) = earlier {
+        // It ends with an error, as nothing is ever sent.
+        let _ = earlier.await;
+    }
+    let received = session(connection, admitted, folder, claimant, patience).await;
+    explain(connection, received.as_ref().err());
+    received
+}
+
+/// Closes a connection with an error, once.
+fn explain(connection: &Connection, error: Option<&Error>) {
+    match error {
+        // The sender would take the path for one of its own.
+        Some(error @ Error::File { .. }) => {
+            connection.refuse(&Error::Refused(format!("at the receiver: {error}")));
+        }
+        Some(error) => connection.refuse(error),
+        None => {}
+    }
+}
+
+/// Not temporary: two processes would take the place of each other for ever.
+const REPLACED: &str = "another `windward send` with the same key took its place";
+
+/// A refusal that passes.
+fn busy(why: &str) -> Error {
+    Error::Busy(why.to_owned())
+}
 
 /// Admission of senders.
 #[derive(Debug)]
@@ -318,19 +374,20 @@ struct Admitted {
     control: (quinn::SendStream, RecvStream),
     dry_run: bool,
     checksum: bool,
+    /// Where it was admitted.
+    door: Arc<Door>,
 }
 
 impl Door {
     /// Reads the first message of a peer, and admits it or not.
-    async fn admit(&self, connection: &Connection) -> Result<Admitted> {
+    async fn admit(self: &Arc<Self>, connection: &Connection) -> Result<Admitted> {
         let hello = async {
             let (send, mut receive) = connection.quic.accept_bi().await?;
             let message = wire::read::<ToReceiver>(&mut receive).await?;
             Ok::<_, Error>((message, send, receive))
         };
-        let hello = tokio::time::timeout(PATIENCE, hello).await;
-        let (message, mut send, receive) =
-            hello.map_err(|_| Error::Peer("the sender says nothing".to_owned()))??;
+        let hello = timeout(PATIENCE, hello).await;
+        let (message, mut send, receive) = hello.map_err(|_| busy("the sender says nothing"))??;
         let Some(ToReceiver::Hello { token, dry_run, checksum }) = message else {
             return Err(Error::Peer("the sender does not begin with a greeting".to_owned()));
         };
@@ -347,37 +404,33 @@ impl Door {
                 return Err(Error::Refused(REVOKED.to_owned()));
             }
         }
-        tokio::spawn(expel(self.list.clone(), self.scope.clone(), connection.quic.clone(), peer));
         wire::write(&mut send, &ToSender::Welcome).await?;
-        Ok(Admitted { control: (send, receive), dry_run, checksum })
+        Ok(Admitted { control: (send, receive), dry_run, checksum, door: Arc::clone(self) })
+    }
+
+    /// Ends with an error as soon as the list does not have a sender any more.
+    async fn await_revocation(&self, peer: Fingerprint) -> Error {
+        let mut seen = None;
+        loop {
+            let stamp = self.list.stamp();
+            if stamp != seen || stamp.is_none() {
+                seen = stamp;
+                // A file that cannot be read revokes nobody.
+                if let Ok(false) = self.list.admits(Role::Sender, peer, &self.scope) {
+                    return Error::Refused(REVOKED.to_owned());
+                }
+            }
+            sleep(peers::LOOK).await;
+        }
     }
 }
 
 const REVOKED: &str = "the receiver has revoked this key: ask for a new ticket";
 
-/// Closes the connection of a sender as soon as the list does not have it any more.
-async fn expel(list: PeerList, scope: String, quic: quinn::Connection, peer: Fingerprint) {
-    let mut seen = None;
-    loop {
-        let stamp = list.stamp();
-        if stamp != seen || stamp.is_none() {
-            seen = stamp;
-            // A file that cannot be read revokes nobody.
-            if let Ok(false) = list.admits(Role::Sender, peer, &scope) {
-                quic.close(VarInt::from_u32(REFUSED as u32), REVOKED.as_bytes());
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(peers::LOOK) => {}
-            _ = quic.closed() => return,
-        }
-    }
-}
-
 /// Waits until a flag is raised.
 pub(crate) async fn raised(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -413,10 +466,12 @@ async fn session(
     connection: &Connection,
     admitted: Admitted,
     folder: Arc<Folder>,
+    claimant: Claimant,
+    patience: Duration,
 ) -> Result<Received> {
-    let Admitted { control: (mut send, mut receive), dry_run, checksum } = admitted;
+    let Admitted { control: (mut send, mut receive), dry_run, checksum, door } = admitted;
     let (ready, complete) = std::sync::mpsc::sync_channel(READY);
-    let intake = Arc::new(Intake::new(Arc::clone(&folder), dry_run, checksum, ready));
+    let intake = Arc::new(Intake::new(Arc::clone(&folder), claimant, dry_run, checksum, ready));
     let (answers, mut queue) = mpsc::channel::<ToSender>(64);
 
     // Files get their names on a thread of their own, which ends with the last `Intake`.
@@ -452,6 +507,9 @@ async fn session(
     };
 
     let mut tasks: JoinSet<Result<()>> = JoinSet::new();
+    tasks.spawn(await_silence(Arc::clone(&intake), patience));
+    let peer = connection.peer;
+    tasks.spawn(async move { Err(door.await_revocation(peer).await) });
     {
         let (quic, intake, answers) =
             (connection.quic.clone(), Arc::clone(&intake), answers.clone());
@@ -485,7 +543,7 @@ async fn session(
     }
     drop(answers);
 
-    let result = loop {
+    let mut result = loop {
         tokio::select! {
             Some(message) = queue.recv() => {
                 if let Err(error) = wire::write(&mut send, &message).await {
@@ -524,9 +582,8 @@ async fn session(
                 }
             }
         };
-        if !tokio::time::timeout(FAREWELL, known).await.unwrap_or(false) {
-            tasks.shutdown().await;
-            return Err(Error::Unreachable("the sender did not confirm the end".to_owned()));
+        if !timeout(FAREWELL, known).await.unwrap_or(false) {
+            result = Err(Error::Unreachable("the sender did not confirm the end".to_owned()));
         }
     }
     let counts = &intake.counts;
@@ -539,6 +596,9 @@ async fn session(
         bytes: load(&counts.bytes),
         dry_run,
     };
+    // Before its streams end, and the disk takes its time.
+    explain(connection, result.as_ref().err());
+    intake.end();
     tasks.shutdown().await;
     drop(queue);
     drop(intake);
@@ -549,6 +609,23 @@ async fn session(
     })
     .await?;
     result.map(|()| received)
+}
+
+/// Ends with an error when a sender has made no progress for so long.
+async fn await_silence(intake: Arc<Intake>, patience: Duration) -> Result<()> {
+    let (mut steps, mut since) = (intake.steps(), clock::now());
+    loop {
+        sleep(Duration::from_millis(250)).await;
+        if intake.steps() != steps {
+            (steps, since) = (intake.steps(), clock::now());
+        }
+        if clock::now().duration_since(since) >= patience {
+            return Err(Error::Busy(format!(
+                "the sender made no progress for {} s",
+                patience.as_secs()
+            )));
+        }
+    }
 }
 
 /// Runs work that blocks, and passes its panics on.
@@ -579,6 +656,7 @@ async fn hear(
             return Err(Error::Peer("the sender ended the transfer early".to_owned()));
         };
         while compares.try_join_next().is_some() {}
+        intake.hear(if let ToReceiver::Folders(entries) = &message { entries.len() } else { 0 })?;
         let own = Arc::clone(intake);
         match message {
             ToReceiver::Hello { .. } => {
@@ -613,6 +691,7 @@ async fn hear(
                 }
             }
             ToReceiver::Withdraw { id } => intake.forget(id),
+            ToReceiver::Comparing => {}
             ToReceiver::Folders(entries) => {
                 for (id, reason) in blocking(move || Ok(own.dress(entries))).await? {
                     tell(answers, ToSender::Failed { id, reason }).await?;
@@ -664,6 +743,7 @@ async fn inlet(
     let mut gathered = Gathered { bytes: vec![0; GATHER], filled: 0 };
     loop {
         let is_end = gather(&mut stream, &mut gathered).await?;
+        intake.step();
         if !is_end && Frame::is_partial(&gathered.bytes[..gathered.filled])? {
             continue;
         }

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
-use std::net::ToSocketAddrs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,19 +13,21 @@ use quinn::{RecvStream, SendStream, VarInt};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use crate::address;
 use crate::clock;
 use crate::descent::Descent;
 use crate::endpoint::{Connection, Endpoint, Options, Service};
 use crate::error::{Error, Result, one_line, shown};
 use crate::identity::{Fingerprint, Identity};
 use crate::peers::{self, PeerList, Role};
+use crate::run;
 use crate::sync::lock;
 use crate::ticket::{Ticket, Token};
 use crate::tls::Trust;
-use crate::transfer::blocks::{Blocks, Hash, LEAST_BLOCK};
+use crate::transfer::blocks::{ABSENT, Blocks, Hash, LEAST_BLOCK};
 use crate::transfer::figures::{Figures, PathFigures};
 use crate::transfer::outlet::{self, Unsent};
-use crate::transfer::receive::{FAREWELL, blocking, raised, runtime};
+use crate::transfer::receive::{FAREWELL, blocking, raised};
 use crate::transfer::walk::{Found, Source, Walk};
 use crate::transfer::wire::{
     self, Entry, Frame, Kind, MAX_FRAME, Part, STREAMS, ToReceiver, ToSender,
@@ -50,6 +51,14 @@ const ATTEMPTS: u8 = 3;
 const STAGGER: Duration = Duration::from_millis(300);
 /// Time in which the peer says why it ended the connection.
 const REASON: Duration = Duration::from_millis(500);
+/// Time without an answer after which the user is told.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Interval at which a sender that only compares says so.
+const COMPARING: Duration = Duration::from_secs(5);
+/// Bytes that are written to a stream at once, each a sign of progress.
+const WRITTEN: usize = 64 << 10;
+/// First pause between attempts to connect; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Longest pause between attempts to connect.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -79,7 +88,7 @@ impl Target {
             return Ok(Target { addresses, fingerprint, token: Some(token), name: None });
         }
         let list = PeerList::open(home);
-        let resolved = word.to_socket_addrs().map(Vec::from_iter);
+        let resolved = address::resolve(word);
         let addresses = resolved.as_deref().unwrap_or_default();
         let Some(fingerprint) = list.find(Role::Receiver, word, addresses)? else {
             return Err(Error::Input(format!(
@@ -104,6 +113,8 @@ pub struct SendOptions {
     pub limit: Option<f64>,
     /// Time without progress after which the sender gives up.
     pub patience: Duration,
+    /// The same before the first answer of the receiver.
+    pub first_patience: Duration,
     /// Directory of the configuration, which remembers the receiver.
     pub home: PathBuf,
     /// Properties of connections.
@@ -123,7 +134,7 @@ pub fn run(
     figures: &Arc<Figures>,
     stop: &AtomicBool,
 ) -> Result<()> {
-    runtime()?.block_on(send(Arc::new(identity), target, walk, options, figures, stop))
+    run::to_end(send(Arc::new(identity), target, walk, options, figures, stop))
 }
 
 /// Sends everything, over as many connections as it takes, until the receiver has it on its disk.
@@ -142,14 +153,15 @@ pub async fn send(
 ) -> Result<()> {
     let endpoint = client(&identity, &options.endpoint)?;
     count(walk.clone(), Arc::clone(figures));
-    let mut pause = Duration::from_millis(250);
-    let mut progress = Progress { count: figures.progress(), at: clock::now(), is_first: true };
+    let mut pause = FIRST_PAUSE;
+    let mut progress = Progress::new(options);
     let result = loop {
-        let left = options.patience.saturating_sub(progress.age());
         let attempt = async {
-            let connected = tokio::time::timeout(left.max(REASON), connect(&endpoint, target));
-            let silent = |_| Error::Unreachable("the receiver does not answer".to_owned());
-            let connection = connected.await.map_err(silent)??;
+            let connection = tokio::select! {
+                connected = connect(&endpoint, target) => connected?,
+                never = silence(target, figures) => match never {},
+            };
+            figures.steps.add(1);
             remember(&options.home, target, &connection);
             figures.begin();
             let result = session(&connection, target, walk, options, figures).await;
@@ -163,33 +175,31 @@ pub async fn send(
             connection.quic.close(VarInt::from_u32(0), b"the sender ended the transfer");
             result.map_err(|error| reason.map_or(error, Error::from))
         };
-        let begun = progress.count;
-        let result = tokio::select! {
-            result = attempt => result,
-            never = progress.watch(figures) => match never {},
+        let before = progress.extent;
+        let error = tokio::select! {
+            result = attempt => match result {
+                Ok(()) => break Ok(()),
+                Err(error) => error,
+            },
+            error = progress.wait(figures) => break Err(error),
             () = raised(stop) => break Err(Error::Interrupted),
         };
-        let error = match result {
-            Ok(()) => break Ok(()),
-            Err(error) => error,
-        };
         progress.look(figures);
-        if progress.count != begun {
-            pause = Duration::from_millis(250);
-        }
         if !error.is_temporary() {
             break Err(error);
         }
-        if progress.age() >= options.patience {
-            break Err(Error::Unreachable(format!(
-                "{error}; gave up after {} s without progress{}",
-                progress.age().as_secs(),
-                if progress.is_first { "" } else { ": run the same command again to resume" }
-            )));
+        progress.is_answered |= matches!(error, Error::Busy(_));
+        if let Some(last) = progress.end(progress.advanced, &error) {
+            break Err(last);
         }
         figures.reconnects.add(1);
+        figures.say(format!("{error}; trying again"));
+        if progress.extent != before {
+            pause = FIRST_PAUSE;
+        }
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
+            error = progress.wait(figures) => break Err(error),
             () = raised(stop) => break Err(Error::Interrupted),
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -198,32 +208,80 @@ pub async fn send(
     result
 }
 
-/// The last progress of a transfer.
+/// Tells the user after a while who does not answer, and what to look at.
+async fn silence(target: &Target, figures: &Figures) -> std::convert::Infallible {
+    tokio::time::sleep(SILENCE).await;
+    let addresses: Vec<_> = target.addresses.iter().map(ToString::to_string).collect();
+    figures.say(format!(
+        "no answer from {}: does `windward receive` run there, does an address lead there, and do \
+         firewalls let UDP pass in both directions, in packets of 1228 bytes?",
+        addresses.join(", ")
+    ));
+    std::future::pending().await
+}
+
+/// The progress of a transfer.
 #[derive(Debug)]
 struct Progress {
-    count: u64,
-    at: Instant,
-    /// True before any progress.
-    is_first: bool,
+    patience: Duration,
+    first_patience: Duration,
+    /// True after the receiver has answered.
+    is_answered: bool,
+    /// Steps, and when the last one was.
+    steps: u64,
+    stepped: Instant,
+    /// How far a connection was at most, and since when. A receiver that asks for the same again
+    /// and again makes steps, and no progress.
+    extent: u64,
+    advanced: Instant,
 }
 
 impl Progress {
-    /// Time without progress.
-    fn age(&self) -> Duration {
-        clock::now().duration_since(self.at)
-    }
-
-    fn look(&mut self, figures: &Figures) {
-        if figures.progress() != self.count {
-            *self = Progress { count: figures.progress(), at: clock::now(), is_first: false };
+    fn new(options: &SendOptions) -> Self {
+        let now = clock::now();
+        Progress {
+            patience: options.patience,
+            first_patience: options.first_patience.min(options.patience),
+            is_answered: false,
+            steps: 0,
+            stepped: now,
+            extent: 0,
+            advanced: now,
         }
     }
 
-    /// Looks again and again: a path that is dead is known only half a minute later.
-    async fn watch(&mut self, figures: &Figures) -> std::convert::Infallible {
+    fn look(&mut self, figures: &Figures) {
+        let (now, steps, extent) = (clock::now(), figures.steps.get(), figures.extent());
+        if steps != self.steps {
+            self.is_answered = true;
+            (self.steps, self.stepped) = (steps, now);
+        }
+        if extent > self.extent {
+            (self.extent, self.advanced) = (extent, now);
+        }
+    }
+
+    /// The last error, if there was no progress since then for too long.
+    fn end(&self, since: Instant, error: &Error) -> Option<Error> {
+        let patience = if self.is_answered { self.patience } else { self.first_patience };
+        (clock::now().duration_since(since) >= patience).then(|| {
+            Error::Unreachable(format!(
+                "{error}; gave up after {} s without progress{}",
+                patience.as_secs(),
+                if self.extent == 0 { "" } else { ": run the same command again to resume" }
+            ))
+        })
+    }
+
+    /// Waits until there was no step for too long, whatever packets come.
+    async fn wait(&mut self, figures: &Figures) -> Error {
         loop {
-            tokio::time::sleep(Duration::from_millis(250)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
             self.look(figures);
+            let silent = Error::Unreachable("the receiver does not answer".to_owned());
+            if let Some(error) = self.end(self.stepped, &silent) {
+                return error;
+            }
         }
     }
 }
@@ -264,7 +322,7 @@ fn count(walk: Walk, figures: Arc<Figures>) {
 /// Connects to the first address that answers.
 async fn connect(endpoint: &Endpoint, target: &Target) -> Result<Connection> {
     let mut attempts = JoinSet::new();
-    for (index, address) in target.addresses.iter().copied().enumerate() {
+    for (index, address) in address::with_links(&target.addresses).into_iter().enumerate() {
         let endpoint = endpoint.clone();
         let trust = Trust::Pinned(target.fingerprint);
         attempts.spawn(async move {
@@ -303,6 +361,11 @@ struct Pending {
 impl Pending {
     /// The file to send, once: the receiver cannot fill the queue with it.
     fn job(&mut self, id: u64) -> Result<Job> {
+        if !matches!(self.source.kind, Kind::File { .. }) {
+            return Err(Error::Peer(
+                "the receiver asks for contents of a folder or link".to_owned(),
+            ));
+        }
         if std::mem::replace(&mut self.is_asked, true) {
             return Err(Error::Peer("the receiver asks for a file twice".to_owned()));
         }
@@ -370,8 +433,14 @@ struct Session {
     dry_run: bool,
     /// Number of entries that were offered, which have the numbers below it.
     offered: AtomicU64,
+    /// True while entries are found that may be offered.
+    is_walking: AtomicBool,
     /// True from just before the last message on, whose answer may be fast.
     is_ended: AtomicBool,
+    /// Answers that the receiver may still give beyond those that ask for contents.
+    answers: AtomicU64,
+    /// When this side last said that it compares.
+    compared: Mutex<Instant>,
     table: Mutex<HashMap<u64, Pending>>,
     queue: Mutex<Queue>,
     /// Wakes streams that wait for work.
@@ -427,7 +496,10 @@ async fn session(
         system: Arc::clone(walk.system()),
         dry_run: options.dry_run,
         offered: AtomicU64::new(0),
+        is_walking: AtomicBool::new(true),
         is_ended: AtomicBool::new(false),
+        answers: AtomicU64::new(0),
+        compared: Mutex::new(clock::now()),
         table: Mutex::default(),
         queue: Mutex::default(),
         work: Notify::new(),
@@ -460,7 +532,10 @@ async fn session(
                 }
                 // A lost close would leave the receiver waiting; the end of a stream is repeated.
                 let _ = finish.send(());
-                let _ = tokio::time::timeout(FAREWELL, speaking).await;
+                // All is there, whatever follows: no patience ends before this.
+                figures.steps.add(1);
+                let most = FAREWELL.min(options.patience / 2);
+                let _ = tokio::time::timeout(most, speaking).await;
                 return Ok(());
             }
             Some(task) = tasks.join_next() => match task {
@@ -519,6 +594,10 @@ impl Session {
             let lanes = (2 * path.window / LEAST_BLOCK).clamp(2, u64::from(STREAMS));
             if self.lanes.swap(lanes as u32, Ordering::Relaxed) < lanes as u32 {
                 self.work.notify_waiters();
+            }
+            if self.is_walking.load(Ordering::Relaxed) && lock(&self.table).is_empty() {
+                // Nothing waits for the receiver.
+                self.figures.steps.add(1);
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -580,6 +659,7 @@ impl Session {
             self.take(item, &mut batch, &mut batched, &places, &bytes).await?;
         }
 
+        self.is_walking.store(false, Ordering::Relaxed);
         let mut id = self.offered.load(Ordering::Relaxed);
         let mut found = walk_into(walk.clone());
         while let Some(item) = found.recv().await {
@@ -589,9 +669,11 @@ impl Session {
                 batched += source.name.bytes().len();
                 batch.push(entry(id, &source));
                 id += 1;
+                self.answers.fetch_add(1, Ordering::Relaxed);
                 if batch.len() >= OFFERED || batched >= OFFERED_BYTES {
                     batched = 0;
                     self.tell(ToReceiver::Folders(std::mem::take(&mut batch))).await?;
+                    self.figures.steps.add(1);
                 }
             }
         }
@@ -661,6 +743,9 @@ impl Session {
         };
         lock(&self.table).insert(id, pending);
         self.offered.store(id + 1, Ordering::Relaxed);
+        // Two streams may fail at the same file at once.
+        self.answers.fetch_add(2, Ordering::Relaxed);
+        self.figures.steps.add(1);
         batch.push(offer);
         *batched += length + link;
         if batch.len() >= OFFERED || *batched >= OFFERED_BYTES {
@@ -687,25 +772,26 @@ impl Session {
             let Some(message) = wire::read::<ToSender>(&mut answers).await? else {
                 return Err(Error::Peer("the receiver ended the transfer early".to_owned()));
             };
+            self.expect(&message)?;
             match message {
                 ToSender::Welcome => {
                     return Err(Error::Peer("the receiver greets twice".to_owned()));
                 }
                 ToSender::Want(ids) => {
                     for id in ids {
-                        let job = self.wanted(id)?;
-                        self.enqueue(job);
+                        self.enqueue(self.wanted(id)?);
                     }
                 }
                 ToSender::Compare { id, hashes } => {
-                    let job = self.compared(id, hashes)?;
-                    self.enqueue(job);
+                    if let Some(job) = self.compared(id, hashes)? {
+                        self.enqueue(job);
+                    }
                 }
                 ToSender::Same(ids) => {
                     for id in ids {
                         if let Some(pending) = self.settle(id) {
                             if !pending.is_asked {
-                                self.figures.cover(pending.size);
+                                self.figures.done.add(pending.size);
                             }
                             self.figures.same.add(1);
                         }
@@ -736,33 +822,39 @@ impl Session {
         }
     }
 
-    /// An error if an entry with this number was never offered: the receiver would wait for it.
-    fn must_be_offered(&self, id: u64) -> Result<()> {
-        if id >= self.offered.load(Ordering::Relaxed) {
-            return Err(Error::Peer(
-                "the receiver asks for a file that was not offered".to_owned(),
-            ));
+    /// Counts the outcomes that a message has: each entry has one. Messages that ask for contents
+    /// are bounded by the contents.
+    fn expect(&self, message: &ToSender) -> Result<()> {
+        let outcomes = match message {
+            ToSender::Same(ids) | ToSender::Stored(ids) => ids.len().max(1),
+            ToSender::Failed { .. } => 1,
+            ToSender::Want(ids) if ids.is_empty() => 1,
+            _ => 0,
+        };
+        let take = |left: u64| left.checked_sub(outcomes as u64);
+        match self.answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Peer(
+                "the receiver answers for entries that were not offered".to_owned(),
+            )),
         }
-        Ok(())
     }
 
-    /// The file that the receiver wants, unless it has an outcome.
-    fn wanted(&self, id: u64) -> Result<Option<Job>> {
-        self.must_be_offered(id)?;
+    /// The file that the receiver wants.
+    fn wanted(&self, id: u64) -> Result<Job> {
         let mut table = lock(&self.table);
-        let Some(pending) = table.get_mut(&id) else { return Ok(None) };
-        pending.job(id).map(Some)
+        table.get_mut(&id).ok_or_else(not_open)?.job(id)
     }
 
     /// Adds hashes of the receiver's blocks; the file to compare when they are complete.
     fn compared(&self, id: u64, hashes: Vec<Hash>) -> Result<Option<Job>> {
-        self.must_be_offered(id)?;
         let mut table = lock(&self.table);
-        let Some(pending) = table.get_mut(&id) else { return Ok(None) };
+        let pending = table.get_mut(&id).ok_or_else(not_open)?;
         let count = Blocks::of(pending.size).count() as usize;
         if hashes.is_empty() || pending.hashes.len() + hashes.len() > count {
             return Err(Error::Peer("the receiver has more blocks than the file".to_owned()));
         }
+        self.figures.steps.add(1);
         pending.hashes.extend(hashes);
         if pending.hashes.len() < count {
             return Ok(None);
@@ -770,8 +862,7 @@ impl Session {
         pending.job(id).map(Some)
     }
 
-    fn enqueue(&self, job: Option<Job>) {
-        let Some(job) = job else { return };
+    fn enqueue(&self, job: Job) {
         let mut queue = lock(&self.queue);
         if Blocks::of(job.size).is_single() {
             queue.small.push_back(job);
@@ -791,6 +882,7 @@ impl Session {
             self.work.notify_waiters();
         }
         self.figures.settled.add(1);
+        self.figures.steps.add(1);
         self.settled.notify_one();
         Some(pending)
     }
@@ -894,9 +986,10 @@ impl Session {
         while !bytes.is_empty() {
             let part = match &self.limiter {
                 Some(limiter) => limiter.wait(bytes.len()).await,
-                None => bytes.len(),
+                None => bytes.len().min(WRITTEN),
             };
             stream.write_chunk(bytes.split_to(part)).await.map_err(wire::write_error)?;
+            self.figures.steps.add(1);
         }
         Ok(())
     }
@@ -908,7 +1001,8 @@ impl Session {
             let mut buffer = Vec::new();
             let mut outcomes = Vec::new();
             for job in jobs {
-                let outcome = match job.base.first() {
+                let base = job.base.first().filter(|hash| **hash != ABSENT);
+                let outcome = match base {
                     Some(base) => {
                         outlet::hash_whole(&job.source, job.size, &own.system).and_then(|hash| {
                             if hash == *base || own.dry_run {
@@ -934,7 +1028,7 @@ impl Session {
             match outcome {
                 Err(why) => self.withdraw(job.id, &job.source, why).await?,
                 Ok((hash, differs)) => {
-                    self.figures.cover(job.size);
+                    self.figures.done.add(job.size);
                     if differs {
                         self.figures.sent.add(job.size);
                     }
@@ -1023,6 +1117,21 @@ impl Session {
         Ok(())
     }
 
+    /// Tells the receiver now and then that this side is at work.
+    async fn say_comparing(&self) -> Result<()> {
+        self.figures.steps.add(1);
+        let now = clock::now();
+        let is_due = {
+            let mut last = lock(&self.compared);
+            let is_due = now.duration_since(*last) >= COMPARING;
+            if is_due {
+                *last = now;
+            }
+            is_due
+        };
+        if is_due { self.tell(ToReceiver::Comparing).await } else { Ok(()) }
+    }
+
     async fn pass_block(
         self: &Arc<Self>,
         stream: &mut SendStream,
@@ -1032,7 +1141,7 @@ impl Session {
         let (id, blocks) = (large.job.id, large.blocks);
         let length = blocks.len(index);
         let mut known = None;
-        let base = large.job.base.get(index as usize).copied();
+        let base = large.job.base.get(index as usize).copied().filter(|hash| *hash != ABSENT);
         if base.is_some() {
             let own = Arc::clone(large);
             match blocking(move || Ok(outlet::hash_block(&own.file, blocks, index))).await? {
@@ -1064,7 +1173,7 @@ impl Session {
                     }
                     Err(why) => return Ok(Err(why)),
                 }
-                self.figures.cover(part);
+                self.figures.done.add(part);
                 at += part;
             }
             hash = Blocks::finish(&hasher);
@@ -1073,12 +1182,13 @@ impl Session {
             end.extend_from_slice(&hash);
             self.write(stream, end).await?;
         } else {
-            self.figures.cover(length);
+            self.figures.done.add(length);
             if differs {
                 let own = Arc::clone(large);
                 let data = blocking(move || Ok(outlet::data_in(&own.file, blocks, index))).await?;
                 self.figures.sent.add(data);
             }
+            self.say_comparing().await?;
         }
         let (is_last, sent) = {
             let mut progress = lock(&large.progress);
@@ -1100,6 +1210,12 @@ impl Session {
         }
         Ok(Ok(()))
     }
+}
+
+fn not_open() -> Error {
+    Error::Peer(
+        "the receiver asks for a file that was not offered, or that has an outcome".to_owned(),
+    )
 }
 
 /// An entry as the receiver sees it.

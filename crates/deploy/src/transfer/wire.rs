@@ -99,6 +99,8 @@ pub enum ToReceiver {
     Folders(Vec<Entry>),
     /// Every offer has an outcome, and no other follows.
     End,
+    /// The sender compares blocks, and none has differed for a while.
+    Comparing,
 }
 
 /// Messages from the receiver.

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use windward_deploy::ticket::Ticket;
+use windward_deploy::transfer::blocks::{ABSENT, Blocks, LEAST_BLOCK};
 use windward_deploy::transfer::receive::ReceiveOptions;
-use windward_deploy::transfer::send::{self, Target};
+use windward_deploy::transfer::send::{self, SendOptions, Target};
 use windward_deploy::transfer::walk::{Choice, Walk};
 use windward_deploy::transfer::wire::{
     self, Entry, Frame, Kind, Part, Stamp, ToReceiver, ToSender,
 };
-use windward_deploy::{Endpoint, Error, Identity, Options, Service, Trust};
+use windward_deploy::{Endpoint, Error, Identity, Options, Service, Trust, clock};
 
 use crate::place::{LOOPBACK, Place, Receiver, noise, tree, write};
 
@@ -74,7 +75,9 @@ impl Raw {
             let offers =
                 messages.iter().any(|m| matches!(m, ToReceiver::Offer(e) if !e.is_empty()));
             // Frames come after their offer was answered.
-            while !data.is_empty() && offers && !matches!(answers.last(), Some(ToSender::Want(_))) {
+            let asked =
+                |answer: &ToSender| matches!(answer, ToSender::Want(_) | ToSender::Compare { .. });
+            while !data.is_empty() && offers && !answers.last().is_some_and(asked) {
                 answers.push(wire::read(&mut receive).await.expect("an answer").expect("no end"));
             }
             if let Some(between) = self.between.take() {
@@ -133,9 +136,10 @@ fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
     offers
         .push(Entry { kind: Kind::File { size: 1 << 60, space: 1 << 60 }, ..file(10, b"huge", 0) });
     offers.push(file(11, b"longer", u64::MAX));
+    offers.extend([file(12, b"twice", 1), file(13, b"twice", 1)]);
     let (answers, closed) = raw.say(Duration::from_secs(2), &[ToReceiver::Offer(offers)], b"", b"");
     let failed = answers.iter().filter(|answer| matches!(answer, ToSender::Failed { .. })).count();
-    assert_eq!(failed, 12, "{answers:?}");
+    assert_eq!(failed, 13, "{answers:?}");
     assert!(closed.is_none(), "they do not end the transfer: {closed:?}");
     assert_eq!(fs::read_dir(&place.to).expect("there").count(), 0);
     assert_eq!(fs::read(&outside).expect("there"), b"untouched");
@@ -148,6 +152,15 @@ fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
         bytes
     };
     let huge = 1u64 << 40;
+    let large = |size| offer(file(0, b"l", size));
+    let data = noise(2, LEAST_BLOCK as usize);
+    let mut hasher = Blocks::of(600_000).hasher(0);
+    hasher.update(&data);
+    let end = frame(Part::End(0), &Blocks::finish(&hasher));
+    let block = [frame(Part::Data(0, LEAST_BLOCK), &data), end].concat();
+    let begun: Vec<u8> =
+        [0, LEAST_BLOCK, 0].iter().flat_map(|offset| frame(Part::Data(*offset, 1), &[0])).collect();
+    let finish = ToReceiver::Finish { id: 0, hash: [0; 32], sent: 3 };
     let violations: Vec<Violation> = vec![
         ("a length of 4 GB", vec![ToReceiver::Offer(vec![])], vec![0xff; 4], vec![]),
         ("garbage", vec![ToReceiver::Offer(vec![])], vec![3, 0, 0, 0, 0xff, 0xff, 0xff], vec![]),
@@ -179,6 +192,35 @@ fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
             vec![],
             vec![],
         ),
+        (
+            "a block twice",
+            large(600_000),
+            vec![],
+            [&block[..], &frame(Part::Data(0, 1), &[0])].concat(),
+        ),
+        ("a block begun twice", large(600_000), vec![], begun),
+        ("parts without bytes", large(600_000), vec![], frame(Part::Data(0, 0), &[])),
+        (
+            "more data than asked for",
+            [offer(file(0, b"m", 600_000)), vec![ToReceiver::Withdraw { id: 0 }]].concat(),
+            vec![],
+            block.repeat(3),
+        ),
+        (
+            "an end twice",
+            [offer(file(0, b"n", 600_000)), vec![finish.clone(), finish]].concat(),
+            vec![],
+            vec![],
+        ),
+        ("withdrawn for ever", vec![ToReceiver::Withdraw { id: 0 }; 100], vec![], vec![]),
+        ("offers of nothing for ever", vec![ToReceiver::Offer(vec![]); 100], vec![], vec![]),
+        (
+            "folders for ever",
+            vec![ToReceiver::Folders(vec![file(0, b"f", 0); 100])],
+            vec![],
+            vec![],
+        ),
+        ("compares for ever", vec![ToReceiver::Comparing; 100], vec![], vec![]),
         (
             "numbers that fall",
             vec![ToReceiver::Offer(vec![file(5, b"s", 3), file(5, b"t", 3)])],
@@ -212,6 +254,141 @@ fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
         assert!(name == "from" || name.starts_with(".windward-"), "{names:?}");
     }
     receiver.stop();
+}
+
+/// Waits for a thread, and fails if that takes too long.
+fn joined<T>(what: &str, thread: &std::thread::JoinHandle<T>, most: Duration) {
+    let since = clock::now();
+    while !thread.is_finished() {
+        assert!(clock::now().duration_since(since) < most, "{what}: still there after {most:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Hashing bytes behind the end of a file, or a large hole, would keep a receiver busy for ever.
+#[test]
+fn a_sender_that_has_left_holds_no_receiver() {
+    let place = Place::new();
+    write(&place.from.join("a"), b"a");
+    write(&place.to.join("short"), b"1");
+    let hole = fs::File::create(place.to.join("hole")).expect("made");
+    hole.set_len(1 << 42).expect("a hole");
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let raw = Raw::new(&place, &receiver);
+    let offers = [file(0, b"short", i64::MAX as u64), file(1, b"hole", 1 << 42)];
+    let offers = [ToReceiver::Offer(offers.to_vec())];
+    let (answers, _) = raw.say(Duration::from_secs(1), &offers, b"", b"");
+    let absent = answers.iter().any(|answer| {
+        matches!(answer, ToSender::Compare { id: 0, hashes } if hashes.iter().all(|hash| *hash == ABSENT))
+    });
+    assert!(absent, "{answers:?}");
+    place.send(&receiver.ticket).0.expect("sent");
+    assert_eq!(place.tree(), tree(&place.from));
+    // The same once more, with a signal instead of a sender.
+    raw.say(Duration::from_millis(100), &offers, b"", b"");
+    receiver.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    // A second, and what a busy machine may add.
+    joined("after a signal", &receiver.thread, Duration::from_secs(5));
+    receiver.end().0.expect_err("interrupted");
+}
+
+/// Keep-alives of QUIC are no progress.
+#[test]
+fn a_silent_sender_is_left() {
+    let place = Place::new();
+    let patience = Duration::from_millis(500);
+    let receiver =
+        Receiver::start(ReceiveOptions { keep: true, patience, ..place.receive_options() });
+    let raw = Raw::new(&place, &receiver);
+    let offer = ToReceiver::Offer(vec![file(0, b"name", 3)]);
+    let (_, closed) = raw.say(PATIENCE, &[offer], b"", b"");
+    assert!(matches!(&closed, Some(Error::Busy(why)) if why.contains("no progress")), "{closed:?}");
+    receiver.stop();
+}
+
+/// A receiver that leaves its sender waiting, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Silence {
+    /// Takes no stream.
+    Deaf,
+    /// Does not greet.
+    Dumb,
+    /// Greets, and answers nothing.
+    Polite,
+    /// Asks for everything, and takes nothing of it.
+    Full,
+    /// Takes everything, and closes, again and again.
+    Forgetful,
+}
+
+/// A sender with this receiver, whose patience is a second: how it ends.
+fn send_to(place: &Place, silence: Silence) -> Error {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let identity = Arc::new(Identity::open(&place.far).expect("an identity"));
+        let fingerprint = identity.fingerprint();
+        let options = Options { uni_streams: 32, receive_window: 1 << 20, ..Options::default() };
+        let (endpoint, mut listener) =
+            Endpoint::server(LOOPBACK, identity, &[Service::Transfer], options).expect("a server");
+        let addresses = vec![endpoint.local_address().expect("an address")];
+        let serve = async {
+            while let Some(connection) = listener.accept().await {
+                if silence == Silence::Deaf {
+                    connection.quic.closed().await;
+                    continue;
+                }
+                let (mut send, mut receive) = connection.quic.accept_bi().await.expect("a stream");
+                if silence != Silence::Dumb {
+                    wire::write(&mut send, &ToSender::Welcome).await.expect("written");
+                }
+                let mut offered = 0;
+                while silence >= Silence::Full && offered < 3 {
+                    let message = wire::read(&mut receive).await.expect("read");
+                    if let Some(ToReceiver::Offer(more)) = message {
+                        offered += more.len();
+                    }
+                }
+                if silence >= Silence::Full {
+                    let _ = wire::write(&mut send, &ToSender::Want(vec![1, 2])).await;
+                }
+                if silence == Silence::Forgetful {
+                    let mut stream = connection.quic.accept_uni().await.expect("a stream");
+                    let _ = stream.read(&mut vec![0; 1 << 16]).await;
+                    connection.quic.close(0u32.into(), b"");
+                } else {
+                    connection.quic.closed().await;
+                }
+            }
+        };
+        let target = Target { addresses, fingerprint, token: None, name: None };
+        let walk = Walk::new(std::slice::from_ref(&place.from), Choice::default()).expect("walk");
+        let near = Arc::new(Identity::open(&place.near).expect("an identity"));
+        let patience = Duration::from_secs(1);
+        let options = SendOptions { patience, ..place.send_options() };
+        let (stop, figures) = (AtomicBool::new(false), Arc::default());
+        let sender = send::send(near, &target, &walk, &options, &figures, &stop);
+        let sent = tokio::time::timeout(PATIENCE, async {
+            tokio::select! { sent = sender => sent, () = serve => unreachable!("it listens") }
+        });
+        sent.await.expect("in time").expect_err("nothing is complete")
+    })
+}
+
+#[test]
+fn patience_ends_whatever_the_receiver_does_not_say() {
+    let place = Place::new();
+    write(&place.from.join("a"), &noise(1, 1000));
+    write(&place.from.join("b"), &noise(1, 4 << 20));
+    for silence in
+        [Silence::Deaf, Silence::Dumb, Silence::Polite, Silence::Full, Silence::Forgetful]
+    {
+        let error = send_to(&place, silence);
+        assert!(
+            matches!(&error, Error::Unreachable(why) if why.contains("without progress")),
+            "{silence:?}: {error:?}"
+        );
+    }
 }
 
 /// A receiver that says what it likes once the sender has offered; how the sender ends.
@@ -265,14 +442,20 @@ fn a_hostile_receiver_is_left() {
     let place = Place::new();
     write(&place.from.join("a"), &noise(1, 1000));
     write(&place.from.join("b"), &noise(1, 600_000));
-    let cases: [(&str, Vec<ToSender>); 7] = [
+    let failed = ToSender::Failed { id: 9, reason: String::new() };
+    let cases: [(&str, Vec<ToSender>); 12] = [
         // The folder is the offer with number 0.
         ("asks for a file twice", vec![ToSender::Want(vec![1, 1])]),
+        ("contents of a folder", vec![ToSender::Want(vec![0])]),
         ("greets twice", vec![ToSender::Welcome]),
         ("ends the transfer early", vec![ToSender::Complete]),
         ("more blocks", vec![ToSender::Compare { id: 1, hashes: vec![[0; 32]; 100] }]),
         ("more blocks", vec![ToSender::Compare { id: 1, hashes: vec![] }]),
         ("not offered", vec![ToSender::Want(vec![3])]),
+        ("not offered", vec![ToSender::Same(vec![0]); 20]),
+        ("not offered", vec![ToSender::Stored(vec![u64::MAX; 2000])]),
+        ("not offered", vec![ToSender::Want(vec![]); 20]),
+        ("not offered", vec![failed; 20]),
         ("not offered", vec![ToSender::Compare { id: u64::MAX, hashes: vec![[0; 32]] }]),
     ];
     for (what, answers) in cases {

@@ -55,6 +55,7 @@ impl Place {
             perms: false,
             keep: false,
             known: false,
+            patience: Duration::from_secs(60),
             endpoint: Options::default(),
         }
     }
@@ -69,6 +70,7 @@ impl Place {
             checksum: false,
             limit: None,
             patience: Duration::from_secs(5),
+            first_patience: Duration::from_secs(60),
             home: self.near.clone(),
             endpoint: Options::default(),
         }

@@ -1,15 +1,16 @@
 //! Strangers at the door: wrong tickets, garbage, and handshakes that stall.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use windward_deploy::ticket::Ticket;
 use windward_deploy::transfer::receive::{self, ReceiveOptions};
-use windward_deploy::transfer::send::SendOptions;
-use windward_deploy::transfer::walk::Choice;
-use windward_deploy::{Error, Identity, Service, clock};
+use windward_deploy::transfer::send::{self, SendOptions, Target};
+use windward_deploy::transfer::walk::{Choice, Walk};
+use windward_deploy::{Endpoint, Error, Identity, Options, Service, Trust, clock};
 
 use crate::child::Process;
 use crate::place::{LOOPBACK, Place, Receiver, noise, tree, write};
@@ -67,6 +68,130 @@ fn a_newer_send_of_the_same_key_ends_the_earlier_one() {
         );
     });
     receiver.stop();
+}
+
+/// Two senders with keys of their own. What one of them sends, the other cannot disturb.
+#[test]
+fn known_senders_are_served_side_by_side() {
+    let one = Place::new();
+    let at = |name: &str| one.home().join(name);
+    let (to, far) = (one.to.clone(), one.far.clone());
+    let other = Place { _home: None, from: at("more"), to, near: at("other"), far };
+    write(&one.from.join("a"), &noise(1, 2 << 20));
+    write(&other.from.join("b"), &noise(2, 2 << 20));
+    // Both have had a ticket once.
+    for place in [&one, &other] {
+        let receiver =
+            Receiver::start(ReceiveOptions { new_ticket: true, ..place.receive_options() });
+        place.send(&receiver.ticket).0.expect("sent");
+        receiver.end().0.expect("received");
+    }
+    write(&one.from.join("a"), &noise(3, 2 << 20));
+    write(&other.from.join("b"), &noise(4, 1 << 20));
+
+    let options = ReceiveOptions { keep: true, known: true, ..one.receive_options() };
+    let receiver = Receiver::start(options);
+    let ticket: Ticket = receiver.ticket.parse().expect("a ticket");
+    let send = |place: &Place, from: &Path, limit, stop: &AtomicBool| {
+        let (addresses, fingerprint) = (ticket.addresses.clone(), ticket.fingerprint);
+        let target = Target { addresses, fingerprint, token: None, name: None };
+        let walk = Walk::new(&[from.to_owned()], Choice::default()).expect("a folder");
+        let options = SendOptions { limit, ..place.send_options() };
+        let (identity, figures) = (Identity::open(&place.near).expect("a key"), Arc::default());
+        let result = send::run(identity, &target, &walk, &options, &figures, stop);
+        (result, figures)
+    };
+    let (enough, go_on) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| send(&one, &one.from, Some(1e5), &enough).0);
+        while !matches!(receiver.events.recv(), Ok(receive::Event::Began(_))) {}
+        send(&other, &other.from, None, &go_on).0.expect("the other, meanwhile");
+        // The other has another file of this name.
+        let there = at("from/a");
+        while !one
+            .to
+            .join("from")
+            .read_dir()
+            .expect("there")
+            .flatten()
+            .any(|entry| entry.file_name().to_string_lossy().starts_with(".windward-"))
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let (double, linked) = (at("double/from"), at("linked/from"));
+        write(&double.join("a"), &noise(5, 1 << 20));
+        std::fs::create_dir_all(&linked).expect("made");
+        std::os::unix::fs::symlink("b", linked.join("a")).expect("linked");
+        for from in [&double, &linked] {
+            let figures = send(&other, from, None, &go_on).1;
+            let remarks = figures.take_remarks();
+            assert!(
+                remarks.pending.iter().any(|(text, _)| text.contains("another sender sends it")),
+                "{remarks:?}"
+            );
+        }
+        assert!(!slow.is_finished(), "side by side");
+        enough.store(true, Ordering::Relaxed);
+        let interrupted = slow.join().expect("no panic");
+        assert!(matches!(interrupted, Err(Error::Interrupted)), "{interrupted:?}");
+        send(&one, &one.from, None, &go_on).0.expect("resumed");
+        assert_eq!(std::fs::read(there).expect("there"), noise(3, 2 << 20));
+    });
+    assert_eq!(tree(&other.to.join("more")), tree(&other.from));
+    receiver.stop();
+}
+
+/// Others behind the same address are at the door, and go.
+#[test]
+fn a_sender_behind_a_busy_address_waits_for_its_turn() {
+    let place = Place::new();
+    write(&place.from.join("a"), b"a");
+    let receiver = place.receiver();
+    let ticket: Ticket = receiver.ticket.parse().expect("a ticket");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let crowd: Vec<_> = runtime.block_on(async {
+        let identity = Arc::new(Identity::generate().expect("an identity"));
+        let endpoint = Endpoint::client(LOOPBACK, identity, Options::default()).expect("a client");
+        let mut crowd = Vec::new();
+        for _ in 0..16 {
+            let trust = Trust::Pinned(ticket.fingerprint);
+            let guest = endpoint.connect(ticket.addresses[0], Service::Transfer, trust).await;
+            crowd.push(guest.expect("connected"));
+        }
+        // Until they are at the door.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        crowd
+    });
+    let options = SendOptions { patience: Duration::from_secs(60), ..place.send_options() };
+    let stop = AtomicBool::new(false);
+    let (sent, figures) = place.send_with(&receiver.ticket, &options, Choice::default(), &stop);
+    sent.expect("sent in the end");
+    let said = figures.take_said().concat();
+    assert!(said.contains("too many connections of this address at once; trying again"), "{said}");
+    drop(crowd);
+    receiver.end().0.expect("received");
+}
+
+#[test]
+fn a_receiver_that_is_not_there_is_named_soon() {
+    let place = Place::new();
+    write(&place.from.join("a"), b"a");
+    let receiver = place.receiver();
+    let ticket = receiver.ticket.clone();
+    receiver.stop();
+    let first_patience = Duration::from_secs(3);
+    let options =
+        SendOptions { first_patience, patience: Duration::from_secs(600), ..place.send_options() };
+    let since = clock::now();
+    let stop = AtomicBool::new(false);
+    let (sent, figures) = place.send_with(&ticket, &options, Choice::default(), &stop);
+    let error = sent.expect_err("nobody listens").to_string();
+    assert!(error.contains("does not answer; gave up after 3 s"), "{error}");
+    assert!(clock::now().duration_since(since) < Duration::from_secs(30));
+    let said = figures.take_said().concat();
+    assert!(said.contains("no answer from 127.0.0.1:") && said.contains("1228 bytes"), "{said}");
 }
 
 /// Half of the packets are noise, half are those of a real client, cut or with a wrong bit.

@@ -1,0 +1,22 @@
+//! Programs run on threads of their own, until their end.
+
+use crate::error::{Error, Result};
+
+/// Runs work on a few threads until it ends. Whatever still blocks a thread then, such as a disk or
+/// the resolution of a name, does not delay the end.
+///
+/// # Errors
+///
+/// Those of the work, and if the system gives no threads.
+pub(crate) fn to_end<T, E: From<Error>>(work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.min(4))
+        .max_blocking_threads(64)
+        .enable_all()
+        .build()
+        .map_err(|error| Error::Socket { what: "cannot start threads".to_owned(), error })?;
+    let result = runtime.block_on(work);
+    runtime.shutdown_background();
+    result
+}
