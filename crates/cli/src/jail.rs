@@ -37,6 +37,7 @@ const IDLE: u32 = 600;
 /// Looks of a keeper between a request to end and the end by force: 0.2 seconds.
 const GRACE: u32 = 10;
 /// The same of this process, which waits for the keeper.
+#[cfg(unix)]
 const PATIENCE: u32 = 15;
 /// Looks of a keeper between two counts of processes.
 const COUNT: u32 = 5;
