@@ -150,9 +150,10 @@ def test_answers_that_are_no_window_are_refused(answer):
         first().with_parts(window={"clean": controller(lambda ack: answer)}).run()
 
 
-def test_windows_that_are_too_small_are_one_packet():
-    run = first().with_parts(window={"clean": controller(lambda ack: -5)}).run()
-    assert run.flows["goodput_bps"][0] > 0
+@pytest.mark.parametrize("answer", [-5, 0, 0.5, 2**20 + 1, math.inf])
+def test_windows_out_of_range_are_refused(answer):
+    with pytest.raises(TypeError, match="expected a window in packets, from 1 to 1048576"):
+        first().with_parts(window={"clean": controller(lambda ack: answer)}).run()
 
 
 def test_a_constructor_that_raises_stops_the_run_before_it_begins():

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use windward_core::endpoint::window::ControllerConfig;
+use windward_core::endpoint::window::{ControllerConfig, LARGEST_WINDOW, LEAST_WINDOW, is_window};
 use windward_core::network::DelaySteps;
 use windward_core::part::Custom;
 use windward_core::units::Time;
@@ -345,8 +345,9 @@ impl Simulation {
     ///         not a number; or if a connection that does not pace gets a rate.
     #[pyo3(signature = (name, cwnd, *, pacing_bps=None))]
     fn steer(&self, name: &str, cwnd: f64, pacing_bps: Option<f64>) -> PyResult<()> {
-        if !(1.0..=f64::from(u32::MAX)).contains(&cwnd) {
-            let message = format!("cwnd = {cwnd}: must be from 1 to {} packets", u32::MAX);
+        if !is_window(cwnd) {
+            let message =
+                format!("cwnd = {cwnd}: must be from {LEAST_WINDOW} to {LARGEST_WINDOW} packets");
             return Err(error::value(message));
         }
         let (index, helm) = self.helm(name)?;
@@ -430,7 +431,7 @@ impl Simulation {
     fn _steer_all(&self, indices: Vec<usize>, cwnds: &[u8]) {
         for (index, bytes) in indices.iter().zip(cwnds.chunks_exact(8)) {
             if let (Some(helm), Ok(bytes)) = (self.helms.get(index), bytes.try_into()) {
-                helm.set(f64::from_ne_bytes(bytes).clamp(1.0, f64::from(u32::MAX)), None);
+                helm.set(f64::from_ne_bytes(bytes).clamp(LEAST_WINDOW, LARGEST_WINDOW), None);
             }
         }
     }

@@ -480,12 +480,12 @@ impl Trouble {
         error
     }
 
-    /// One line: part, place, time and error.
+    /// One line: `PART: error, in FILE:LINE, at TIME`.
     fn words(&self, py: Python<'_>) -> String {
         let Trouble { error, now, whose } = self;
         let place = error.traceback(py).and_then(|first| innermost(first.into_any()).ok());
-        let place = place.map(|(file, line)| format!(", {file}:{line}")).unwrap_or_default();
-        format!("{whose}{place}, at {} s of simulated time: {error}", now.as_secs_f64())
+        let place = place.map(|(file, line)| format!(", in {file}:{line}")).unwrap_or_default();
+        format!("{whose}: {error}{place}, at {} s of simulated time", now.as_secs_f64())
     }
 }
 
