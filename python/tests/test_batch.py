@@ -147,7 +147,8 @@ def test_windows_out_of_range_are_brought_into_it():
     low = ww.run_batch(scenario(), {"ours": controller([-5, 0, 0.5])})
     one = ww.run_batch(scenario(), {"ours": controller([1, 1, 1])})
     assert low.fingerprint == one.fingerprint
-    ww.run_batch(scenario(duration="1s"), {"ours": controller([1, 1, float("inf")])})
+    with pytest.raises(ValueError, match="far more than the path carries"):
+        ww.run_batch(scenario(duration="1s"), {"ours": controller([1, 1, float("inf")])})
 
 
 def test_mistakes_are_said(monkeypatch):

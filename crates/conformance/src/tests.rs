@@ -185,7 +185,7 @@ fn bad_scripts_are_refused_with_the_line_and_a_remedy() {
         ("at = \"1s\"", "at = \"ack 99999999999999999999\"", vec!["counted from one"]),
         ("at = \"1s\"", "at = \"soon\"", vec!["a.toml:13", "not a moment"]),
         ("says = \"d\"", "", vec!["`says` is missing"]),
-        ("says = \"d\"", "says = \"\\u001b[2J\"", vec!["control character"]),
+        ("says = \"d\"", "says = \"\\u001b[2J\"", vec!["invisible character"]),
         ("[\"newreno\"]", "[]", vec!["`protocols` is missing"]),
         ("title", "titel", vec!["title"]),
     ] {

@@ -1,6 +1,11 @@
 //! Programs run on threads of their own, until their end.
 
+use std::time::Duration;
+
 use crate::error::{Error, Result};
+
+/// Time in which tasks and threads end after the work.
+const SHUTDOWN: Duration = Duration::from_millis(100);
 
 /// Runs work on a few threads until it ends. Whatever still blocks a thread then, such as a disk or
 /// the resolution of a name, does not delay the end.
@@ -17,6 +22,7 @@ pub(crate) fn to_end<T, E: From<Error>>(work: impl Future<Output = Result<T, E>>
         .build()
         .map_err(|error| Error::Socket { what: "cannot start threads".to_owned(), error })?;
     let result = runtime.block_on(work);
-    runtime.shutdown_background();
+    // Sockets are closed then, so that the next program can have their ports.
+    runtime.shutdown_timeout(SHUTDOWN);
     result
 }

@@ -196,7 +196,7 @@ fn labels_that_a_spreadsheet_or_a_terminal_would_obey_are_refused() {
         assert!(said.contains(&format!("the label `{shown}` has a line break")), "{said}");
     }
     let said = label("\\u001b[2J").unwrap_err();
-    assert!(said.starts_with("f.toml:24: labels: has the control character U+001B"), "{said}");
+    assert!(said.starts_with("f.toml:24: labels: has the invisible character U+001B"), "{said}");
     // A number with its sign is a number.
     let numbers = EXPERIMENT.replace("labels = [\"1%\", \"5%\"]", "labels = [\"-3 dB\", \"5%\"]");
     let numbers = numbers.replace("1%", "-3 dB");
@@ -554,7 +554,7 @@ fn readings_of_another_file_may_not_say_anything_to_a_terminal_either() {
         ("set = {}", "set = { \"\\u001b\" = 1 }", "shared.toml:5:  : has the"),
     ] {
         let text = error(from, to);
-        assert!(text.starts_with(&format!("{said} control character U+00")), "{text}");
+        assert!(text.starts_with(&format!("{said} invisible character U+00")), "{text}");
     }
 }
 
