@@ -14,6 +14,12 @@ use crate::{SMALL, Sandbox, command, success};
 
 /// Sends SIGINT to the child after a while and waits for its end.
 pub(crate) fn interrupt(child: &mut Child) -> ExitStatus {
+    for _ in 0..500 {
+        if is_ready(child) {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
     sleep(Duration::from_millis(700));
     assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
@@ -142,6 +148,16 @@ fn every_command_ends_within_a_second() {
         let is_here = OTHERS.contains(&name) || all.iter().any(|line| line.0 == name);
         assert!(is_here || !is_complete, "{name} is not in the table");
     }
+}
+
+/// True once a process handles SIGTERM, where that can be seen: on a busy machine it takes a while.
+fn is_ready(child: &Child) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{}/status", child.id())) else {
+        return true;
+    };
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask & (1 << 14) != 0)
 }
 
 /// Sends a signal to a process, or to its group, and returns its status and standard error.

@@ -434,7 +434,8 @@ fn one_opportunity(link: &LinkConfig) -> Option<String> {
     let LinkRate::Trace(trace) = &link.kind.rate else { return None };
     (trace.len() == 1).then(|| {
         format!(
-            "the trace of link `{}` has one line, an opportunity for {} bytes every {} ms: {}",
+            "the trace of link `{}` has one line, an opportunity for {} bytes every {} ms, \
+             which is a rate of {}",
             link.name,
             RateTrace::OPPORTUNITY,
             trace.period(),

@@ -564,6 +564,14 @@ fn a_trace_is_found_beside_the_scenario() {
     // The reverse link mirrors it; 3.6 Mbit/s are less than the rate of the access links.
     assert_eq!(link(&scenario, "bottleneck-reverse").kind.rate, bottleneck.kind.rate);
     assert_eq!(scenario.links[scenario.flows[0].bottleneck].name, "bottleneck");
+    // A mark of UTF-8, other line ends, and one line, whose rate is said: 12 000 bits in 500 s.
+    let files: &[(&str, &[u8])] = &[("cell.trace", b"\xef\xbb\xbf500000\r\n")];
+    let scenario = with_files("one", r#"{ trace = "cell.trace" }"#, files).unwrap();
+    let said = scenario.warnings.join("; ");
+    assert!(
+        said.contains("an opportunity for 1500 bytes every 500000 ms, which is a rate of 24bit"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -638,7 +646,8 @@ fn invalid_traces_are_refused_with_the_line() {
         ("order", b"1\n5\n3\n", "cell.trace:3: 3 ms is earlier than the 5 ms before it"),
         ("zero", b"0\n0\n", "cell.trace:2: the last opportunity is at 0 ms"),
         ("empty", b"", "cell.trace: the trace has no opportunity"),
-        ("binary", b"\xff\xfe", "cell.trace is not a text"),
+        ("binary", b"1\0", "cell.trace cannot be read: it is a binary file: byte 1 is zero"),
+        ("mark", b"1\n\xef\xbb\xbf2\n", "cell.trace:2: `\\u{feff}2` is not a number"),
     ] {
         let message = of_file(test, bytes);
         assert!(message.contains(expected), "{message}");
@@ -848,7 +857,7 @@ fn traces_of_delays_are_read_or_refused_with_the_line() {
         ("word", b"0 20\n1000 x\n", "path.txt:2: `x` is not a number of milliseconds"),
         ("back", b"0 20\n1000 5\n999 5\n", "path.txt:3:"),
         ("none", b"", "path.txt: there must be two lines"),
-        ("binary", b"\xff\xfe", "path.txt is not a text"),
+        ("binary", b"\xff\xfe", "path.txt cannot be read: it is UTF-16 text"),
         ("fast", b"0 20\n0.000001 5\n0.000002 5\n", "change 100000000000 times"),
     ] {
         let message = with_trace(test, bytes).unwrap_err().to_string();
@@ -1410,7 +1419,8 @@ fn files_that_are_not_scenarios_are_refused_with_a_reason() {
     assert!(read(&folder).contains("is a directory"));
     assert!(read(&folder.join("none.toml")).contains("no such file"));
     assert!(read(&write("empty.toml", b"")).contains("is empty"));
-    assert!(read(&write("text.toml", b"\xff\xfe")).contains("not UTF-8"));
+    assert!(read(&write("text.toml", b"a\xff\xfe")).contains("not UTF-8"));
+    assert!(read(&write("wide.toml", b"\xff\xfea\0")).contains("UTF-16"));
     assert!(read(&write("binary.toml", b"\x7fELF\0\0")).contains("binary"));
     assert!(read(&write("huge.toml", &vec![b'#'; (4 << 20) + 1])).contains("4 MiB"));
     std::fs::remove_dir_all(&folder).unwrap();
