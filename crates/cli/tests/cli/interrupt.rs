@@ -20,7 +20,7 @@ pub(crate) fn interrupt(child: &mut Child) -> ExitStatus {
         }
         sleep(Duration::from_millis(10));
     }
-    sleep(Duration::from_millis(700));
+    sleep(Duration::from_millis(300));
     assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(kill.unwrap().success());
@@ -162,7 +162,7 @@ fn is_ready(child: &Child) -> bool {
 
 /// Sends a signal to a process, or to its group, and returns its status and standard error.
 fn end(child: &mut Child, signal: &str, to_group: bool) -> (ExitStatus, String) {
-    sleep(Duration::from_millis(700));
+    sleep(Duration::from_millis(300));
     assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
     let number = format!("{}{}", if to_group { "-" } else { "" }, child.id());
     let kill = Command::new("kill").args([&format!("-{signal}"), "--", &number]).status();
