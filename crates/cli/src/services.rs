@@ -113,7 +113,7 @@ pub(crate) struct ServeArgs {
     half_closed: Duration,
 
     /// Datagrams per second that one peer may send to UDP targets
-    #[arg(long, value_name = "N", default_value_t = Limits::default().datagrams)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().datagrams, value_parser = clap::value_parser!(u32).range(1..))]
     max_datagrams: u32,
 
     #[command(flatten)]

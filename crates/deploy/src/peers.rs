@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::descent::{self, Descent};
 use crate::error::{Error, Result};
 use crate::identity::{self, Fingerprint};
 
@@ -96,8 +97,7 @@ impl Peer {
 
     /// A machine that may connect to this one.
     pub fn admitted(role: Role, key: Fingerprint, scope: &str) -> Self {
-        let short: String = key.0[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-        Peer { role, name: format!("peer-{short}"), key, scope: scope.to_owned(), line: 0 }
+        Peer { role, name: key_name(&key.0[..4]), key, scope: scope.to_owned(), line: 0 }
     }
 
     /// The peer of a line without its comment.
@@ -127,6 +127,12 @@ impl fmt::Display for Peer {
         write!(f, "{} {} {}", self.role.name(), self.name, self.key)?;
         if self.scope.is_empty() { Ok(()) } else { write!(f, " {}", self.scope) }
     }
+}
+
+/// A name for a key, or for its first bytes.
+fn key_name(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("peer-{digits}")
 }
 
 /// A folder as one word: white space, `#`, `%` and bytes beyond ASCII are `%` and two digits.
@@ -230,9 +236,13 @@ impl PeerList {
     ///
     /// If the file cannot be read or written.
     pub fn admit(&self, mut new: Peer) -> Result<()> {
+        let _lock = self.lock()?;
         let peers = self.read()?;
         if let Some(same) = peers.iter().find(|peer| peer.role.has_scope() && peer.key == new.key) {
             new.name.clone_from(&same.name);
+        } else if peers.iter().any(|peer| peer.name == new.name) {
+            // Somebody can search for a key whose first bytes are those of another one.
+            new.name = key_name(&new.key.0);
         }
         if self.admits(new.role, new.key, &new.scope)? { Ok(()) } else { self.append(&[new]) }
     }
@@ -244,6 +254,7 @@ impl PeerList {
     ///
     /// If the file cannot be read or written.
     pub fn remember(&self, role: Role, names: &[String], key: Fingerprint) -> Result<()> {
+        let _lock = self.lock()?;
         let peers = self.read()?;
         let is_new = |name: &&String| {
             let is_name = !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#');
@@ -257,22 +268,37 @@ impl PeerList {
     ///
     /// # Errors
     ///
-    /// If none is chosen, the name is invalid, or the file cannot be read or written.
+    /// If none is chosen, the name is invalid or that of another key, or the file cannot be read or
+    /// written.
     pub fn rename(&self, choice: &Choice, name: &str) -> Result<Vec<Peer>> {
+        let invalid = |why: &str| {
+            Err(Error::Input(format!("`{}` is not a name: {why}", name.escape_debug())))
+        };
         let is_word = !name.is_empty()
             && !name.contains(|c: char| c.is_whitespace() || c.is_control() || c == '#');
         if !is_word {
-            return Err(Error::Input(format!(
-                "`{}` is not a name: it must be one word",
-                name.escape_debug()
-            )));
+            return invalid("it must be one word");
         }
-        let address =
-            self.read()?.into_iter().find(|peer| choice.has(peer) && !peer.role.has_scope());
-        if let Some(peer) = address.filter(|_| !name.contains(':')) {
+        if name.parse::<Fingerprint>().is_ok() {
+            return invalid("it is a key");
+        }
+        let _lock = self.lock()?;
+        let peers = self.read()?;
+        let chosen: Vec<&Peer> = peers.iter().filter(|peer| choice.has(peer)).collect();
+        if let Some(peer) = chosen.iter().find(|peer| !peer.role.has_scope() && !is_address(name)) {
             return Err(Error::Input(format!(
                 "`{name}` is not the name of a {}: expected HOST:PORT, by which it is reached",
                 peer.role.name()
+            )));
+        }
+        // A name leads to one key: that of a server, and that which `revoke` removes.
+        let named = peers.iter().filter(|peer| peer.name == name);
+        let others = chosen.iter().copied().chain(named).map(|peer| peer.key);
+        if let Some(other) = others.skip(1).find(|key| *key != chosen[0].key) {
+            return Err(Error::Input(format!(
+                "`{name}` would be the name of two keys, {} and {other}: choose another name, or a \
+                 peer by its key",
+                chosen[0].key
             )));
         }
         self.change(choice, |peer| Some(Peer { name: name.to_owned(), ..peer }))
@@ -285,6 +311,7 @@ impl PeerList {
     ///
     /// If none is chosen, or the file cannot be read or written.
     pub fn revoke(&self, choice: &Choice) -> Result<Vec<Peer>> {
+        let _lock = self.lock()?;
         self.change(choice, |_| None)
     }
 
@@ -309,20 +336,31 @@ impl PeerList {
     }
 
     fn text(&self) -> Result<String> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
+        let failed = || Error::file(&self.path, "cannot read");
+        let invalid =
+            |why: &str| Error::Input(format!("{}: {why}", crate::error::shown(&self.path)));
+        let file = match fs::metadata(&self.path) {
+            // A FIFO would be waited for.
+            Ok(found) if !found.is_file() => return Err(invalid("not a file")),
+            Ok(_) => descent::open_named(&self.path).map_err(failed())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
-            Err(error) => return Err(Error::file(&self.path, "cannot read")(error)),
+            Err(error) => return Err(failed()(error)),
         };
-        let mut text = String::new();
-        let length = file.take(MAX_LENGTH + 1).read_to_string(&mut text);
-        if length.map_err(Error::file(&self.path, "cannot read"))? as u64 > MAX_LENGTH {
-            return Err(Error::Input(format!(
-                "{}: longer than {MAX_LENGTH} bytes",
-                self.path.display()
-            )));
+        if file.metadata().map_err(failed())?.mode() & 0o002 != 0 {
+            return Err(invalid(
+                "everybody can write into this list, and it says who may do what here: chmod o-w it, \
+                 and look at its lines",
+            ));
         }
-        Ok(text)
+        let mut bytes = Vec::new();
+        file.take(MAX_LENGTH + 1).read_to_end(&mut bytes).map_err(failed())?;
+        if bytes.len() as u64 > MAX_LENGTH {
+            return Err(invalid(&format!("longer than {MAX_LENGTH} bytes")));
+        }
+        let text = String::from_utf8(bytes)
+            .map_err(|_| invalid("not text in UTF-8: save it as such in the editor"))?;
+        // Some editors begin texts with a mark.
+        Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
     }
 
     /// Each line as it is, its peer, and its comment.
@@ -343,11 +381,11 @@ impl PeerList {
         })
     }
 
+    /// Adds lines. The caller has the lock.
     fn append(&self, new: &[Peer]) -> Result<()> {
         if new.is_empty() {
             return Ok(());
         }
-        let _lock = self.lock()?;
         let mut text = self.text()?;
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -358,13 +396,12 @@ impl PeerList {
         self.write(&text)
     }
 
-    /// Changes or removes the chosen lines. Comments and other lines stay.
+    /// Changes or removes the chosen lines. Comments and other lines stay. The caller has the lock.
     fn change(
         &self,
         choice: &Choice,
         mut to: impl FnMut(Peer) -> Option<Peer>,
     ) -> Result<Vec<Peer>> {
-        let _lock = self.lock()?;
         let before = self.text()?;
         let (mut text, mut chosen) = (String::new(), Vec::new());
         for (line, peer, comment) in self.lines(&before) {
@@ -406,14 +443,22 @@ impl PeerList {
     }
 
     /// Replaces the file, which is whole at any time, also after a crash. Owner and mode stay, so
-    /// that a server can read what an administrator has changed.
+    /// that a server can read what an administrator has changed. A link stays a link.
     fn write(&self, text: &str) -> Result<()> {
-        let temporary = self.path.with_extension("new");
+        let path = match fs::symlink_metadata(&self.path) {
+            Ok(_) => Descent::system()
+                .and_then(|system| system.named(&self.path, None))
+                .map(|place| descent::absolute(&place))
+                .map_err(Error::file(&self.path, "cannot write"))?,
+            Err(_) => self.path.clone(),
+        };
+        let mut temporary = path.clone().into_os_string();
+        temporary.push(".new");
         let write = || -> io::Result<()> {
             let _ = fs::remove_file(&temporary);
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-            if let Ok(before) = fs::metadata(&self.path) {
+            if let Ok(before) = fs::metadata(&path) {
                 let new = file.metadata()?;
                 if (new.uid(), new.gid()) != (before.uid(), before.gid()) {
                     fchown(&file, Some(before.uid()), Some(before.gid()))?;
@@ -422,10 +467,19 @@ impl PeerList {
             }
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            fs::rename(&temporary, &self.path)
+            fs::rename(&temporary, &path)
         };
         write().map_err(Error::file(&self.path, "cannot write"))
     }
+}
+
+/// True for HOST:PORT.
+fn is_address(name: &str) -> bool {
+    name.rsplit_once(':').is_some_and(|(host, port)| {
+        let is_bracketed = host.starts_with('[') && host.ends_with(']');
+        let is_host = !host.is_empty() && (is_bracketed || !host.contains(':'));
+        is_host && port.parse::<u16>().is_ok_and(|port| port > 0)
+    })
 }
 
 /// The name of an address in the list.
@@ -507,7 +561,7 @@ mod tests {
         let is_root = std::os::unix::fs::chown(list.path(), Some(12345), Some(12345)).is_ok();
         assert_eq!(list.rename(&chosen("a", Some(Role::Sender)), "b").expect("one").len(), 1);
         assert!(list.rename(&chosen("h:1", None), "ship").is_err(), "no address");
-        for bad in ["", "two words", "a#b", "a\nb"] {
+        for bad in ["", "two words", "a#b", "a\nb", &one.to_string()] {
             assert!(list.rename(&chosen("b", None), bad).is_err(), "{bad:?}");
         }
         list.admit(Peer::admitted(Role::Sender, one, "/other")).expect("it keeps its name");
@@ -524,6 +578,52 @@ mod tests {
         assert_eq!(now.mode() & 0o777, 0o640);
         assert!(!is_root || (now.uid(), now.gid()) == (12345, 12345));
         assert_eq!(fs::read_dir(home.path()).expect("read").count(), 1, "no temporary file");
+    }
+
+    #[test]
+    fn a_name_leads_to_one_key() {
+        let home = tempfile::tempdir().expect("a folder");
+        let list = PeerList::open(home.path());
+        let (one, two) = (key(1), key(2));
+        let text = format!(
+            "server a:1 {one}\nserver b:1 {two}\nreceiver b:1 {two}\nclient x {one} h:1\n\
+             sender x {two} /in\nclient y {two} h:1\n"
+        );
+        fs::write(list.path(), &text).expect("written");
+        for (word, name) in
+            [("a:1", "b:1"), ("a:1", ":"), ("a:1", "b:"), ("a:1", "b:1:0"), ("y", "x"), ("x", "z")]
+        {
+            assert!(list.rename(&chosen(word, None), name).is_err(), "{word} to {name}");
+            assert_eq!(fs::read_to_string(list.path()).expect("read"), text);
+        }
+        list.rename(&chosen("x", Some(Role::Sender)), "y").expect("the same key");
+        list.rename(&chosen("b:1", None), "[::1]:1").expect("both roles of one key");
+
+        // The same first bytes.
+        list.admit(Peer::admitted(Role::Client, key(3), "h:1")).expect("written");
+        list.admit(Peer::admitted(Role::Client, key(3), "h:2")).expect("the same");
+        let mut like = key(3);
+        like.0[31] = 9;
+        list.admit(Peer::admitted(Role::Client, like, "h:1")).expect("written");
+        assert_eq!(list.revoke(&chosen("peer-03030303", None)).expect("one key").len(), 2);
+    }
+
+    #[test]
+    fn a_list_that_others_can_change_or_that_is_no_file_is_refused_and_links_stay() {
+        let home = tempfile::tempdir().expect("a folder");
+        let list = PeerList::open(home.path());
+        let real = home.path().join("dotfiles");
+        fs::write(&real, format!("\u{feff}client a {} h:1\n", key(1))).expect("written");
+        std::os::unix::fs::symlink("dotfiles", list.path()).expect("a link");
+        list.rename(&chosen("a", None), "b").expect("through the link, behind a mark");
+        assert!(fs::symlink_metadata(list.path()).expect("there").is_symlink());
+        assert!(fs::read_to_string(&real).expect("read").starts_with("client b "));
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o666)).expect("set");
+        let error = list.read().expect_err("refused").to_string();
+        assert!(error.contains("everybody can write"), "{error}");
+        fs::remove_file(&real).expect("removed");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &real, 0o600.into()).expect("a FIFO");
+        assert!(list.read().expect_err("not waited for").to_string().contains("not a file"));
     }
 
     #[test]

@@ -612,6 +612,24 @@ async fn metrics_count_what_was_done() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_given_up_has_not_timed_out() {
+    let bed = serve("127.0.0.1:*", Limits::default()).await;
+    let to = bed.server.endpoint().local_address().expect("an address");
+    let client = Endpoint::client(home(), Arc::clone(&bed.near), Options::default()).expect("one");
+    let trust = Trust::Pinned(bed.far.fingerprint());
+    let connection = bounded(client.connect(to, Service::Forward, trust)).await.expect("it");
+    let (mut send, mut recv) = connection.quic.open_bi().await.expect("a stream");
+    send.write_all(&NO_TOKEN).await.expect("written");
+    bounded(recv.read_exact(&mut [0])).await.expect("welcome");
+    let (mut stream, mut answer) = connection.quic.open_bi().await.expect("a stream");
+    stream.write_all(&[1]).await.expect("written");
+    stream.reset(1u32.into()).expect("open");
+    let mut reply = [0];
+    bounded(answer.read_exact(&mut reply)).await.expect("a reply");
+    assert_eq!(reply, [1], "failed, not timed out");
+}
+
+#[tokio::test]
 async fn a_peer_has_no_more_connections_than_its_limit() {
     let limits = Limits { streams: 3, connections: 2, ..Limits::default() };
     let bed = serve("127.0.0.1:*", limits).await;

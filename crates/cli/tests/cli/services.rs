@@ -54,6 +54,10 @@ fn bad_input_is_told_with_what_to_do() {
         (&["forward", "-L", &port, "192.0.2.1:4460"], "another program or another option has"),
         (&["serve", "--ticket", "--allow", &one], "the peer of the ticket may reach nothing"),
         (&["serve", "--allow", "a:1", "--ticket", "--half-closed", "1ms"], "at least 1s"),
+        (&["serve", "--allow", "a:1", "--ticket", "--expires", "0s"], "valid for some time"),
+        (&["serve", "--allow", "a:1", "--ticket", "--advertise", "0.0.0.0:5"], "leads nowhere"),
+        (&["serve", "--allow", "a:1", "--ticket", "--advertise", "192.0.2.1:0"], "leads nowhere"),
+        (&["serve", "--max-datagrams", "0"], "0 is not in 1.."),
         (&["peers", "revoke", "ship"], "`windward peers list` shows them"),
         (&["peers", "list", "--role", "friend"], "receiver, server, sender or client"),
     ];

@@ -2,9 +2,9 @@
 //! manager.
 
 use std::convert::Infallible;
-use std::fs::File;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use super::link::Remote;
 use super::server::{Invitation, Server, ServerSettings};
 use crate::address;
 use crate::clock;
+use crate::descent;
 use crate::endpoint::{Endpoint, Options, Service};
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, Identity};
@@ -71,6 +72,20 @@ impl ServerProgram {
     ///
     /// If a setting is invalid, or an address cannot be bound.
     pub fn run(&self, mut tell: impl FnMut(News<'_>)) -> Result<()> {
+        if self.advertise.len() > MAX_ADDRESSES {
+            return Err(Error::Input(format!(
+                "--advertise: a ticket has at most {MAX_ADDRESSES} addresses"
+            )));
+        }
+        let nowhere = |to: &&SocketAddr| to.ip().is_unspecified() || to.port() == 0;
+        if let Some(to) = self.advertise.iter().find(nowhere) {
+            return Err(Error::Input(format!(
+                "--advertise: {to} leads nowhere from another machine"
+            )));
+        }
+        if self.ticket.is_some_and(|valid| valid.is_zero()) {
+            return Err(Error::Input("--expires: a ticket must be valid for some time".to_owned()));
+        }
         let access = self.access()?;
         let identity = Arc::new(Identity::open(&self.directory)?);
         let list = PeerList::open(&self.directory);
@@ -158,7 +173,15 @@ impl ServerProgram {
         }
         access.follow(PeerList::open(&self.directory))?;
         if let Some(path) = &self.authorized {
-            File::open(path).map_err(Error::file(path, "cannot read"))?;
+            let failed = || Error::file(path, "cannot read");
+            let file = descent::open_named(path).map_err(failed())?;
+            let owner = file.metadata().map_err(failed())?.uid();
+            if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+                return Err(Error::Input(format!(
+                    "{}: belongs to another user (uid {owner}), who could admit anybody: chown it",
+                    crate::error::shown(path)
+                )));
+            }
             access.follow(PeerList::at(path))?;
         }
         Ok(access)
@@ -166,7 +189,7 @@ impl ServerProgram {
 
     fn addresses(&self, bound: SocketAddr) -> Vec<SocketAddr> {
         if !self.advertise.is_empty() {
-            return self.advertise.iter().copied().take(MAX_ADDRESSES).collect();
+            return self.advertise.clone();
         }
         if !bound.ip().is_unspecified() {
             return vec![bound];

@@ -190,8 +190,9 @@ impl Shared {
     }
 }
 
-const NOT_ACCEPTED: &str = "the server does not accept this key: add it there with --allow KEY=..., or use a \
-                            ticket of `windward serve --ticket`";
+const NOT_ACCEPTED: &str = "the server does not accept this key: a ticket admits the first key that uses it, before \
+                            it expires and until the key is revoked; add the key there with --allow \
+                            KEY=..., or ask for a new ticket of `windward serve --ticket`";
 
 async fn accept(mut listener: Listener, shared: Arc<Shared>) {
     while let Some(connection) = listener.accept().await {
@@ -336,7 +337,9 @@ async fn request(mut stream: Stream, key: Fingerprint, peer: Arc<Peer>, shared: 
             debug!(peer = %key, error, "invalid request");
             return refuse(stream, Reply::Unsupported, &shared).await;
         }
-        _ => return refuse(stream, Reply::TimedOut, &shared).await,
+        // The program at the other end has gone.
+        Ok(Err(_)) => return refuse(stream, Reply::Failed, &shared).await,
+        Err(_) => return refuse(stream, Reply::TimedOut, &shared).await,
     };
     let place = match peer.open_within(CLOSING).await {
         None if peer.make_room(clock::now()) || close_dead(&shared, key).await => {
