@@ -10,6 +10,11 @@ pub(crate) fn today() -> String {
     chrono::Utc::now().format("%Y-%m-%d %H:%M UTC").to_string()
 }
 
+/// Seconds since 1970 in UTC, for tickets.
+pub(crate) fn seconds() -> u64 {
+    u64::try_from(chrono::Utc::now().timestamp()).unwrap_or(0)
+}
+
 /// Wall time since a start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch(Instant);

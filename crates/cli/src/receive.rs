@@ -8,6 +8,7 @@ use windward_deploy::endpoint::DEFAULT_PROTOCOL;
 use windward_deploy::transfer::receive::{self, Event, ReceiveOptions, Receiver};
 use windward_deploy::{Error, PeerList, address};
 
+use crate::clock;
 use crate::deploy::{IdentityArgs, QlogArgs, options, patience};
 use crate::failure::Failure;
 use crate::{output, signals};
@@ -127,6 +128,13 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
     let opened = move |receiver: &Receiver| -> Result<(), Failure> {
         if let Some(hint) = receiver.hint() {
             note(format!("note: {hint}"));
+        }
+        if receiver.ticket().expires.abs_diff(clock::seconds() + lasts.as_secs()) > 1 {
+            note(
+                "note: this ticket is still open from an earlier start, and keeps its --expires: \
+                 --new-ticket gives out another one"
+                    .to_owned(),
+            );
         }
         output::print(&format!("windward send PATH... {}", receiver.ticket())).map_err(
             |failure| match failure {

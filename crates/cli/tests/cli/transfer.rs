@@ -234,6 +234,19 @@ fn a_ticket_that_was_used_or_has_expired_is_refused() {
     receiver.kill().expect("killed");
     receiver.wait().expect("ended");
 
+    // An open ticket keeps its time, and this is said.
+    for (expires, is_said) in [("2h", false), ("30min", true)] {
+        let (inbox, far) = (place.path("other"), place.path("far"));
+        let mut again = command(["receive", &inbox, "--config", &far, "--expires", expires]);
+        let mut again =
+            again.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let stdout = again.stdout.as_mut().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut String::new()).expect("read");
+        again.kill().expect("killed");
+        let output = again.wait_with_output().expect("ended");
+        assert_eq!(stderr(&output).contains("--new-ticket"), is_said, "{}", stderr(&output));
+    }
+
     // The sender that began goes on.
     let (mut receiver, ticket) = place.receiver(&["--keep", "--new-ticket", "--expires", "1s"]);
     assert!(send(&ticket, &near).status.success());
