@@ -72,6 +72,21 @@ fn bad_input_is_told_with_what_to_do() {
     }
 }
 
+#[test]
+fn a_list_of_another_user_admits_nobody() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (list, near) = (home.path().join("list"), home.path().join("near"));
+    std::fs::write(&list, "").expect("written");
+    // Only root can give a file away.
+    if std::os::unix::fs::chown(&list, Some(65534), None).is_err() {
+        return;
+    }
+    let mut serve = command(["serve", "--allow", "a:1", "--ticket", "--authorized"]);
+    let output = serve.arg(&list).arg("--config").arg(&near).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("belongs to another user"), "{}", stderr(&output));
+}
+
 /// A program that is ended with the test.
 struct Running(Child);
 
