@@ -20,6 +20,7 @@ use crate::transfer::claims::{Claim, Claimant};
 use crate::transfer::commit::{Committed, Naming, Ready};
 use crate::transfer::folder::{self, Folder};
 use crate::transfer::path::{RelPath, check_link};
+use crate::transfer::walk::Mark;
 use crate::transfer::wire::{
     Entry, Frame, HASHES, Kind, MAX_LARGE, MAX_OPEN, MAX_OPEN_PATHS, Part, Stamp,
 };
@@ -120,6 +121,8 @@ impl Slot {
 #[derive(Debug, Default)]
 struct State {
     base: Base,
+    /// The file that has the base, before it was hashed.
+    mark: Option<Mark>,
     file: Option<Arc<File>>,
     /// True if the temporary file was made by this transfer, and is zero where nothing was written.
     fresh: bool,
@@ -163,6 +166,18 @@ fn is_replaceable(error: &io::Error) -> bool {
 
 fn vanished() -> io::Error {
     io::Error::other("it vanished")
+}
+
+fn mark(file: &File) -> io::Result<Mark> {
+    Ok(Mark::of(&rustix::fs::fstat(file)?))
+}
+
+/// Checks that the file from which a transfer begins is the one that was hashed, and is as it was.
+fn check(state: &State, file: &File) -> io::Result<()> {
+    if state.mark == Some(mark(file)?) {
+        return Ok(());
+    }
+    Err(io::Error::other("what is there has changed meanwhile: send it again when it is at rest"))
 }
 
 fn violation(what: &str) -> Error {
@@ -427,6 +442,7 @@ impl Intake {
         let file = file.map_err(failed)?;
         let file = file.ok_or_else(|| failed(vanished()))?;
         let length = file.metadata().map_err(failed)?.len();
+        lock(&slot.state).mark = Some(mark(&file).map_err(failed)?);
         let mut buffer = vec![0; READ];
         let count = slot.blocks.count();
         let mut pending = Vec::with_capacity(HASHES.min(count as usize));
@@ -496,13 +512,27 @@ impl Intake {
             }
             table.large += 1;
         }
-        let file = match state.base {
-            Base::Temporary => self.folder.open_earlier(&slot.claim.path)?.ok_or_else(vanished)?,
-            _ => self.folder.make_temporary(&slot.claim.path)?,
-        };
-        if state.base == Base::Final
-            && let Some(old) = self.folder.open_file(&slot.claim.path)?
-        {
+        let file = self.prepare(slot, state).inspect_err(|_| lock(&self.table).large -= 1)?;
+        state.fresh = state.base == Base::Nothing;
+        if state.hashes.is_empty() {
+            state.hashes = vec![None; slot.blocks.count() as usize];
+        }
+        let file = Arc::new(file);
+        state.file = Some(Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// A temporary file with what the transfer begins from.
+    fn prepare(&self, slot: &Slot, state: &State) -> io::Result<File> {
+        if state.base == Base::Temporary {
+            let file = self.folder.open_earlier(&slot.claim.path)?.ok_or_else(vanished)?;
+            check(state, &file)?;
+            file.set_len(slot.blocks.size)?;
+            return Ok(file);
+        }
+        let file = self.folder.make_temporary(&slot.claim.path)?;
+        if state.base == Base::Final {
+            let old = self.folder.open_file(&slot.claim.path)?.ok_or_else(vanished)?;
             let mut left = slot.blocks.size;
             while left > 0 {
                 self.must_go_on()?;
@@ -513,14 +543,9 @@ impl Intake {
                 }
                 left -= copied;
             }
+            check(state, &old)?;
         }
         file.set_len(slot.blocks.size)?;
-        state.fresh = state.base == Base::Nothing;
-        if state.hashes.is_empty() {
-            state.hashes = vec![None; slot.blocks.count() as usize];
-        }
-        let file = Arc::new(file);
-        state.file = Some(Arc::clone(&file));
         Ok(file)
     }
 
@@ -614,6 +639,7 @@ impl Intake {
             if state.arrived == 0 && state.base == Base::Final {
                 let file = self.folder.open_file(&slot.claim.path)?;
                 let file = file.ok_or_else(vanished)?;
+                check(&state, &file)?;
                 // Its blocks may be equal as far as they go, and the file longer or shorter.
                 if file.metadata()?.len() == slot.blocks.size {
                     return Ok(Some((file, Naming::Done)));

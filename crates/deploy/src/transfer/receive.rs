@@ -32,6 +32,8 @@ use crate::transfer::wire::{self, Frame, MAX_FRAME, MAX_HEADER, STREAMS, ToRecei
 
 /// Time in which a sender must say what it wants after the handshake.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval at which progress is looked at.
+const TICK: Duration = Duration::from_millis(250);
 /// Connections at once that have not said yet what they want.
 const VISITORS: usize = 64;
 /// Transfers at once.
@@ -404,7 +406,8 @@ impl Door {
                 return Err(Error::Refused(REVOKED.to_owned()));
             }
         }
-        wire::write(&mut send, &ToSender::Welcome).await?;
+        let welcome = timeout(PATIENCE, wire::write(&mut send, &ToSender::Welcome)).await;
+        welcome.map_err(|_| busy("the sender hears nothing"))??;
         Ok(Admitted { control: (send, receive), dry_run, checksum, door: Arc::clone(self) })
     }
 
@@ -543,32 +546,45 @@ async fn session(
     }
     drop(answers);
 
-    let mut result = loop {
-        tokio::select! {
-            Some(message) = queue.recv() => {
-                if let Err(error) = wire::write(&mut send, &message).await {
-                    break Err(error);
-                }
-            }
-            Some(()) = at_end.recv() => {
-                let own = Arc::clone(&intake);
-                let end = async {
-                    blocking(move || own.sync()).await?;
-                    // Answers to the last offers come before the end.
-                    while let Ok(message) = queue.try_recv() {
-                        wire::write(&mut send, &message).await?;
-                    }
-                    wire::write(&mut send, &ToSender::Complete).await
-                };
-                break end.await;
-            }
-            Some(task) = tasks.join_next() => match task {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => break Err(error),
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(_) => {}
+    let talk = async {
+        loop {
+            tokio::select! {
+                Some(message) = queue.recv() => wire::write(&mut send, &message).await?,
+                Some(()) = at_end.recv() => break,
             }
         }
+        let own = Arc::clone(&intake);
+        let sync = blocking(move || own.sync());
+        tokio::pin!(sync);
+        // The disk takes its time, which is not the sender's.
+        loop {
+            match timeout(TICK, &mut sync).await {
+                Ok(synced) => break synced?,
+                Err(_) => intake.step(),
+            }
+        }
+        // Answers to the last offers come before the end.
+        while let Ok(message) = queue.try_recv() {
+            wire::write(&mut send, &message).await?;
+        }
+        wire::write(&mut send, &ToSender::Complete).await
+    };
+    // Also while the sender reads no answers.
+    let broken = async {
+        loop {
+            match tasks.join_next().await {
+                Some(Ok(Err(error))) => break error,
+                Some(Err(error)) if error.is_panic() => {
+                    std::panic::resume_unwind(error.into_panic())
+                }
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
+        }
+    };
+    let mut result = tokio::select! {
+        result = talk => result,
+        error = broken => Err(error),
     };
     if result.is_ok() {
         let _ = send.finish();
@@ -615,7 +631,7 @@ async fn session(
 async fn await_silence(intake: Arc<Intake>, patience: Duration) -> Result<()> {
     let (mut steps, mut since) = (intake.steps(), clock::now());
     loop {
-        sleep(Duration::from_millis(250)).await;
+        sleep(TICK).await;
         if intake.steps() != steps {
             (steps, since) = (intake.steps(), clock::now());
         }

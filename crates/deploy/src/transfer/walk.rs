@@ -80,21 +80,32 @@ pub struct Source {
     pub attempts: u8,
 }
 
+impl Mark {
+    /// That of an entry with these properties.
+    pub(crate) fn of(stat: &Stat) -> Self {
+        Mark {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            touched: stamp(stat.st_ctime, stat.st_ctime_nsec),
+        }
+    }
+}
+
+fn stamp(seconds: i64, nanos: u64) -> Stamp {
+    // Nanoseconds are below 10^9.
+    Stamp { seconds, nanos: nanos as u32 }
+}
+
 impl Source {
     fn new(place: &[u8], name: RelPath, kind: Kind, stat: &Stat) -> Self {
-        // Nanoseconds are below 10^9, and the mask has twelve bits.
-        let stamp = |seconds, nanos| Stamp { seconds, nanos: nanos as u32 };
         Source {
             place: place.into(),
             name,
             kind,
+            // Twelve bits.
             mode: (stat.st_mode & 0o7777) as u16,
             changed: stamp(stat.st_mtime, stat.st_mtime_nsec),
-            mark: Mark {
-                device: stat.st_dev,
-                inode: stat.st_ino,
-                touched: stamp(stat.st_ctime, stat.st_ctime_nsec),
-            },
+            mark: Mark::of(stat),
             attempts: 0,
         }
     }

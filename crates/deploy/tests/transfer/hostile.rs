@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -32,14 +33,34 @@ struct Raw {
 
 impl Raw {
     fn new(place: &Place, receiver: &Receiver) -> Raw {
+        Self::with(place, receiver, Options::default())
+    }
+
+    fn with(place: &Place, receiver: &Receiver, options: Options) -> Raw {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let identity = Arc::new(Identity::open(&place.near).expect("an identity"));
-        let endpoint = runtime.block_on(async {
-            Endpoint::client(LOOPBACK, identity, Options::default()).expect("a client")
-        });
+        let endpoint = runtime
+            .block_on(async { Endpoint::client(LOOPBACK, identity, options).expect("a client") });
         let ticket = receiver.ticket.parse().expect("a ticket");
         Raw { runtime, endpoint, ticket, between: Cell::new(None) }
+    }
+
+    /// Greets, makes offers, and reads nothing until the receiver closes; with its reason.
+    fn deafly(&self, entries: &[Entry]) -> Option<Error> {
+        self.runtime.block_on(async {
+            let trust = Trust::Pinned(self.ticket.fingerprint);
+            let connecting =
+                self.endpoint.connect(self.ticket.addresses[0], Service::Transfer, trust);
+            let connection = connecting.await.expect("connected");
+            let (mut send, _receive) = connection.quic.open_bi().await.expect("a stream");
+            let token = Some(self.ticket.token);
+            let hello = ToReceiver::Hello { token, dry_run: false, checksum: false };
+            wire::write(&mut send, &hello).await.expect("written");
+            let _ = wire::write(&mut send, &ToReceiver::Offer(entries.to_vec())).await;
+            let closed = tokio::time::timeout(PATIENCE, connection.quic.closed()).await;
+            closed.ok().map(Error::from)
+        })
     }
 
     /// Greets, makes offers, sends bytes on a data stream, and returns the answers until the
@@ -306,6 +327,25 @@ fn a_silent_sender_is_left() {
     receiver.stop();
 }
 
+/// A sender that reads no answers: the receiver's own words wait for it, before it is admitted and
+/// after.
+#[test]
+fn a_deaf_sender_is_left() {
+    let place = Place::new();
+    let patience = Duration::from_millis(500);
+    let receiver =
+        Receiver::start(ReceiveOptions { keep: true, patience, ..place.receive_options() });
+    for window in [1, 40] {
+        let options = Options { stream_receive_window: window, ..Options::default() };
+        let raw = Raw::with(&place, &receiver, options);
+        let since = clock::now();
+        let closed = raw.deafly(&(0..500).map(|id| file(id, b"../out", 3)).collect::<Vec<_>>());
+        assert!(matches!(&closed, Some(Error::Busy(_))), "{window}: {closed:?}");
+        assert!(clock::now().duration_since(since) < PATIENCE, "{window}");
+    }
+    receiver.stop();
+}
+
 /// A receiver that leaves its sender waiting, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Silence {
@@ -486,4 +526,51 @@ fn a_file_that_appears_meanwhile_is_kept() {
     assert_eq!(fs::read(place.to.join("name")).expect("there"), b"there");
     assert_eq!(fs::read_dir(&place.to).expect("there").count(), 1, "no temporary file");
     receiver.stop();
+}
+
+/// A program at the receiver changes the file from which a transfer begins, after its blocks were
+/// hashed: the mixture would have the size and the time of the sender's file, and stay for ever.
+#[test]
+fn a_file_that_changes_at_the_receiver_meanwhile_is_not_complete() {
+    type Change = fn(&std::path::Path);
+    let changes: [(Change, &str); 3] = [
+        (
+            |path| {
+                fs::File::options()
+                    .write(true)
+                    .open(path)
+                    .expect("open")
+                    .write_all_at(b"x", 300_000)
+                    .expect("written");
+            },
+            "changed",
+        ),
+        (|path| fs::remove_file(path).expect("removed"), "vanished"),
+        (
+            |path| {
+                fs::remove_file(path).expect("removed");
+                write(path, &noise(3, 600_000));
+            },
+            "changed",
+        ),
+    ];
+    let data = noise(2, LEAST_BLOCK as usize);
+    let mut frame = Vec::new();
+    Frame { id: 0, part: Part::Data(0, LEAST_BLOCK) }.put(&mut frame);
+    frame.extend_from_slice(&data);
+    for (change, expected) in changes {
+        let place = Place::new();
+        let there = place.to.join("name");
+        write(&there, &noise(1, 600_000));
+        let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+        let raw = Raw::new(&place, &receiver);
+        raw.between.set(Some(Box::new(move || change(&there))));
+        let offer = ToReceiver::Offer(vec![file(0, b"name", 600_000)]);
+        let (answers, _) = raw.say(Duration::from_secs(1), &[offer], b"", &frame);
+        let failed = answers.iter().any(|answer| {
+            matches!(answer, ToSender::Failed { id: 0, reason } if reason.contains(expected))
+        });
+        assert!(failed, "{expected}: {answers:?}");
+        receiver.stop();
+    }
 }
