@@ -260,6 +260,15 @@ fn read_limited(path: &Path, file: File) -> Result<Vec<u8>> {
 fn read_private(path: &Path) -> Result<Vec<u8>> {
     let file = open_file(path)?;
     let metadata = file.metadata().map_err(Error::file(path, "cannot open"))?;
+    if ![0, rustix::process::geteuid().as_raw()].contains(&metadata.uid()) {
+        return Err(Error::Input(format!(
+            "{0}: belongs to another user (uid {1}), who knows this private key: chown {2} {0}, if \
+             you trust it, or make a new one",
+            shown(path),
+            metadata.uid(),
+            rustix::process::geteuid().as_raw()
+        )));
+    }
     if metadata.mode() & 0o077 != 0 {
         return Err(Error::Input(format!(
             "{0}: others can read this private key: chmod 600 {0}",
@@ -303,6 +312,15 @@ mod tests {
         if std::os::unix::fs::chown(home.path(), Some(65534), None).is_ok() {
             let error = Identity::open(home.path()).expect_err("refused").to_string();
             assert!(error.contains("belongs to another user (uid 65534)"), "{error}");
+            // A key in a directory of the own, too.
+            let own = tempfile::tempdir().expect("a folder");
+            Identity::open(own.path()).expect("made");
+            let file = own.path().join(FILE);
+            std::os::unix::fs::chown(&file, Some(65534), None).expect("given away");
+            for refused in [Identity::open(own.path()), Identity::from_files(&file, &file)] {
+                let error = refused.expect_err("refused").to_string();
+                assert!(error.contains("who knows this private key"), "{error}");
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 //! targets. A line counts for its role alone. What follows `#` is a comment.
 
 use std::fmt::{self, Write as _};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -26,6 +26,8 @@ const EARLIER: [&str; 2] = ["known_peers", "forward_peers"];
 const MAX_LENGTH: u64 = 16 << 20;
 /// Interval at which a running program looks whether the file has changed.
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
+/// Attempts to lock the list, 20 ms each: others hold it for less.
+const LOCKING: u32 = 20;
 
 /// Relation of a peer to this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -437,8 +439,14 @@ impl PeerList {
         let directory = parent.unwrap_or(Path::new("."));
         identity::make_private_directory(directory)?;
         let lock = File::open(directory).map_err(Error::file(directory, "cannot open"))?;
-        // Some network file systems have no such locks; the file is whole without one too.
-        let _ = lock.lock();
+        // Whoever can read the directory can hold this lock for ever, and some network file systems
+        // have none: the file is whole without one too.
+        for _ in 0..LOCKING {
+            if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
         Ok(lock)
     }
 
@@ -658,5 +666,17 @@ mod tests {
             names(Some("ship:5"), &ticket, at("[::ffff:127.0.0.1]:5")),
             ["ship:5", "127.0.0.1:5", "192.0.2.1:5"]
         );
+    }
+
+    /// Another user can hold the lock of a directory that they can read.
+    #[test]
+    fn a_lock_that_is_held_for_ever_delays_a_change_only() {
+        let home = tempfile::tempdir().expect("a folder");
+        let holder = File::open(home.path()).expect("open");
+        holder.lock().expect("locked");
+        let list = PeerList::open(home.path());
+        let key = Fingerprint([1; 32]);
+        list.remember(Role::Receiver, &["a:1".to_owned()], key).expect("written");
+        assert_eq!(list.read().expect("read").len(), 1);
     }
 }

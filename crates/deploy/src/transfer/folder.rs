@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -137,13 +137,20 @@ impl Folder {
     }
 
     /// Permissions of a file: as `rsync -rt`, those of the file that is there, or those of the
-    /// sender without the umask; as `rsync -p`, those of the sender. Never set-user-ID.
-    pub fn mode(&self, sent: u16, there: Option<&Stat>) -> u16 {
+    /// sender without the umask, or within the default access control list of its folder; as
+    /// `rsync -p`, those of the sender. Never set-user-ID.
+    pub fn mode(&self, path: &RelPath, sent: u16, there: Option<&Stat>) -> u16 {
         match there {
             _ if self.perms => sent & 0o777,
             // Nine bits.
             Some(stat) => (stat.st_mode & 0o777) as u16,
-            None => sent & 0o777 & !self.umask,
+            None => {
+                sent & self
+                    .parent(path)
+                    .ok()
+                    .and_then(|at| listed(&at))
+                    .unwrap_or(0o777 & !self.umask)
+            }
         }
     }
 
@@ -327,6 +334,29 @@ fn umask() -> u16 {
     mask.and_then(|mask| u16::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)
 }
 
+/// Permissions that a new file in a folder has at most by the folder's default access control list;
+/// `None` without one. The system heeds it only where it makes the file with these permissions.
+fn listed(folder: &OwnedFd) -> Option<u16> {
+    let mut list = [0; 8 << 10];
+    // The folder is open to find entries in it alone, which allows nothing else.
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let length = fs::getxattr(path, "system.posix_acl_default", &mut list).ok()?;
+    // A version; then a tag, permissions and a user or group for each entry: acl(5) and
+    // posix_acl_xattr.h of Linux.
+    let mut most = [7; 3];
+    for entry in list[..length].get(4..)?.chunks_exact(8) {
+        let place = match u16::from_ne_bytes([entry[0], entry[1]]) {
+            0x01 => 0,
+            // The group, and the mask, which bounds it and comes later if it is there.
+            0x04 | 0x10 => 1,
+            0x20 => 2,
+            _ => continue,
+        };
+        most[place] = u16::from(entry[2] & 7);
+    }
+    Some(most[0] << 6 | most[1] << 3 | most[2])
+}
+
 fn times(changed: Stamp) -> Timestamps {
     let time = Timespec { tv_sec: changed.seconds, tv_nsec: changed.nanos.min(999_999_999).into() };
     Timestamps { last_access: time, last_modification: time }
@@ -364,7 +394,7 @@ pub fn file_type(stat: &Stat) -> FileType {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 
     use super::*;
 
@@ -390,6 +420,44 @@ mod tests {
         std::fs::write(home.path().join("file"), b"").expect("written");
         let make = |name| folder.make(&RelPath::parse(name).expect("a path"), 0o755);
         assert!(make(b"d").is_ok() && make(b"d").is_ok() && make(b"file").is_err());
+    }
+
+    /// A folder whose list gives others nothing gets no file that others can read.
+    #[test]
+    fn new_files_stay_within_the_default_list_of_their_folder() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(home.path(), false).expect("a folder");
+        let path = RelPath::parse(b"file").expect("a path");
+        assert_eq!(folder.mode(&path, 0o777, None), 0o777 & !folder.umask);
+        let entry = |tag: u16, bits: u16| {
+            let words = [tag.to_ne_bytes(), bits.to_ne_bytes(), [0xff; 2], [0xff; 2]];
+            words.concat()
+        };
+        let list = [
+            2u32.to_ne_bytes().to_vec(),
+            entry(0x01, 7),
+            entry(0x04, 7),
+            entry(0x10, 5),
+            entry(0x20, 0),
+        ];
+        let set = fs::setxattr(
+            home.path(),
+            "system.posix_acl_default",
+            &list.concat(),
+            rustix::fs::XattrFlags::empty(),
+        );
+        if set.is_err() {
+            eprintln!("not tested: no access control lists on this file system");
+            return;
+        }
+        assert_eq!(folder.mode(&path, 0o664, None), 0o640);
+        let direct = std::fs::OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(0o664)
+            .open(home.path().join("direct"))
+            .expect("made");
+        assert_eq!(direct.metadata().expect("there").mode() & 0o777, 0o640, "as the system does");
     }
 
     /// A local user replaces a folder by a link before and after it was opened.

@@ -343,7 +343,7 @@ impl Intake {
                 }
                 let claim = self.claimant.claim(path)?;
                 let is_file = kind == Some(FileType::RegularFile);
-                let mode = self.folder.mode(entry.mode, there.as_ref().filter(|_| is_file));
+                let mode = self.folder.mode(path, entry.mode, there.as_ref().filter(|_| is_file));
                 match (kind, &there) {
                     (None | Some(FileType::Symlink), _) => {}
                     (Some(FileType::RegularFile), Some(stat)) => {

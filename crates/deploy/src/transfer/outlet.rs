@@ -36,7 +36,16 @@ impl From<io::Error> for Unsent {
 pub(crate) fn open(source: &Source, system: &Descent) -> Result<File, Unsent> {
     let file = system.open(source.place())?;
     check(source, &file)?;
+    // Without this, it would arrive empty.
+    if source.size() == 0 && file.read_at(&mut [0], 0)? > 0 {
+        return Err(unsized_file());
+    }
     Ok(file)
+}
+
+/// As in `/proc` and `/sys`.
+fn unsized_file() -> Unsent {
+    Unsent::Failed(io::Error::other("it does not have the size that the system says: send a copy"))
 }
 
 /// Checks that a file is still as it was offered.
@@ -57,8 +66,12 @@ pub(crate) fn whole(
         let file = open(source, system)?;
         Frame { id, part: Part::Whole(size) }.put(buffer);
         let at = buffer.len();
-        append(&file, 0, size as usize, buffer)?;
+        let read = append(&file, 0, size as usize, buffer);
         check(source, &file)?;
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => unsized_file(),
+            _ => error.into(),
+        })?;
         let hash = *blake3::hash(&buffer[at..]).as_bytes();
         buffer.extend_from_slice(&hash);
         Ok(hash)
@@ -244,6 +257,25 @@ mod tests {
                     assert!(contents.is_none_or(|contents| contents == OWN), "{at}");
                 }
             }
+        }
+    }
+
+    /// They arrived empty, or were said to change.
+    #[test]
+    fn files_without_their_size_are_no_empty_files() {
+        for path in ["/proc/self/status", "/sys/kernel/mm/transparent_hugepage/enabled"] {
+            let path = PathBuf::from(path);
+            if !path.exists() {
+                continue;
+            }
+            let walk = Walk::new(std::slice::from_ref(&path), Choice::default()).expect("a walk");
+            walk.run(&mut |found| {
+                let Found::Entry(source) = found else { return true };
+                let sent = whole(0, &source, source.size(), walk.system(), &mut Vec::new());
+                let Err(Unsent::Failed(error)) = sent else { panic!("{path:?}: {sent:?}") };
+                assert!(error.to_string().contains("size"), "{error}");
+                true
+            });
         }
     }
 
