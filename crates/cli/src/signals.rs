@@ -18,6 +18,11 @@ pub(crate) fn install(within: Option<std::time::Duration>) {
     use signal_hook::consts::SIGHUP;
     use signal_hook::iterator::Signals;
     let status = i32::from(failure::INTERRUPTED);
+    // A limit of the size of files (`ulimit -f`) is an error of the one that is too large.
+    let _ = signal_hook::flag::register(
+        signal_hook::consts::SIGXFSZ,
+        std::sync::Arc::<AtomicBool>::default(),
+    );
     // Without a handler the default remains: the process ends at once.
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
     std::thread::spawn(move || {

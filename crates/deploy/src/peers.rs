@@ -439,8 +439,8 @@ impl PeerList {
         let directory = parent.unwrap_or(Path::new("."));
         identity::make_private_directory(directory)?;
         let lock = File::open(directory).map_err(Error::file(directory, "cannot open"))?;
-        // Whoever can read the directory can hold this lock for ever, and some network file systems
-        // have none: the file is whole without one too.
+        // Another user who can read the directory can hold this lock for ever, and some network
+        // file systems have none: the file is whole without one too.
         for _ in 0..LOCKING {
             if !matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
                 break;

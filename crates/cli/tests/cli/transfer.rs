@@ -273,6 +273,28 @@ fn a_receiver_that_is_not_there_is_named() {
     assert!(text.contains("does not answer; gave up after 3 s"), "{text}");
 }
 
+/// The signal of such a limit would end the receiver, for all of its senders.
+#[test]
+fn a_limit_of_the_size_of_files_is_an_error_of_one_file() {
+    let place = Place::new();
+    let (near, large) = (place.path("near"), place.path("large"));
+    fs::write(&large, vec![1; 1 << 20]).expect("written");
+    let (mut receiver, ticket) = place.receiver(&["--keep"]);
+    let pid = receiver.id().to_string();
+    let limited =
+        std::process::Command::new("prlimit").args(["--pid", &pid, "--fsize=100000"]).status();
+    assert!(limited.is_ok_and(|status| status.success()));
+    for (path, status) in [(large, 1), (place.path("file"), 0)] {
+        let output = command(["send", &path, &ticket, "--config", &near, "--patience", "5s"])
+            .output()
+            .expect("it starts");
+        assert_eq!(output.status.code(), Some(status), "{}", stderr(&output));
+        assert_eq!(status == 1, stderr(&output).contains("File too large"), "{}", stderr(&output));
+    }
+    receiver.kill().expect("there");
+    receiver.wait().expect("ended");
+}
+
 /// Both sides compare a hole of a terabyte.
 #[test]
 fn a_signal_ends_both_sides_at_work() {

@@ -286,7 +286,9 @@ impl Intake {
         }
         let count =
             |counter: &AtomicU64, by: usize| counter.fetch_add(by as u64, Ordering::Relaxed);
-        count(&self.counts.stored, answers.stored.len());
+        if !self.dry_run {
+            count(&self.counts.stored, answers.stored.len());
+        }
         count(&self.counts.same, answers.same.len());
         count(&self.counts.failed, answers.failed.len());
         let table = lock(&self.table);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use windward_deploy::Error;
-use windward_deploy::transfer::receive::ReceiveOptions;
+use windward_deploy::transfer::receive::{Event, ReceiveOptions};
 use windward_deploy::transfer::send::SendOptions;
 use windward_deploy::transfer::walk::{Choice, Links};
 
@@ -332,6 +332,11 @@ fn a_dry_run_changes_nothing() {
     let names: Vec<_> = names.iter().map(windward_deploy::transfer::path::RelPath::bytes).collect();
     assert_eq!(names, [&b"from"[..], b"from/a", b"from/a/b", b"from/c"]);
     assert_eq!(fs::read_dir(&place.to).expect("there").count(), 0);
+    let told = receiver.events.iter().find_map(|event| match event {
+        Event::Complete(received) => Some((received.stored, received.bytes)),
+        _ => None,
+    });
+    assert_eq!(told, Some((0, 0)), "the receiver stored nothing");
     place.send(&receiver.ticket).0.expect("sent");
     let (result, figures) = place.send_with(&receiver.ticket, &dry, Choice::default(), &stop);
     result.expect("done");
