@@ -559,8 +559,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Forgets an offer that has an outcome.
-    pub fn forget(&self, id: u64) {
+    /// Forgets an offer that has an outcome; false if it was forgotten already.
+    pub fn forget(&self, id: u64) -> bool {
         let removed = {
             let mut table = lock(&self.table);
             let removed = table.open.remove(&id);
@@ -572,13 +572,14 @@ impl Intake {
             removed
         };
         // The state is locked before the table elsewhere.
-        if let Some(slot) = removed {
+        if let Some(slot) = &removed {
             let mut state = lock(&slot.state);
             state.is_done = true;
             if state.file.take().is_some() {
                 lock(&self.table).large -= 1;
             }
         }
+        removed.is_some()
     }
 
     /// Notes the outcome of complete files.
@@ -657,20 +658,22 @@ impl Intake {
             Ok(None) => Ok(()),
             Ok(Some((file, naming))) => {
                 if let Err(error) = folder::dress(&file, slot.mode, slot.changed) {
-                    return Err(self.fail(id, &error));
+                    return self.fail(id, &error).map_or(Ok(()), Err);
                 }
                 let claim = Arc::clone(&slot.claim);
                 let _ = self.ready.send(Ready { id, claim, file, naming });
                 Ok(())
             }
-            Err(error) => Err(self.fail(id, &error)),
+            Err(error) => self.fail(id, &error).map_or(Ok(()), Err),
         }
     }
 
-    fn fail(&self, id: u64, error: &io::Error) -> (u64, String) {
-        self.forget(id);
-        self.counts.failed.fetch_add(1, Ordering::Relaxed);
-        (id, error.to_string())
+    /// Notes a failure, once for each file: two streams may fail at it.
+    fn fail(&self, id: u64, error: &io::Error) -> Option<(u64, String)> {
+        self.forget(id).then(|| {
+            self.counts.failed.fetch_add(1, Ordering::Relaxed);
+            (id, error.to_string())
+        })
     }
 
     /// Sets permissions and times of folders.
@@ -743,13 +746,18 @@ impl Inlet {
             };
             match self.take(intake, frame, &slot, body) {
                 Ok(()) => {}
+                // It has failed on another stream, or was withdrawn, a moment ago.
+                Err(Failure::Violation(_)) if intake.slot(frame.id)?.is_none() => {
+                    self.current = None;
+                    intake.pass_late((header + tail) as u64)?;
+                }
                 Err(Failure::Violation(what)) => return Err(violation(what)),
                 Err(Failure::File(error)) if is_general(&error) => {
                     return Err(Error::file(intake.folder.at(&slot.claim.path), "cannot write")(
                         error,
                     ));
                 }
-                Err(Failure::File(error)) => failed.push(intake.fail(frame.id, &error)),
+                Err(Failure::File(error)) => failed.extend(intake.fail(frame.id, &error)),
                 Err(Failure::Settled(id, why)) => failed.push((id, why)),
             }
         }

@@ -706,7 +706,7 @@ async fn hear(
                     tell(answers, ToSender::Failed { id, reason }).await?;
                 }
             }
-            ToReceiver::Withdraw { id } => intake.forget(id),
+            ToReceiver::Withdraw { id } => drop(intake.forget(id)),
             ToReceiver::Comparing => {}
             ToReceiver::Folders(entries) => {
                 for (id, reason) in blocking(move || Ok(own.dress(entries))).await? {

@@ -574,3 +574,64 @@ fn a_file_that_changes_at_the_receiver_meanwhile_is_not_complete() {
         receiver.stop();
     }
 }
+
+/// Frames of a file that has just failed on another stream are late, and no violation.
+#[test]
+fn files_that_fail_on_two_streams_fail_once_each() {
+    const FILES: u64 = 6;
+    const BLOCKS: u64 = 64;
+    let place = Place::new();
+    let paths: Vec<_> = (0..FILES).map(|id| place.to.join(id.to_string())).collect();
+    for path in &paths {
+        write(path, &vec![1; (BLOCKS * LEAST_BLOCK) as usize]);
+    }
+    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let raw = Raw::new(&place, &receiver);
+    let offers = (0..FILES).map(|id| file(id, id.to_string().as_bytes(), BLOCKS * LEAST_BLOCK));
+    let offers: Vec<Entry> = offers.collect();
+    let block = vec![1; LEAST_BLOCK as usize];
+    let (failed, closed) = raw.runtime.block_on(async {
+        let trust = Trust::Pinned(raw.ticket.fingerprint);
+        let connecting = raw.endpoint.connect(raw.ticket.addresses[0], Service::Transfer, trust);
+        let connection = connecting.await.expect("connected");
+        let (mut send, mut receive) = connection.quic.open_bi().await.expect("a stream");
+        let token = Some(raw.ticket.token);
+        let hello = ToReceiver::Hello { token, dry_run: false, checksum: false };
+        wire::write(&mut send, &hello).await.expect("written");
+        wire::write(&mut send, &ToReceiver::Offer(offers)).await.expect("written");
+        let mut compared = 0;
+        while compared < FILES * BLOCKS {
+            if let Some(ToSender::Compare { hashes, .. }) =
+                wire::read(&mut receive).await.expect("an answer")
+            {
+                compared += hashes.len() as u64;
+            }
+        }
+        // Each is copied, which takes a while, and found to have changed.
+        for path in &paths {
+            write(path, &vec![2; (BLOCKS * LEAST_BLOCK) as usize]);
+        }
+        let stream = async |half: u64| {
+            let mut stream = connection.quic.open_uni().await.expect("a stream");
+            for id in 0..FILES {
+                let mut frame = Vec::new();
+                Frame { id, part: Part::Data(half * LEAST_BLOCK, LEAST_BLOCK) }.put(&mut frame);
+                frame.extend_from_slice(&block);
+                let _ = stream.write_all(&frame).await;
+            }
+            stream
+        };
+        let streams = tokio::join!(stream(0), stream(1));
+        let mut failed = 0;
+        let quiet = Duration::from_secs(1);
+        while let Ok(Ok(Some(answer))) =
+            tokio::time::timeout(quiet, wire::read::<ToSender>(&mut receive)).await
+        {
+            failed += u64::from(matches!(answer, ToSender::Failed { .. }));
+        }
+        drop(streams);
+        (failed, connection.quic.close_reason())
+    });
+    assert_eq!((failed, closed), (FILES, None));
+    receiver.stop();
+}
