@@ -1,5 +1,6 @@
 //! `windward evaluate`: congestion controllers against the criteria of a suite.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     /// package: `pip install .` in a clone of the repository. Both run in a process of their own.
     /// NAME=FILE.py:CLASS gives the controller another name in the report.
     #[arg(value_name = "SUBJECT", required_unless_present_any = ["list", "diff"])]
-    subjects: Vec<String>,
+    subjects: Vec<OsString>,
 
     /// Compare two evaluation.json, and do nothing else: exit status 1 if an answer became worse
     #[arg(long, value_names = ["OLD.json", "NEW.json"], num_args = 2)]
@@ -49,7 +50,7 @@ pub(crate) struct Args {
 
     /// Protocols that share paths with each subject, in place of those that the suite names
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    against: Vec<String>,
+    against: Vec<OsString>,
 
     /// Controllers that bounds are relative to, in place of those that the suite names
     ///
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     /// stack, it is compared with all. By default a subject on a QUIC stack is compared with the
     /// suite's standards on that stack.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
-    standards: Vec<String>,
+    standards: Vec<OsString>,
 
     /// Suite of criteria: one of the built-in suites, or a file
     #[arg(long, value_name = "NAME|FILE", default_value = "rfc9743")]
@@ -115,7 +116,11 @@ fn verdict(judged: Result<(), Failure>, args: &Args, suite: &Suite) -> Result<()
         judged => return judged,
     };
     let index = fault.write(suite, &args.only, &effort::about(), &args.out)?;
-    output::print(&format!("{}\n\nThe report is {}\n", fault.sentence(), index.display()))?;
+    let rest = match args.subjects.len() {
+        ..=1 => "",
+        _ => "\nThe other subjects have no verdict: evaluate them without it.\n",
+    };
+    output::print(&format!("{}\n{rest}\nThe report is {}\n", fault.sentence(), index.display()))?;
     Err(Failure::Command(1))
 }
 
@@ -126,8 +131,8 @@ enum Foreign {
 }
 
 impl Foreign {
-    fn parse(text: &str) -> Option<Result<Self, Failure>> {
-        match PythonController::parse(text) {
+    fn parse(text: &OsStr) -> Option<Result<Self, Failure>> {
+        match text.to_str().and_then(PythonController::parse) {
             Some(class) => Some(class.map(Foreign::Class).map_err(Failure::Input)),
             None => Library::parse(text).map(|library| Ok(Foreign::Library(library))),
         }
@@ -186,7 +191,10 @@ fn jailed(
         effort::tell_of_resume(quiet, &args.out);
         tidy(&args.out, &made)?;
     }
-    let names = || foreign.iter().map(Foreign::label).collect::<Vec<_>>().join(" or ");
+    let names = || match foreign {
+        [one] => one.label(),
+        all => format!("one of {}", all.iter().map(Foreign::label).collect::<Vec<_>>().join(", ")),
+    };
     match end? {
         End::Done(done) => done,
         End::Fault { subject, fault } => {
@@ -319,16 +327,20 @@ fn diff(old: &Path, new: &Path, junit: Option<&Path>) -> Result<(), Failure> {
 }
 
 fn subjects_or_none(
-    texts: &[String],
+    texts: &[OsString],
     python: &Python<'_>,
 ) -> Result<Option<Vec<Subject>>, Failure> {
     (!texts.is_empty()).then(|| subjects(texts, python)).transpose()
 }
 
-fn subjects(texts: &[String], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
-    let parse = |text: &String| match Foreign::parse(text) {
-        Some(foreign) => foreign?.subject(text, python),
-        None => Subject::parse(text).map_err(Failure::Input),
+fn subjects(texts: &[OsString], python: &Python<'_>) -> Result<Vec<Subject>, Failure> {
+    let parse = |text: &OsString| match (Foreign::parse(text), text.to_str()) {
+        (Some(foreign), _) => foreign?.subject(&text.to_string_lossy(), python),
+        (None, Some(text)) => Subject::parse(text).map_err(Failure::Input),
+        (None, None) => Err(Failure::Input(format!(
+            "`{}` is not UTF-8, as the name of a subject and of a file in Python must be",
+            text.display()
+        ))),
     };
     texts.iter().map(parse).collect()
 }

@@ -60,7 +60,8 @@ impl Failure {
 /// Says once that the process was interrupted: two threads may come to it at the same time.
 pub(crate) fn tell_interruption() {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    if !TOLD.swap(true, Ordering::Relaxed) {
+    // The process that shows the results of a worker says it.
+    if !crate::worker::is_worker() && !TOLD.swap(true, Ordering::Relaxed) {
         eprintln!("error: interrupted");
     }
 }

@@ -8,7 +8,7 @@
 //! fault.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::io::{BufReader, PipeReader, Read};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -21,7 +21,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::signals;
 use crate::tree::{self, Usage};
-use crate::worker::{DEAF, Pipe, WORKER, Word};
+use crate::worker::{DEAF, Pipe, WORKER, Word, hear};
 
 /// First argument of a keeper. The command of the worker follows.
 const KEEP: &str = "--windward-keep";
@@ -126,7 +126,7 @@ impl Jail {
         };
         let (keeper, words, output) = start().map_err(wrong)?;
         let (tell, heard) = channel();
-        thread::spawn(move || hear(words, &tell));
+        thread::spawn(move || hear(BufReader::new(words), |word| tell.send(word).is_ok()));
         let kept = Arc::new(Mutex::new(Output::default()));
         let (reads, is_read) = channel();
         let keep = Arc::clone(&kept);
@@ -229,18 +229,6 @@ impl Jail {
     }
 }
 
-/// Passes words on. Lines that are not words come from foreign code, and are left out.
-fn hear(pipe: PipeReader, tell: &Sender<Word>) {
-    for line in BufReader::new(pipe).split(b'\n') {
-        let Ok(line) = line else { return };
-        if let Ok(word) = serde_json::from_slice(&line)
-            && tell.send(word).is_err()
-        {
-            return;
-        }
-    }
-}
-
 /// Reads all output, so that nobody waits for a full pipe, and keeps its beginning.
 fn collect(mut pipe: PipeReader, kept: &Mutex<Output>, _reads: Sender<()>) {
     let mut buffer = [0; 4096];
@@ -278,8 +266,7 @@ pub(crate) fn keep(arguments: &[OsString]) -> Option<u8> {
             Err(Failure::Failed(format!("{program}: cannot be started: {error}")))
         }
     };
-    // The worker may have been ended in the middle of a word.
-    let _ = pipe.say(&Word::Alive).and_then(|()| pipe.say(&Word::Gone(gone)));
+    let _ = pipe.say(&Word::Gone(gone));
     Some(0)
 }
 

@@ -1,7 +1,8 @@
 //! Controllers in shared libraries.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::{Custom, CustomPart, checksum};
@@ -22,18 +23,19 @@ pub(crate) struct Library {
 
 impl Library {
     /// Reads one; `None` if no library is meant.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let (name, file) = match text.split_once('=') {
-            Some((name, file)) if !name.contains(['/', '{']) => {
-                (Some(name.trim().to_owned()), file.trim())
+    pub(crate) fn parse(text: &OsStr) -> Option<Self> {
+        let text = text.as_encoded_bytes().trim_ascii();
+        let (name, file) = match text.iter().position(|byte| *byte == b'=') {
+            Some(end) if !text[..end].iter().any(|byte| b"/{".contains(byte)) => {
+                let name = std::str::from_utf8(&text[..end]).ok()?;
+                (Some(name.trim().to_owned()), text[end + 1..].trim_ascii())
             }
             _ => (None, text),
         };
-        let file = Path::new(file);
+        let file = path(file)?;
         let extension = file.extension()?.to_str()?;
         let is_library = ["so", "dylib", "dll"].contains(&extension);
-        is_library.then(|| Library { name, file: file.to_owned() })
+        is_library.then_some(Library { name, file })
     }
 
     /// Its name before it is loaded.
@@ -69,13 +71,21 @@ impl Library {
     }
 }
 
+/// The path of these bytes, which may be no UTF-8 where paths are bytes.
+fn path(bytes: &[u8]) -> Option<PathBuf> {
+    #[cfg(unix)]
+    return Some(<OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into());
+    #[cfg(not(unix))]
+    std::str::from_utf8(bytes).ok().map(PathBuf::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_library_is_told_from_other_subjects() {
-        let read = |text: &str| Library::parse(text).map(|l| (l.label(), l.file));
+        let read = |text: &str| Library::parse(text.as_ref()).map(|l| (l.label(), l.file));
         let so = |name: &str, file: &str| Some((name.to_owned(), PathBuf::from(file)));
         assert_eq!(read("./libmine.so"), so("libmine", "./libmine.so"));
         assert_eq!(read("mine=a/b.dylib"), so("mine", "a/b.dylib"));

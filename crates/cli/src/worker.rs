@@ -1,12 +1,14 @@
 //! The process that loads foreign code, and what it tells the one that shows the results.
 //!
-//! Standard input of a worker is the pipe for its words, one JSON value a line. Its standard output
-//! and standard error belong to the foreign code. Only a final word ends the work: foreign code can
-//! end the process with any status, close every descriptor, or print what it likes.
+//! Standard input of a worker is the pipe for its words, one JSON value a line after a key that the
+//! worker has chosen before it loads foreign code. Its standard output and standard error belong to
+//! the foreign code. Only a final word ends the work: foreign code can end the process with any
+//! status, close every descriptor, or print what it likes, also into the pipe.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::process::exit;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, BufRead, Read, Write};
+use std::process::{exit, id};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
@@ -49,10 +51,40 @@ pub(crate) enum Word {
     Gone(Result<String, Failure>),
 }
 
+/// Bytes of a key, in hexadecimal digits.
+const KEY: usize = 16;
+/// Number of those who tell words: the keeper, and then the worker before it loads foreign code.
+const TELLERS: usize = 2;
+/// Bytes of a line that is read at once.
+const LINE: u64 = 1 << 24;
+
+/// Hears the words of a pipe, until `take` returns false or nobody can tell one any more. Lines
+/// without a key come from foreign code, and are left out.
+pub(crate) fn hear(mut pipe: impl BufRead, mut take: impl FnMut(Word) -> bool) {
+    let (mut keys, mut line) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        let Ok(1..) = pipe.by_ref().take(LINE).read_until(b'\n', &mut line) else { return };
+        let Some((key, word)) = line.trim_ascii().split_at_checked(KEY) else { continue };
+        if word.is_empty() && keys.len() < TELLERS {
+            keys.push(key.to_vec());
+        }
+        if keys.iter().any(|known| known == key)
+            && let Ok(word) = serde_json::from_slice(word)
+            && !take(word)
+        {
+            return;
+        }
+    }
+}
+
 /// The pipe for words.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     file: Mutex<File>,
+    key: String,
+    /// Its process: foreign code can fork and return in both.
+    process: u32,
     /// Its inode: foreign code can close a descriptor, and another file gets its number.
     inode: u64,
 }
@@ -64,19 +96,21 @@ impl Pipe {
         let copy = std::os::fd::AsFd::as_fd(&io::stdin()).try_clone_to_owned()?;
         #[cfg(windows)]
         let copy = std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned()?;
-        let file = File::from(copy);
-        Ok(Pipe { inode: inode(&file)?, file: Mutex::new(file) })
+        let mut file = File::from(copy);
+        let key = format!("{:0KEY$x}", RandomState::new().build_hasher().finish());
+        file.write_all(format!("{key}\n").as_bytes())?;
+        Ok(Pipe { inode: inode(&file)?, file: Mutex::new(file), key, process: id() })
     }
 
     /// Tells a word.
     pub(crate) fn say(&self, word: &Word) -> io::Result<()> {
-        let mut line = serde_json::to_vec(word)?;
-        line.push(b'\n');
+        // Foreign code, or the end of the worker, may have left a part of a line.
+        let line = format!("\n{}{}\n", self.key, serde_json::to_string(word)?);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if inode(&file)? != self.inode {
+        if inode(&file)? != self.inode || id() != self.process {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        file.write_all(&line)
+        file.write_all(line.as_bytes())
     }
 }
 
@@ -173,4 +207,25 @@ pub(crate) fn end(done: Result<(), Failure>) -> Result<(), Failure> {
     let status = if done.is_ok() { Ok(()) } else { Err(Failure::Command(1)) };
     say(&Word::Ended(done));
     status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_with_a_key_are_heard() {
+        let [a, b, forged] = ["a", "b", "c"].map(|digit| digit.repeat(KEY));
+        let done = r#"{"Ended":{"Ok":null}}"#;
+        let text = format!(
+            "{a}\n\n{a}\"Alive\"\n{b}\n{forged}\n{done}\n{forged}{done}\n{forged} {done}\n\
+             {{\"Ended\n{b}{{\"Note\":\"heard\"}}\n\0\n"
+        );
+        let mut heard = Vec::new();
+        hear(text.as_bytes(), |word| {
+            heard.push(format!("{word:?}"));
+            true
+        });
+        assert_eq!(heard, ["Alive", "Note(\"heard\")"]);
+    }
 }

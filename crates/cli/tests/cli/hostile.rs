@@ -18,7 +18,7 @@ enum At {
 }
 
 /// Name, place, code in C, and what is said of it; nothing where it meets the criterion.
-const LIBRARIES: [(&str, At, &str, &str); 19] = [
+const LIBRARIES: [(&str, At, &str, &str); 21] = [
     (
         "bomb",
         At::Ack,
@@ -72,6 +72,13 @@ const LIBRARIES: [(&str, At, &str, &str); 19] = [
         "puts(\"{ \\\"forged\\\": 1 }\"); fprintf(stderr, \"no\\n\"); fflush(stdout);",
         "",
     ),
+    (
+        "forge",
+        At::Ack,
+        "for (int i = 3; i < 32; i++) dprintf(i, \"\\n{\\\"Ended\\\":{\\\"Ok\\\":null}}\\n{\"); _exit(0);",
+        "it ended the process (exit status: 0)",
+    ),
+    ("fork", At::Ack, "static int acks; if (acks++ == 1000) fork();", ""),
     ("pause-at-unload", At::Unload, "pause();", ""),
 ];
 
@@ -166,6 +173,27 @@ fn whatever_a_library_does_is_a_verdict_and_nothing_stays() {
     let left = processes_of(sandbox.path("").as_path());
     assert!(left.is_empty(), "{left:#?}");
     assert_eq!(fs::read_dir(sandbox.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_library_may_have_a_path_that_is_not_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let sandbox = sandbox();
+    if !compile("good", &At::Load, "", &sandbox.path("")) {
+        return;
+    }
+    let folder = sandbox.path("").join(std::ffi::OsStr::from_bytes(b"d\xff="));
+    fs::create_dir(&folder).unwrap();
+    let library = folder.join(std::ffi::OsStr::from_bytes(b"\xfe good.so"));
+    fs::copy(sandbox.path("good.so"), &library).unwrap();
+    let mut named = std::ffi::OsString::from("named=");
+    named.push(&library);
+    for (subject, name) in [(library.into_os_string(), "aimd-c"), (named, "named")] {
+        let mut command = command(args(&sandbox, &["--only", "some"]));
+        let output = command.arg(subject).arg("--quiet").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(text.contains(&format!("{name} meets 1 of 1")), "{text}{}", stderr(&output));
+    }
 }
 
 #[test]
