@@ -119,6 +119,7 @@ FORKS = "if os.fork() == 0: os.setsid(); time.sleep(1000)"
         ("while True: pass", "", "on_ack does not return"),
         ("time.sleep(1000)", "", "on_ack does not return"),
         ("pass", "while True: pass", "loading does not return"),
+        ("type(self).__del__ = lambda self: time.sleep(1000)", "", "does not return"),
         ("os.kill(os.getpid(), signal.SIGSTOP)", "", "it stopped the process (SIGSTOP)"),
     ],
 )
@@ -129,6 +130,13 @@ def test_whatever_a_class_does_is_a_verdict(tmp_path: Path, body: str, top: str,
     assert "Own meets no criterion: " in out and says in out, out + err
     assert (tmp_path / "out" / "index.html").is_file()
     assert _left(tmp_path) == []
+
+
+def test_an_exit_at_import_is_named(tmp_path: Path) -> None:
+    process = _started(tmp_path, "pass", "sys.exit(0)")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (2, "")
+    assert err == "error: own.py:Own: own.py: SystemExit: 0\n"
 
 
 def test_what_a_class_prints_is_no_result(tmp_path: Path) -> None:

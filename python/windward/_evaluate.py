@@ -241,8 +241,8 @@ def load(file: str, name: str) -> tuple[object, str]:
     sys.modules.setdefault(path.stem, module)
     try:
         specification.loader.exec_module(module)
-    except Exception as error:
-        raise ValueError(f"{file}: {type(error).__name__}: {error}") from error
+    except BaseException as error:  # Also `sys.exit()`.
+        raise ValueError(f"{file}: {type(error).__name__}: {error}") from None
     if not hasattr(module, name):
         near = _windward.near(name, [word for word in vars(module) if not word.startswith("_")])
         meant = f" (did you mean `{near}`?)" if near else ""

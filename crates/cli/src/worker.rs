@@ -53,7 +53,8 @@ pub(crate) enum Word {
 
 /// Bytes of a key, in hexadecimal digits.
 const KEY: usize = 16;
-/// Number of those who tell words: the keeper, and then the worker before it loads foreign code.
+/// Number of processes that tell words: the keeper, and then the worker, before it loads foreign
+/// code.
 const TELLERS: usize = 2;
 /// Bytes of a line that is read at once.
 const LINE: u64 = 1 << 24;

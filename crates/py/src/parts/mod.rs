@@ -532,8 +532,9 @@ impl Method {
         if TROUBLE.with(|trouble| trouble.borrow().is_some()) {
             return None;
         }
+        // Before the interpreter, which first ends objects that were let go of: `__del__`.
+        let _inside = enter(self.call, nanoseconds(now));
         let answer = Python::attach(|py| {
-            let _inside = enter(self.call, nanoseconds(now));
             let answer = self.bound.bind(py).call1(arguments(py)?)?;
             read(&answer)
         });
@@ -578,8 +579,8 @@ impl Maker {
     where
         A: pyo3::PyClass + Into<PyClassInitializer<A>> + Send,
     {
+        let _inside = enter(Call::Create, 0);
         Python::attach(|py| {
-            let _inside = enter(Call::Create, 0);
             let made =
                 Bound::new(py, argument).and_then(|argument| self.class.call1(py, (argument,)));
             let now = Time::ZERO;
