@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::event::{LogEvent, What};
 use crate::quantity::Quantity;
@@ -110,10 +110,15 @@ impl EventPlace {
     }
 }
 
+fn shown<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
+}
+
 /// One log as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LogSummary {
-    /// The file.
+    /// The file. JSON has U+FFFD for bytes that are not UTF-8.
+    #[serde(serialize_with = "shown")]
     pub path: PathBuf,
     /// Header of the log.
     pub info: LogInfo,

@@ -1,11 +1,12 @@
 //! Reader of a qlog file, event by event.
 
 use std::fs::File;
-use std::io::{self, BufReader, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use windward_sim::input;
 
 use crate::event::{Data, LogEvent, Number, Object, RawEvent};
 use crate::scan::{Kept, Scanner, Stop};
@@ -151,12 +152,18 @@ impl LogReader {
     pub fn open(path: &Path, trace: Option<usize>) -> Result<Self, LogError> {
         let fail = |message: String| LogError { path: path.to_owned(), message };
         let io = |error: io::Error| fail(format!("cannot read: {error}"));
-        let file = File::open(path).map_err(io)?;
+        let mut file = File::open(path).map_err(io)?;
         if !file.metadata().map_err(io)?.is_file() {
             return Err(fail(
                 "is not a regular file; logs are read twice, so that pipes do not work".into(),
             ));
         }
+        let mut start = [0; 8];
+        let read = file.read(&mut start).map_err(io)?;
+        if let Some(format) = input::foreign(&start[..read]) {
+            return Err(fail(format!("is {format}")));
+        }
+        file.rewind().map_err(io)?;
         let mut scanner = Scanner::new(BufReader::with_capacity(BUFFER, file), 0);
         let survey = Survey::of(&mut scanner).map_err(|stop| match stop {
             Refusal::Io(error) => io(error),
@@ -490,9 +497,6 @@ impl Survey {
             Some(RECORD_SEPARATOR) => Self::of_sequence(scanner),
             Some(b'{') => Self::of_object(scanner),
             None => Err(Refusal::Said(format!("is empty; {UNDERSTOOD}"))),
-            Some(0x1f) => Err(Refusal::Said("is compressed (gzip): unpack it first".to_owned())),
-            Some(0xfe | 0xff) => Err(Refusal::Said("is UTF-16 text: save it as UTF-8".to_owned())),
-            Some(0x28) => Err(Refusal::Said("is compressed (zstd): unpack it first".to_owned())),
             Some(byte) => Err(Refusal::Said(format!(
                 "is not a qlog file: it begins with {}; {UNDERSTOOD}",
                 shown(byte)

@@ -17,12 +17,14 @@ pub fn control(text: &str) -> Option<char> {
     text.char_indices().find(|&(at, c)| !harmless(at, c)).map(|(_, c)| c)
 }
 
-/// Control characters, and the format characters (Unicode category Cf) that change the order of a
-/// text or take no space.
+/// Control characters, and characters that change the order of a text or that Unicode lets no font
+/// show (Default_Ignorable_Code_Point, without selectors of variants).
 fn is_unseen(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
+            | '\u{17b5}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e00ff}')
 }
 
 /// True if these bytes may contain an unseen character. Checks many bytes at once, since
@@ -32,7 +34,7 @@ fn may_hold_control(bytes: &[u8]) -> bool {
     // Those beyond ASCII begin with these bytes.
     let suspect = |byte: u8| {
         (byte < b' ' && byte != b'\n' && byte != b'\t')
-            | matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2 | 0xef)
+            | matches!(byte, 0x7f | 0xc2 | 0xcd | 0xd8 | 0xe1 | 0xe2 | 0xe3 | 0xef | 0xf3)
     };
     bytes.chunks(BLOCK).any(|block| block.iter().fold(false, |any, byte| any | suspect(*byte)))
 }
@@ -159,6 +161,11 @@ mod tests {
             ("\u{7f}", Some('\u{7f}'), "\\u{7f}"),
             ("a\u{feff}b\u{202e}", Some('\u{feff}'), "a\\u{feff}b\\u{202e}"),
             ("\u{61c}", Some('\u{61c}'), "\\u{61c}"),
+            // A tag, and letters without a shape.
+            ("\u{e0041}", Some('\u{e0041}'), "\\u{e0041}"),
+            ("\u{3164}", Some('\u{3164}'), "\\u{3164}"),
+            ("\u{1160}", Some('\u{1160}'), "\\u{1160}"),
+            ("\u{34f}", Some('\u{34f}'), "\\u{34f}"),
             ("≤ 5 · é ß ￥ ؀", None, "≤ 5 · é ß ￥ ؀"),
         ] {
             assert_eq!(control(text), first, "{text:?}");

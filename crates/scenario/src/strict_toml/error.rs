@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::suggest::near;
+use crate::text::printable;
 
 /// An error in a file: its place, its description and a correction.
 ///
@@ -251,9 +252,9 @@ pub fn suggest<'a>(word: &str, valid: impl IntoIterator<Item = &'a str>) -> Help
 /// The first part of a text on one line, for messages.
 pub fn shorten(text: &str) -> String {
     const LONGEST: usize = 60;
-    let text = text.replace(char::is_control, " ");
+    let text = text.replace(['\n', '\t'], " ");
     match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text,
+        Some((end, _)) => format!("{}...", printable(&text[..end])),
+        None => printable(&text).into_owned(),
     }
 }
