@@ -4,7 +4,8 @@ use windward_core::protocols::Protocol;
 use windward_experiments::LabError;
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
 use windward_experiments::experiment::{
-    Asked, CARRIED, Check, Claim, Effort, Experiment, RunLength, Subject, is_taken, same_name,
+    Asked, CARRIED, Check, Claim, Effort, Experiment, PlotKind, RunLength, Subject, Unit, is_taken,
+    same_name,
 };
 use windward_report::lead::GaveUp;
 use windward_sim::scenario::file::ScenarioFile;
@@ -172,9 +173,12 @@ pub struct ClaimAnswer {
     pub answer: Answer,
     /// The deciding check, or the one closest to its bound; empty without numbers.
     pub check: String,
-    /// Its left side in short form, as `0.31`.
+    /// Its left side in words: the label of the chart of its metric, as `Mean RTT`, or as the check
+    /// has it.
+    pub quantity: String,
+    /// Its left side in short form, with the unit of that chart, as `31 ms`.
     pub value: String,
-    /// Its bound or right side, as `>= 0.48`.
+    /// Its bound or right side, as `<= 48 ms`.
     pub bound: String,
     /// Both sides with the interval of their difference, or the reason why there are no numbers.
     pub measured: String,
@@ -444,6 +448,10 @@ impl Inquiry {
         Ok(())
     }
 
+    fn experiment(&self, id: &str) -> Option<&Experiment> {
+        self.experiments.iter().find(|experiment| experiment.id == id)
+    }
+
     /// Claims of a criterion: id, experiment, and the required behaviour.
     pub fn asked_of(&self, criterion: &str) -> Vec<(String, String, String)> {
         let of_it = self.asked.iter().filter(|row| row.criterion == criterion);
@@ -465,7 +473,7 @@ impl Inquiry {
             let claim = claims.iter().find(of_row);
             let answer = claim.map_or_else(
                 || ClaimAnswer::without(Answer::ToCome, String::new()),
-                |claim| ClaimAnswer::of(claim),
+                |claim| ClaimAnswer::of(claim, self.experiment(&row.experiment)),
             );
             ClaimAnswer { varied: self.varied_answers(&row.id, subject), ..answer }
         };
@@ -498,25 +506,32 @@ impl Inquiry {
 
 impl ClaimAnswer {
     fn without(answer: Answer, measured: String) -> Self {
-        let (check, value, bound) = (String::new(), String::new(), String::new());
-        ClaimAnswer { answer, check, value, bound, measured, runs: 0, varied: Vec::new() }
+        let [check, quantity, value, bound] = [const { String::new() }; 4];
+        ClaimAnswer { answer, check, quantity, value, bound, measured, runs: 0, varied: Vec::new() }
     }
 
-    fn of(claim: &ClaimResult) -> Self {
+    fn of(claim: &ClaimResult, experiment: Option<&Experiment>) -> Self {
         let answer = Answer::of(claim);
-        let check = deciding(&claim.checks, claim.verdict);
+        let Some(check) = deciding(&claim.checks, claim.verdict) else {
+            return ClaimAnswer::without(answer, String::new());
+        };
+        let (quantity, unit) = quantity(&check.text, experiment);
         ClaimAnswer {
             answer,
-            check: check.map(|c| c.text.clone()).unwrap_or_default(),
-            value: check
-                .and_then(|c| c.left)
-                .map(|e| windward_experiments::claims::number(e.mean))
-                .unwrap_or_default(),
-            bound: check.map(bound).unwrap_or_default(),
-            measured: check.map(CheckResult::measured).unwrap_or_default(),
-            runs: check.map_or(0, |c| c.repetitions),
+            check: check.text.clone(),
+            quantity,
+            value: check.left.map(|left| with_unit(left.mean, unit)).unwrap_or_default(),
+            bound: bound(check, unit),
+            measured: check.measured(),
+            runs: check.repetitions,
             varied: Vec::new(),
         }
+    }
+
+    /// `Mean RTT = 31 ms (<= 48 ms)`; `None` without numbers.
+    pub fn in_numbers(&self) -> Option<String> {
+        let ClaimAnswer { quantity, value, bound, .. } = self;
+        (!value.is_empty()).then(|| format!("{quantity} = {value} ({bound})"))
     }
 
     /// The variations of the scenario under which the verdict is the opposite.
@@ -541,12 +556,42 @@ fn deciding(checks: &[CheckResult], verdict: Verdict) -> Option<&CheckResult> {
     worst_of.or(checks.first())
 }
 
-/// `>= 0.48`
-fn bound(check: &CheckResult) -> String {
+/// The left side of a check in words, and its unit. A single cell has those of the chart of its
+/// metric.
+pub(crate) fn quantity(check: &str, experiment: Option<&Experiment>) -> (String, Unit) {
+    let left = check.split(['<', '>']).next().unwrap_or_default().trim();
+    let chart = || {
+        let experiment = experiment?;
+        let is_cell = left.ends_with(']') && left.matches('[').count() == 1;
+        let (name, _) = left.split_once('[').filter(|_| is_cell)?;
+        if name == CARRIED {
+            return Some(("Goodput".to_owned(), Unit::named("Mbit/s")?));
+        }
+        let at = experiment.metrics.iter().position(|metric| metric.name == name)?;
+        experiment.plots.iter().find_map(|plot| match &plot.kind {
+            PlotKind::Lines { metrics, .. } | PlotKind::Dots { metrics, .. }
+                if metrics.contains(&at) =>
+            {
+                let of = if metrics.len() > 1 { format!(" ({name})") } else { String::new() };
+                Some((format!("{}{of}", plot.y_title), plot.unit))
+            }
+            _ => None,
+        })
+    };
+    chart().unwrap_or_else(|| (left.to_owned(), Unit::NONE))
+}
+
+/// `31 ms`
+fn with_unit(mean: f64, unit: Unit) -> String {
+    let number = windward_experiments::claims::number(mean * unit.factor);
+    format!("{number} {}", unit.name).trim_end().to_owned()
+}
+
+/// `<= 48 ms`
+fn bound(check: &CheckResult, unit: Unit) -> String {
     let sign = [">=", "<=", ">", "<"].into_iter().find(|sign| check.text.contains(sign));
-    let right = check.right.map(|e| windward_experiments::claims::number(e.mean));
-    match (sign, right) {
-        (Some(sign), Some(right)) => format!("{sign} {right}"),
+    match (sign, check.right) {
+        (Some(sign), Some(right)) => format!("{sign} {}", with_unit(right.mean, unit)),
         _ => String::new(),
     }
 }

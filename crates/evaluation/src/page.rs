@@ -186,19 +186,18 @@ fn cell(answer: &ClaimAnswer) -> String {
         let _ =
             write!(text, " <span class=\"badge open\" title=\"{}\">fragile</span>", escape(&title));
     }
-    if answer.value.is_empty() {
+    let Some(numbers) = answer.in_numbers() else {
         if !answer.measured.is_empty() {
             let _ = write!(text, "<br><small>{}</small>", escape(&answer.measured));
         }
         return text;
-    }
+    };
     let title = format!("{}: {}, {} runs", answer.check, answer.measured, answer.runs);
     let _ = write!(
         text,
-        "<br><small title=\"{}\">{} ({})</small>",
+        "<br><small title=\"{}\">{}</small>",
         escape(&title),
-        escape(&answer.value),
-        escape(&answer.bound).replace("&gt;=", "\u{2265}").replace("&lt;=", "\u{2264}")
+        escape(&numbers).replace("&gt;=", "\u{2265}").replace("&lt;=", "\u{2264}")
     );
     text
 }

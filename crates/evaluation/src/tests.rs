@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use windward_core::protocols;
 use windward_experiments::LabError;
-use windward_experiments::experiment::{Deviation, Effort, Experiment, Subject};
+use windward_experiments::experiment::{Deviation, Effort, Experiment, Subject, Unit};
 use windward_experiments::sweep::{RunOptions, simulate};
 use windward_experiments::testing::options;
 use windward_report::{ReportOptions, reproduce_with};
@@ -85,6 +85,8 @@ busy = "utilization(link)"
 kind = "dots"
 metrics = "busy"
 x = "controller"
+unit = "%"
+y_title = "Load"
 [[experiment.claims]]
 id = "much"
 criterion = "busy"
@@ -161,7 +163,11 @@ fn each_subject_answers_and_what_cannot_be_asked_is_said_with_its_reason() {
         assert!(page.contains(text), "{text}\n{page}");
     }
     let markdown = read("evaluation.md");
-    assert!(markdown.contains("| 1.1 | Busy | does not:"), "{markdown}");
+    // Numbers have the label and the unit of their chart.
+    let numbers = evaluation.criteria[0].asked[1].answers[0].in_numbers().unwrap();
+    assert!(numbers.starts_with("Load = ") && numbers.ends_with(" % (> 150 %)"), "{numbers}");
+    assert!(markdown.contains(&format!("| 1.1 | Busy | does not: {numbers}; 2 of 3 met")));
+    assert!(page.contains(&numbers.replace('>', "&gt;")), "{numbers}\n{page}");
     assert!(markdown.contains("| 1.2 | Talk | to discuss |"), "{markdown}");
     assert!(!markdown.contains("gave up") && !page.contains("gave up"));
     let json: serde_json::Value = serde_json::from_str(&read("evaluation.json")).unwrap();
@@ -356,6 +362,21 @@ fn the_suites_of_the_program_can_be_asked_of_every_standard() {
             assert!(!inquiry.experiments.is_empty());
             for experiment in &inquiry.experiments {
                 experiment.plan(&effort).unwrap();
+                // The number of a check has a unit: that of a chart of its metric.
+                let checks = experiment.claims.iter().flat_map(|claim| &claim.checks);
+                for (text, comparison) in checks.flat_map(|check| &check.any) {
+                    let has_unit = experiment.metrics.iter().any(|metric| {
+                        metric.has_unit()
+                            && comparison.cells().iter().any(|c| c.metric == metric.name)
+                    });
+                    let (label, unit) = crate::inquiry::quantity(text, Some(experiment));
+                    let counts = ["trips[", "severe["].iter().any(|count| label.starts_with(count));
+                    assert!(
+                        !has_unit || unit != Unit::NONE || !label.contains('[') || counts,
+                        "{}: {text}: {label}",
+                        experiment.id
+                    );
+                }
             }
         }
         // Each criterion has claims or a question for discussion, and known results have claims.

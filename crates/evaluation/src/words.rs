@@ -257,6 +257,7 @@ impl Evaluation {
                         "subject": subject,
                         "answer": a.answer.words(),
                         "check": a.check,
+                        "quantity": a.quantity,
                         "value": a.value,
                         "bound": a.bound,
                         "measured": a.measured,
@@ -394,9 +395,10 @@ impl Evaluation {
                     claim.id, claim.claim, claim.expected
                 );
                 for (subject, answer) in self.subjects.iter().zip(&claim.answers) {
-                    let check = match answer.check.as_str() {
-                        "" => String::new(),
-                        check => format!(" `{check}`:"),
+                    let check = match (answer.in_numbers(), &answer.check) {
+                        (Some(numbers), check) => format!(" {numbers}. `{check}`:"),
+                        (None, check) if check.is_empty() => String::new(),
+                        (None, check) => format!(" `{check}`:"),
                     };
                     let _ = writeln!(
                         text,
@@ -476,7 +478,7 @@ impl Evaluation {
 }
 
 impl CriterionAnswers {
-    /// `does not: 0.31 (>= 0.48)`, from the deciding claim.
+    /// `does not: Mean RTT = 61 ms (<= 48 ms)`, from the deciding claim.
     pub(crate) fn in_short(&self, column: usize, answer: Option<Answer>) -> String {
         let Some(answer) = answer else {
             let discussed = self.criterion.discuss.is_some();
@@ -485,14 +487,11 @@ impl CriterionAnswers {
         let met = self.asked.iter().filter(|c| c.answers[column].answer == Answer::Meets).count();
         let of = self.asked.len();
         let decides = self.asked.iter().find(|c| c.answers[column].answer == answer);
-        let number = decides.map(|c| &c.answers[column]).filter(|a| !a.value.is_empty());
-        match (answer, number) {
+        let numbers = decides.and_then(|c| c.answers[column].in_numbers());
+        match (answer, numbers) {
             (Answer::Meets, _) if of > 1 => format!("{answer} all {met}"),
-            (Answer::Meets | Answer::NotApplicable | Answer::ToCome, None) => answer.to_string(),
-            (_, Some(number)) if of > 1 && answer != Answer::Meets => {
-                format!("{answer}: {} {} ({met} of {of} met)", number.value, number.bound)
-            }
-            (_, Some(number)) => format!("{answer}: {} {}", number.value, number.bound),
+            (_, Some(numbers)) if of > 1 => format!("{answer}: {numbers}; {met} of {of} met"),
+            (_, Some(numbers)) => format!("{answer}: {numbers}"),
             (_, None) => answer.to_string(),
         }
     }
