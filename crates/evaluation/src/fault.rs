@@ -13,6 +13,9 @@ use windward_sim::output::OutputDir;
 
 use crate::suite::{Criterion, Suite};
 
+/// Characters of a fault that are shown: the message of an exception can have any length.
+const LONGEST: usize = 500;
+
 /// A controller whose code failed: it crashed, gave an invalid window, never returned, or two
 /// identical runs with it differed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +30,11 @@ impl FaultyController {
     /// Reads the text of a [`LabError::Part`]: `NAME: clause`.
     pub fn of(text: &str) -> Self {
         let (subject, fault) = text.split_once(": ").unwrap_or(("the controller", text));
-        FaultyController { subject: subject.to_owned(), fault: fault.to_owned() }
+        let fault = match fault.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{} ..", &fault[..end]),
+            None => fault.to_owned(),
+        };
+        FaultyController { subject: subject.to_owned(), fault }
     }
 
     /// The criteria of a suite that it does not meet: those that `only` names, or all.
@@ -104,5 +111,18 @@ impl FaultyController {
         }
         out.commit()?;
         Ok(folder.join("index.html"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_fault_is_shortened() {
+        let fault = |text: &str| FaultyController::of(&format!("own: {text}")).fault;
+        assert_eq!(fault("it crashed"), "it crashed");
+        assert_eq!(fault(&"é".repeat(LONGEST)).chars().count(), LONGEST);
+        assert_eq!(fault(&"é".repeat(1_000_000)).chars().count(), LONGEST + 3);
     }
 }
