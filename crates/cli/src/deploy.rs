@@ -12,6 +12,7 @@ use std::time::Duration as StdDuration;
 use windward_core::units::Duration;
 use windward_deploy::identity::{Identity, default_directory, make_private_directory};
 use windward_deploy::{Error, Options, Qlog};
+use windward_sim::input;
 
 use crate::failure::Failure;
 use crate::output;
@@ -125,9 +126,14 @@ fn read_ticket(file: &Path) -> Result<String, Failure> {
         }
         Box::new(opened)
     };
-    let mut line = String::new();
-    BufReader::new(source.take(LONGEST_LINE)).read_line(&mut line).map_err(failed)?;
-    Ok(last_word(&line))
+    let mut line = Vec::new();
+    BufReader::new(source.take(LONGEST_LINE)).read_until(b'\n', &mut line).map_err(failed)?;
+    let wrong = |what: String| Failure::Input(format!("--ticket-file {}: {what}", file.display()));
+    let ticket = last_word(&input::text(line).map_err(|error| wrong(error.to_string()))?);
+    if ticket.is_empty() {
+        return Err(wrong("its first line is empty".to_owned()));
+    }
+    Ok(ticket)
 }
 
 fn last_word(text: &str) -> String {

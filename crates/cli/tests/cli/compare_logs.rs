@@ -1,6 +1,8 @@
 //! `windward compare-logs`.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::{SMALL, Sandbox, stderr, success, windward};
 
@@ -42,8 +44,14 @@ fn a_log_agrees_with_itself_and_the_first_departure_of_another_is_named() {
     }
     assert!(!svg.contains("NaN"));
 
-    let json = success(["compare-logs", &newreno, &cubic, "--json"]);
+    // JSON has a name that is not UTF-8 as it is shown.
+    let named = sandbox.path("x").with_file_name(OsStr::from_bytes(b"caf\xe9.sqlog"));
+    fs::copy(&newreno, &named).unwrap();
+    let args: [&OsStr; 4] =
+        ["compare-logs".as_ref(), named.as_ref(), cubic.as_ref(), "--json".as_ref()];
+    let json = success(args);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["logs"][0]["path"].as_str().unwrap().ends_with("caf\u{fffd}.sqlog"));
     let first = &json["departures"][0];
     assert!(first["time_ms"].as_f64() > Some(0.0) && first["difference"].as_f64() > Some(0.1));
     assert_eq!(json["logs"][1]["info"]["layout"], "JSON-SEQ");

@@ -33,6 +33,10 @@ fn bad_input_is_told_with_what_to_do() {
     let near = home.path("near");
     let keys = home.path("keys");
     std::fs::write(&keys, "# peers\nSHA256:abc 127.0.0.1:22\n").expect("written");
+    // As a shell of Windows redirects, and nothing.
+    let (wide, empty) = (home.path("wide"), home.path("empty"));
+    std::fs::write(&wide, b"\xff\xfew\0w\x001\0.\0\r\0\n\0").expect("written");
+    std::fs::write(&empty, "\n").expect("written");
     let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
     let port = format!("{}:a:1", taken.local_addr().expect("an address").port());
     let one = format!("{KEY}=127.0.0.1:22");
@@ -51,6 +55,8 @@ fn bad_input_is_told_with_what_to_do() {
         (&["forward", "-L", "1:a:1"], "required"),
         (&["forward", "-L", "1:a:1", "--ticket-file", &keys, "192.0.2.1:4460"], "two of them"),
         (&["forward", "-L", "1:a:1", "--ticket-file", &keys], "does not begin with `ww1.`"),
+        (&["forward", "-L", "1:a:1", "--ticket-file", &wide], "wide: it is UTF-16 text: save it"),
+        (&["forward", "-L", "1:a:1", "--ticket-file", &empty], "empty: its first line is empty"),
         (&["forward", "-L", &port, "192.0.2.1:4460"], "another program or another option has"),
         (&["serve", "--ticket", "--allow", &one], "the peer of the ticket may reach nothing"),
         (&["serve", "--allow", "a:1", "--ticket", "--half-closed", "1ms"], "at least 1s"),
