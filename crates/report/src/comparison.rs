@@ -8,7 +8,7 @@ use windward_experiments::comparison::{Comparison, Row};
 use windward_experiments::statistics::{Estimate, SINGLE};
 use windward_sim::output::OutputDir;
 
-use crate::page::{Provenance, Standing, facts, foot, head};
+use crate::page::{Provenance, Standing, facts, foot, head, prose};
 use crate::plot::{escape, of_comparison};
 
 /// Writes `index.html`, `programs.csv`, `runs.csv` and `compare.json`.
@@ -43,7 +43,7 @@ pub fn page_of_comparison(comparison: &Comparison, about: &Provenance) -> String
         if comparison.rows().iter().any(Row::has_single) { SINGLE } else { "" }
     );
     if let Some(rival) = &comparison.rival {
-        let _ = writeln!(html, "<p>The competing flow is {}.</p>", escape(rival));
+        let _ = writeln!(html, "<p>The competing flow is {}.</p>", prose(rival));
     }
     let unusable = comparison.runs.iter().filter(|run| run.unusable.is_some()).count();
     if unusable > 0 {
