@@ -1,5 +1,7 @@
 //! Questions to subjects, the experiments that they need, and the answers.
 
+use std::collections::BTreeSet;
+
 use windward_core::protocols::Protocol;
 use windward_experiments::LabError;
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
@@ -110,6 +112,8 @@ pub struct Inquiry {
     pub experiments: Vec<Experiment>,
     /// Claims, in the order of the experiments.
     pub(crate) asked: Vec<AskedOfAll>,
+    /// Criteria of whose claims [`Question::only`] names some and not all.
+    partly: BTreeSet<String>,
     /// Verdicts under variations, with the name of each ([`Inquiry::vary`]).
     pub(crate) varied: Vec<(&'static str, ClaimResult)>,
 }
@@ -149,6 +153,8 @@ pub struct CriterionAnswers {
     pub answers: Vec<Option<Answer>>,
     /// Claims that belong to it.
     pub asked: Vec<ClaimAnswers>,
+    /// True if it has claims that were not asked for.
+    pub is_partial: bool,
 }
 
 /// A claim with the answers of all subjects.
@@ -289,11 +295,17 @@ impl Question {
         })?;
         let against = self.against.as_deref();
         let experiments = self.suite.experiments(&self.subjects, against, &self.stacks, effort)?;
+        let every: Vec<Asked> =
+            experiments.iter().flat_map(|e| &e.claims).filter_map(|c| c.asked.clone()).collect();
         let (question, asked, varied) = (self, Vec::new(), Vec::new());
-        let mut inquiry = Inquiry { question, experiments: Vec::new(), asked, varied };
+        let partly = BTreeSet::new();
+        let mut inquiry = Inquiry { question, experiments: Vec::new(), asked, partly, varied };
         for experiment in inquiry.question.select(experiments)? {
             inquiry.add(&experiment, effort)?;
         }
+        let missing = |asked: &Asked| !inquiry.asked.iter().any(|row| row.id == asked.of_all);
+        let partly = every.into_iter().filter(missing).map(|asked| asked.criterion).collect();
+        inquiry.partly = partly;
         Ok(inquiry)
     }
 
@@ -492,6 +504,7 @@ impl Inquiry {
                 criterion: criterion.clone(),
                 answers: (0..subjects.len()).map(column).collect(),
                 asked,
+                is_partial: self.partly.contains(&criterion.id),
             }
         };
         let criteria: Vec<CriterionAnswers> = suite.criteria.iter().map(criterion).collect();

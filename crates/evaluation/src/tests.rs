@@ -242,11 +242,10 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
 fn a_table_shows_general_use_of_many_subjects() {
     let dir = tempfile::tempdir().unwrap();
     let cancel = AtomicBool::new(false);
-    let mut question = question(
-        suite_of(SUITE, ONE).unwrap(),
-        &["reno", "newreno", "sack", "cubic", "vegas", "veno", "xcp"],
-    );
-    question.only = vec!["much".to_owned()];
+    // Every claim that can hold.
+    let text = ONE.replace("> 1.5", "< 1.5");
+    let names = ["reno", "newreno", "sack", "cubic", "vegas", "veno", "xcp"];
+    let question = question(suite_of(SUITE, &text).unwrap(), &names);
     let inquiry = question.inquire(&Effort::Quick).unwrap();
     let report = ReportOptions::default();
     evaluate(&inquiry, &Effort::Quick, &options(2, &cancel), &report, dir.path()).unwrap();
@@ -290,6 +289,14 @@ fn one_part_can_be_asked_alone() {
     question.only = vec!["as-much".to_owned()];
     let inquiry = question.clone().inquire(&Effort::Quick).unwrap();
     assert_eq!(inquiry.experiments[0].claims.len(), 1);
+    // One of two claims does not decide a criterion.
+    let evaluation = inquiry.answers(&[], &[]);
+    let said = evaluation.summary().concat();
+    assert!(said.contains("0 criteria measured; 1 of 1 were not"), "{said}");
+    assert!(said.contains("Some claims were measured of 1.1 Busy"), "{said}");
+    question.only = vec!["busy".to_owned()];
+    let whole = question.clone().inquire(&Effort::Quick).unwrap().answers(&[], &[]);
+    assert!(!whole.criteria[0].is_partial && evaluation.criteria[0].is_partial);
     question.only = vec!["as-mush".to_owned()];
     let error = question.inquire(&Effort::Quick).unwrap_err().to_string();
     assert!(error.contains("`as-mush`; did you mean `as-much`?"), "{error}");

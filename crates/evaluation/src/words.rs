@@ -108,15 +108,22 @@ impl Evaluation {
                 criteria.iter().map(|c| format!("{} {}", c.criterion.section, c.criterion.title));
             titles.collect::<Vec<_>>().join("; ")
         };
-        let measured = self.criteria.iter().filter(|c| c.answers[column].is_some()).count();
+        let is_partial = |c: &CriterionAnswers| c.is_partial && c.answers[column].is_some();
+        let partly: Vec<_> = self.criteria.iter().filter(|c| is_partial(c)).collect();
+        let whole = |c: &&CriterionAnswers| c.answers[column].is_some() && !c.is_partial;
+        let measured = self.criteria.iter().filter(whole).count();
         let (fails, open) = (with(Answer::DoesNot), with(Answer::Undecided));
-        let (met, all) = (with(Answer::Meets).len(), self.measurable().count());
+        let met = with(Answer::Meets).into_iter().filter(|c| !c.is_partial).count();
+        let all = self.measurable().count();
         let mut text = match all - measured {
             0 => format!("{name} meets {met} of {measured} criteria"),
             rest => format!(
                 "{name} meets {met} of {measured} criteria measured; {rest} of {all} were not"
             ),
         };
+        if !partly.is_empty() {
+            let _ = write!(text, ". Some claims were measured of {}", list(&partly));
+        }
         if !fails.is_empty() {
             let _ = write!(text, ". It does not meet {}", list(&fails));
         }
@@ -180,7 +187,7 @@ impl Evaluation {
         }
         let open = |a: &Answer| matches!(a, Answer::Undecided | Answer::ToCome);
         let none = answers.iter().all(|a| *a == Answer::NotApplicable);
-        let is_whole = self.measurable().all(|c| c.answers[column].is_some());
+        let is_whole = self.measurable().all(|c| c.answers[column].is_some() && !c.is_partial);
         (!none && is_whole && !answers.iter().any(open)).then_some(true)
     }
 
