@@ -11,6 +11,7 @@ pub(crate) fn today() -> String {
 }
 
 /// Seconds since 1970 in UTC, for tickets.
+#[cfg(all(target_os = "linux", feature = "deploy"))]
 pub(crate) fn seconds() -> u64 {
     u64::try_from(chrono::Utc::now().timestamp()).unwrap_or(0)
 }
