@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 
 use crate::{SMALL, Sandbox, stderr, success, windward};
 
@@ -45,7 +44,11 @@ fn a_log_agrees_with_itself_and_the_first_departure_of_another_is_named() {
     assert!(!svg.contains("NaN"));
 
     // JSON has a name that is not UTF-8 as it is shown.
-    let named = sandbox.path("x").with_file_name(OsStr::from_bytes(b"caf\xe9.sqlog"));
+    #[cfg(unix)]
+    let name: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"caf\xe9.sqlog");
+    #[cfg(not(unix))]
+    let name = OsStr::new("caf\u{fffd}.sqlog");
+    let named = sandbox.path("x").with_file_name(name);
     fs::copy(&newreno, &named).unwrap();
     let args: [&OsStr; 4] =
         ["compare-logs".as_ref(), named.as_ref(), cubic.as_ref(), "--json".as_ref()];

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 mod bad_input;
 #[cfg(target_os = "linux")]
 mod clean_link;
+#[cfg(target_os = "linux")]
 mod compare;
 mod compare_logs;
 mod emulate;
