@@ -119,6 +119,11 @@ fn processes_of(folder: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(&folder)).collect()
 }
 
+/// True if the one claim that is asked for is met.
+fn is_met(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("1.1 ") && line.ends_with(" meets"))
+}
+
 fn start(sandbox: &Sandbox, name: &str) -> Child {
     let library = sandbox.path(&format!("{name}.so")).display().to_string();
     let out = sandbox.path(name).display().to_string();
@@ -157,7 +162,7 @@ fn whatever_a_library_does_is_a_verdict_and_nothing_stays() {
         let told = format!("{name}: {}\n{text}\n{}", output.status, stderr(&output));
         if says.is_empty() {
             assert_eq!(output.status.code(), Some(0), "{told}");
-            assert!(text.contains("meets 1 of 1 criteria"), "{told}");
+            assert!(is_met(&text), "{told}");
         } else {
             assert_eq!(output.status.code(), Some(1), "{told}");
             assert!(text.contains(&format!("{name} meets no criterion: ")), "{told}");
@@ -192,7 +197,7 @@ fn a_library_may_have_a_path_that_is_not_utf8() {
         let mut command = command(args(&sandbox, &["--only", "some"]));
         let output = command.arg(subject).arg("--quiet").output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(text.contains(&format!("{name} meets 1 of 1")), "{text}{}", stderr(&output));
+        assert!(is_met(&text) && text.contains(&format!("{name} meets")), "{text}");
     }
 }
 

@@ -551,7 +551,7 @@ fn readings_of_another_file_may_not_say_anything_to_a_terminal_either() {
         ("choice = \"Tick\"", "choice = \"\\u001b[2J\"", "shared.toml:3: choice: has the"),
         ("source = \"x\"", "source = \"\\u0007\"", "shared.toml:5: source: has the"),
         ("set = {}", "set = { seed = [\"\\u009b\"] }", "shared.toml:5: seed: has the"),
-        ("set = {}", "set = { \"\\u001b\" = 1 }", "shared.toml:5:  : has the"),
+        ("set = {}", "set = { \"\\u001b\" = 1 }", "shared.toml:5: \\u{1b}: has the"),
     ] {
         let text = error(from, to);
         assert!(text.starts_with(&format!("{said} invisible character U+00")), "{text}");
