@@ -107,11 +107,10 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn folders_of_processes_that_have_ended_are_removed() {
         let parent = tempfile::tempdir().unwrap();
