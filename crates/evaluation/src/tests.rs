@@ -441,7 +441,7 @@ fn every_kind_of_subject_can_be_asked_by_every_suite() {
                     panic!("{names}: {error}");
                 }
             }
-            // Each has an answer to come, or the reason why there is none.
+            // Each has an answer to come, or the reason why the claim cannot be asked.
             let answers = inquiry.answers(&[], &[]);
             for answer in answers.criteria.iter().flat_map(|c| &c.asked).flat_map(|a| &a.answers) {
                 let is_without = answer.answer == Answer::NotApplicable;

@@ -118,7 +118,7 @@ impl Journal {
         }
     }
 
-    /// Gives the file another name. Without a record there is none.
+    /// Gives the file another name. A journal without records has no file.
     ///
     /// # Errors
     /// If the file cannot be renamed.

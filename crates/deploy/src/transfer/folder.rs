@@ -228,7 +228,7 @@ impl Folder {
         self.open_existing(path, path.name(), OFlags::RDONLY)
     }
 
-    /// Opens the temporary file of an earlier transfer. `None` if there is none, or one that
+    /// Opens the temporary file of an earlier transfer. `None` if it does not exist, or is one that
     /// somebody else may have made: its owner could read and change what is written into it.
     pub fn open_earlier(&self, path: &RelPath) -> io::Result<Option<File>> {
         let name = temporary_name(path.name());

@@ -206,7 +206,7 @@ struct Level {
 }
 
 impl Level {
-    /// Reads names, unless some are left; there are none at the end of the folder.
+    /// Reads more names if the last ones are used up. It reads nothing at the end of the folder.
     fn read(&mut self, system: &Descent, buffer: &mut [MaybeUninit<u8>]) -> io::Result<()> {
         if self.open.is_none() {
             let folder = open_folder(&*system.folder(&self.folder.place)?, b".", OFlags::RDONLY)?;
