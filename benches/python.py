@@ -107,8 +107,8 @@ def main():
         python, again = cpu(short.with_parts(window={"*": Reno}).run)
         assert again.fingerprint == run.fingerprint
         per_call.append((python - plain) / acks)
-        law = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
-        read, again = cpu(short.with_parts(window={"*": law}).run)
+        controller = ww.controller(on_ack="cwnd + growth / cwnd", on_loss="in_flight / 2")
+        read, again = cpu(short.with_parts(window={"*": controller}).run)
         assert again.fingerprint == run.fingerprint
         per_read.append((read - plain) / acks)
     print(f"Reno in Python: {statistics.median(per_call) * 1e6:.2f} us per acknowledgment "
@@ -118,7 +118,7 @@ def main():
 
     for flows in [10, 100, 1000]:
         cost, least, most = over_arrays(flows, 0.1)
-        print(f"a law over arrays, {flows} connections, every 100 ms: {cost * 1e6:.2f} us per "
+        print(f"a controller over arrays, {flows} connections, every 100 ms: {cost * 1e6:.2f} us per "
               f"connection and interval ({least * 1e6:.2f} to {most * 1e6:.2f})")
 
 

@@ -149,19 +149,19 @@ def test_a_class_hears_of_rates_and_of_each_loss():
 
 
 def test_expressions_are_text_everywhere():
-    law = ww.controller("cwnd + growth / cwnd", "0.7 * cwnd", pacing_rate="2 * cwnd / srtt", name="mine")
-    by_key = first().with_({"flows.lossy.protocol": law})
-    by_text = first().with_({"flows.lossy.protocol": law.toml})
+    controller = ww.controller("cwnd + growth / cwnd", "0.7 * cwnd", pacing_rate="2 * cwnd / srtt", name="mine")
+    by_key = first().with_({"flows.lossy.protocol": controller})
+    by_text = first().with_({"flows.lossy.protocol": controller.toml})
     assert by_key.run(seed=3).fingerprint == by_text.run(seed=3).fingerprint
-    assert pickle.loads(pickle.dumps(law)) == law
+    assert pickle.loads(pickle.dumps(controller)) == controller
     with pytest.raises(ww.ScenarioError, match="character 8"):
         first().with_({"flows.lossy.protocol": {"window": {"on_ack": "cwnd + + 1"}}})
 
 
 def test_classes_and_expressions_are_swept(tmp_path):
     small = ww.Experiment(SWEEP).with_(duration=4)
-    law = ww.controller("cwnd + growth / cwnd", "0.7 * max(cwnd, 2)")
-    for experiment in [small.with_parts(window={"lossy": Aimd}), small.with_({"flows.lossy.protocol": law})]:
+    controller = ww.controller("cwnd + growth / cwnd", "0.7 * max(cwnd, 2)")
+    for experiment in [small.with_parts(window={"lossy": Aimd}), small.with_({"flows.lossy.protocol": controller})]:
         table = experiment.sweep(repetitions=1)
         assert table["goodput"] != small.sweep(repetitions=1)["goodput"]
         again = pickle.loads(pickle.dumps(experiment)).sweep(repetitions=1)
@@ -194,8 +194,8 @@ def test_gymnasium_finds_the_environment():
 
 
 def test_the_page_says_what_was_judged(tmp_path):
-    law = ww.controller("cwnd + growth / cwnd", "0.7 * cwnd")
-    found = ww.evaluate(mine=law, only=["high-loss"], folder=tmp_path)
+    controller = ww.controller("cwnd + growth / cwnd", "0.7 * cwnd")
+    found = ww.evaluate(mine=controller, only=["high-loss"], folder=tmp_path)
     page = json.loads((tmp_path / "evaluation.json").read_text())
     [judged] = page["judged"]
     assert "0.7 * cwnd" in judged["definition"] and "CRC-32" in judged["definition"]

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
 use windward_experiments::{
-    Effort, Experiment, FULL_READINGS, HOPS_PER_SECOND, LabError, QUICK_READINGS, RunOptions,
+    Effort, Experiment, ExperimentError, FULL_READINGS, HOPS_PER_SECOND, QUICK_READINGS, RunOptions,
 };
 use windward_report::Provenance;
 use windward_sim::text::shell_word;
@@ -103,7 +103,7 @@ pub(crate) fn with_progress<T>(
     quiet: bool,
     args: &EffortArgs,
     out: &Path,
-    work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError>,
+    work: impl FnOnce(&RunOptions<'_>) -> Result<T, ExperimentError>,
 ) -> Result<T, Failure> {
     let bar = Progress::new(quiet);
     let progress = |progress: windward_experiments::Progress| {
@@ -117,7 +117,7 @@ pub(crate) fn with_progress<T>(
     };
     let done = work(&options);
     drop(bar);
-    if matches!(done, Err(LabError::Cancelled)) {
+    if matches!(done, Err(ExperimentError::Cancelled)) {
         tell_of_resume(quiet, out);
     }
     Ok(done?)

@@ -8,7 +8,7 @@ use windward_evaluation::{
     Answer, Evaluation, FaultyController, Question, StoredAnswer, StoredEvaluation, Suite,
     VARIATIONS,
 };
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::Subject;
 use windward_report::ReportOptions;
@@ -350,7 +350,7 @@ fn list(
     suite: &Suite,
     only: &[String],
     effort: &windward_experiments::Effort,
-) -> Result<String, LabError> {
+) -> Result<String, ExperimentError> {
     let only = only.to_vec();
     let question = Question::new(suite.clone(), suite.standards.clone());
     let question = Question { only: only.clone(), ..question };

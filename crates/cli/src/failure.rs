@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_logs::qlog::QlogError;
 use windward_sim::output::OutputError;
 use windward_sim::scenario::file::ScenarioError;
@@ -106,18 +106,20 @@ impl From<QlogError> for Failure {
     }
 }
 
-impl From<LabError> for Failure {
-    fn from(error: LabError) -> Self {
+impl From<ExperimentError> for Failure {
+    fn from(error: ExperimentError) -> Self {
         let message = error.to_string();
         match error {
-            LabError::Experiment { .. } | LabError::Scenario { .. } | LabError::File(_) => {
+            ExperimentError::Experiment { .. }
+            | ExperimentError::Scenario { .. }
+            | ExperimentError::File(_) => Failure::Input(message),
+            // A file does not exist, or a folder belongs to another program: the input is invalid.
+            ExperimentError::Io { verb: "read", .. } | ExperimentError::Folder { .. } => {
                 Failure::Input(message)
             }
-            // A file does not exist, or a folder belongs to another program: the input is invalid.
-            LabError::Io { verb: "read", .. } | LabError::Folder { .. } => Failure::Input(message),
-            LabError::Io { .. } | LabError::Threads(_) => Failure::Failed(message),
-            LabError::Part(_) => Failure::Part(message),
-            LabError::Cancelled => Failure::Interrupted,
+            ExperimentError::Io { .. } | ExperimentError::Threads(_) => Failure::Failed(message),
+            ExperimentError::Part(_) => Failure::Part(message),
+            ExperimentError::Cancelled => Failure::Interrupted,
         }
     }
 }

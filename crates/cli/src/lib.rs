@@ -90,7 +90,7 @@ mod worker;
 use failure::Failure;
 pub use progress::Progress;
 use python::Python;
-pub use python::{LoadLaw, PythonController};
+pub use python::{LoadController, PythonController};
 
 /// Loss-resilient, network-assisted congestion control: simulated, emulated, deployed.
 ///
@@ -225,7 +225,7 @@ pub fn stacks() -> Stacks {
 pub fn main(
     args: impl IntoIterator<Item = OsString>,
     python: &Path,
-    load: Option<LoadLaw<'_>>,
+    load: Option<LoadController<'_>>,
 ) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
     if let Some(status) = jail::keep(&args) {

@@ -13,14 +13,14 @@ use crate::failure::Failure;
 
 /// Reads a congestion controller in Python and returns a protocol with it, or the reason why it
 /// cannot.
-pub type LoadLaw<'a> = &'a dyn Fn(&PythonController) -> Result<Protocol, String>;
+pub type LoadController<'a> = &'a dyn Fn(&PythonController) -> Result<Protocol, String>;
 
 /// Access to Python.
 pub(crate) struct Python<'a> {
     /// The interpreter, for another process.
     pub(crate) interpreter: &'a Path,
     /// Reader of controllers, if this program runs inside Python.
-    pub(crate) load: Option<LoadLaw<'a>>,
+    pub(crate) load: Option<LoadController<'a>>,
     /// The arguments of this program without its name, for the other process.
     pub(crate) arguments: Vec<OsString>,
 }
@@ -138,7 +138,10 @@ mod tests {
         let controller = |text| PythonController::parse(text).unwrap().unwrap();
         let all =
             |controller: PythonController| [controller.name, controller.file, controller.object];
-        assert_eq!(all(controller("laws/mine.py:Aimd")), ["Aimd", "laws/mine.py", "Aimd"]);
+        assert_eq!(
+            all(controller("controllers/mine.py:Aimd")),
+            ["Aimd", "controllers/mine.py", "Aimd"]
+        );
         assert_eq!(all(controller("a=C:\\mine.py:Aimd")), ["a", "C:\\mine.py", "Aimd"]);
         for text in ["cubic", "quinn:cubic", "mine={ window = \"cubic\" }", "mine=cubic"] {
             assert_eq!(PythonController::parse(text), None, "{text}");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use windward_experiments::claims::Verdict;
-use windward_experiments::{Experiment, LabError, builtin};
+use windward_experiments::{Experiment, ExperimentError, builtin};
 use windward_report::Tally;
 use windward_report::{ReportOptions, catalogue};
 
@@ -92,7 +92,7 @@ pub(crate) fn reproduce(args: &Args, quiet: bool) -> Result<(), Failure> {
 }
 
 /// The experiments that come with the program by their names, and files by their paths.
-fn select(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
+fn select(ids: &[String]) -> Result<Vec<Experiment>, ExperimentError> {
     let is_file = |id: &&String| Path::new(id).extension().is_some_and(|end| end == "toml");
     let (files, names): (Vec<&String>, Vec<&String>) = ids.iter().partition(is_file);
     let names: Vec<String> = names.into_iter().cloned().collect();
@@ -104,7 +104,7 @@ fn select(ids: &[String]) -> Result<Vec<Experiment>, LabError> {
         let own = Experiment::read(Path::new(file))?;
         if let Some(other) = experiments.iter().find(|other| other.id == own.id) {
             let message = format!("its id `{}` is also that of {}", own.id, other.file);
-            return Err(LabError::Experiment { file: own.file, line: 0, message });
+            return Err(ExperimentError::Experiment { file: own.file, line: 0, message });
         }
         experiments.push(own);
     }

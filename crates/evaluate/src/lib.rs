@@ -58,7 +58,7 @@ use windward_core::endpoint::window::ControllerConfig;
 use windward_core::part::{Custom, Plain};
 use windward_core::protocols::{self, Protocol};
 use windward_evaluation::Suite;
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::experiment::{Experiment, Subject};
 use windward_sim::stack::{Stack, Stacks};
 
@@ -298,7 +298,7 @@ fn protocol(name: &'static str, maker: &'static Maker) -> Protocol {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn failed(error: LabError) -> Error {
+fn failed(error: ExperimentError) -> Error {
     Error(error.to_string())
 }
 

@@ -11,7 +11,7 @@ use windward_core::endpoint::window::fault;
 use windward_core::part::Plain;
 use windward_core::protocols::Protocol;
 use windward_evaluation::Suite;
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::experiment::{CARRIED, Claim, Deviation, Effort, Experiment, Subject};
 use windward_experiments::expression::{Cell, Comparison, Expression};
 use windward_sim::scenario::{FlowKind, Traffic};
@@ -36,7 +36,7 @@ impl<'a> Smoke<'a> {
         subject: &Subject,
         stacks: &Stacks,
         watch: &'a Watch,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, ExperimentError> {
         let experiments = suite.smoke(subject, stacks)?;
         Ok(Smoke { suite, experiments, subject: subject.name.clone(), watch })
     }
@@ -79,7 +79,7 @@ impl<'a> Smoke<'a> {
         &self,
         only: &[String],
         runs: impl Fn(&Experiment) -> u32,
-    ) -> Result<(Vec<CriterionResult>, Vec<Trouble>), LabError> {
+    ) -> Result<(Vec<CriterionResult>, Vec<Trouble>), ExperimentError> {
         let mut verdicts = Vec::new();
         let mut troubles: Vec<Trouble> = Vec::new();
         let mut means = HashMap::new();
@@ -91,7 +91,7 @@ impl<'a> Smoke<'a> {
             if !only.is_empty() && !only.contains(&criterion.id) {
                 continue;
             }
-            let mut value = |expression: &Expression<Cell>| -> Result<f64, LabError> {
+            let mut value = |expression: &Expression<Cell>| -> Result<f64, ExperimentError> {
                 for cell in expression.leaves() {
                     let (_, index) = place(experiment, cell)?;
                     if let Entry::Vacant(unknown) = means.entry((&experiment.id, index)) {
@@ -147,7 +147,12 @@ impl<'a> Smoke<'a> {
     }
 
     /// The mean of each metric in a cell.
-    fn means(&self, experiment: &Experiment, cell: usize, runs: u32) -> Result<Vec<f64>, LabError> {
+    fn means(
+        &self,
+        experiment: &Experiment,
+        cell: usize,
+        runs: u32,
+    ) -> Result<Vec<f64>, ExperimentError> {
         let scenario = scenario(experiment, cell)?;
         let mut sums = vec![0.0; experiment.metrics.len()];
         for run in 0..runs {
@@ -187,7 +192,7 @@ impl<'a> Smoke<'a> {
         experiment: &Experiment,
         cell: &Cell,
         criterion: &str,
-    ) -> Result<Option<Trouble>, LabError> {
+    ) -> Result<Option<Trouble>, ExperimentError> {
         let scenario = scenario(experiment, place(experiment, cell)?.1)?;
         let run = || self.simulate(&scenario).fingerprint;
         let place = criterion.to_owned();
@@ -206,12 +211,12 @@ fn comparison(claim: &Claim) -> Option<&Comparison> {
 }
 
 /// Indices of metric and cell.
-fn place(experiment: &Experiment, cell: &Cell) -> Result<(usize, usize), LabError> {
+fn place(experiment: &Experiment, cell: &Cell) -> Result<(usize, usize), ExperimentError> {
     let file = experiment.file.clone();
-    experiment.find(cell).map_err(|message| LabError::Experiment { file, line: 0, message })
+    experiment.find(cell).map_err(|message| ExperimentError::Experiment { file, line: 0, message })
 }
 
-fn scenario(experiment: &Experiment, cell: usize) -> Result<Scenario, LabError> {
+fn scenario(experiment: &Experiment, cell: usize) -> Result<Scenario, ExperimentError> {
     experiment.scenario(cell, &experiment.run_length(&Effort::Quick), &Deviation::PLAIN)
 }
 

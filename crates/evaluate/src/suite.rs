@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use windward_evaluation::{FaultyController, Question, Suite};
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::experiment::Subject;
 use windward_experiments::{FULL_READINGS, QUICK_READINGS, RunOptions};
 use windward_report::{Provenance, ReportOptions};
@@ -88,7 +88,7 @@ impl Builder {
         let done =
             windward_evaluation::evaluate(&inquiry, &effort, &options, &report, folder.as_ref());
         let done = match done {
-            Err(LabError::Part(fault)) => {
+            Err(ExperimentError::Part(fault)) => {
                 let faulty = FaultyController::of(&fault);
                 let index = faulty.write(&of_faulty, &chosen, &about, folder.as_ref());
                 watch.note(Trouble::Invalid { fault: faulty.fault.clone() });

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value;
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_report::plot::escape;
 use windward_sim::input::read_text;
 
@@ -42,10 +42,10 @@ impl StoredEvaluation {
     ///
     /// # Errors
     /// If the file cannot be read or is not such a file.
-    pub fn read(path: &Path) -> Result<Self, LabError> {
+    pub fn read(path: &Path) -> Result<Self, ExperimentError> {
         const LARGEST: u64 = 64 << 20;
-        let text = read_text(path, LARGEST).map_err(|e| LabError::io("read", path, e))?;
-        Self::parse(&text).map_err(|message| LabError::Experiment {
+        let text = read_text(path, LARGEST).map_err(|e| ExperimentError::io("read", path, e))?;
+        Self::parse(&text).map_err(|message| ExperimentError::Experiment {
             file: path.display().to_string(),
             line: 0,
             message,

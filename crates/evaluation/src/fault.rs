@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_report::Provenance;
 use windward_report::page::{Standing, foot, head};
 use windward_report::plot::escape;
@@ -27,7 +27,7 @@ pub struct FaultyController {
 }
 
 impl FaultyController {
-    /// Reads the text of a [`LabError::Part`]: `NAME: clause`.
+    /// Reads the text of a [`ExperimentError::Part`]: `NAME: clause`.
     pub fn of(text: &str) -> Self {
         let (subject, fault) = text.split_once(": ").unwrap_or(("the controller", text));
         let fault = match fault.char_indices().nth(LONGEST) {
@@ -62,7 +62,7 @@ impl FaultyController {
         only: &[String],
         about: &Provenance,
         folder: &Path,
-    ) -> Result<PathBuf, LabError> {
+    ) -> Result<PathBuf, ExperimentError> {
         let criteria = Self::criteria(suite, only);
         let answer = json!([{ "subject": self.subject, "answer": "does not" }]);
         let rows = criteria.iter().map(|c| {

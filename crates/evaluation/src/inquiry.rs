@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use windward_core::protocols::Protocol;
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::claims::{CheckResult, ClaimResult, Verdict};
 use windward_experiments::experiment::{
     Asked, CARRIED, Check, Claim, Effort, Experiment, PlotKind, RunLength, Subject, Unit, is_taken,
@@ -241,9 +241,9 @@ impl Question {
     /// # Errors
     /// If a subject cannot be built at all, something named in `only` does not exist, or anything
     /// in the suite is wrong.
-    pub fn inquire(mut self, effort: &Effort) -> Result<Inquiry, LabError> {
+    pub fn inquire(mut self, effort: &Effort) -> Result<Inquiry, ExperimentError> {
         // There is no file for the error.
-        let fail = |message: String| LabError::Experiment {
+        let fail = |message: String| ExperimentError::Experiment {
             file: "evaluate".to_owned(),
             line: 0,
             message,
@@ -317,7 +317,7 @@ impl Question {
         experiment: &Experiment,
         length: &RunLength,
         effort: &Effort,
-    ) -> Result<Vec<(String, String)>, LabError> {
+    ) -> Result<Vec<(String, String)>, ExperimentError> {
         let Some(axis) = experiment.axes.iter().position(|a| a.skip_impossible) else {
             return Ok(Vec::new());
         };
@@ -346,7 +346,7 @@ impl Question {
     }
 
     /// The claims that `only` selects.
-    fn select(&self, mut experiments: Vec<Experiment>) -> Result<Vec<Experiment>, LabError> {
+    fn select(&self, mut experiments: Vec<Experiment>) -> Result<Vec<Experiment>, ExperimentError> {
         if self.only.is_empty() {
             return Ok(experiments);
         }
@@ -368,7 +368,7 @@ impl Question {
                         format!("; its criteria are {criteria}, and --list shows their claims")
                     }
                 };
-                return Err(LabError::Experiment {
+                return Err(ExperimentError::Experiment {
                     file: self.suite.file.clone(),
                     line: 0,
                     message: format!("it has no criterion, experiment or claim `{wanted}`{hint}"),
@@ -402,7 +402,7 @@ impl Question {
 impl Inquiry {
     /// Adds an experiment without the points that are impossible. A claim about one of them, or
     /// with a bound from one, is not applicable to its subject.
-    fn add(&mut self, experiment: &Experiment, effort: &Effort) -> Result<(), LabError> {
+    fn add(&mut self, experiment: &Experiment, effort: &Effort) -> Result<(), ExperimentError> {
         let length = experiment.overridden(experiment.run_length(effort));
         let mut experiment = experiment.without_impossible(&length, |e| 0..e.cells());
         let skipped = experiment.axes.iter().flat_map(|axis| &axis.skipped);
@@ -610,7 +610,7 @@ fn bound(check: &CheckResult, unit: Unit) -> String {
 }
 
 /// Verifies that flows of the subject can be built.
-fn check(subject: &Subject, stacks: &Stacks) -> Result<(), LabError> {
+fn check(subject: &Subject, stacks: &Stacks) -> Result<(), ExperimentError> {
     // The scenario provides the routers that it needs.
     let text = "duration = \"1s\"\n[dumbbell]\nbottleneck = { rate = \"1Mbit\", delay = \"1ms\" }\n\
                 access = { rate = \"1Mbit\", delay = \"1ms\" }\n[[flows]]\ngroup = \"flow\"\n\
@@ -622,5 +622,5 @@ fn check(subject: &Subject, stacks: &Stacks) -> Result<(), LabError> {
         file.set("flows.flow.protocol", &subject.protocol)?;
         file.build()
     });
-    file.map(drop).map_err(|error| LabError::Scenario { cell: None, error })
+    file.map(drop).map_err(|error| ExperimentError::Scenario { cell: None, error })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::experiment::{Cast, Deviation, Effort, Experiment, Subject};
 use windward_experiments::sweep::{RunOptions, simulate};
 use windward_report::lead::{Found, Lead};
@@ -115,14 +115,14 @@ impl Lead for Inquiry {
 /// `evaluation.json`.
 ///
 /// # Errors
-/// As [`reproduce`]; [`LabError::Part`] also if two identical runs with a subject differ.
+/// As [`reproduce`]; [`ExperimentError::Part`] also if two identical runs with a subject differ.
 pub fn evaluate(
     inquiry: &Inquiry,
     effort: &Effort,
     options: &RunOptions<'_>,
     report: &ReportOptions<'_>,
     out_dir: &Path,
-) -> Result<EvaluationSummary, LabError> {
+) -> Result<EvaluationSummary, ExperimentError> {
     let report = ReportOptions { lead: inquiry, ..report.clone() };
     let repeated = inquiry
         .question
@@ -138,8 +138,8 @@ pub fn evaluate(
 }
 
 /// The failure of a part under the name of its subject, which may differ from that of its window.
-fn with_subject(inquiry: &Inquiry, error: LabError) -> LabError {
-    let LabError::Part(text) = &error else { return error };
+fn with_subject(inquiry: &Inquiry, error: ExperimentError) -> ExperimentError {
+    let ExperimentError::Part(text) = &error else { return error };
     let Question { subjects, against, standards, .. } = &inquiry.question;
     let others = against.iter().chain(standards).flatten();
     let all: Vec<&Subject> = subjects.iter().chain(others).collect();
@@ -147,7 +147,7 @@ fn with_subject(inquiry: &Inquiry, error: LabError) -> LabError {
     let mut compositions = all.iter().filter(|subject| subject.protocol.starts_with('{'));
     match (compositions.next(), compositions.next()) {
         (Some(one), None) if all.iter().all(|subject| subject.name != faulty.subject) => {
-            LabError::Part(format!("{one}: {}", faulty.fault))
+            ExperimentError::Part(format!("{one}: {}", faulty.fault))
         }
         _ => error,
     }
@@ -159,13 +159,13 @@ const REVEALING: f64 = 10_000.0;
 /// Runs the cheapest scenario of a subject whose code is not Windward's twice.
 ///
 /// # Errors
-/// [`LabError::Part`] if the runs differ.
+/// [`ExperimentError::Part`] if the runs differ.
 fn repeat(
     inquiry: &Inquiry,
     subject: &Subject,
     effort: &Effort,
     options: &RunOptions<'_>,
-) -> Result<(), LabError> {
+) -> Result<(), ExperimentError> {
     let stack = inquiry.question.stacks.find(&subject.name);
     let is_foreign = subject.own.is_some() || stack.is_some();
     if !is_foreign || stack.is_some_and(|stack| stack.facts().unrepeatable.is_some()) {
@@ -188,7 +188,7 @@ fn repeat(
     if simulate(&scenario, options.cancel)?.fingerprint == first {
         return Ok(());
     }
-    Err(LabError::Part(format!(
+    Err(ExperimentError::Part(format!(
         "{subject}: it is not deterministic, since two identical runs differed: it keeps state from \
          one connection to another, or uses a clock or a random generator of its own"
     )))

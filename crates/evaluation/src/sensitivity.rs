@@ -3,7 +3,7 @@
 //! A verdict that turns into its opposite when the links of a scenario differ by a fifth is
 //! fragile: it depends more on the numbers of the scenario than on the controller.
 
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::campaign::{self, Event, Observer};
 use windward_experiments::claims::ClaimResult;
 use windward_experiments::experiment::{Effort, Experiment};
@@ -42,7 +42,7 @@ pub const VARIATIONS: [Variation; 6] = [
 struct Verdicts(Vec<((usize, usize), ClaimResult)>);
 
 impl Observer for Verdicts {
-    fn event(&mut self, event: Event) -> Result<(), LabError> {
+    fn event(&mut self, event: Event) -> Result<(), ExperimentError> {
         if let Event::Judged(experiment, claim, result) = event {
             let place = (experiment, claim);
             self.0.retain(|(known, _)| *known != place);
@@ -58,7 +58,11 @@ impl Inquiry {
     ///
     /// # Errors
     /// If a scenario is impossible, or it was cancelled.
-    pub fn vary(&mut self, effort: &Effort, options: &RunOptions<'_>) -> Result<(), LabError> {
+    pub fn vary(
+        &mut self,
+        effort: &Effort,
+        options: &RunOptions<'_>,
+    ) -> Result<(), ExperimentError> {
         // The inquiry itself follows.
         let parts = (VARIATIONS.len() + 1) as f64;
         for (before, Variation { name, scaling }) in (0_u32..).zip(VARIATIONS) {

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::error::nearest;
 use windward_experiments::experiment::{Cast, Claim, Effort, Experiment, Subject};
 use windward_sim::input::{LARGEST_SETTINGS, read_text};
@@ -103,15 +103,16 @@ keys! {
 }
 
 /// Returns the text of a file in the folder of the suite.
-type Beside<'a> = &'a dyn Fn(&str) -> Result<String, LabError>;
+type Beside<'a> = &'a dyn Fn(&str) -> Result<String, ExperimentError>;
 
 impl Suite {
     /// Reads a file, and the experiments in its folder.
     ///
     /// # Errors
     /// If one cannot be read, or anything in the suite's own file is wrong.
-    pub fn read(path: &Path) -> Result<Self, LabError> {
-        let text = read_text(path, LARGEST_SETTINGS).map_err(|e| LabError::io("read", path, e))?;
+    pub fn read(path: &Path) -> Result<Self, ExperimentError> {
+        let text =
+            read_text(path, LARGEST_SETTINGS).map_err(|e| ExperimentError::io("read", path, e))?;
         let name = path.display().to_string();
         Self::parse(&name, &text, &|from| Experiment::text_beside(&name, from))
     }
@@ -121,7 +122,7 @@ impl Suite {
     ///
     /// # Errors
     /// If anything in it is wrong.
-    pub fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Self, LabError> {
+    pub fn parse(name: &str, text: &str, beside: Beside<'_>) -> Result<Self, ExperimentError> {
         let document = Document::parse(name, text)?;
         let file = document.section();
         if file.get("suite").is_none() {
@@ -130,7 +131,7 @@ impl Suite {
                 None => "add criteria and experiments as in docs/evaluate.md",
             };
             let message = format!("no [suite] table: {help}");
-            return Err(LabError::Experiment { file: name.to_owned(), line: 0, message });
+            return Err(ExperimentError::Experiment { file: name.to_owned(), line: 0, message });
         }
         if let Some((key, field)) = file.entries().find(|(key, _)| *key != "suite") {
             let message = format!(
@@ -160,7 +161,7 @@ impl Suite {
         against: Option<&[Subject]>,
         stacks: &Stacks,
         effort: &Effort,
-    ) -> Result<Vec<Experiment>, LabError> {
+    ) -> Result<Vec<Experiment>, ExperimentError> {
         let when: &[When] =
             if effort.is_full() { &[When::Always, When::Full] } else { &[When::Always] };
         let experiments = self.experiments_of(when, subjects, against, stacks)?;
@@ -177,7 +178,11 @@ impl Suite {
     ///
     /// # Errors
     /// If there are none, or anything in one of them is wrong.
-    pub fn smoke(&self, subject: &Subject, stacks: &Stacks) -> Result<Vec<Experiment>, LabError> {
+    pub fn smoke(
+        &self,
+        subject: &Subject,
+        stacks: &Stacks,
+    ) -> Result<Vec<Experiment>, ExperimentError> {
         let subjects = [std::slice::from_ref(subject), &self.standards].concat();
         let experiments = self.experiments_of(&[When::Smoke], &subjects, None, stacks)?;
         if experiments.is_empty() {
@@ -208,8 +213,8 @@ impl Suite {
         standards
     }
 
-    fn error(&self, message: impl Into<String>) -> LabError {
-        LabError::Experiment { file: self.file.clone(), line: 0, message: message.into() }
+    fn error(&self, message: impl Into<String>) -> ExperimentError {
+        ExperimentError::Experiment { file: self.file.clone(), line: 0, message: message.into() }
     }
 
     fn experiments_of(
@@ -218,7 +223,7 @@ impl Suite {
         subjects: &[Subject],
         against: Option<&[Subject]>,
         stacks: &Stacks,
-    ) -> Result<Vec<Experiment>, LabError> {
+    ) -> Result<Vec<Experiment>, ExperimentError> {
         let cast = Cast {
             subjects: subjects.to_vec(),
             standards: self.standards.clone(),
@@ -233,12 +238,12 @@ impl Suite {
                     true => experiment.with_least_goodput(self.least_goodput, cast),
                     false => Ok(experiment),
                 };
-                let experiment = experiment.map_err(|message| LabError::Experiment {
+                let experiment = experiment.map_err(|message| ExperimentError::Experiment {
                     file: file.name.clone(),
                     line: 0,
                     message,
                 })?;
-                Ok::<_, LabError>(experiment.with_stacks(stacks).with_protocols(&cast.own()))
+                Ok::<_, ExperimentError>(experiment.with_stacks(stacks).with_protocols(&cast.own()))
             };
             let mut experiment = parse(&cast)?;
             let witnesses = self.witnesses(subjects, Some(&experiment))?;
@@ -247,7 +252,8 @@ impl Suite {
                 experiment = parse(&Cast { subjects, ..cast.clone() })?;
                 experiment.claims.retain(|claim| self.is_for(claim, &witnesses));
             }
-            let fail = |message| LabError::Experiment { file: file.name.clone(), line: 0, message };
+            let fail =
+                |message| ExperimentError::Experiment { file: file.name.clone(), line: 0, message };
             if experiment.claims.is_empty() {
                 return Err(fail("an experiment of a suite needs claims".into()));
             }
@@ -287,7 +293,7 @@ impl Suite {
         &self,
         subjects: &[Subject],
         experiment: Option<&Experiment>,
-    ) -> Result<Vec<Subject>, LabError> {
+    ) -> Result<Vec<Subject>, ExperimentError> {
         let shows = |known: &&Known| {
             experiment.is_none_or(|e| {
                 e.claims.iter().filter_map(|c| c.asked.as_ref()).any(|a| a.of_all == known.claim)
@@ -365,7 +371,7 @@ fn subjects(field: &Field<'_>) -> FileResult<Vec<Subject>> {
     items.iter().map(parse).collect()
 }
 
-fn read(section: &Section<'_>, beside: Beside<'_>) -> Result<Suite, LabError> {
+fn read(section: &Section<'_>, beside: Beside<'_>) -> Result<Suite, ExperimentError> {
     let keys = SuiteKeys::read(section)?;
     if keys.standards.is_empty() {
         let message = "a suite needs `standards`, the controllers that its bounds are relative to, \

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 
 use crate::suite::Suite;
 
@@ -14,7 +14,7 @@ impl Suite {
     ///
     /// # Errors
     /// If there is neither, or anything in it is wrong.
-    pub fn find(name: impl AsRef<Path>) -> Result<Self, LabError> {
+    pub fn find(name: impl AsRef<Path>) -> Result<Self, ExperimentError> {
         let name = name.as_ref();
         if let Some(suite) = name.to_str().and_then(suite) {
             return Ok(suite);
@@ -23,7 +23,7 @@ impl Suite {
             return Self::read(name);
         }
         let known: Vec<String> = suites()?.into_iter().map(|s| s.id).collect();
-        Err(LabError::Experiment {
+        Err(ExperimentError::Experiment {
             file: name.display().to_string(),
             line: 0,
             message: format!(
@@ -44,16 +44,16 @@ pub fn suite(id: &str) -> Option<Suite> {
 ///
 /// # Errors
 /// None, as long as the tests pass.
-pub fn suites() -> Result<Vec<Suite>, LabError> {
+pub fn suites() -> Result<Vec<Suite>, ExperimentError> {
     SUITES.dirs().map(parse).collect()
 }
 
-fn parse(folder: &Dir<'_>) -> Result<Suite, LabError> {
+fn parse(folder: &Dir<'_>) -> Result<Suite, ExperimentError> {
     let name = |file: &str| format!("experiments/suites/{}/{file}", folder.path().display());
     let text_of = |file: &str| {
         let found = SUITES.get_file(folder.path().join(file));
         let text = found.and_then(|found| found.contents_utf8()).map(str::to_owned);
-        text.ok_or_else(|| LabError::Experiment {
+        text.ok_or_else(|| ExperimentError::Experiment {
             file: name(file),
             line: 0,
             message: "no such file comes with the program".to_owned(),

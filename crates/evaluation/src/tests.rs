@@ -2,7 +2,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use windward_core::protocols;
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::experiment::{Deviation, Effort, Experiment, Subject, Unit};
 use windward_experiments::sweep::{RunOptions, simulate};
 use windward_experiments::testing::options;
@@ -107,7 +107,7 @@ expected = "As much; half less is no difference."
 checks = ["busy[subject, *] >= min(busy[standards, *]) - 0.5"]
 "#;
 
-fn suite_of(suite: &str, one: &str) -> Result<Suite, LabError> {
+fn suite_of(suite: &str, one: &str) -> Result<Suite, ExperimentError> {
     Suite::parse("small/suite.toml", suite, &|from| match from {
         "one.toml" => Ok(one.to_owned()),
         other => panic!("no {other}"),
@@ -186,7 +186,7 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
     let inquiry = inquiry(&["vegas", "veno"]);
     // The runs of vegas with the first seed and with the fourth, which no chart shows, and two
     // flows of one run.
-    let failing = |scenario: &Scenario, cancel: &AtomicBool| -> Result<Outcome, LabError> {
+    let failing = |scenario: &Scenario, cancel: &AtomicBool| -> Result<Outcome, ExperimentError> {
         let mut outcome = simulate(scenario, cancel)?;
         for flow in &mut outcome.flows {
             flow.failure = match (&*flow.protocol, scenario.seed) {
@@ -202,7 +202,7 @@ fn connections_that_gave_up_are_told_with_their_runs_and_reasons_also_once_resum
         let done = AtomicUsize::new(0);
         let some = |scenario: &Scenario, cancel: &AtomicBool| {
             if done.fetch_add(1, Ordering::Relaxed) == runs {
-                return Err(LabError::Cancelled);
+                return Err(ExperimentError::Cancelled);
             }
             failing(scenario, cancel)
         };
@@ -401,7 +401,8 @@ fn the_suites_of_the_program_can_be_asked_of_every_standard() {
 
 #[test]
 fn every_kind_of_subject_can_be_asked_by_every_suite() {
-    let law = "law={ window = { on_ack = \"cwnd + growth / cwnd\", on_loss = \"cwnd / 2\" } }";
+    let controller =
+        "controller={ window = { on_ack = \"cwnd + growth / cwnd\", on_loss = \"cwnd / 2\" } }";
     let rated = "rated={ base = \"bbr\", window = { on_ack = \"max(cwnd, delivery_rate * min_rtt)\", \
                  on_loss = \"cwnd\" } }";
     let mixed = "mixed={ window = \"vegas\", recovery = \"packet-number\" }";
@@ -413,16 +414,16 @@ fn every_kind_of_subject_can_be_asked_by_every_suite() {
     let all: [(&[&str], &[&str], &[&str]); 12] = [
         (&rows, &[], &[]),
         (&hosted, &[], &[]),
-        (&[law, rated, mixed], &[], &[]),
-        (&["cubic", "quinn:cubic", "noq:bbr", "xcp", law], &[], &[]),
+        (&[controller, rated, mixed], &[], &[]),
+        (&["cubic", "quinn:cubic", "noq:bbr", "xcp", controller], &[], &[]),
         (&["quinn:cubic"], &[], &[]),
         (&["noq:cubic"], &[], &[]),
-        (&["cubic"], &["quinn:cubic", "xcp", law], &[]),
+        (&["cubic"], &["quinn:cubic", "xcp", controller], &[]),
         (&["quinn:cubic"], &["bbr"], &[]),
         (&["cubic"], &[], &["xcp"]),
         (&["xcp"], &[], &["xcp"]),
         (&["cubic"], &[], &["quinn:newreno"]),
-        (&["quinn:cubic"], &[], &["quinn:cubic", law]),
+        (&["quinn:cubic"], &[], &["quinn:cubic", controller]),
     ];
     for suite in suites::suites().unwrap() {
         for (subjects, against, standards) in all {
@@ -473,22 +474,23 @@ fn whoever_carries_nothing_meets_nothing() {
 
 #[test]
 fn a_fault_is_told_with_the_subject() {
-    let wrong = |law: &str| {
-        let name = format!("bad={{ window = {{ on_ack = \"{law}\", slow_start = false }} }}");
+    let wrong = |controller: &str| {
+        let name =
+            format!("bad={{ window = {{ on_ack = \"{controller}\", slow_start = false }} }}");
         let inquiry = inquiry(&["cubic", &name]);
         let dir = tempfile::tempdir().unwrap();
         let (cancel, report) = (AtomicBool::new(false), ReportOptions::default());
         let options = options(2, &cancel);
         let done = evaluate(&inquiry, &Effort::Quick, &options, &report, dir.path());
         match done {
-            Err(LabError::Part(text)) => FaultyController::of(&text),
-            other => panic!("{law}: {other:?}"),
+            Err(ExperimentError::Part(text)) => FaultyController::of(&text),
+            other => panic!("{controller}: {other:?}"),
         }
     };
-    for law in ["1/0", "-5", "0 * cwnd", "cwnd * 1e300", "sqrt(-cwnd)"] {
-        let faulty = wrong(law);
+    for controller in ["1/0", "-5", "0 * cwnd", "cwnd * 1e300", "sqrt(-cwnd)"] {
+        let faulty = wrong(controller);
         assert_eq!(faulty.subject, "bad");
-        for word in ["a window of", law, "after an acknowledgment", "s of simulated time"] {
+        for word in ["a window of", controller, "after an acknowledgment", "s of simulated time"] {
             assert!(faulty.fault.contains(word), "{faulty:?}");
         }
     }
@@ -496,9 +498,10 @@ fn a_fault_is_told_with_the_subject() {
 
 #[test]
 fn a_cell_of_every_kind_of_subject_runs() {
-    let law = "law={ window = { on_ack = \"cwnd + growth / cwnd\", on_loss = \"cwnd / 2\" } }";
+    let controller =
+        "controller={ window = { on_ack = \"cwnd + growth / cwnd\", on_loss = \"cwnd / 2\" } }";
     let suite = suites::suite("rfc9743").unwrap();
-    for name in ["cubic", "xcp", "quinn:cubic", "noq:bbr", law] {
+    for name in ["cubic", "xcp", "quinn:cubic", "noq:bbr", controller] {
         let subjects = vec![Subject::parse(name).unwrap()];
         let only = vec!["shallow-buffers".to_owned(), "misbehaving".to_owned()];
         let new = Question::new(suite.clone(), subjects);

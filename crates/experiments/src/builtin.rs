@@ -6,7 +6,7 @@
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::text::shell_word;
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::error::nearest;
 use crate::experiment::worlds::Worlds;
 use crate::experiment::{Effort, Experiment};
@@ -100,11 +100,11 @@ impl Collection {
     ///
     /// # Errors
     /// None, as long as the tests pass.
-    pub fn experiments(&self) -> Result<Vec<Experiment>, LabError> {
+    pub fn experiments(&self) -> Result<Vec<Experiment>, ExperimentError> {
         self.files.iter().map(|file| self.parse(file)).collect()
     }
 
-    fn parse(&self, (name, text): &File) -> Result<Experiment, LabError> {
+    fn parse(&self, (name, text): &File) -> Result<Experiment, ExperimentError> {
         let beside = |from: &str| {
             let found = self.beside.iter().find(|(name, _)| name.rsplit('/').next() == Some(from));
             let text = found.map(|(_, text)| (*text).to_owned());
@@ -118,7 +118,7 @@ impl Collection {
     ///
     /// # Errors
     /// None, as long as the tests pass.
-    pub fn worlds(&self) -> Result<Worlds, LabError> {
+    pub fn worlds(&self) -> Result<Worlds, ExperimentError> {
         self.worlds.map_or(Ok(Worlds::default()), |(name, text)| Worlds::parse(name, text))
     }
 
@@ -200,7 +200,7 @@ impl Experiment {
 ///
 /// # Errors
 /// None, as long as the tests pass.
-pub fn all() -> Result<Vec<Experiment>, LabError> {
+pub fn all() -> Result<Vec<Experiment>, ExperimentError> {
     let each = collections().map(Collection::experiments);
     Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
@@ -211,7 +211,7 @@ pub fn all() -> Result<Vec<Experiment>, LabError> {
 ///
 /// # Errors
 /// If a name is unknown; the error suggests the nearest one.
-pub fn select(names: &[String]) -> Result<Vec<Experiment>, LabError> {
+pub fn select(names: &[String]) -> Result<Vec<Experiment>, ExperimentError> {
     let all = all()?;
     let mut wanted = vec![false; all.len()];
     if names.is_empty() {
@@ -258,7 +258,7 @@ fn is_named(experiment: &Experiment, name: &str) -> bool {
         || experiment.claims.iter().any(|claim| claim.id == name)
 }
 
-fn unknown(name: &str, all: &[Experiment]) -> LabError {
+fn unknown(name: &str, all: &[Experiment]) -> ExperimentError {
     let keys = collections().map(|c| c.key).chain([ALL]);
     let ids = all.iter().map(|e| e.id.as_str());
     let claims = all.iter().flat_map(|e| &e.claims).map(|c| c.id.as_str());
@@ -266,8 +266,8 @@ fn unknown(name: &str, all: &[Experiment]) -> LabError {
     no_such(name, format!("no such paper, figure or claim{hint}"))
 }
 
-fn no_such(name: &str, message: String) -> LabError {
-    LabError::Experiment { file: name.to_owned(), line: 0, message }
+fn no_such(name: &str, message: String) -> ExperimentError {
+    ExperimentError::Experiment { file: name.to_owned(), line: 0, message }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use std::sync::{OnceLock, mpsc};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::claims::{
     self, CellSamples, ChangedChoice, CheckResult, ClaimResult, JointResult, ReadingResult,
     SampledCells, SearchResult, Verdict, WorldResult, verdict_of,
@@ -80,13 +80,13 @@ pub enum Event {
 /// Receiver of the progress and the runs of a campaign.
 pub trait Observer {
     /// Reports progress.
-    fn event(&mut self, event: Event) -> Result<(), LabError>;
+    fn event(&mut self, event: Event) -> Result<(), ExperimentError>;
     /// Called when all progress is reported: the place for long work.
-    fn idle(&mut self) -> Result<(), LabError> {
+    fn idle(&mut self) -> Result<(), ExperimentError> {
         Ok(())
     }
     /// A run is complete, or one of the `known` runs is now in use.
-    fn record(&mut self, _run: &RunRecord, _known: bool) -> Result<(), LabError> {
+    fn record(&mut self, _run: &RunRecord, _known: bool) -> Result<(), ExperimentError> {
         Ok(())
     }
 }
@@ -95,11 +95,11 @@ pub trait Observer {
 pub fn measure(
     mut plans: Vec<Plan>,
     options: &RunOptions<'_>,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
-) -> Result<Vec<Results>, LabError> {
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync),
+) -> Result<Vec<Results>, ExperimentError> {
     struct Collect(Vec<Option<Results>>);
     impl Observer for Collect {
-        fn event(&mut self, event: Event) -> Result<(), LabError> {
+        fn event(&mut self, event: Event) -> Result<(), ExperimentError> {
             if let Event::Measured(index, results) = event {
                 self.0[index] = Some(*results);
             }
@@ -119,10 +119,10 @@ impl Plan {
     ///
     /// # Errors
     /// If it was cancelled, or the threads cannot be started.
-    pub fn run(self, options: &RunOptions<'_>) -> Result<Results, LabError> {
+    pub fn run(self, options: &RunOptions<'_>) -> Result<Results, ExperimentError> {
         let results = measure(vec![self], options, &simulate)?;
         // One result for each plan.
-        results.into_iter().next().ok_or(LabError::Cancelled)
+        results.into_iter().next().ok_or(ExperimentError::Cancelled)
     }
 }
 
@@ -133,8 +133,8 @@ pub fn run(
     options: &RunOptions<'_>,
     known: Vec<RunRecord>,
     observer: &mut dyn Observer,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
-) -> Result<usize, LabError> {
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync),
+) -> Result<usize, ExperimentError> {
     let perform = |job: &Job| job.run(plans, options.cancel, simulate);
     conduct(options, &perform, |queue, done| {
         Campaign::new(plans, options, queue, known, observer).conduct(done)
@@ -156,9 +156,12 @@ pub fn around_workers(around: AroundWorker) {
 /// Starts the workers, and ends them when `decide`, which the caller's thread runs, is through.
 fn conduct<T>(
     options: &RunOptions<'_>,
-    perform: &(impl Fn(&Job) -> Result<Done, LabError> + Sync),
-    decide: impl FnOnce(&Queue, &mpsc::Receiver<Result<Finished, LabError>>) -> Result<T, LabError>,
-) -> Result<T, LabError> {
+    perform: &(impl Fn(&Job) -> Result<Done, ExperimentError> + Sync),
+    decide: impl FnOnce(
+        &Queue,
+        &mpsc::Receiver<Result<Finished, ExperimentError>>,
+    ) -> Result<T, ExperimentError>,
+) -> Result<T, ExperimentError> {
     let queue = Queue::default();
     let threads = match options.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -177,7 +180,7 @@ fn conduct<T>(
                 let mut work = || {
                     while let Some(job) = queue.take() {
                         let finished = match options.cancel.load(Memory::Relaxed) {
-                            true => Err(LabError::Cancelled),
+                            true => Err(ExperimentError::Cancelled),
                             false => perform(&job).map(|done| job.finished(done)),
                         };
                         let ended = finished.is_err();
@@ -192,7 +195,7 @@ fn conduct<T>(
                 }
             };
             let spawned = std::thread::Builder::new().spawn_scoped(scope, thread);
-            spawned.map_err(|e| LabError::Threads(e.to_string()))?;
+            spawned.map_err(|e| ExperimentError::Threads(e.to_string()))?;
         }
         drop(sender);
         let ended = decide(&queue, &done);
@@ -430,8 +433,8 @@ impl<'a> Campaign<'a> {
     /// Runs the whole campaign.
     fn conduct(
         mut self,
-        done: &mpsc::Receiver<Result<Finished, LabError>>,
-    ) -> Result<usize, LabError> {
+        done: &mpsc::Receiver<Result<Finished, ExperimentError>>,
+    ) -> Result<usize, ExperimentError> {
         self.open_cases()?;
         let plans = self.plans;
         for (e, plan) in plans.iter().enumerate() {
@@ -458,8 +461,8 @@ impl<'a> Campaign<'a> {
     /// Handles runs and answers until nothing is left to do.
     fn handle(
         &mut self,
-        done: &mpsc::Receiver<Result<Finished, LabError>>,
-    ) -> Result<(), LabError> {
+        done: &mpsc::Receiver<Result<Finished, ExperimentError>>,
+    ) -> Result<(), ExperimentError> {
         loop {
             while let Some(run) = self.runs.finished.pop_front() {
                 self.take(run)?;
@@ -477,9 +480,9 @@ impl<'a> Campaign<'a> {
                 Err(mpsc::TryRecvError::Empty) => {
                     self.observer.idle()?;
                     // If no worker is left, one of them panicked; the scope passes the panic on.
-                    done.recv().unwrap_or(Err(LabError::Cancelled))
+                    done.recv().unwrap_or(Err(ExperimentError::Cancelled))
                 }
-                Err(mpsc::TryRecvError::Disconnected) => Err(LabError::Cancelled),
+                Err(mpsc::TryRecvError::Disconnected) => Err(ExperimentError::Cancelled),
             };
             let run = match next {
                 Ok(run) => run,
@@ -499,7 +502,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Adds the controls of all checks, which take the plain runs that are there.
-    fn add_controls(&mut self) -> Result<(), LabError> {
+    fn add_controls(&mut self) -> Result<(), ExperimentError> {
         let plans = self.plans;
         for (e, plan) in plans.iter().enumerate() {
             let find = |id: &str| {
@@ -528,7 +531,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Reports a run that completed or was known, and queues it for handling.
-    fn note(&mut self, run: Finished, known: bool) -> Result<(), LabError> {
+    fn note(&mut self, run: Finished, known: bool) -> Result<(), ExperimentError> {
         let cell = &self.cells.all[run.cell];
         let record = RunRecord {
             experiment: cell.experiment,
@@ -545,7 +548,13 @@ impl<'a> Campaign<'a> {
     }
 
     /// Requests `runs` repetitions of a cell, beginning with the repetition `from`.
-    fn ask(&mut self, id: usize, from: u32, runs: u32, stage: Stage) -> Result<(), LabError> {
+    fn ask(
+        &mut self,
+        id: usize,
+        from: u32,
+        runs: u32,
+        stage: Stage,
+    ) -> Result<(), ExperimentError> {
         for repetition in self.cells.all[id].request(from, runs) {
             let cell = &self.cells.all[id];
             let plan = &self.plans[cell.experiment];
@@ -581,7 +590,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Stores a run, and continues whatever waited for it.
-    fn take(&mut self, run: Finished) -> Result<(), LabError> {
+    fn take(&mut self, run: Finished) -> Result<(), ExperimentError> {
         let Finished { cell: id, repetition, metrics, outcome, weight } = run;
         let cell = &mut self.cells.all[id];
         let (experiment, index) = (cell.experiment, cell.cell);
@@ -664,7 +673,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Finds the readings of each claim, and checks that all of them are possible.
-    fn open_cases(&mut self) -> Result<(), LabError> {
+    fn open_cases(&mut self) -> Result<(), ExperimentError> {
         let plans = self.plans;
         for (e, plan) in plans.iter().enumerate() {
             for (c, claim) in plan.experiment.claims.iter().enumerate() {
@@ -686,7 +695,7 @@ impl<'a> Campaign<'a> {
                     let mut matters = false;
                     for value in reading.others() {
                         if self.options.cancel.load(Memory::Relaxed) {
-                            return Err(LabError::Cancelled);
+                            return Err(ExperimentError::Cancelled);
                         }
                         let deviation = Deviation::one(&reading.name, &value.label);
                         let mut present = Vec::new();
@@ -759,7 +768,7 @@ impl<'a> Campaign<'a> {
         &self,
         conditions: &[Condition],
         singles: &[(Condition, Deviation)],
-    ) -> Result<Vec<(Condition, Deviation)>, LabError> {
+    ) -> Result<Vec<(Condition, Deviation)>, ExperimentError> {
         let mut formers = Vec::new();
         for condition in conditions {
             let own = singles.iter().filter(|(of, _)| of == condition);
@@ -783,7 +792,7 @@ impl<'a> Campaign<'a> {
         e: usize,
         c: usize,
         result: &mut ClaimResult,
-    ) -> Result<Vec<World>, LabError> {
+    ) -> Result<Vec<World>, ExperimentError> {
         let plans = self.plans;
         let experiment = &plans[e].experiment;
         let claim = &experiment.claims[c];
@@ -909,7 +918,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// The cells of a condition under the plain reading.
-    fn plainly(&self, condition: Condition) -> Result<Vec<Plainly>, LabError> {
+    fn plainly(&self, condition: Condition) -> Result<Vec<Plainly>, ExperimentError> {
         let all: Vec<usize> = (0..self.checks(condition).len()).collect();
         let plain = |(experiment, cell): (usize, usize)| {
             let plan = &self.plans[experiment];
@@ -925,7 +934,7 @@ impl<'a> Campaign<'a> {
         &mut self,
         cells: &[Plainly],
         deviation: &Deviation,
-    ) -> Result<Vec<(usize, usize)>, LabError> {
+    ) -> Result<Vec<(usize, usize)>, ExperimentError> {
         let mut changed = Vec::new();
         for Plainly { experiment: e, cell, file } in cells {
             let Plan { experiment, length, .. } = &self.plans[*e];
@@ -949,7 +958,12 @@ impl<'a> Campaign<'a> {
     }
 
     /// A cell under a reading.
-    fn scenario(&self, e: usize, cell: usize, reading: &Deviation) -> Result<Scenario, LabError> {
+    fn scenario(
+        &self,
+        e: usize,
+        cell: usize,
+        reading: &Deviation,
+    ) -> Result<Scenario, ExperimentError> {
         let Plan { experiment, length, .. } = &self.plans[e];
         experiment.scenario(cell, length, &self.reading_in(e, cell, reading))
     }
@@ -992,7 +1006,7 @@ impl<'a> Campaign<'a> {
         condition: Condition,
         world: World,
         groups: &[Vec<usize>],
-    ) -> Result<(), LabError> {
+    ) -> Result<(), ExperimentError> {
         self.open_question(condition, world, groups, Asker::Campaign, Rule::Verdict)
     }
 
@@ -1003,7 +1017,7 @@ impl<'a> Campaign<'a> {
         groups: &[Vec<usize>],
         asker: Asker,
         rule: Rule,
-    ) -> Result<(), LabError> {
+    ) -> Result<(), ExperimentError> {
         let own = condition.experiment;
         let looks = match rule {
             Rule::Verdict => self.looks(own, world.deviation().is_plain()),
@@ -1040,7 +1054,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Requests the runs of the next look, and looks if all of them are complete.
-    fn gather(&mut self, number: usize) -> Result<(), LabError> {
+    fn gather(&mut self, number: usize) -> Result<(), ExperimentError> {
         let question = &self.questions[number];
         let Question { condition, look, asker, .. } = *question;
         let own = condition.experiment;
@@ -1071,7 +1085,7 @@ impl<'a> Campaign<'a> {
     }
 
     /// Evaluates the completed runs: a verdict, or more runs.
-    fn look(&mut self, number: usize) -> Result<(), LabError> {
+    fn look(&mut self, number: usize) -> Result<(), ExperimentError> {
         let question = &self.questions[number];
         let (look, weak) = self.levels(question);
         let first = question.from();
@@ -1116,7 +1130,7 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    fn close_question(&mut self, number: usize, futile: bool) -> Result<(), LabError> {
+    fn close_question(&mut self, number: usize, futile: bool) -> Result<(), ExperimentError> {
         let question = &self.questions[number];
         if let (Some(inquiry), asker) = (&mut self.inquiry, question.asker) {
             let checks = question.results();

@@ -15,7 +15,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::experiment::{
     Asked, Check, Claim, Deviation, EarlierChecks, Experiment, Margin, Reading,
 };
@@ -398,7 +398,7 @@ fn summarize(
 
 /// Verifies the checks that name cells of another experiment of the list, which the reader of one
 /// file cannot do.
-pub fn check_references(experiments: &[Experiment]) -> Result<(), LabError> {
+pub fn check_references(experiments: &[Experiment]) -> Result<(), ExperimentError> {
     for own in experiments {
         for claim in &own.claims {
             let cells = claim.all_checks();
@@ -419,10 +419,10 @@ fn check_involved<'a>(
     own: &Experiment,
     cells: impl Iterator<Item = (&'a Cell, usize)>,
     experiments: &[Experiment],
-) -> Result<(), LabError> {
+) -> Result<(), ExperimentError> {
     let mut involved = vec![own];
     for (cell, line) in cells {
-        let error = |message| LabError::Experiment { file: own.file.clone(), line, message };
+        let error = |message| ExperimentError::Experiment { file: own.file.clone(), line, message };
         let id = cell.experiment.as_ref();
         let Some(other) = id.and_then(|id| experiments.iter().find(|e| e.id == *id)) else {
             continue;

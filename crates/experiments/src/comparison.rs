@@ -11,7 +11,7 @@ pub use windward_sim::comparison::{Beside, Measured, Run};
 use windward_sim::output::OutputDir;
 use windward_sim::table::{Cell, Column, Format, Kind, TableWriter};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::folder::Folder;
 use crate::statistics::{Estimate, estimate};
 
@@ -311,7 +311,7 @@ impl Comparison {
     ///
     /// # Errors
     /// If a number cannot be written as JSON.
-    pub fn to_json(&self) -> Result<String, LabError> {
+    pub fn to_json(&self) -> Result<String, ExperimentError> {
         #[derive(Serialize)]
         struct WithRows<'a> {
             rows: Vec<Row>,
@@ -319,7 +319,8 @@ impl Comparison {
             comparison: &'a Comparison,
         }
         let json = WithRows { rows: self.rows(), comparison: self };
-        serde_json::to_string_pretty(&json).map_err(|error| LabError::Part(error.to_string()))
+        serde_json::to_string_pretty(&json)
+            .map_err(|error| ExperimentError::Part(error.to_string()))
     }
 }
 
@@ -345,7 +346,7 @@ impl Keeper {
         work: &impl Hash,
         resume: bool,
         runs: &mut [Option<Run>],
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, ExperimentError> {
         let mut folder = Folder::open(dir)?;
         let mut key = DefaultHasher::new();
         ("compare", work).hash(&mut key);
@@ -362,7 +363,7 @@ impl Keeper {
     ///
     /// # Errors
     /// If the journal cannot be written.
-    pub fn keep(&mut self, number: u32, run: &Run) -> Result<(), LabError> {
+    pub fn keep(&mut self, number: u32, run: &Run) -> Result<(), ExperimentError> {
         self.0.record(&(number, run))
     }
 
@@ -372,8 +373,8 @@ impl Keeper {
     /// If a file cannot be written; the journal stays open then.
     pub fn finish(
         mut self,
-        write: impl FnOnce(&mut OutputDir) -> Result<(), LabError>,
-    ) -> Result<(), LabError> {
+        write: impl FnOnce(&mut OutputDir) -> Result<(), ExperimentError>,
+    ) -> Result<(), ExperimentError> {
         let mut out = self.0.output()?;
         write(&mut out)?;
         out.commit()?;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use windward_sim::output::OutputDir;
 use windward_sim::table::{Cell, Kind, Table, TableColumn, Texts, Values};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::folder;
 use crate::grid::Grid;
 use crate::journal::{BUILD, Journal};
@@ -108,13 +108,14 @@ impl Dataset {
     /// # Errors
     /// If it contains runs and `resume` is false, if they belong to other work of the same id, if
     /// another process writes there, or if the folder cannot be read or written.
-    pub fn open(root: &Path, grid: &Grid, resume: bool) -> Result<Self, LabError> {
+    pub fn open(root: &Path, grid: &Grid, resume: bool) -> Result<Self, ExperimentError> {
         let id = &grid.experiment().id;
         let partition = root.join(format!("experiment={id}"));
-        let refuse = |message: String| Err(LabError::Folder { path: partition.clone(), message });
+        let refuse =
+            |message: String| Err(ExperimentError::Folder { path: partition.clone(), message });
         for place in [root, &partition] {
             if place.exists() && !place.is_dir() {
-                return Err(LabError::Folder {
+                return Err(ExperimentError::Folder {
                     path: place.to_owned(),
                     message: "is a file, and a dataset is a folder: choose another".to_owned(),
                 });
@@ -122,7 +123,7 @@ impl Dataset {
         }
         let inside = root.join(INSIDE);
         for place in [&inside, &partition] {
-            fs::create_dir_all(place).map_err(|e| LabError::io("create", place, e))?;
+            fs::create_dir_all(place).map_err(|e| ExperimentError::io("create", place, e))?;
         }
         let lock_path = inside.join(format!("{id}.lock"));
         let lock = folder::hold(&lock_path, &partition, "choose another folder")?;
@@ -143,7 +144,7 @@ impl Dataset {
                 dir.write(&format!("{id}.json"), |out| out.write_all(&text))?;
                 dir.commit()?;
             }
-            Err(e) => return Err(LabError::io("read", &manifest_path, e)),
+            Err(e) => return Err(ExperimentError::io("read", &manifest_path, e)),
             Ok(bytes) => {
                 let there: Option<Manifest> = serde_json::from_slice(&bytes).ok();
                 if there.as_ref() != Some(&manifest) {
@@ -226,7 +227,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If they cannot be written. Rows that were added before are not lost.
-    pub fn add(&mut self, rows: Vec<Row>) -> Result<(), LabError> {
+    pub fn add(&mut self, rows: Vec<Row>) -> Result<(), ExperimentError> {
         let new: Vec<Row> = rows.into_iter().filter(|row| !self.has(row.run)).collect();
         if new.is_empty() {
             return Ok(());
@@ -240,7 +241,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn flush(&mut self) -> Result<(), LabError> {
+    pub fn flush(&mut self) -> Result<(), ExperimentError> {
         if !self.open.is_empty() {
             self.open.sort_by_key(|row| row.run);
             let rows = self.open.iter().map(|row| {
@@ -265,7 +266,7 @@ impl Dataset {
     /// # Errors
     /// If one of the files cannot be read, is not a file of a sweep, or has other columns than the
     /// others.
-    pub fn read(partition: &Path) -> Result<Table, LabError> {
+    pub fn read(partition: &Path) -> Result<Table, ExperimentError> {
         let mut whole: Option<Table> = None;
         for path in parts(partition)? {
             let part = read(&path, None)?;
@@ -295,8 +296,8 @@ impl Dataset {
     }
 }
 
-fn not_ours(path: &Path, message: &str) -> LabError {
-    LabError::Folder { path: path.to_owned(), message: message.to_owned() }
+fn not_ours(path: &Path, message: &str) -> ExperimentError {
+    ExperimentError::Folder { path: path.to_owned(), message: message.to_owned() }
 }
 
 fn file_name(path: &Path) -> String {
@@ -309,11 +310,11 @@ fn part_number(path: &Path) -> Option<usize> {
 }
 
 /// The files with rows, in order.
-fn parts(partition: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let entries = fs::read_dir(partition).map_err(|e| LabError::io("read", partition, e))?;
+fn parts(partition: &Path) -> Result<Vec<PathBuf>, ExperimentError> {
+    let entries = fs::read_dir(partition).map_err(|e| ExperimentError::io("read", partition, e))?;
     let mut found = Vec::new();
     for entry in entries {
-        let path = entry.map_err(|e| LabError::io("read", partition, e))?.path();
+        let path = entry.map_err(|e| ExperimentError::io("read", partition, e))?.path();
         if let Some(number) = part_number(&path) {
             found.push((number, path));
         }
@@ -323,7 +324,7 @@ fn parts(partition: &Path) -> Result<Vec<PathBuf>, LabError> {
 }
 
 /// The numbers of the runs in a file.
-fn numbers(path: &Path) -> Result<Vec<u64>, LabError> {
+fn numbers(path: &Path) -> Result<Vec<u64>, ExperimentError> {
     let table = read(path, Some(NUMBER))?;
     match table.columns.into_iter().next() {
         Some(TableColumn { values: Values::Unsigned(numbers), .. }) => {
@@ -334,9 +335,9 @@ fn numbers(path: &Path) -> Result<Vec<u64>, LabError> {
 }
 
 /// A Parquet file as [`Table::write_parquet`] writes it, or only one column of it.
-fn read(path: &Path, only: Option<&str>) -> Result<Table, LabError> {
-    let file = File::open(path).map_err(|e| LabError::io("read", path, e))?;
-    columns(file, only).map_err(|e| LabError::io("read", path, io::Error::other(e)))
+fn read(path: &Path, only: Option<&str>) -> Result<Table, ExperimentError> {
+    let file = File::open(path).map_err(|e| ExperimentError::io("read", path, e))?;
+    columns(file, only).map_err(|e| ExperimentError::io("read", path, io::Error::other(e)))
 }
 
 fn columns(file: File, only: Option<&str>) -> Result<Table, ParquetError> {

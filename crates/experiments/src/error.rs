@@ -12,7 +12,7 @@ pub use windward_sim::suggest::hint as nearest;
 
 /// Reason why an experiment could not be read, run or written.
 #[derive(Debug)]
-pub enum LabError {
+pub enum ExperimentError {
     /// Something in the `[experiment]` part of a file is wrong.
     Experiment {
         /// The file as the user named it.
@@ -56,52 +56,62 @@ pub enum LabError {
     Cancelled,
 }
 
-impl LabError {
+impl ExperimentError {
     /// Error of a file or folder, with the attempted operation.
     pub fn io(verb: &'static str, path: &Path, error: io::Error) -> Self {
-        LabError::Io { path: path.to_owned(), verb, error }
+        ExperimentError::Io { path: path.to_owned(), verb, error }
     }
 }
 
-impl From<OutputError> for LabError {
+impl From<OutputError> for ExperimentError {
     fn from(OutputError { path, attempt, error }: OutputError) -> Self {
         let verb = match attempt {
             Attempt::MakeFolder => "create",
             Attempt::Write => "write",
         };
-        LabError::io(verb, &path, error)
+        ExperimentError::io(verb, &path, error)
     }
 }
 
-impl From<FileError> for LabError {
+impl From<FileError> for ExperimentError {
     fn from(error: FileError) -> Self {
-        LabError::File(error)
+        ExperimentError::File(error)
     }
 }
 
-impl fmt::Display for LabError {
+impl fmt::Display for ExperimentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LabError::Experiment { file, line: 0, message } => write!(f, "{file}: {message}"),
-            LabError::Experiment { file, line, message } => write!(f, "{file}:{line}: {message}"),
-            LabError::Scenario { cell: Some(cell), error } => write!(f, "{error} (at {cell})"),
-            LabError::Scenario { cell: None, error } | LabError::File(error) => error.fmt(f),
-            LabError::Io { path, verb, error } => {
+            ExperimentError::Experiment { file, line: 0, message } => {
+                write!(f, "{file}: {message}")
+            }
+            ExperimentError::Experiment { file, line, message } => {
+                write!(f, "{file}:{line}: {message}")
+            }
+            ExperimentError::Scenario { cell: Some(cell), error } => {
+                write!(f, "{error} (at {cell})")
+            }
+            ExperimentError::Scenario { cell: None, error } | ExperimentError::File(error) => {
+                error.fmt(f)
+            }
+            ExperimentError::Io { path, verb, error } => {
                 write!(f, "{}: cannot {verb}: {error}", path.display())
             }
-            LabError::Folder { path, message } => write!(f, "{}: {message}", path.display()),
-            LabError::Threads(reason) => write!(f, "cannot start the worker threads: {reason}"),
-            LabError::Part(failure) => f.write_str(failure),
-            LabError::Cancelled => write!(f, "interrupted"),
+            ExperimentError::Folder { path, message } => write!(f, "{}: {message}", path.display()),
+            ExperimentError::Threads(reason) => {
+                write!(f, "cannot start the worker threads: {reason}")
+            }
+            ExperimentError::Part(failure) => f.write_str(failure),
+            ExperimentError::Cancelled => write!(f, "interrupted"),
         }
     }
 }
 
-impl std::error::Error for LabError {
+impl std::error::Error for ExperimentError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            LabError::Scenario { error, .. } | LabError::File(error) => Some(error),
-            LabError::Io { error, .. } => Some(error),
+            ExperimentError::Scenario { error, .. } | ExperimentError::File(error) => Some(error),
+            ExperimentError::Io { error, .. } => Some(error),
             _ => None,
         }
     }
@@ -113,9 +123,10 @@ mod tests {
 
     #[test]
     fn errors_name_file_and_line() {
-        let error = LabError::Experiment { file: "a.toml".into(), line: 7, message: "no".into() };
+        let error =
+            ExperimentError::Experiment { file: "a.toml".into(), line: 7, message: "no".into() };
         assert_eq!(error.to_string(), "a.toml:7: no");
-        let io = LabError::io("write", Path::new("/x/y"), io::Error::other("disk full"));
+        let io = ExperimentError::io("write", Path::new("/x/y"), io::Error::other("disk full"));
         assert_eq!(io.to_string(), "/x/y: cannot write: disk full");
     }
 }

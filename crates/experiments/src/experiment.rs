@@ -12,10 +12,10 @@ use windward_sim::scenario::Scaling;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::error::nearest;
 use crate::expression::{Cell, Comparison, Expression, Measure};
-use crate::theory::{self, Law};
+use crate::theory::{self, Formula};
 
 mod carrying;
 mod cast;
@@ -270,8 +270,8 @@ impl PlotConfig {
             }
         }
         for reference in &self.references {
-            if let ReferenceLine::Curve { law, group, link } = &reference.line {
-                theory::expected(*law, scenario, group.as_deref(), link.as_deref())
+            if let ReferenceLine::Curve { formula, group, link } = &reference.line {
+                theory::expected(*formula, scenario, group.as_deref(), link.as_deref())
                     .map_err(|e| format!("`{}`: {e}", reference.label))?;
             }
         }
@@ -353,7 +353,7 @@ pub enum ReferenceLine {
     /// The theoretical value in the scenario of each point.
     Curve {
         /// The curve.
-        law: Law,
+        formula: Formula,
         /// The group of connections; the first one without a name.
         group: Option<String>,
         /// The limiting link; the bottleneck of the group without a name.
@@ -506,9 +506,9 @@ impl Experiment {
     ///
     /// # Errors
     /// If it cannot be read, or anything in it is wrong.
-    pub fn read(path: &Path) -> Result<Self, LabError> {
+    pub fn read(path: &Path) -> Result<Self, ExperimentError> {
         let text = ScenarioFile::text(path);
-        let text = text.map_err(|error| LabError::Scenario { cell: None, error })?;
+        let text = text.map_err(|error| ExperimentError::Scenario { cell: None, error })?;
         let mut experiment = Self::parse(&ScenarioFile::name(path), &text)?;
         let found = path.with_file_name(worlds::FILE);
         if experiment.file != ScenarioFile::STDIN && found.exists() {
@@ -522,7 +522,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If anything in it is wrong.
-    pub fn parse(name: &str, text: &str) -> Result<Self, LabError> {
+    pub fn parse(name: &str, text: &str) -> Result<Self, ExperimentError> {
         Self::parse_beside(name, text, &|from| Self::text_beside(name, from))
     }
 
@@ -530,9 +530,9 @@ impl Experiment {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn text_beside(name: &str, from: &str) -> Result<String, LabError> {
+    pub fn text_beside(name: &str, from: &str) -> Result<String, ExperimentError> {
         let path = Path::new(name).parent().unwrap_or(Path::new("")).join(from);
-        read_text(&path, LARGEST_SETTINGS).map_err(|e| LabError::io("read", &path, e))
+        read_text(&path, LARGEST_SETTINGS).map_err(|e| ExperimentError::io("read", &path, e))
     }
 
     /// Parses a text; `beside` returns the text of a file of readings.
@@ -542,8 +542,8 @@ impl Experiment {
     pub fn parse_beside(
         name: &str,
         text: &str,
-        beside: &dyn Fn(&str) -> Result<String, LabError>,
-    ) -> Result<Self, LabError> {
+        beside: &dyn Fn(&str) -> Result<String, ExperimentError>,
+    ) -> Result<Self, ExperimentError> {
         reader::parse(name, text, beside, None)
     }
 
@@ -555,9 +555,9 @@ impl Experiment {
     pub fn parse_with(
         name: &str,
         text: &str,
-        beside: &dyn Fn(&str) -> Result<String, LabError>,
+        beside: &dyn Fn(&str) -> Result<String, ExperimentError>,
         cast: &Cast,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, ExperimentError> {
         reader::parse(name, text, beside, Some(cast))
     }
 
@@ -581,8 +581,8 @@ impl Experiment {
     /// # Errors
     /// If the key is unknown, or an axis or a reading sets it: labels would no longer describe the
     /// runs.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), LabError> {
-        let fail = |error| LabError::Scenario { cell: None, error };
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), ExperimentError> {
+        let fail = |error| ExperimentError::Scenario { cell: None, error };
         let mut changed = self.scenario.clone();
         changed.set(key, value).map_err(fail)?;
         let points = self.axes.iter().flat_map(|a| {
@@ -606,7 +606,7 @@ impl Experiment {
             before.set(key, value).map_err(fail)?;
             // If the order matters, they set the same key.
             if !before.says_the_same_as(&after) {
-                return Err(LabError::Experiment {
+                return Err(ExperimentError::Experiment {
                     file: self.file.clone(),
                     line: 0,
                     message: format!(

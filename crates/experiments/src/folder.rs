@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windward_sim::output::OutputDir;
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::journal::{BUILD, CHECKSUM, Journal};
 
 /// Name of the folder for internal files.
@@ -47,8 +47,8 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be opened, another process has it, or it contains a page that is not ours.
-    pub fn open(path: &Path) -> Result<Self, LabError> {
-        let not_ours = |message: String| LabError::Folder { path: path.to_owned(), message };
+    pub fn open(path: &Path) -> Result<Self, ExperimentError> {
+        let not_ours = |message: String| ExperimentError::Folder { path: path.to_owned(), message };
         if path.exists() && !path.is_dir() {
             return Err(not_ours(
                 "is a file, and the report is a folder: choose another with --out".to_owned(),
@@ -68,7 +68,7 @@ impl Folder {
             made.insert(0, inside.clone());
         }
         check_page(&path.join("index.html"))?;
-        fs::create_dir_all(&inside).map_err(|e| LabError::io("create", &inside, e))?;
+        fs::create_dir_all(&inside).map_err(|e| ExperimentError::io("create", &inside, e))?;
         let lock_path = inside.join("lock");
         let lock = hold(&lock_path, path, "choose another folder with --out")?;
         let path = path.to_owned();
@@ -85,14 +85,14 @@ impl Folder {
     ///
     /// # Errors
     /// If the folder cannot be read.
-    pub fn sections<T: DeserializeOwned>(&self) -> Result<Vec<T>, LabError> {
+    pub fn sections<T: DeserializeOwned>(&self) -> Result<Vec<T>, ExperimentError> {
         let mut paths = sections(&self.path)
-            .map_err(|e| LabError::io("read", &self.inside, e))?
+            .map_err(|e| ExperimentError::io("read", &self.inside, e))?
             .collect::<Vec<PathBuf>>();
         paths.sort();
         let mut readable = Vec::new();
         for path in paths {
-            let bytes = fs::read(&path).map_err(|e| LabError::io("read", &path, e))?;
+            let bytes = fs::read(&path).map_err(|e| ExperimentError::io("read", &path, e))?;
             let section = of_this_build(&bytes);
             readable.extend(
                 section.and_then(|s| postcard::from_bytes_crc32(s, CHECKSUM.digest()).ok()),
@@ -105,9 +105,9 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn keep(&mut self, id: &str, section: &impl Serialize) -> Result<(), LabError> {
+    pub fn keep(&mut self, id: &str, section: &impl Serialize) -> Result<(), ExperimentError> {
         let path = self.inside.join(format!("{id}.section"));
-        let fail = |e: postcard::Error| LabError::io("write", &path, io::Error::other(e));
+        let fail = |e: postcard::Error| ExperimentError::io("write", &path, io::Error::other(e));
         let mut bytes = postcard::to_stdvec(BUILD).map_err(fail)?;
         bytes.extend(postcard::to_stdvec_crc32(section, CHECKSUM.digest()).map_err(fail)?);
         self.used = true;
@@ -117,7 +117,7 @@ impl Folder {
     }
 
     /// Staging for tables and pages, which appear when it is committed.
-    pub fn output(&mut self) -> Result<OutputDir, LabError> {
+    pub fn output(&mut self) -> Result<OutputDir, ExperimentError> {
         self.used = true;
         Ok(OutputDir::create(&self.path)?)
     }
@@ -126,17 +126,17 @@ impl Folder {
     ///
     /// # Errors
     /// If one of them is not ours.
-    pub fn check_pages(&self, names: &[String]) -> Result<(), LabError> {
+    pub fn check_pages(&self, names: &[String]) -> Result<(), ExperimentError> {
         names.iter().try_for_each(|name| check_page(&self.path.join(name)))
     }
 
     /// Removes files of earlier runs of an experiment that this one has not written.
-    pub fn remove_stale(&self, names: &[String]) -> Result<(), LabError> {
+    pub fn remove_stale(&self, names: &[String]) -> Result<(), ExperimentError> {
         for name in names {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(LabError::io("remove", &path, e));
+                    return Err(ExperimentError::io("remove", &path, e));
                 }
                 _ => {}
             }
@@ -145,7 +145,7 @@ impl Folder {
     }
 
     /// Writes pages, never over one that is not ours.
-    pub fn write_pages(&mut self, pages: &[(String, String)]) -> Result<(), LabError> {
+    pub fn write_pages(&mut self, pages: &[(String, String)]) -> Result<(), ExperimentError> {
         let mut dir = self.output()?;
         for (name, page) in pages {
             check_page(&self.path.join(name))?;
@@ -163,12 +163,12 @@ impl Folder {
         &mut self,
         key: u64,
         resume: bool,
-    ) -> Result<Vec<T>, LabError> {
+    ) -> Result<Vec<T>, ExperimentError> {
         let name = format!("{JOURNAL}{key:016x}");
         let path = self.inside.join(&name);
         let done = self.done(key);
         if resume && !path.exists() && done.exists() {
-            fs::rename(&done, &path).map_err(|e| LabError::io("rename", &done, e))?;
+            fs::rename(&done, &path).map_err(|e| ExperimentError::io("rename", &done, e))?;
         }
         let (journal, records): (_, Vec<T>) = Journal::open(path.clone(), key)?;
         if resume && records.is_empty() {
@@ -179,23 +179,26 @@ impl Folder {
                 }
                 false => "there is nothing to resume: no run was interrupted here",
             };
-            return Err(LabError::Folder { path: self.path.clone(), message: message.to_owned() });
+            return Err(ExperimentError::Folder {
+                path: self.path.clone(),
+                message: message.to_owned(),
+            });
         }
         self.journal = Some((key, journal));
         Ok(if resume { records } else { Vec::new() })
     }
 
     /// Stores a completed run.
-    pub fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
+    pub fn record(&mut self, record: &impl Serialize) -> Result<(), ExperimentError> {
         self.used = true;
         self.journal.as_mut().map_or(Ok(()), |(_, journal)| journal.write(record))
     }
 
     /// Closes the journal once everything is written, in the place of that of the campaign before.
-    pub fn finish(mut self) -> Result<(), LabError> {
+    pub fn finish(mut self) -> Result<(), ExperimentError> {
         let Some((key, journal)) = self.journal.take() else { return Ok(()) };
         for earlier in files(&self.path, DONE) {
-            fs::remove_file(&earlier).map_err(|e| LabError::io("remove", &earlier, e))?;
+            fs::remove_file(&earlier).map_err(|e| ExperimentError::io("remove", &earlier, e))?;
         }
         journal.rename(&self.done(key))
     }
@@ -266,34 +269,34 @@ pub fn experiments_of_other_builds(folder: &Path) -> Vec<String> {
 ///
 /// # Errors
 /// If another process has it (the error names `otherwise` as the remedy), or it cannot be created.
-pub fn hold(lock_path: &Path, folder: &Path, otherwise: &str) -> Result<File, LabError> {
+pub fn hold(lock_path: &Path, folder: &Path, otherwise: &str) -> Result<File, ExperimentError> {
     let lock = OpenOptions::new().create(true).append(true).open(lock_path);
-    let lock = lock.map_err(|e| LabError::io("write", lock_path, e))?;
+    let lock = lock.map_err(|e| ExperimentError::io("write", lock_path, e))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(TryLockError::WouldBlock) => Err(LabError::Folder {
+        Err(TryLockError::WouldBlock) => Err(ExperimentError::Folder {
             path: folder.to_owned(),
             message: format!("another windward is writing into it: wait for it, or {otherwise}"),
         }),
-        Err(TryLockError::Error(e)) => Err(LabError::io("lock", lock_path, e)),
+        Err(TryLockError::Error(e)) => Err(ExperimentError::io("lock", lock_path, e)),
     }
 }
 
 /// Verifies that there is no page, or one of ours.
-fn check_page(path: &Path) -> Result<(), LabError> {
+fn check_page(path: &Path) -> Result<(), ExperimentError> {
     let text = match fs::read(path) {
         Ok(bytes) => bytes,
         // Without a folder there is no page; its creation reports other errors.
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(());
         }
-        Err(e) => return Err(LabError::io("read", path, e)),
+        Err(e) => return Err(ExperimentError::io("read", path, e)),
     };
     let text = String::from_utf8_lossy(&text);
     if text.contains(GENERATOR) || text.contains(EARLIER) {
         return Ok(());
     }
-    Err(LabError::Folder {
+    Err(ExperimentError::Folder {
         path: path.to_owned(),
         message:
             "this page is not a report of windward and stays as it is: move it away, or choose \

@@ -13,7 +13,7 @@ use windward_sim::Scenario;
 use windward_sim::table::{Cell, Kind};
 
 use crate::BUILD;
-use crate::LabError;
+use crate::ExperimentError;
 use crate::experiment::{Deviation, Effort, Experiment, RunLength, Skipped, fnv1a};
 use crate::rows::{Row, RunColumns};
 use crate::sweep::{Run, simulate};
@@ -65,7 +65,7 @@ impl Grid {
         experiment: &Experiment,
         effort: &Effort,
         cancel: &AtomicBool,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, ExperimentError> {
         let length = experiment.overridden(experiment.run_length(effort));
         experiment.check_runs(&length, MAX_RUNS)?;
         let experiment = experiment.without_impossible(&length, sample);
@@ -73,7 +73,7 @@ impl Grid {
         let mut costs = Vec::new();
         for cell in sample(&experiment) {
             if cancel.load(Ordering::Relaxed) {
-                return Err(LabError::Cancelled);
+                return Err(ExperimentError::Cancelled);
             }
             let scenario = experiment.scenario(cell, &length, &Deviation::PLAIN)?;
             columns.add(&scenario);
@@ -91,7 +91,7 @@ impl Grid {
         experiment: &Experiment,
         effort: &Effort,
         facts: GridFacts,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, ExperimentError> {
         let length = experiment.overridden(experiment.run_length(effort));
         let mut experiment = experiment.clone();
         for (axis, skipped) in experiment.axes.iter_mut().zip(facts.skipped) {
@@ -149,11 +149,11 @@ impl Grid {
         ((run / repetitions) as usize, (run % repetitions) as u32)
     }
 
-    fn scenario(&self, cell: usize) -> Result<Scenario, LabError> {
+    fn scenario(&self, cell: usize) -> Result<Scenario, ExperimentError> {
         let scenario = self.experiment.scenario(cell, &self.length, &Deviation::PLAIN)?;
         match self.columns.lacks(&scenario) {
             None => Ok(scenario),
-            Some(part) => Err(LabError::Experiment {
+            Some(part) => Err(ExperimentError::Experiment {
                 file: self.experiment.file.clone(),
                 line: 0,
                 message: format!(
@@ -175,9 +175,9 @@ impl Grid {
         runs: Range<u64>,
         wanted: impl Fn(u64) -> bool,
         cancel: &AtomicBool,
-    ) -> Result<Vec<PlannedRun>, LabError> {
+    ) -> Result<Vec<PlannedRun>, ExperimentError> {
         if cancel.load(Ordering::Relaxed) {
-            return Err(LabError::Cancelled);
+            return Err(ExperimentError::Cancelled);
         }
         let mut planned = Vec::new();
         let mut last: Option<(usize, f64)> = None;
@@ -192,7 +192,7 @@ impl Grid {
                 (None, Some((same, cost))) if same == cell => cost,
                 _ => {
                     if cancel.load(Ordering::Relaxed) {
-                        return Err(LabError::Cancelled);
+                        return Err(ExperimentError::Cancelled);
                     }
                     self.scenario(cell)?.predicted_packet_hops()
                 }
@@ -209,12 +209,12 @@ impl Grid {
     ///
     /// # Errors
     /// If there is no such run, its scenario is impossible, a part of it fails, or `cancel` is set.
-    pub fn run(&self, runs: &[u64], cancel: &AtomicBool) -> Result<Vec<Row>, LabError> {
+    pub fn run(&self, runs: &[u64], cancel: &AtomicBool) -> Result<Vec<Row>, ExperimentError> {
         let mut rows = Vec::with_capacity(runs.len());
         let mut last: Option<(usize, Scenario)> = None;
         for &number in runs {
             if number >= self.runs() {
-                return Err(LabError::Experiment {
+                return Err(ExperimentError::Experiment {
                     file: self.experiment.file.clone(),
                     line: 0,
                     message: format!("no run {number}: there are {}", self.runs()),
@@ -348,9 +348,9 @@ mod tests {
     fn a_flag_stops_it() {
         let grid = grid(&experiment());
         let set = AtomicBool::new(true);
-        assert!(matches!(grid.run(&[0], &set), Err(LabError::Cancelled)));
-        assert!(matches!(grid.plan(0..1, |_| true, &set), Err(LabError::Cancelled)));
+        assert!(matches!(grid.run(&[0], &set), Err(ExperimentError::Cancelled)));
+        assert!(matches!(grid.plan(0..1, |_| true, &set), Err(ExperimentError::Cancelled)));
         let new = Grid::new(&experiment(), &Effort::Quick, &set);
-        assert!(matches!(new, Err(LabError::Cancelled)));
+        assert!(matches!(new, Err(ExperimentError::Cancelled)));
     }
 }

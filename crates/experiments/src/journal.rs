@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::LabError;
+use crate::ExperimentError;
 
 /// Version of the program with a fingerprint of the stored types, the engine and the metrics,
 /// computed by the build: `0.1.0+` and 16 hexadecimal digits. Data of another build are not read.
@@ -51,11 +51,11 @@ impl Journal {
     pub(crate) fn open<T: DeserializeOwned>(
         path: PathBuf,
         key: u64,
-    ) -> Result<(Self, Vec<T>), LabError> {
+    ) -> Result<(Self, Vec<T>), ExperimentError> {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(e) => return Err(LabError::io("read", &path, e)),
+            Err(e) => return Err(ExperimentError::io("read", &path, e)),
         };
         let mut rest = &bytes[..];
         let ours = read_frame(&mut rest) == Some(Opening::of(key));
@@ -72,8 +72,8 @@ impl Journal {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub(crate) fn write(&mut self, record: &impl Serialize) -> Result<(), LabError> {
-        self.append(record).map_err(|e| LabError::io("write", &self.path, e))
+    pub(crate) fn write(&mut self, record: &impl Serialize) -> Result<(), ExperimentError> {
+        self.append(record).map_err(|e| ExperimentError::io("write", &self.path, e))
     }
 
     fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
@@ -107,12 +107,12 @@ impl Journal {
     ///
     /// # Errors
     /// If the file cannot be removed.
-    pub(crate) fn remove(&mut self) -> Result<(), LabError> {
+    pub(crate) fn remove(&mut self) -> Result<(), ExperimentError> {
         self.file = None;
         self.whole = 0;
         match fs::remove_file(&self.path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(LabError::io("remove", &self.path, e))
+                Err(ExperimentError::io("remove", &self.path, e))
             }
             _ => Ok(()),
         }
@@ -122,10 +122,10 @@ impl Journal {
     ///
     /// # Errors
     /// If the file cannot be renamed.
-    pub(crate) fn rename(self, to: &Path) -> Result<(), LabError> {
+    pub(crate) fn rename(self, to: &Path) -> Result<(), ExperimentError> {
         match fs::rename(&self.path, to) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(LabError::io("rename", &self.path, e))
+                Err(ExperimentError::io("rename", &self.path, e))
             }
             _ => Ok(()),
         }

@@ -43,7 +43,7 @@ mod verdict;
 pub mod worlds;
 
 pub use dataset::Dataset;
-pub use error::LabError;
+pub use error::ExperimentError;
 pub use experiment::{Effort, Experiment};
 pub use folder::{experiments_of_other_builds, is_resumable};
 pub use grid::{Grid, GridFacts, PlannedRun};

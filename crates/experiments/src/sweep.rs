@@ -12,7 +12,7 @@ use windward_core::units::{Duration, Time};
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, Simulation};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::experiment::{
     Deviation, Effort, Experiment, PlotKind, ReadingValue, RunLength, Skipped, scaled,
 };
@@ -96,7 +96,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If one of them is impossible, or a metric names a missing group or link.
-    pub fn plan(&self, effort: &Effort) -> Result<Plan, LabError> {
+    pub fn plan(&self, effort: &Effort) -> Result<Plan, ExperimentError> {
         let length = self.overridden(self.run_length(effort));
         self.check_runs(&length, MAX_RUNS)?;
         let experiment = self.without_impossible(&length, |e| 0..e.cells());
@@ -111,12 +111,16 @@ impl Experiment {
     }
 
     /// Verifies that the number of runs is 1 to `most`.
-    pub(crate) fn check_runs(&self, length: &RunLength, most: usize) -> Result<(), LabError> {
+    pub(crate) fn check_runs(
+        &self,
+        length: &RunLength,
+        most: usize,
+    ) -> Result<(), ExperimentError> {
         let runs = self.cells().saturating_mul(length.repetitions as usize);
         if (1..=most).contains(&runs) {
             return Ok(());
         }
-        Err(LabError::Experiment {
+        Err(ExperimentError::Experiment {
             file: self.file.clone(),
             line: 0,
             message: format!(
@@ -167,7 +171,7 @@ impl Experiment {
         let mut reasons = vec![None; self.axes[axis].points.len()];
         for cell in cells {
             // The plan reports all other errors.
-            if let Err(LabError::Scenario { error, .. }) =
+            if let Err(ExperimentError::Scenario { error, .. }) =
                 self.scenario(cell, length, &Deviation::PLAIN)
             {
                 let text = error.to_string();
@@ -185,7 +189,7 @@ impl Experiment {
         cell: usize,
         length: &RunLength,
         reading: &Deviation,
-    ) -> Result<ScenarioFile, LabError> {
+    ) -> Result<ScenarioFile, ExperimentError> {
         let mut file = self.scenario.clone();
         let lengths = [("duration", &length.duration), ("warmup", &length.warmup)];
         let lengths = lengths.into_iter();
@@ -224,7 +228,11 @@ impl Experiment {
     ///
     /// # Errors
     /// If the file cannot have a key that an axis or a reading sets.
-    pub fn plain_file(&self, cell: usize, length: &RunLength) -> Result<ScenarioFile, LabError> {
+    pub fn plain_file(
+        &self,
+        cell: usize,
+        length: &RunLength,
+    ) -> Result<ScenarioFile, ExperimentError> {
         self.file_of(cell, length, &Deviation::PLAIN)
     }
 
@@ -233,7 +241,7 @@ impl Experiment {
         cell: usize,
         reading: &Deviation,
         error: windward_sim::scenario::file::ScenarioError,
-    ) -> LabError {
+    ) -> ExperimentError {
         let mut place: Vec<String> = Vec::new();
         if !self.axes.is_empty() {
             place.push(self.cell_name(cell));
@@ -241,7 +249,7 @@ impl Experiment {
         if !reading.is_plain() {
             place.push(format!("reading {reading}"));
         }
-        LabError::Scenario { cell: (!place.is_empty()).then(|| place.join("; ")), error }
+        ExperimentError::Scenario { cell: (!place.is_empty()).then(|| place.join("; ")), error }
     }
 
     /// The scenario of a cell under a reading, after a check that metrics and charts find their
@@ -251,14 +259,14 @@ impl Experiment {
         cell: usize,
         length: &RunLength,
         reading: &Deviation,
-    ) -> Result<Scenario, LabError> {
+    ) -> Result<Scenario, ExperimentError> {
         let file = self.file_of(cell, length, reading)?;
         let mut scenario = file.build().map_err(|error| self.at_cell(cell, reading, error))?;
         self.scaling.apply(&mut scenario);
         let points = self.points(cell);
         for metric in &self.metrics {
             for measure in metric.expression.leaves() {
-                measure.check(&scenario).map_err(|message| LabError::Experiment {
+                measure.check(&scenario).map_err(|message| ExperimentError::Experiment {
                     file: self.file.clone(),
                     line: metric.line,
                     message,
@@ -266,7 +274,7 @@ impl Experiment {
             }
         }
         for plot in self.plots.iter().filter(|plot| plot.shows(&points)) {
-            plot.check(&scenario).map_err(|message| LabError::Experiment {
+            plot.check(&scenario).map_err(|message| ExperimentError::Experiment {
                 file: self.file.clone(),
                 line: plot.line,
                 message,
@@ -285,8 +293,8 @@ impl Experiment {
         cell: &Scenario,
         repetition: u32,
         cancel: &AtomicBool,
-        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError>,
-    ) -> Result<(Vec<f64>, Outcome), LabError> {
+        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError>,
+    ) -> Result<(Vec<f64>, Outcome), ExperimentError> {
         let mut scenario = cell.clone();
         scenario.seed = scenario.seed.wrapping_add(u64::from(repetition));
         let mut outcome = simulate(&scenario, cancel)?;
@@ -354,8 +362,8 @@ const SLICE: f64 = 100_000.0;
 /// Runs a scenario to its end, or to the moment `cancel` is set.
 ///
 /// # Errors
-/// [`LabError::Cancelled`] then, and [`LabError::Part`] if a part of another crate failed.
-pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, LabError> {
+/// [`ExperimentError::Cancelled`] then, and [`ExperimentError::Part`] if a part of another crate failed.
+pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, ExperimentError> {
     let mut simulation = Simulation::new(scenario);
     let slices = (scenario.predicted_packet_hops() / SLICE).clamp(20.0, 1e6);
     let longest = Duration::from_secs_f64(scenario.duration.as_secs_f64() / slices);
@@ -364,7 +372,7 @@ pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, Lab
     let mut until = Time::ZERO;
     while until < end {
         if cancel.load(Ordering::Relaxed) {
-            return Err(LabError::Cancelled);
+            return Err(ExperimentError::Cancelled);
         }
         until = end.min(until + slice);
         let before = simulation.events();
@@ -375,7 +383,7 @@ pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, Lab
         let fitting = slice.as_secs_f64() * (SLICE / events.max(1.0)).clamp(0.01, 2.0);
         slice = Duration::from_secs_f64(fitting).clamp(Duration::from_ps(1), longest);
         if let Some(failure) = scenario.failure() {
-            return Err(LabError::Part(failure));
+            return Err(ExperimentError::Part(failure));
         }
     }
     Ok(simulation.finish())

@@ -12,7 +12,7 @@ use windward_sim::output::{OutputDir, StagedFile};
 use windward_sim::table::{Kind, Table, TableColumn, Values};
 use windward_sim::{FlowOutcome, Outcome, Row, Samples, TransferOutcome};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::campaign::RunRecord;
 use crate::experiment::{PlotKind, Traced};
 use crate::rows::{RunColumns, kind_of, table_of};
@@ -176,7 +176,11 @@ impl Results {
     /// Stages `<id>.csv` (a row per run), `<id>-series.csv` if a chart shows throughput over time,
     /// `<id>-samples.csv` if one shows samples; with `every` also `<id>.parquet` and, with a row
     /// per flow, `<id>-flows.csv` and `.parquet`. Returns their names.
-    pub fn stage_tables(&self, dir: &mut OutputDir, every: bool) -> Result<Vec<String>, LabError> {
+    pub fn stage_tables(
+        &self,
+        dir: &mut OutputDir,
+        every: bool,
+    ) -> Result<Vec<String>, ExperimentError> {
         let experiment = &self.plan.experiment;
         let mut names = Vec::new();
         let mut stage = |end: &str, write: &dyn Fn(&mut StagedFile) -> io::Result<()>| {

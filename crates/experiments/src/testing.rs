@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use windward_core::units::Rate;
 use windward_sim::{FlowMetrics, FlowOutcome, GroupOutcome, LinkOutcome, Outcome, Scenario};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::campaign;
 use crate::comparison::{Beside, Comparison, Measured, Run};
 use crate::experiment::{Effort, Experiment};
@@ -77,7 +77,7 @@ checks = ["ratio[sack, 1 Mbit] / 0 - ratio[sack, 1 Mbit] / 0 >= 0"]
 
 /// The clean group gets the bottleneck's rate and the seed in bits per second, the lossy one
 /// half of it.
-pub fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, LabError> {
+pub fn fake(scenario: &Scenario, _cancel: &AtomicBool) -> Result<Outcome, ExperimentError> {
     let rate = scenario.links[scenario.flows[0].bottleneck].kind.rate.mean();
     let clean = Rate::as_bps(rate) as f64 + scenario.seed as f64;
     let flow = |spec: &windward_sim::scenario::FlowConfig| {

@@ -25,7 +25,7 @@ use windward_sim::stack::UDP_OVERHEAD;
 
 /// The curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Law {
+pub enum Formula {
     /// Rate that a busy link delivers.
     Capacity,
     /// TCP with the inverse square root of the loss rate.
@@ -34,12 +34,12 @@ pub enum Law {
     Cubic,
 }
 
-impl Law {
-    /// Every law with its name in files and its usual label.
-    pub const ALL: [(Law, &'static str, &'static str); 3] = [
-        (Law::Capacity, "capacity", "capacity"),
-        (Law::Mathis, "mathis", "Mathis et al."),
-        (Law::Cubic, "cubic", "RFC 9438"),
+impl Formula {
+    /// Every formula with its name in files and its usual label.
+    pub const ALL: [(Formula, &'static str, &'static str); 3] = [
+        (Formula::Capacity, "capacity", "capacity"),
+        (Formula::Mathis, "mathis", "Mathis et al."),
+        (Formula::Cubic, "cubic", "RFC 9438"),
     ];
 }
 
@@ -53,7 +53,7 @@ const CUBIC_C: f64 = 0.4;
 /// # Errors
 /// If there is no such group of connections, or no such link on its way.
 pub fn expected(
-    law: Law,
+    formula: Formula,
     scenario: &Scenario,
     group: Option<&str>,
     link: Option<&str>,
@@ -87,10 +87,10 @@ pub fn expected(
     let rtt = rtt.as_secs_f64();
     let acked_together = if delays_acks { 2.0 } else { 1.0 };
     let mathis = libm::sqrt(1.5 / (acked_together * p));
-    let window = match law {
-        Law::Capacity => return Ok(capacity),
-        Law::Mathis => mathis,
-        Law::Cubic => {
+    let window = match formula {
+        Formula::Capacity => return Ok(capacity),
+        Formula::Mathis => mathis,
+        Formula::Cubic => {
             let factor = CUBIC_C * (3.0 + CUBIC_BETA) / (4.0 * (1.0 - CUBIC_BETA));
             let cubic = libm::pow(factor, 0.25) * libm::pow(rtt / p, 0.75);
             cubic.max(mathis)
@@ -125,44 +125,44 @@ mod tests {
     }
 
     #[track_caller]
-    fn assert_near(law: Law, (channel, flows): (&str, &str), bps: f64) {
-        let found = expected(law, &scenario(channel, flows), None, None).unwrap();
+    fn assert_near(formula: Formula, (channel, flows): (&str, &str), bps: f64) {
+        let found = expected(formula, &scenario(channel, flows), None, None).unwrap();
         assert!((found / bps - 1.0).abs() < 1e-4, "{found} for {bps}");
     }
 
     #[test]
     fn capacity_by_hand() {
-        assert_near(Law::Capacity, ("", ""), 1e7);
-        assert_near(Law::Capacity, (", loss = 0.05", ""), 9.5e6);
+        assert_near(Formula::Capacity, ("", ""), 1e7);
+        assert_near(Formula::Capacity, (", loss = 0.05", ""), 9.5e6);
         // 1 - 0.95 x 0.9.
-        assert_near(Law::Capacity, (", loss = 0.05", ", last_hop = { loss = 0.1 }"), 8.55e6);
+        assert_near(Formula::Capacity, (", loss = 0.05", ", last_hop = { loss = 0.1 }"), 8.55e6);
         // (1 - 1e-5)^8000 = e^-0.0800004 = 0.923116.
-        assert_near(Law::Capacity, (", ber = 1e-5", ""), 9.231_16e6);
+        assert_near(Formula::Capacity, (", ber = 1e-5", ""), 9.231_16e6);
         // 4 lost of 4 + 99: 1 - 0.038835.
-        assert_near(Law::Capacity, (", burst = { event = 0.01, length = 4 }", ""), 9.611_65e6);
+        assert_near(Formula::Capacity, (", burst = { event = 0.01, length = 4 }", ""), 9.611_65e6);
         // Bad with 0.01 / 0.05 = 0.2: loses 0.8 x 0.01 + 0.2 x 0.5 = 0.108.
         let chain = ", gilbert_elliott = { p = 0.01, r = 0.04, loss_good = 0.01, loss_bad = 0.5 }";
-        assert_near(Law::Capacity, (chain, ""), 8.92e6);
+        assert_near(Formula::Capacity, (chain, ""), 8.92e6);
         // Bad for 1 of 10 s: loses 0.1.
         let chain = ", gilbert_elliott = { mean_good = \"9s\", mean_bad = \"1s\" }";
-        assert_near(Law::Capacity, (chain, ""), 9e6);
+        assert_near(Formula::Capacity, (chain, ""), 9e6);
     }
 
     #[test]
     fn response_functions_by_hand() {
         // sqrt(1.5 / 0.01) = 12.24745 packets of 8000 bits over 50.84864 ms: 1.926888 Mbit/s.
-        assert_near(Law::Mathis, (", loss = 0.01", ""), 1.926_888e6);
+        assert_near(Formula::Mathis, (", loss = 0.01", ""), 1.926_888e6);
         // With delayed ACKs sqrt(0.75 / 0.01) = 8.660254: 1.362515; two flows the double of it.
         let two = ", delayed_acks = true, count = 2";
-        assert_near(Law::Mathis, (", loss = 0.01", two), 2.725_030e6);
+        assert_near(Formula::Mathis, (", loss = 0.01", two), 2.725_030e6);
         // Without losses only the link limits; also at 1e-5: 387.3 packets.
-        assert_near(Law::Mathis, ("", ""), 1e7);
-        assert_near(Law::Mathis, (", loss = 1e-5", ""), 1e7 * (1.0 - 1e-5));
+        assert_near(Formula::Mathis, ("", ""), 1e7);
+        assert_near(Formula::Mathis, (", loss = 1e-5", ""), 1e7 * (1.0 - 1e-5));
 
         // RFC 9438 section 5.1: 1.054 (RTT/p)^0.75, with 1.053829 = (0.4 x 3.7 / 1.2)^(1/4). At
         // 0.001: 50.84864^0.75 = e^(0.75 x 3.928853) = 19.04186, 20.0669 packets; Reno has
         // sqrt(1500) = 38.7298, which is more: 6.093352 Mbit/s.
-        assert_near(Law::Cubic, (", loss = 0.001", ""), 6.093_352e6);
+        assert_near(Formula::Cubic, (", loss = 0.001", ""), 6.093_352e6);
         // RTT 1.00084864 s with a link of 498 ms (2 (1 + 498 + 1) + 0.84864 ms), p = 0.01:
         // 100.084864^0.75 = 31.6429, 33.3461 packets against 12.2474: 0.266543 Mbit/s.
         let mut far = scenario(", loss = 0.01", "");
@@ -171,14 +171,14 @@ mod tests {
                 link.delay = Duration::from_millis(498);
             }
         }
-        let found = expected(Law::Cubic, &far, Some("tcp"), Some("bottleneck")).unwrap();
+        let found = expected(Formula::Cubic, &far, Some("tcp"), Some("bottleneck")).unwrap();
         assert!((found / 0.266_543e6 - 1.0).abs() < 1e-4, "{found}");
     }
 
     #[test]
     fn errors_name_what_is_not_there() {
         let error =
-            |group, link| expected(Law::Capacity, &scenario("", ""), group, link).unwrap_err();
+            |group, link| expected(Formula::Capacity, &scenario("", ""), group, link).unwrap_err();
         assert_eq!(error(Some("udp"), None), "no group `udp` of connections");
         assert_eq!(
             error(None, Some("udp-1-last-hop")),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::comparison::{Comparison, Keeper};
 use windward_net::campaign::{self, Campaign, Cast, Conditions, Effort, Network, Rival};
 use windward_net::emulation::{self, Ended};
@@ -18,7 +18,7 @@ use windward_report::{Provenance, write_comparison};
 use crate::progress::Progress;
 use crate::run::{Chart, Run};
 use crate::scenario::Scenario;
-use crate::work::{lab, on_a_thread};
+use crate::work::{experiment_error, on_a_thread};
 use crate::{duration, error};
 
 /// Sets how this process is started again as a child in a namespace: the interpreter, and a module
@@ -161,7 +161,7 @@ impl Asked {
 /// Why a comparison stopped.
 enum Stopped {
     Net(Error),
-    Lab(LabError),
+    Experiment(ExperimentError),
 }
 
 impl From<Error> for Stopped {
@@ -170,9 +170,9 @@ impl From<Error> for Stopped {
     }
 }
 
-impl From<LabError> for Stopped {
-    fn from(wrong: LabError) -> Self {
-        Stopped::Lab(wrong)
+impl From<ExperimentError> for Stopped {
+    fn from(wrong: ExperimentError) -> Self {
+        Stopped::Experiment(wrong)
     }
 }
 
@@ -211,7 +211,7 @@ pub(crate) fn compare(
             }
         })?;
         if runs.iter().any(Option::is_none) {
-            return Err(LabError::Cancelled.into());
+            return Err(ExperimentError::Cancelled.into());
         }
         let comparison = Comparison {
             link: campaign.network().to_owned(),
@@ -229,6 +229,6 @@ pub(crate) fn compare(
     });
     progress.close(done)?.map_err(|stopped| match stopped {
         Stopped::Net(wrong) => raised(py, wrong),
-        Stopped::Lab(wrong) => lab(py, wrong),
+        Stopped::Experiment(wrong) => experiment_error(py, wrong),
     })
 }

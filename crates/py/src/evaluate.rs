@@ -12,7 +12,7 @@ use windward_experiments::experiment::Subject;
 use windward_report::{Provenance, ReportOptions};
 
 use crate::parts::ExpressionController;
-use crate::work::{How, lab, watched};
+use crate::work::{How, experiment_error, watched};
 use crate::{amount, error, parts, values};
 
 /// Reads a controller of a file for the command line.
@@ -63,7 +63,7 @@ fn subjects(py: Python<'_>, given: Vec<Given<'_>>) -> PyResult<Vec<Subject>> {
 #[pyfunction]
 pub(crate) fn junit(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
     let stored = StoredEvaluation::read(&folder.join("evaluation.json"));
-    Ok(stored.map_err(|wrong| lab(py, wrong))?.to_junit())
+    Ok(stored.map_err(|wrong| experiment_error(py, wrong))?.to_junit())
 }
 
 /// Checks the criteria of a suite, or some of them, with these changes of every scenario, and
@@ -100,11 +100,11 @@ pub(crate) fn evaluate(
         let suite = Suite::find(suite)?;
         Question { suite, subjects, against, only, stacks, standards }.inquire(&effort)
     });
-    let mut inquiry = inquiry.map_err(|wrong| lab(py, wrong))?;
+    let mut inquiry = inquiry.map_err(|wrong| experiment_error(py, wrong))?;
     for (key, value) in &changes {
         let value = values::setting(value, key)?;
         for experiment in &mut inquiry.experiments {
-            experiment.set(key, &value).map_err(|wrong| lab(py, wrong))?;
+            experiment.set(key, &value).map_err(|wrong| experiment_error(py, wrong))?;
         }
     }
     watched(py, how, |options| {

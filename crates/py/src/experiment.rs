@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use windward_core::protocols::Protocol;
 use windward_experiments::experiment::RunLength;
-use windward_experiments::{Effort, LabError, builtin};
+use windward_experiments::{Effort, ExperimentError, builtin};
 use windward_report::{Provenance, ReportOptions};
 use windward_sim::scenario::file::ScenarioFile;
 
 use crate::parts::{self, ExpressionController};
 use crate::table::Table;
-use crate::work::{How, lab, watched};
+use crate::work::{How, experiment_error, watched};
 use crate::{amount, values};
 
 /// A scenario with axes to sweep, metrics to compute and claims to check: docs/experiments.md.
@@ -112,7 +112,7 @@ impl Experiment {
             }
             Ok((inner, beside.into_inner().unwrap_or_default()))
         });
-        let (inner, beside) = read.map_err(|wrong| lab(py, wrong))?;
+        let (inner, beside) = read.map_err(|wrong| experiment_error(py, wrong))?;
         Ok(Experiment { name, text, changes, beside, controllers, inner })
     }
 
@@ -289,7 +289,9 @@ pub(crate) fn effort_of(full: bool) -> Effort {
 }
 
 /// The experiments of the papers with these names, with all stacks.
-pub(crate) fn select(names: &[String]) -> Result<Vec<windward_experiments::Experiment>, LabError> {
+pub(crate) fn select(
+    names: &[String],
+) -> Result<Vec<windward_experiments::Experiment>, ExperimentError> {
     let stacks = windward_cli::stacks();
     Ok(builtin::select(names)?.into_iter().map(|e| e.with_stacks(&stacks)).collect())
 }

@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 use windward_experiments::rows::{Row, table_of};
-use windward_experiments::{BUILD, GridFacts, LabError};
+use windward_experiments::{BUILD, ExperimentError, GridFacts};
 
 use crate::experiment::{Experiment, Recipe};
 use crate::table::Table;
-use crate::work::{How, lab, watched_by};
+use crate::work::{How, experiment_error, watched_by};
 use crate::{amount, error};
 
 /// All runs of an experiment, numbered from zero by cell and then by repetition.
@@ -157,7 +157,7 @@ impl Grid {
         let experiment = Experiment::of(py, recipe)?;
         let effort = experiment.effort(full, repetitions);
         let inner = windward_experiments::Grid::with(&experiment.inner, &effort, facts);
-        let inner = inner.map_err(|wrong| lab(py, wrong))?;
+        let inner = inner.map_err(|wrong| experiment_error(py, wrong))?;
         let recipe = experiment.recipe();
         Ok(Grid { recipe, full, repetitions, inner, stop: AtomicBool::new(false) })
     }
@@ -180,11 +180,11 @@ impl Dataset {
     fn change(
         &self,
         py: Python<'_>,
-        change: impl FnOnce(&mut windward_experiments::Dataset) -> Result<(), LabError> + Send,
+        change: impl FnOnce(&mut windward_experiments::Dataset) -> Result<(), ExperimentError> + Send,
     ) -> PyResult<()> {
         let done = py.detach(|| self.inner().as_mut().map(change));
         let done = done.ok_or_else(|| error::value("the dataset is closed"))?;
-        done.map_err(|wrong| lab(py, wrong))
+        done.map_err(|wrong| experiment_error(py, wrong))
     }
 }
 
@@ -203,7 +203,7 @@ impl Dataset {
     ) -> PyResult<Self> {
         let grid = &grid.get().inner;
         let inner = py.detach(|| windward_experiments::Dataset::open(&folder, grid, resume));
-        let inner = inner.map_err(|wrong| lab(py, wrong))?;
+        let inner = inner.map_err(|wrong| experiment_error(py, wrong))?;
         Ok(Dataset { path: inner.path().to_owned(), inner: Mutex::new(Some(inner)) })
     }
 
@@ -241,5 +241,5 @@ impl Dataset {
 #[pyfunction]
 pub(crate) fn read_dataset(py: Python<'_>, folder: PathBuf) -> PyResult<Table> {
     let table = py.detach(|| windward_experiments::Dataset::read(&folder));
-    Table::of(&table.map_err(|wrong| lab(py, wrong))?)
+    Table::of(&table.map_err(|wrong| experiment_error(py, wrong))?)
 }

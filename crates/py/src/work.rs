@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError};
 use pyo3::prelude::*;
-use windward_experiments::{FULL_READINGS, LabError, QUICK_READINGS, RunOptions};
+use windward_experiments::{ExperimentError, FULL_READINGS, QUICK_READINGS, RunOptions};
 
 use crate::error;
 use crate::progress::Progress;
@@ -36,7 +36,7 @@ pub(crate) struct How<'a, 'py> {
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     how: How<'_, '_>,
-    work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
+    work: impl FnOnce(&RunOptions<'_>) -> Result<T, ExperimentError> + Send,
 ) -> PyResult<T> {
     watched_by(py, &AtomicBool::new(false), how, work)
 }
@@ -46,7 +46,7 @@ pub(crate) fn watched_by<T: Send>(
     py: Python<'_>,
     cancel: &AtomicBool,
     how: How<'_, '_>,
-    work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
+    work: impl FnOnce(&RunOptions<'_>) -> Result<T, ExperimentError> + Send,
 ) -> PyResult<T> {
     let progress = Progress::new(py, how.progress, "runs")?;
     progress.close(told(py, cancel, how, &progress, work))
@@ -57,7 +57,7 @@ fn told<T: Send>(
     cancel: &AtomicBool,
     how: How<'_, '_>,
     progress: &Progress<'_>,
-    work: impl FnOnce(&RunOptions<'_>) -> Result<T, LabError> + Send,
+    work: impl FnOnce(&RunOptions<'_>) -> Result<T, ExperimentError> + Send,
 ) -> PyResult<T> {
     let How { threads, full, .. } = how;
     on_a_thread(py, cancel, progress, |share| {
@@ -67,7 +67,7 @@ fn told<T: Send>(
         let readings_budget = Some(if full { FULL_READINGS } else { QUICK_READINGS });
         work(&RunOptions { threads, cancel, readings_budget, progress: &progress })
     })?
-    .map_err(|wrong| lab(py, wrong))
+    .map_err(|wrong| experiment_error(py, wrong))
 }
 
 /// Runs work on another thread, without the interpreter lock. The work stores the share done as the
@@ -167,19 +167,19 @@ pub(crate) fn around_worker(work: &mut (dyn FnMut() + Send)) {
 }
 
 /// An error of an experiment as an exception.
-pub(crate) fn lab(py: Python<'_>, wrong: LabError) -> PyErr {
+pub(crate) fn experiment_error(py: Python<'_>, wrong: ExperimentError) -> PyErr {
     let text = wrong.to_string();
     match wrong {
-        LabError::Scenario { error, .. } | LabError::File(error) => {
+        ExperimentError::Scenario { error, .. } | ExperimentError::File(error) => {
             error::scenario_as(py, &text, &error)
         }
-        LabError::Experiment { file, line, message } => {
+        ExperimentError::Experiment { file, line, message } => {
             error::experiment(py, &text, &file, (line > 0).then_some(line), &message)
         }
-        LabError::Io { error, path, verb } => error::file(py, &error, verb, &path, text),
-        LabError::Folder { .. } => PyOSError::new_err(text),
-        LabError::Threads(_) => error::failed(text),
-        LabError::Part(_) => crate::parts::failed(text),
-        LabError::Cancelled => PyKeyboardInterrupt::new_err(()),
+        ExperimentError::Io { error, path, verb } => error::file(py, &error, verb, &path, text),
+        ExperimentError::Folder { .. } => PyOSError::new_err(text),
+        ExperimentError::Threads(_) => error::failed(text),
+        ExperimentError::Part(_) => crate::parts::failed(text),
+        ExperimentError::Cancelled => PyKeyboardInterrupt::new_err(()),
     }
 }

@@ -10,11 +10,11 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use serde_json::json;
 use windward_experiments::campaign::{Found, RunExecutor, RunId};
 use windward_experiments::worlds::{JointWorld, SearchOptions, SearchSummary, search_with};
-use windward_experiments::{BUILD, HOPS_PER_SECOND, LabError, Plan};
+use windward_experiments::{BUILD, ExperimentError, HOPS_PER_SECOND, Plan};
 use windward_sim::Scenario;
 
 use crate::experiment::{effort_of, select};
-use crate::work::{How, lab, watched, watched_by};
+use crate::work::{How, experiment_error, watched, watched_by};
 use crate::{amount, error};
 
 /// Seconds of one wait for a run elsewhere, after which the caller may stop.
@@ -37,11 +37,11 @@ impl WorldRuns {
     ///     ScenarioError: A name is unknown.
     #[new]
     fn py_new(py: Python<'_>, names: Vec<String>, full: bool) -> PyResult<Self> {
-        let plans: Result<Vec<Plan>, LabError> = py.detach(|| {
+        let plans: Result<Vec<Plan>, ExperimentError> = py.detach(|| {
             let experiments = select(&names)?;
             experiments.iter().map(|e| e.plan(&effort_of(full))).collect()
         });
-        let plans = plans.map_err(|wrong| lab(py, wrong))?;
+        let plans = plans.map_err(|wrong| experiment_error(py, wrong))?;
         Ok(WorldRuns { names, full, plans, stop: AtomicBool::new(false) })
     }
 
@@ -119,13 +119,13 @@ impl RunExecutor for Elsewhere {
         _plan: &Plan,
         _scenario: &Scenario,
         cancel: &AtomicBool,
-    ) -> Result<Vec<f64>, LabError> {
+    ) -> Result<Vec<f64>, ExperimentError> {
         match self.wait(run, cancel) {
-            Ok(metrics) => metrics.ok_or(LabError::Cancelled),
+            Ok(metrics) => metrics.ok_or(ExperimentError::Cancelled),
             Err(error) => {
                 let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
                 raised.get_or_insert(error);
-                Err(LabError::Cancelled)
+                Err(ExperimentError::Cancelled)
             }
         }
     }

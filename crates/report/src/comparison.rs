@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io::Write as _;
 
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::comparison::{Comparison, Row};
 use windward_experiments::statistics::{Estimate, SINGLE};
 use windward_sim::output::OutputDir;
@@ -19,7 +19,7 @@ pub fn write_comparison(
     out: &mut OutputDir,
     comparison: &Comparison,
     about: &Provenance,
-) -> Result<(), LabError> {
+) -> Result<(), ExperimentError> {
     let (page, json) = (page_of_comparison(comparison, about), comparison.to_json()?);
     out.write("index.html", |file| file.write_all(page.as_bytes()))?;
     out.write("programs.csv", |file| comparison.write_rows(file))?;

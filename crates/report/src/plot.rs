@@ -503,12 +503,12 @@ fn guides(
     let experiment = &results.plan.experiment;
     let mut guides = levels(spec);
     for reference in &spec.references {
-        let ReferenceLine::Curve { law, group, link } = &reference.line else { continue };
+        let ReferenceLine::Curve { formula, group, link } = &reference.line else { continue };
         let mut curves: Vec<Curve<'_>> = Vec::new();
         for cell in (0..experiment.cells()).filter(|c| shown(experiment, spec, *c)) {
             let Some(at) = places[experiment.point_index(cell, x)] else { continue };
             let scenario = &results.plan.scenarios[cell];
-            let bps = theory::expected(*law, scenario, group.as_deref(), link.as_deref());
+            let bps = theory::expected(*formula, scenario, group.as_deref(), link.as_deref());
             let Ok(bps) = bps else { continue };
             let y = bps * spec.unit.factor;
             if spec.y_log && y <= 0.0 {

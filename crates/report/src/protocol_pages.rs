@@ -10,7 +10,7 @@ use windward_core::endpoint::driver::support;
 use windward_core::network::RouterKind;
 use windward_core::part::{AnyPart, Parameters, Setting};
 use windward_core::protocols::{PROTOCOLS, Protocol};
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::builtin::{self, MATRIX};
 use windward_experiments::experiment::{Effort, Experiment};
 use windward_sim::scenario::Traffic;
@@ -39,7 +39,7 @@ impl Pages {
     ///
     /// # Errors
     /// None, as long as the tests pass.
-    pub fn new() -> Result<Self, LabError> {
+    pub fn new() -> Result<Self, ExperimentError> {
         let mut figures = Vec::new();
         for experiment in builtin::all()? {
             // The matrix has every protocol, so that it is not listed.
@@ -206,7 +206,7 @@ fn cell(text: &str) -> String {
 
 /// The names of the protocols in any cell of an experiment. A composition based on a row, as
 /// `estcp+newreno`, counts as that row.
-fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, LabError> {
+fn protocols_of(experiment: &Experiment) -> Result<Vec<&'static str>, ExperimentError> {
     let mut names = Vec::new();
     for flow in experiment.plan(&Effort::Quick)?.scenarios.iter().flat_map(|s| &s.flows) {
         if let Traffic::Transport { protocol, .. } = &flow.kind.traffic {

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use windward_experiments::LabError;
+use windward_experiments::ExperimentError;
 use windward_experiments::campaign::{self, Event, Observer, RunRecord};
 use windward_experiments::claims::{self, ClaimResult, Verdict};
 use windward_experiments::experiment::{Deviation, Effort, Experiment};
@@ -102,7 +102,7 @@ pub fn reproduce(
     options: &RunOptions<'_>,
     report: &ReportOptions<'_>,
     out_dir: &Path,
-) -> Result<ReproductionSummary, LabError> {
+) -> Result<ReproductionSummary, ExperimentError> {
     reproduce_with(experiments, effort, options, report, out_dir, &sweep::simulate)
 }
 
@@ -110,13 +110,13 @@ pub fn reproduce(
 ///
 /// # Errors
 /// If an experiment is impossible.
-pub fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<Forecast, LabError> {
+pub fn forecast(experiments: &[Experiment], effort: &Effort) -> Result<Forecast, ExperimentError> {
     let of = |e: &Experiment| {
         let plan = e.plan(effort)?;
         let hops = plan.scenarios.iter().map(Scenario::predicted_packet_hops).sum::<f64>();
         Ok((e.id.clone(), plan.runs(), hops * f64::from(plan.length.repetitions)))
     };
-    let experiments = experiments.iter().map(of).collect::<Result<_, LabError>>()?;
+    let experiments = experiments.iter().map(of).collect::<Result<_, ExperimentError>>()?;
     Ok(Forecast { experiments })
 }
 
@@ -130,12 +130,12 @@ pub fn reproduce_with(
     options: &RunOptions<'_>,
     report: &ReportOptions<'_>,
     out_dir: &Path,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
-) -> Result<ReproductionSummary, LabError> {
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync),
+) -> Result<ReproductionSummary, ExperimentError> {
     claims::check_references(experiments)?;
     // Building thousands of scenarios takes time.
     let plan = |e: &Experiment| match options.cancel.load(Ordering::Relaxed) {
-        true => Err(LabError::Cancelled),
+        true => Err(ExperimentError::Cancelled),
         false => e.plan(effort),
     };
     let plans = experiments.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
@@ -228,7 +228,7 @@ struct Writer<'a> {
 const NEWS: usize = 40;
 
 impl Observer for Writer<'_> {
-    fn event(&mut self, event: Event) -> Result<(), LabError> {
+    fn event(&mut self, event: Event) -> Result<(), ExperimentError> {
         match event {
             Event::Measured(index, results) => self.measured(index, *results),
             Event::Judged(experiment, claim, result) => {
@@ -240,11 +240,11 @@ impl Observer for Writer<'_> {
         }
     }
 
-    fn idle(&mut self) -> Result<(), LabError> {
+    fn idle(&mut self) -> Result<(), ExperimentError> {
         if self.news >= NEWS { self.write(true) } else { Ok(()) }
     }
 
-    fn record(&mut self, run: &RunRecord, known: bool) -> Result<(), LabError> {
+    fn record(&mut self, run: &RunRecord, known: bool) -> Result<(), ExperimentError> {
         if !self.plans[run.experiment].shows(&run.reading, run.repetition) {
             self.beyond.push(RunRecord { outcome: None, ..run.clone() });
         }
@@ -264,7 +264,7 @@ impl Observer for Writer<'_> {
 
 impl Writer<'_> {
     /// The tables and charts of an experiment, and its place on the pages.
-    fn measured(&mut self, index: usize, mut results: Results) -> Result<(), LabError> {
+    fn measured(&mut self, index: usize, mut results: Results) -> Result<(), ExperimentError> {
         let id = results.plan.experiment.id.clone();
         let charts = plot::charts(&results);
         let mut dir = self.folder.output()?;
@@ -311,7 +311,7 @@ impl Writer<'_> {
     }
 
     /// Updates the sections, stores them, and writes the pages.
-    fn write(&mut self, running: bool) -> Result<(), LabError> {
+    fn write(&mut self, running: bool) -> Result<(), ExperimentError> {
         self.news = 0;
         let measured: Vec<&Results> = self.results.iter().flatten().collect();
         for &index in &self.stale {
@@ -366,7 +366,7 @@ impl Writer<'_> {
     }
 
     /// The runs beyond those that charts show, sorted.
-    fn write_beyond(&mut self) -> Result<(), LabError> {
+    fn write_beyond(&mut self) -> Result<(), ExperimentError> {
         let mut beyond = std::mem::take(&mut self.beyond);
         let key = |r: &RunRecord| (r.experiment, r.reading.clone(), r.cell, r.repetition);
         beyond.sort_by_key(key);
@@ -401,7 +401,7 @@ impl Writer<'_> {
         self.plans.iter().filter_map(find).cloned().collect()
     }
 
-    fn finish(mut self, runs: usize) -> Result<ReproductionSummary, LabError> {
+    fn finish(mut self, runs: usize) -> Result<ReproductionSummary, ExperimentError> {
         // New results may add reported numbers to earlier sections.
         self.stale = (0..self.plans.len()).collect();
         self.write_beyond()?;

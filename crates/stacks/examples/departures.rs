@@ -307,8 +307,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     ];
     let mut stacks: Vec<Arc<dyn Stack>> = own.iter().cloned().collect();
     for (name, as_rfc) in variants {
-        let law: &'static QuinnCubic = Box::leak(Box::new(QuinnCubic { name, as_rfc }));
-        stacks.push(with_controller(Host::Quinn, name, ControllerConfig::Custom(Custom(law)))?);
+        let controller: &'static QuinnCubic = Box::leak(Box::new(QuinnCubic { name, as_rfc }));
+        stacks.push(with_controller(
+            Host::Quinn,
+            name,
+            ControllerConfig::Custom(Custom(controller)),
+        )?);
     }
     for (name, of) in [
         ("quinn:cubic-spread", "quinn:cubic"),

@@ -154,7 +154,7 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
         },
         source: Source::Own(own.make),
     });
-    let laws = rows().map(|row| {
+    let controllers = rows().map(|row| {
         let (stack, version) = (F::NAME, F::VERSION);
         let name = format!("{stack}:{}", row.name);
         let taken = F::OWN.iter().any(|own| own.name == name);
@@ -166,7 +166,7 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
         let facts = facts_of_driven::<F>(name, summary, source, ON_OURS);
         Member { facts, source: Source::Driven(Box::new(*row)) }
     });
-    own.chain(laws).map(|member| Arc::new(member) as _)
+    own.chain(controllers).map(|member| Arc::new(member) as _)
 }
 
 /// The stack with a congestion controller of another crate, called `quinn:NAME` or `noq:NAME`.
@@ -175,17 +175,17 @@ pub(crate) fn all<F: Family>() -> impl Iterator<Item = Arc<dyn Stack>> {
 /// If the name is taken, or if the controller needs what the stack does not give.
 pub(crate) fn with_controller<F: Family>(
     name: &str,
-    law: ControllerConfig,
+    controller: ControllerConfig,
 ) -> Result<Arc<dyn Stack>, String> {
     let whole = format!("{}:{name}", F::NAME);
     if crate::all().find(&whole).is_some() {
         return Err(format!("there is already a stack {whole}"));
     }
-    let protocol = Protocol { window: law, ..*protocols::plain() };
+    let protocol = Protocol { window: controller, ..*protocols::plain() };
     if let Some(why) = obstacle(&protocol) {
         return Err(format!("{whole} is not possible: {why}"));
     }
-    let words = law.words();
+    let words = controller.words();
     let summary =
         format!("{} with a congestion controller of another crate: {}", F::NAME, words.what);
     let source = format!("{}, and {}", F::VERSION, words.source);

@@ -282,14 +282,14 @@ mod tests {
             let mut scenario = scenario();
             scenario.duration = Duration::from_secs(3);
             scenario.warmup = Duration::from_secs(1);
-            let law = ControllerConfig::Custom(Custom(maker));
+            let controller = ControllerConfig::Custom(Custom(maker));
             for flow in &mut scenario.flows {
                 let Traffic::Transport { protocol, config, .. } =
                     &mut Arc::make_mut(&mut flow.kind).traffic
                 else {
                     panic!("connections only")
                 };
-                *protocol = Arc::new(Protocol { window: law, ..*protocols::plain() });
+                *protocol = Arc::new(Protocol { window: controller, ..*protocols::plain() });
                 // An infinite window is limited by the receiver window.
                 let bounded = windward_core::endpoint::EndpointConfig { rwnd: 100, ..**config };
                 *config = Arc::new(bounded);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use windward_experiments::campaign::Found;
 use windward_experiments::worlds::{self, End, JointWorld, SearchOptions, SearchSummary};
-use windward_experiments::{Experiment, HOPS_PER_SECOND, LabError, builtin};
+use windward_experiments::{Experiment, ExperimentError, HOPS_PER_SECOND, builtin};
 
 use super::Args;
 use crate::effort;
@@ -68,13 +68,13 @@ pub(super) fn search(args: &Args, quiet: bool) -> Result<(), Failure> {
 
 /// The experiments of a folder, by file name; files without `[experiment]` are others.
 fn of_folder(folder: &Path) -> Result<Vec<Experiment>, Failure> {
-    let entries = fs::read_dir(folder).map_err(|e| LabError::io("read", folder, e))?;
+    let entries = fs::read_dir(folder).map_err(|e| ExperimentError::io("read", folder, e))?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|e| e == "toml"));
     paths.sort();
     let mut experiments = Vec::new();
     for path in paths {
-        let text = fs::read_to_string(&path).map_err(|e| LabError::io("read", &path, e))?;
+        let text = fs::read_to_string(&path).map_err(|e| ExperimentError::io("read", &path, e))?;
         if text.lines().any(|line| line.trim() == "[experiment]") {
             experiments.push(Experiment::read(&path)?);
         }

@@ -187,18 +187,18 @@ impl Sender {
     /// A connection of this protocol with nothing to send yet. `seed` and `name` choose its
     /// random numbers, for protocols that use some.
     pub fn new(protocol: &Protocol, config: &EndpointConfig, seed: u64, name: &str) -> Self {
-        let law = protocol.window;
+        let window = protocol.window;
         let numbered = protocol.recovery.gives().contains(&Ability::TransmissionNumbers);
         let asked = Asked {
             numbered,
-            bandwidth: law.bandwidth(),
-            delivery_rate: numbered && law.samples_rate(),
+            bandwidth: window.bandwidth(),
+            delivery_rate: numbered && window.samples_rate(),
         };
-        let pacer = (law.paces() || config.pacing).then(Pacer::default);
+        let pacer = (window.paces() || config.pacing).then(Pacer::default);
         let ecn = protocol.negotiates_ecn(config).then(EcnState::default);
         let validation = config.cwnd_validation.then(|| Validation::new(config));
         let has_extras = pacer.is_some() || ecn.is_some() || validation.is_some();
-        let stamps = protocol.feedback.stamps() || law.announces();
+        let stamps = protocol.feedback.stamps() || window.announces();
         let estimators = Estimators::new(config, asked);
         let leaving = if stamps {
             Leaving::Stamped
@@ -219,7 +219,7 @@ impl Sender {
             extras: has_extras
                 .then(|| Box::new(Extras { pacer, ecn, validation, ..Extras::default() })),
             window: Window::new(
-                &law,
+                &window,
                 window::ControllerSetup {
                     feedback: &protocol.feedback,
                     endpoint: config,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use windward_sim::Scenario;
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::experiment::Deviation;
 
 /// A cell of an experiment under a reading, and its runs.
@@ -82,8 +82,8 @@ impl Cells {
         experiment: usize,
         reading: &Deviation,
         cell: usize,
-        scenario: impl FnOnce() -> Result<Scenario, LabError>,
-    ) -> Result<usize, LabError> {
+        scenario: impl FnOnce() -> Result<Scenario, ExperimentError>,
+    ) -> Result<usize, ExperimentError> {
         let key = (experiment, reading.clone(), cell);
         if let Some(&id) = self.index.get(&key) {
             return Ok(id);

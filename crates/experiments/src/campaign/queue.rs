@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use windward_sim::{Outcome, Scenario};
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::experiment::Deviation;
 use crate::sweep::Plan;
 
@@ -29,13 +29,17 @@ impl RunId {
     ///
     /// # Errors
     /// If these plans have no such run, the run fails, or `cancel` is set.
-    pub fn perform(&self, plans: &[Plan], cancel: &AtomicBool) -> Result<Vec<f64>, LabError> {
+    pub fn perform(
+        &self,
+        plans: &[Plan],
+        cancel: &AtomicBool,
+    ) -> Result<Vec<f64>, ExperimentError> {
         let plan = plans.get(self.experiment).filter(|plan| self.cell < plan.scenarios.len());
         let Some(Plan { experiment, length, .. }) = plan else {
             let (file, line) = (String::new(), 0);
             let message =
                 format!("there is no cell {} of experiment {}", self.cell, self.experiment);
-            return Err(LabError::Experiment { file, line, message });
+            return Err(ExperimentError::Experiment { file, line, message });
         };
         let scenario = experiment.scenario(self.cell, length, &self.reading)?;
         let done =
@@ -59,12 +63,12 @@ pub trait RunExecutor: Sync {
         plan: &Plan,
         scenario: &Scenario,
         cancel: &AtomicBool,
-    ) -> Result<Vec<f64>, LabError>;
+    ) -> Result<Vec<f64>, ExperimentError>;
 }
 
 impl<F> RunExecutor for F
 where
-    F: Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync,
+    F: Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync,
 {
     fn metrics(
         &self,
@@ -72,7 +76,7 @@ where
         plan: &Plan,
         scenario: &Scenario,
         cancel: &AtomicBool,
-    ) -> Result<Vec<f64>, LabError> {
+    ) -> Result<Vec<f64>, ExperimentError> {
         Ok(plan.experiment.perform(scenario, run.repetition, cancel, self)?.0)
     }
 }
@@ -102,8 +106,8 @@ impl Job {
         &self,
         plans: &[Plan],
         cancel: &AtomicBool,
-        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError>,
-    ) -> Result<Done, LabError> {
+        simulate: &impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError>,
+    ) -> Result<Done, ExperimentError> {
         let experiment = &plans[self.run.experiment].experiment;
         let repetition = self.run.repetition;
         let (metrics, outcome) =
@@ -118,7 +122,7 @@ impl Job {
         plans: &[Plan],
         cancel: &AtomicBool,
         executor: &impl RunExecutor,
-    ) -> Result<Done, LabError> {
+    ) -> Result<Done, ExperimentError> {
         let plan = &plans[self.run.experiment];
         Ok((executor.metrics(&self.run, plan, &self.scenario, cancel)?, None))
     }

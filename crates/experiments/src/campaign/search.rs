@@ -9,7 +9,7 @@ use super::queue::{Finished, Job, Stage};
 use super::{
     Campaign, Condition, Observer, Question, Rule, RunExecutor, RunRecord, World, conduct,
 };
-use crate::LabError;
+use crate::ExperimentError;
 use crate::builtin::key_of;
 use crate::claims::{ChangedChoice, CheckResult, Verdict};
 use crate::experiment::{Deviation, Reading};
@@ -74,7 +74,7 @@ pub fn search(
     known: Vec<RunRecord>,
     observer: &mut dyn Observer,
     executor: &impl RunExecutor,
-) -> Result<Searched, LabError> {
+) -> Result<Searched, ExperimentError> {
     let perform = |job: &Job| job.run_by(plans, options.cancel, executor);
     conduct(options, &perform, |queue, done| {
         Campaign::new(plans, options, queue, known, observer).inquire(request, done)
@@ -269,8 +269,8 @@ impl Campaign<'_> {
     fn inquire(
         mut self,
         request: &Request,
-        done: &mpsc::Receiver<Result<Finished, LabError>>,
-    ) -> Result<Searched, LabError> {
+        done: &mpsc::Receiver<Result<Finished, ExperimentError>>,
+    ) -> Result<Searched, ExperimentError> {
         let mut inquiry = Inquiry {
             budget: request.budget,
             searches: Vec::new(),
@@ -318,14 +318,14 @@ impl Campaign<'_> {
     }
 
     /// The worlds of a claim.
-    fn open_search(&mut self, e: usize, c: usize) -> Result<Search, LabError> {
+    fn open_search(&mut self, e: usize, c: usize) -> Result<Search, ExperimentError> {
         let cells = self.plainly(present(e, c))?;
         let readings: Vec<Reading> = self.readings_of(e, c).into_iter().cloned().collect();
         let mut factors: Factors = HashMap::new();
         for reading in &readings {
             for value in reading.others() {
                 if self.options.cancel.load(Memory::Relaxed) {
-                    return Err(LabError::Cancelled);
+                    return Err(ExperimentError::Cancelled);
                 }
                 let one = Deviation::one(&reading.name, &value.label);
                 let changed = self.changed(&cells, &one)?;
@@ -481,7 +481,7 @@ impl Campaign<'_> {
 
     /// Handles the next answer, or begins with the joint worlds once all searches are through.
     /// False if nothing was to do.
-    pub(super) fn next_of_inquiry(&mut self) -> Result<bool, LabError> {
+    pub(super) fn next_of_inquiry(&mut self) -> Result<bool, ExperimentError> {
         let running = self.runs.running > 0;
         let Some(inquiry) = &mut self.inquiry else { return Ok(false) };
         let Some((asker, answer)) = inquiry.answers.pop_front() else {
@@ -531,7 +531,7 @@ impl Campaign<'_> {
     }
 
     /// The next step of a search that waits for nothing.
-    fn advance(&mut self, s: usize) -> Result<(), LabError> {
+    fn advance(&mut self, s: usize) -> Result<(), ExperimentError> {
         loop {
             let Some(inquiry) = &mut self.inquiry else { return Ok(()) };
             let budget = inquiry.budget.unwrap_or(f64::INFINITY);
@@ -599,7 +599,7 @@ impl Campaign<'_> {
 
     // --- joint worlds ---------------------------------------------------------------------
 
-    fn open_joint(&mut self, j: usize) -> Result<(), LabError> {
+    fn open_joint(&mut self, j: usize) -> Result<(), ExperimentError> {
         let Some(Inquiry { searches, joints, .. }) = &mut self.inquiry else { return Ok(()) };
         let joint = &mut joints[j];
         for search in joint.searches.iter().map(|s| &searches[*s]) {
@@ -617,7 +617,7 @@ impl Campaign<'_> {
     }
 
     /// Judges the next candidate by the sieve. After the last one, confirms the best.
-    fn judge_joint(&mut self, j: usize) -> Result<(), LabError> {
+    fn judge_joint(&mut self, j: usize) -> Result<(), ExperimentError> {
         loop {
             let Some(Inquiry { searches, joints, budget, .. }) = &mut self.inquiry else {
                 return Ok(());
@@ -668,7 +668,7 @@ impl Campaign<'_> {
     }
 
     /// Confirms the claims that pass in the best candidate that was not confirmed yet.
-    fn confirm_joint(&mut self, j: usize) -> Result<(), LabError> {
+    fn confirm_joint(&mut self, j: usize) -> Result<(), ExperimentError> {
         let Some(Inquiry { searches, joints, .. }) = &mut self.inquiry else { return Ok(()) };
         let joint = &mut joints[j];
         joint.scored.sort_by_key(|(_, passing)| std::cmp::Reverse(passing.len()));
@@ -693,7 +693,7 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    fn of_joint(&mut self, j: usize, s: usize, answer: &Answer) -> Result<(), LabError> {
+    fn of_joint(&mut self, j: usize, s: usize, answer: &Answer) -> Result<(), ExperimentError> {
         let Some(inquiry) = &mut self.inquiry else { return Ok(()) };
         let joint = &mut inquiry.joints[j];
         joint.waiting -= 1;

@@ -28,7 +28,7 @@ fn rows(grid: &Grid, runs: &[u64]) -> Vec<Row> {
     grid.run(runs, &never()).unwrap()
 }
 
-fn refusal(result: Result<Dataset, LabError>) -> String {
+fn refusal(result: Result<Dataset, ExperimentError>) -> String {
     result.unwrap_err().to_string()
 }
 

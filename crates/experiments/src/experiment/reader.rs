@@ -18,9 +18,9 @@ use super::{
     PlotConfig, PlotKind, Point, Reference, ReferenceLine, Reported, Revision, RunLength, Subject,
     Traced, Unit,
 };
-use crate::LabError;
+use crate::ExperimentError;
 use crate::expression::{Cell, Comparison, Expression};
-use crate::theory::Law;
+use crate::theory::Formula;
 
 mod readings;
 mod settings;
@@ -188,7 +188,7 @@ keys! {
 }
 
 fn curve_kind() -> TomlType {
-    TomlType::Words(Law::ALL.map(|(_, name, _)| name).to_vec())
+    TomlType::Words(Formula::ALL.map(|(_, name, _)| name).to_vec())
 }
 
 keys! {
@@ -250,11 +250,11 @@ pub(super) fn parse(
     text: &str,
     beside: Beside<'_>,
     cast: Option<&Cast>,
-) -> std::result::Result<Experiment, LabError> {
+) -> std::result::Result<Experiment, ExperimentError> {
     let document = Document::parse(name, text)?;
     let Some(field) = document.section().get(TABLE) else {
         let message = "no [experiment] table: this is a scenario, which `windward run` runs";
-        return Err(LabError::Experiment {
+        return Err(ExperimentError::Experiment {
             file: name.to_owned(),
             line: 0,
             message: message.into(),
@@ -267,7 +267,7 @@ pub(super) fn parse(
     check_keys(&section, KEYS)?;
     // The scenario reader ignores the reserved table.
     let scenario = ScenarioFile::parse(name, text)
-        .map_err(|error| LabError::Scenario { cell: None, error })?
+        .map_err(|error| ExperimentError::Scenario { cell: None, error })?
         .without_foreign_tables();
     // The texts of the files of readings are part of the configuration.
     let all = std::cell::RefCell::new(fnv1a(text.as_bytes()));
@@ -292,7 +292,7 @@ fn read(
     scenario: ScenarioFile,
     beside: Beside<'_>,
     cast: Option<&Cast>,
-) -> std::result::Result<Experiment, LabError> {
+) -> std::result::Result<Experiment, ExperimentError> {
     let keys = ExperimentKeys::read(section)?;
     let id = keys.id.text()?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -719,10 +719,10 @@ fn reference(table: &Section<'_>) -> Result<Reference> {
     };
     table.only(&["label", "curve", "group", "link"], "a curve")?;
     let name = curve.text()?;
-    let found = Law::ALL.into_iter().find(|(_, known, _)| *known == name);
-    let names = Law::ALL.map(|(_, name, _)| name);
-    let (law, _, usual) = found.ok_or_else(|| curve.unknown("curve", name, names))?;
-    let line = ReferenceLine::Curve { law, group, link };
+    let found = Formula::ALL.into_iter().find(|(_, known, _)| *known == name);
+    let names = Formula::ALL.map(|(_, name, _)| name);
+    let (formula, _, usual) = found.ok_or_else(|| curve.unknown("curve", name, names))?;
+    let line = ReferenceLine::Curve { formula, group, link };
     Ok(Reference { line, label: label.unwrap_or_else(|| usual.to_owned()) })
 }
 

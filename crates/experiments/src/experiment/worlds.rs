@@ -10,7 +10,7 @@ use windward_sim::strict_toml::{
 };
 
 use super::reading::Deviation;
-use crate::LabError;
+use crate::ExperimentError;
 use crate::verdict::Verdict;
 
 /// Name of the file in a paper's folder.
@@ -204,8 +204,9 @@ impl Worlds {
     ///
     /// # Errors
     /// If it cannot be read, or anything in it is wrong.
-    pub fn read(path: &Path) -> std::result::Result<Self, LabError> {
-        let text = read_text(path, LARGEST_SETTINGS).map_err(|e| LabError::io("read", path, e))?;
+    pub fn read(path: &Path) -> std::result::Result<Self, ExperimentError> {
+        let text =
+            read_text(path, LARGEST_SETTINGS).map_err(|e| ExperimentError::io("read", path, e))?;
         Self::parse(&path.display().to_string(), &text)
     }
 
@@ -213,7 +214,7 @@ impl Worlds {
     ///
     /// # Errors
     /// If anything in it is wrong.
-    pub fn parse(name: &str, text: &str) -> std::result::Result<Self, LabError> {
+    pub fn parse(name: &str, text: &str) -> std::result::Result<Self, ExperimentError> {
         let document = Document::parse(name, text)?;
         let keys = WorldsFileKeys::read(&document.root(KEYS)?)?;
         let mut worlds: Vec<FoundWorld> = Vec::new();

@@ -70,7 +70,7 @@ fn a_set_flag_stops_everything() {
     };
     let plan = experiment().plan(&Effort::Quick).unwrap();
     let stopped = measure(vec![plan], &options(1, &cancel), &stop);
-    assert!(matches!(stopped, Err(LabError::Cancelled)));
+    assert!(matches!(stopped, Err(ExperimentError::Cancelled)));
     assert_eq!(*started.lock().unwrap(), 1);
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use windward_sim::output::OutputDir;
 
 use super::{FILE, FoundWorld, JointWorld, SearchFacts, Worlds};
-use crate::LabError;
+use crate::ExperimentError;
 use crate::builtin::key_of;
 use crate::campaign::{
     self, Event, FRESH, Found, Observer, Request, RunExecutor, RunRecord, Searched,
@@ -61,7 +61,7 @@ pub fn search(
     options: &RunOptions<'_>,
     search: &SearchOptions,
     out: &Path,
-) -> Result<SearchSummary, LabError> {
+) -> Result<SearchSummary, ExperimentError> {
     search_with(experiments, effort, options, search, out, &sweep::simulate)
 }
 
@@ -76,11 +76,11 @@ pub fn search_with(
     search: &SearchOptions,
     out: &Path,
     executor: &impl RunExecutor,
-) -> Result<SearchSummary, LabError> {
+) -> Result<SearchSummary, ExperimentError> {
     claims::check_references(experiments)?;
     let request = Request { claims: claims_of(experiments, &search.names)?, budget: search.budget };
     let plan = |e: &Experiment| match options.cancel.load(Ordering::Relaxed) {
-        true => Err(LabError::Cancelled),
+        true => Err(ExperimentError::Cancelled),
         false => e.plan(effort),
     };
     let plans = experiments.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
@@ -175,7 +175,7 @@ fn effort_and_budget(search: Option<&SearchFacts>) -> (Option<String>, Option<u6
 fn claims_of(
     experiments: &[Experiment],
     names: &[String],
-) -> Result<Vec<(usize, usize)>, LabError> {
+) -> Result<Vec<(usize, usize)>, ExperimentError> {
     let mut claims = Vec::new();
     let mut used = vec![false; names.len()];
     for (e, experiment) in experiments.iter().enumerate() {
@@ -194,7 +194,8 @@ fn claims_of(
             }
         }
     }
-    let fail = |file: String, message: String| LabError::Experiment { file, line: 0, message };
+    let fail =
+        |file: String, message: String| ExperimentError::Experiment { file, line: 0, message };
     if let Some((name, _)) = names.iter().zip(used).find(|(_, used)| !used) {
         let ids = experiments.iter().flat_map(|e| &e.claims).map(|c| c.id.as_str());
         let hint = nearest(name, ids);
@@ -228,11 +229,11 @@ struct Recorder {
 }
 
 impl Observer for Recorder {
-    fn event(&mut self, _: Event) -> Result<(), LabError> {
+    fn event(&mut self, _: Event) -> Result<(), ExperimentError> {
         Ok(())
     }
 
-    fn record(&mut self, run: &RunRecord, known: bool) -> Result<(), LabError> {
+    fn record(&mut self, run: &RunRecord, known: bool) -> Result<(), ExperimentError> {
         if known {
             self.resumed += 1;
             return Ok(());

@@ -8,7 +8,7 @@ use windward_core::network::QueueLimit;
 use windward_sim::{Outcome, Scenario};
 
 use super::*;
-use crate::LabError;
+use crate::ExperimentError;
 use crate::campaign::{RunExecutor, RunId};
 use crate::claims::Verdict;
 use crate::experiment::{Effort, Experiment};
@@ -107,7 +107,7 @@ fn noise(scenario: &Scenario, world: &World, group: u64) -> f64 {
 fn noisy(
     means: impl Fn(&World) -> [f64; 2] + Sync,
     spread: f64,
-) -> impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync {
+) -> impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync {
     move |scenario, cancel| {
         let mut outcome = fake(scenario, cancel)?;
         let world = World::of(scenario);
@@ -137,8 +137,8 @@ fn run_in(
     experiments: &[Experiment],
     search: &SearchOptions,
     threads: usize,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
-) -> Result<SearchSummary, LabError> {
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync),
+) -> Result<SearchSummary, ExperimentError> {
     let cancel = AtomicBool::new(false);
     let options = options(threads, &cancel);
     search_with(experiments, &Effort::Quick, &options, search, dir, simulate)
@@ -147,7 +147,7 @@ fn run_in(
 fn run(
     claims: &[&str],
     search: &SearchOptions,
-    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, LabError> + Sync),
+    simulate: &(impl Fn(&Scenario, &AtomicBool) -> Result<Outcome, ExperimentError> + Sync),
 ) -> SearchSummary {
     let dir = tempfile::tempdir().unwrap();
     run_in(dir.path(), &[experiment(claims)], search, 2, simulate).unwrap()
@@ -258,12 +258,12 @@ fn neither_threads_nor_an_interruption_show() {
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
             if done.fetch_add(1, Ordering::Relaxed) >= stop {
                 cancel.store(true, Ordering::Relaxed);
-                return Err(LabError::Cancelled);
+                return Err(ExperimentError::Cancelled);
             }
             simulate(scenario, cancel)
         };
         let stopped = run_in(dir.path(), &list, &SearchOptions::default(), 2, &until);
-        assert!(matches!(stopped, Err(LabError::Cancelled)));
+        assert!(matches!(stopped, Err(ExperimentError::Cancelled)));
         assert!(crate::is_resumable(dir.path()));
         let resume = SearchOptions { resume: true, ..SearchOptions::default() };
         let again = run_in(dir.path(), &list, &resume, 3, &simulate).unwrap();
@@ -408,7 +408,7 @@ impl RunExecutor for Elsewhere {
         _: &Plan,
         _: &Scenario,
         cancel: &AtomicBool,
-    ) -> Result<Vec<f64>, LabError> {
+    ) -> Result<Vec<f64>, ExperimentError> {
         run.perform(&self.0, cancel)
     }
 }
@@ -418,7 +418,7 @@ fn runs_elsewhere_find_the_same_world() {
     // An access delay of 3 ms shortens the RTT of 80 ms by 34, and the pipe by 4 of 10 packets.
     let list = [experiment(&["\"clean + lossy >= 990000\""])];
     let plans = || list.iter().map(|e| e.plan(&Effort::Quick)).collect::<Result<Vec<_>, _>>();
-    let found = |executor: &dyn Fn(&Path) -> Result<SearchSummary, LabError>| {
+    let found = |executor: &dyn Fn(&Path) -> Result<SearchSummary, ExperimentError>| {
         let dir = tempfile::tempdir().unwrap();
         let summary = executor(dir.path()).unwrap();
         (summary.found, summary.joint, summary.runs)

@@ -64,7 +64,7 @@ checks = ["clean[2 Mbit] >= 1500000", "clean[1 Mbit] <= 1100000"]
 
 /// The throughput is the rate and noise of +-50 kbit/s; with a queue of 10 packets the higher rate
 /// is not used, and with a delay of 9 ms there is 200 kbit/s more.
-fn noisy(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, LabError> {
+fn noisy(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, ExperimentError> {
     let mut outcome = fake(scenario, cancel)?;
     let link = &scenario.links[scenario.flows[0].bottleneck];
     let mut rate = link.kind.rate.mean().as_bps() as f64;
@@ -467,13 +467,13 @@ fn neither_threads_nor_an_interruption_show() {
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
             if done.fetch_add(1, Memory::Relaxed) >= stop {
                 cancel.store(true, Memory::Relaxed);
-                return Err(LabError::Cancelled);
+                return Err(ExperimentError::Cancelled);
             }
             noisy(scenario, cancel)
         };
         let stopped =
             reproduce_with(list, &Effort::Quick, &options(2, &cancel), &report, dir.path(), &until);
-        assert!(matches!(stopped, Err(LabError::Cancelled)));
+        assert!(matches!(stopped, Err(ExperimentError::Cancelled)));
         // As after a kill in the middle of a record.
         let journal = journals(dir.path()).pop().unwrap();
         let bytes = fs::read(&journal).unwrap();
@@ -496,7 +496,11 @@ fn a_journal_of_something_else_is_not_resumed() {
     let attempt = |experiment: &Experiment, resume: bool, runs: u64| {
         let cancel = AtomicBool::new(false);
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
-            if scenario.seed > runs { Err(LabError::Cancelled) } else { noisy(scenario, cancel) }
+            if scenario.seed > runs {
+                Err(ExperimentError::Cancelled)
+            } else {
+                noisy(scenario, cancel)
+            }
         };
         let list = std::slice::from_ref(experiment);
         let report = ReportOptions { resume, ..ReportOptions::default() };
@@ -520,7 +524,7 @@ fn beginning_anew_loses_nothing() {
         let until = |scenario: &Scenario, cancel: &AtomicBool| {
             if done.fetch_add(1, Memory::Relaxed) >= runs {
                 cancel.store(true, Memory::Relaxed);
-                return Err(LabError::Cancelled);
+                return Err(ExperimentError::Cancelled);
             }
             noisy(scenario, cancel)
         };
@@ -549,7 +553,7 @@ fn a_report_that_was_interrupted_says_what_is_missing() {
     let until = |scenario: &Scenario, cancel: &AtomicBool| {
         if done.fetch_add(1, Memory::Relaxed) >= 12 {
             cancel.store(true, Memory::Relaxed);
-            return Err(LabError::Cancelled);
+            return Err(ExperimentError::Cancelled);
         }
         noisy(scenario, cancel)
     };

@@ -4,7 +4,7 @@ use windward_experiments::testing::{experiment, fake, options};
 
 use super::*;
 
-fn run(out: &Path) -> Result<ReproductionSummary, LabError> {
+fn run(out: &Path) -> Result<ReproductionSummary, ExperimentError> {
     let cancel = AtomicBool::new(false);
     let options = options(2, &cancel);
     let report = ReportOptions::default();
@@ -80,11 +80,11 @@ fn what_is_interrupted_before_its_first_run_leaves_no_folder() {
         let stop = |_: &Scenario, cancel: &AtomicBool| {
             assert!(out.exists());
             cancel.store(true, Ordering::Relaxed);
-            Err(LabError::Cancelled)
+            Err(ExperimentError::Cancelled)
         };
         let stopped =
             reproduce_with(&[experiment()], &Effort::Quick, &options, &report, &out, &stop);
-        assert!(matches!(stopped, Err(LabError::Cancelled)));
+        assert!(matches!(stopped, Err(ExperimentError::Cancelled)));
         assert!(!out.exists());
     }
 }

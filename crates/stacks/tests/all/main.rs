@@ -3,7 +3,7 @@
 mod agreement;
 #[path = "../common/mod.rs"]
 mod common;
+mod controllers;
 mod every;
-mod laws;
 mod logs;
 mod quinn;

@@ -292,7 +292,7 @@ impl Driver {
                 ControllerSetup {
                     feedback: &FeedbackConfig::None(Plain),
                     endpoint: &endpoint,
-                    stream: stream("law"),
+                    stream: stream("window"),
                 },
             ),
             discriminator: protocol

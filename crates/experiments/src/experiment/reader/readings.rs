@@ -8,13 +8,13 @@ use windward_sim::strict_toml::{
 };
 
 use super::settings::{any_kind, settings};
-use crate::LabError;
+use crate::ExperimentError;
 use crate::error::nearest;
 use crate::experiment::{Axis, Basis, Reading, ReadingValue, SetAt, scaled};
 
 /// Function that returns the text of a file by its name in the experiment.
 pub(in crate::experiment) type Beside<'a> =
-    &'a dyn Fn(&str) -> std::result::Result<String, LabError>;
+    &'a dyn Fn(&str) -> std::result::Result<String, ExperimentError>;
 
 /// Maximum number of values of a choice.
 const MAX_VALUES: usize = 50;
@@ -114,7 +114,7 @@ pub(super) fn read(
     file: &str,
     tables: &[Section<'_>],
     beside: Beside<'_>,
-) -> std::result::Result<Vec<Reading>, LabError> {
+) -> std::result::Result<Vec<Reading>, ExperimentError> {
     let mut readings: Vec<Reading> = Vec::new();
     for table in tables {
         let keys = SharedReadingKeys::read(table)?;
@@ -283,10 +283,10 @@ pub(super) fn check_axes(
     file: &str,
     readings: &[Reading],
     axes: &[Axis],
-) -> std::result::Result<(), LabError> {
+) -> std::result::Result<(), ExperimentError> {
     let values = readings.iter().flat_map(|r| r.values.iter().map(move |value| (r, value)));
     for (reading, value) in values {
-        let error = |message: String| LabError::Experiment {
+        let error = |message: String| ExperimentError::Experiment {
             file: file.to_owned(),
             line: value.line,
             message: format!("the reading `{}` at `{}`: {message}", reading.name, value.label),

@@ -1,7 +1,7 @@
 use windward_core::network::{AqmConfig, QueueLimit};
 use windward_core::protocols::PROTOCOLS;
 
-use crate::LabError;
+use crate::ExperimentError;
 use crate::experiment::{Deviation, Experiment, Margin, PlotKind, Point};
 use crate::expression::Cell;
 
@@ -44,7 +44,7 @@ expected = "ratio higher"
 checks = ["ratio[sack, *] > ratio[newreno, *]", { any = ["ratio[sack, 1%] > 2", "ratio[sack, 5%] > 2"] }]
 "#;
 
-fn parse(experiment: &str) -> Result<Experiment, LabError> {
+fn parse(experiment: &str) -> Result<Experiment, ExperimentError> {
     Experiment::parse("f.toml", &format!("{SCENARIO}{experiment}"))
 }
 
@@ -303,7 +303,7 @@ fn charts_refuse_what_they_cannot_draw() {
 }
 
 /// The small experiment with a reading whose text is changed.
-fn reading(change: impl Fn(String) -> String) -> Result<Experiment, LabError> {
+fn reading(change: impl Fn(String) -> String) -> Result<Experiment, ExperimentError> {
     let reading = r#"[[experiment.readings]]
 name = "queue"
 choice = "Queue"
@@ -318,7 +318,9 @@ values = [
         &format!("{}{reading}", crate::testing::TEXT),
         &|from| match from {
             "shared.toml" => Ok(reading_file()),
-            _ => Err(LabError::io("read", from.as_ref(), std::io::ErrorKind::NotFound.into())),
+            _ => {
+                Err(ExperimentError::io("read", from.as_ref(), std::io::ErrorKind::NotFound.into()))
+            }
         },
         None,
     )

@@ -50,9 +50,9 @@ impl MakeController for Maker {
 
 const HOSTS: [(Host, &str); 2] = [(Host::Quinn, "quinn:says"), (Host::Noq, "noq:says")];
 
-fn run(host: Host, name: &str, law: &'static Maker, changes: &[(&str, &str)]) -> Outcome {
-    let law = ControllerConfig::Custom(Custom(law));
-    let stack: Arc<dyn Stack> = with_controller(host, "says", law).unwrap();
+fn run(host: Host, name: &str, controller: &'static Maker, changes: &[(&str, &str)]) -> Outcome {
+    let controller = ControllerConfig::Custom(Custom(controller));
+    let stack: Arc<dyn Stack> = with_controller(host, "says", controller).unwrap();
     let changes = [&[("flows.bulk.protocol", name), ("duration", "5s")], changes].concat();
     crate::common::run(PATH, &Stacks::from_iter([stack]), &changes)
 }
@@ -79,9 +79,9 @@ fn windows_that_are_none_are_bounded_and_counted() {
     static HUGE: Maker = Maker(&[Some(9_223_372_036_854_775_808.0), Some(f64::INFINITY)]);
     static MIXED: Maker = Maker(&[Some(10.0), Some(f64::NAN), Some(1e300), Some(0.0)]);
     for (host, name) in HOSTS {
-        for law in [&NAN, &ZERO, &MIXED] {
+        for controller in [&NAN, &ZERO, &MIXED] {
             // An infinite window is limited by the receiver window.
-            let flow = &run(host, name, law, &[("flows.bulk.rwnd", "200")]).flows[0];
+            let flow = &run(host, name, controller, &[("flows.bulk.rwnd", "200")]).flows[0];
             assert_eq!(flow.failure, None, "{name}");
             assert!(flow.refused_windows > Some(0), "{name}");
             assert!(flow.packets_sent > 50 && flow.goodput_bps < MOST, "{name}: {flow:?}");
@@ -102,9 +102,9 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
     let two =
         format!("{PATH}\n[[flows]]\ngroup = 'other'\nprotocol = 'newreno'\npacket_size = 1500\n");
     for (host, name) in HOSTS {
-        for law in [&AT_ONCE, &LATER] {
-            let stack =
-                with_controller(host, "says", ControllerConfig::Custom(Custom(law))).unwrap();
+        for controller in [&AT_ONCE, &LATER] {
+            let stack = with_controller(host, "says", ControllerConfig::Custom(Custom(controller)))
+                .unwrap();
             let changes = [("flows.bulk.protocol", name), ("duration", "5s")];
             let outcome = crate::common::run(&two, &Stacks::from_iter([stack]), &changes);
             let failure = outcome.flows[0].failure.as_deref().unwrap();
@@ -122,7 +122,7 @@ fn a_law_that_panics_ends_its_connection_and_not_the_run() {
 
 #[test]
 fn laws_that_cannot_be_are_refused_with_the_reason() {
-    let error = |name, law| with_controller(Host::Quinn, name, law).unwrap_err();
+    let error = |name, controller| with_controller(Host::Quinn, name, controller).unwrap_err();
     let fixed = ControllerConfig::Fixed(FixedConfig { window: 20.0 });
     assert!(error("cubic", fixed).contains("already a stack quinn:cubic"));
     assert!(error("", fixed).contains("cannot be named"));
