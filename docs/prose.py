@@ -31,7 +31,7 @@ DOC = ("doc-first", r"^(?:What|Who|Whom|Whose|Which|(?:Is|Are|Was|Were|Does|Do|D
 HEADING = ("heading", r"^#+ (?:What|Who|Whom|Whose|Which|Whether|Of)\b", "name the subject: `Behaviour under AQM`")
 WIDTH = 100  # Columns of a comment in Rust, as rustfmt's.
 GENERATED = re.compile(r"<!-- generated: (\w+).*?<!-- end(?:: \w+)? -->", re.S)
-SKIPPED = re.compile(r"docs/evaluations/\w.*\.md|docs/prose\.py|fuzz/(?:corpus|artifacts)/")
+SKIPPED = re.compile(r"docs/prose\.py|fuzz/(?:corpus|artifacts)/")
 QUOTED = ("paper", "quote", "source")  # Keys of TOML whose texts are others' words.
 
 RUST = re.compile(r'\br(#*)".*?"\1|b?"(?:[^"\\]|\\.)*"|\'(?:[^\'\\\n]|\\[^\n]*?)\'|//[^\n]*|/\*.*?\*/', re.S)

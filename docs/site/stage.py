@@ -26,8 +26,6 @@ PAGES = {
     "README.md": "index.md",
     "docs/protocols/README.md": "protocols/index.md",
     "docs/queues/README.md": "queues/index.md",
-    "docs/evaluations/README.md": "evaluations/index.md",
-    "docs/evaluations": "evaluations/index.md",
     "docs/protocols": "protocols/index.md",
     "docs/queues": "queues/index.md",
     "experiments": "papers/index.md",
@@ -41,7 +39,7 @@ CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["playground", "scenarios", "experiments", "reproduction", "evaluate", "evaluate-library", "evaluate-c", "media", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog", "emulate", "perf", "router", "compare", "deploy/transfer", "deploy/forward", "deploy/controllers", "security"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/congestion-controller"]),
-    ("Results", ["papers/index", "evaluations/index", "upwind", "upwind-worst", "today", "validation", "performance"]),
+    ("Results", ["papers/index", "evaluations", "upwind", "upwind-worst", "today", "validation", "performance"]),
     (
         "Reference",
         [
