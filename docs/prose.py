@@ -86,6 +86,9 @@ def findings(path):
             for found in re.finditer(pattern, flat, flags):
                 around = block[max(0, found.start() - 30):found.end() + 30].replace("\n", " ")
                 yield begin + block.count("\n", 0, found.start()), name, around
+    if path == "CHANGELOG.md":
+        for entry in re.finditer(r"^- .*\n(?:  .*\n){3,}", text, re.M):
+            yield text.count("\n", 0, entry.start()) + 1, "entry", "more than three lines"
     if source is RUST:
         for number, line in enumerate(text.split("\n"), 1):
             if len(line) > WIDTH and re.match(r"\s*//", line) and "http" not in line and "|" not in line:
@@ -97,6 +100,7 @@ def main():
     if "--list" in names:
         for name, pattern, instead in [*PATTERNS, DOC, HEADING]:
             print(f"{name:12} {instead}\n{'':12} {pattern}")
+        print(f"{'entry':12} an entry of CHANGELOG.md has at most three lines")
         print(f"{'width':12} a comment in Rust has at most {WIDTH} columns")
         return 0
     files = subprocess.run(["git", "ls-files", "-z", "--", *names], capture_output=True, text=True, check=True).stdout
