@@ -2,7 +2,8 @@
 
 use windward_core::endpoint::driver::{Support, support};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
-use windward_report::{explain, protocol_pages as pages};
+use windward_report::explain;
+use windward_report::protocol_pages::Pages;
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{Facts, Stack};
@@ -18,8 +19,8 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME|{ window = .. }")]
     name: String,
 
-    /// Print the page of docs/protocols, with the applicable parameters and the figures of the
-    /// protocol
+    /// Print the parts, the parameters and the experiments of the protocol in Markdown, as on its
+    /// page in docs/protocols
     #[arg(long)]
     markdown: bool,
 }
@@ -63,7 +64,7 @@ pub(crate) fn explain(args: &Args) -> Result<(), Failure> {
         ))
     })?;
     if args.markdown {
-        return output::print(&pages::Pages::new()?.frame(protocol));
+        return output::print(&Pages::new()?.page(protocol));
     }
     output::print(&parts(protocol))
 }

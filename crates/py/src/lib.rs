@@ -117,7 +117,7 @@ fn parts_json() -> PyResult<String> {
 fn explain(name: &str) -> PyResult<Option<String>> {
     let Some(protocol) = windward_core::protocols::find(name) else { return Ok(None) };
     let pages = windward_report::protocol_pages::Pages::new().map_err(error::failed)?;
-    Ok(Some(pages.frame(protocol)))
+    Ok(Some(pages.page(protocol)))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 gives it so")]

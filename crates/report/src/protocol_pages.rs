@@ -1,14 +1,16 @@
 //! The pages of `docs/protocols`: one per protocol and an index.
 //!
-//! A page begins with a frame between two marks, which this module writes from the protocol table,
-//! the keys of the scenario format and the experiments that come with the program. The rest is
-//! written by hand: the idea, the equations, the deviations.
+//! A page begins with the name and a sentence, which are those of the protocol table. Then come the
+//! parts written by hand: the idea, the equations, the deviations. It ends with a frame between two
+//! marks: the composition, the parameters and the experiments, which this module writes from the
+//! protocol table, the keys of the scenario format and the experiments that come with the program.
 
 use std::fmt::Write;
 
+use windward_core::endpoint::EndpointConfig;
 use windward_core::endpoint::driver::support;
 use windward_core::network::RouterKind;
-use windward_core::part::{AnyPart, Parameters, Setting};
+use windward_core::part::{Parameters, Setting, Value};
 use windward_core::protocols::{PROTOCOLS, Protocol};
 use windward_experiments::ExperimentError;
 use windward_experiments::builtin::{self, MATRIX};
@@ -23,7 +25,7 @@ use crate::explain;
 pub const BEGIN: &str = "<!-- generated: do not edit -->";
 /// End of a frame.
 pub const END: &str = "<!-- end -->";
-/// Headings of the second level below the frame of a page.
+/// Headings of the second level above the frame of a page.
 pub const HEART: [&str; 3] = ["Idea", "Equations", "Deviations"];
 
 /// Source of the frames.
@@ -51,44 +53,37 @@ impl Pages {
         Ok(Pages { keys: ScenarioFile::keys(), figures })
     }
 
-    /// The frame of a protocol's page, its marks included.
-    pub fn frame(&self, protocol: &Protocol) -> String {
+    /// A protocol's page without the parts written by hand.
+    pub fn page(&self, protocol: &Protocol) -> String {
+        format!("{}\n{}", Self::head(protocol), self.frame(protocol))
+    }
+
+    /// The first lines of a protocol's page, above the parts written by hand.
+    fn head(protocol: &Protocol) -> String {
         let Protocol { name, source, summary, .. } = protocol;
-        let mut page = format!("{BEGIN}\n# {name}\n\n{summary}\n\nSource: {source}.");
-        for (key, title) in explain::references(protocol) {
-            let _ = write!(page, "\n{key} is {title}.");
-        }
-        page.push_str("\n[All protocols](README.md)\n\n");
-        page.push_str("| axis | part | what it does | source |\n| --- | --- | --- | --- |\n");
+        format!("# {name}\n\n{summary} Source: {source}. [All protocols](README.md)\n")
+    }
+
+    /// The frame at the end of a protocol's page, its marks included.
+    fn frame(&self, protocol: &Protocol) -> String {
+        let mut page = format!(
+            "{BEGIN}\n## Composition\n\n\
+             | axis | part | what it does | source |\n| --- | --- | --- | --- |\n"
+        );
         for (axis, part) in explain::parts(protocol) {
             let _ = writeln!(page, "| {axis} | {} | {} | {} |", part.name, part.what, part.source);
         }
+        for (key, title) in explain::references(protocol) {
+            let _ = write!(page, "\n{key} is {title}.\n");
+        }
         self.parameters(&mut page, protocol);
-        page.push_str("\n## Run it\n\n```sh\n");
-        let _ = writeln!(
+        let figures = self.figures.iter().filter(|(_, all)| all.contains(&protocol.name));
+        let figures: String = figures.map(|(e, _)| format!("`{}`, ", e.id)).collect();
+        let _ = write!(
             page,
-            "windward run experiments/examples/first.toml --set 'flows.*.protocol={name}'"
+            "\n## Experiments\n\n`windward reproduce ID` runs the experiments with this protocol: \
+             {figures}`matrix`.\n{END}\n"
         );
-        let mut figures = self.figures.iter().filter(|(_, all)| all.contains(name)).peekable();
-        if let Some((experiment, _)) = figures.peek() {
-            let _ = writeln!(page, "windward reproduce {}", experiment.id);
-        }
-        page.push_str("windward reproduce matrix\n```\n\n## Figures\n\n");
-        if figures.peek().is_none() {
-            page.push_str("It appears only in the matrix of all protocols.\n");
-        }
-        for (experiment, _) in figures {
-            let figure = experiment.caption.figure.as_ref().map(|f| format!("{f}. "));
-            let _ = writeln!(
-                page,
-                "- `{}`: {}{}",
-                experiment.id,
-                figure.unwrap_or_default(),
-                experiment.caption.title
-            );
-        }
-        page.push_str(END);
-        page.push('\n');
         page
     }
 
@@ -119,24 +114,39 @@ impl Pages {
         page
     }
 
+    /// The parameters of the protocol's own parts, and what it needs of links. The guide to
+    /// scenario files has the parameters of all endpoints.
     fn parameters(&self, page: &mut String, protocol: &Protocol) {
-        page.push_str(
-            "\n## Parameters\n\nOf `[endpoint]`, or of one `[[flows]]` table:\n\n\
-             | key | default | meaning |\n| --- | --- | --- |\n",
-        );
+        const COMMON: &str = "[those of every endpoint](../scenarios.md#endpoints)";
         let settings = protocol.settings();
+        let mut rows = String::new();
+        let mut without = Vec::new();
         for (key, doc) in endpoint_keys(&self.keys) {
-            if !protocol.applies(key).unwrap_or(true) {
-                continue;
+            let own = settings.iter().find(|setting| names(setting, key));
+            // Of defaults by protocol, only those that few protocols have.
+            let changed = protocol.own_default(key).filter(|value| *value != Value::Bool(false));
+            let changed = changed.map(|value| value.to_string());
+            let applies = protocol.applies(key).unwrap_or(true);
+            if let Some(default) = changed.or_else(|| own.map(Setting::default_text))
+                && applies
+            {
+                let _ = writeln!(rows, "| `{key}` | {default} | {} |", cell(&doc.meaning));
+            } else if !applies && EndpointConfig::KEYS.iter().any(|common| common.doc.key == key) {
+                without.push(format!("`{key}`"));
             }
-            // The value of a part's parameter in this protocol.
-            let (table, name) = key.split_once('.').unwrap_or(("", key));
-            let own = settings.iter().find(|s| s.table == table && s.doc.key == name);
-            let default = match protocol.own_default(key) {
-                Some(value) => value.to_string(),
-                None => own.map_or_else(|| doc.default.clone(), Setting::default_text),
-            };
-            let _ = writeln!(page, "| `{key}` | {default} | {} |", cell(&doc.meaning));
+        }
+        page.push_str("\n## Parameters\n\n");
+        if rows.is_empty() {
+            let _ = writeln!(page, "It has no parameters besides {COMMON}.");
+        } else {
+            let _ = write!(
+                page,
+                "Of `[endpoint]`, or of one `[[flows]]` table, besides {COMMON}:\n\n\
+                 | key | default | meaning |\n| --- | --- | --- |\n{rows}"
+            );
+        }
+        if !without.is_empty() {
+            let _ = writeln!(page, "\nKeys without effect: {}.", without.join(", "));
         }
         if protocol.feedback.notification().is_some() {
             page.push_str(
@@ -144,38 +154,24 @@ impl Pages {
                  \"auto\"`, the default, adds.\n",
             );
         }
-        let router = protocol.router;
-        if router == RouterKind::Any {
-            page.push_str("\nIt has no requirement for routers: any queue works.\n");
-            return;
-        }
-        let name = router.name();
-        let _ = writeln!(
-            page,
-            "\nIt needs the router `{name}` at every link on the path of its data, which `router = \
-             \"auto\"`, the default, adds."
-        );
-        let settings = router.spec().settings();
-        if settings.is_empty() {
-            page.push_str("That router has no parameters.\n");
-            return;
-        }
-        let _ = writeln!(
-            page,
-            "Parameters of `router = {{ kind = \"{name}\", .. }}` of a link:\n\n\
-             | key | default | meaning |\n| --- | --- | --- |"
-        );
-        for setting in settings.iter().filter(|setting| setting.applies) {
-            let (key, default) = (setting.doc.key, setting.default_text());
-            let _ = writeln!(page, "| `{key}` | {default} | {} |", cell(&setting.description()));
+        match protocol.router {
+            RouterKind::Any => page.push_str("\nAny queue works: it needs no router.\n"),
+            router => {
+                let _ = writeln!(
+                    page,
+                    "\nIt needs the router [`{}`](../scenarios.md#aqms-and-routers) at every link on \
+                     the path of its data, which `router = \"auto\"`, the default, adds.",
+                    router.name()
+                );
+            }
         }
     }
 
     /// The index: a row per protocol.
     pub fn index(&self) -> String {
         let mut page = format!(
-            "{BEGIN}\n# Protocols\n\nEach protocol is a composition of parts. Its page has the parts, \
-             the parameters, the idea, the equations and the deviations from the source. The column \
+            "{BEGIN}\n# Protocols\n\nEach protocol is a composition of parts. Its page has the idea, \
+             the equations, the deviations from the source, the parts and the parameters. The column \
              QUIC says how much of it runs in a QUIC stack: all of it, all but its recovery, or \
              nothing.\n\n\
              | name | window | recovery | discrimination | feedback | router | QUIC | source |\n\
@@ -197,6 +193,11 @@ impl Pages {
         page.push('\n');
         page
     }
+}
+
+/// True if `key` of an endpoint is this parameter of a part.
+fn names(setting: &Setting, key: &str) -> bool {
+    (setting.table, setting.doc.key) == key.split_once('.').unwrap_or(("", key))
 }
 
 /// A text as a cell of a Markdown table, with escaped `|`.
