@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Windward and ns-2 on the scenarios of this folder, as a Markdown table.
+"""Windward and ns-2 on the scenarios of this folder, as CSV.
 
     validation/ns2/compare.py                    everything, 20 seeds per program
     validation/ns2/compare.py --only xcp         one of: single, lr-dumbbell, xcp, eten
+    validation/ns2/compare.py --write            also puts the rows into results.csv, and writes the
+                                                 tables of docs/validation.md
     validation/ns2/compare.py --quick            a few cases in less than a minute; exit code 1
-                                                 if a ratio of goodputs leaves its bounds
+                                                 if a ratio of goodputs leaves its bounds, or if
+                                                 docs/validation.md differs from results.csv
 
 WINDWARD names another binary than target/release/windward, which is built if it is not given.
 `--extra bugFix_:false,singledup_:0` changes bindings of Agent/TCP in ns-2, `--set KEY=VALUE` a key
@@ -14,6 +17,8 @@ that fails. Runs of ns-2 that do not end (Agent/TCP/Linux has such) are stopped,
 
 import argparse
 import concurrent.futures
+import csv
+import datetime
 import json
 import os
 import pathlib
@@ -25,6 +30,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+import page  # noqa: E402
 
 TCPS = ("reno", "newreno", "sack")
 # Beside the modules of Linux in Agent/TCP/Linux, which recovers by SACK; ours by NewReno.
@@ -198,32 +205,57 @@ def ratio(ours, theirs, key):
     return value, value * relative**0.5
 
 
-def rows_of(case, ours, theirs):
-    """Lines of the table: one a group, the figures of the whole run on the first."""
-    groups = sorted(key for key in theirs[0] if key.startswith("goodput:"))
-    lines = []
-    for index, key in enumerate(groups):
-        name = key.partition(":")[2]
+# Figures of a whole run: the name here, and in results.csv.
+FIGURES = {
+    "again": "retransmissions",
+    "timeouts": "timeouts",
+    "utilization": "utilization",
+    "queue": "mean_queue_packets",
+    "jain": "jain",
+}
+CASE = ("topology", "protocol", "ns2_agent", "flows", "loss", "group")
+COLUMNS = [
+    *CASE, "goodput_mbps", "ns2_goodput_mbps", "ratio", "ratio_half_width",
+    *(prefix + name for name in FIGURES.values() for prefix in ("", "ns2_")),
+    "seeds", "date", "windward", "ns2",
+]
+
+
+def rows_of(case, ours, theirs, versions):
+    """Rows of results.csv: one a group, with the figures of the whole run."""
+    for key in sorted(key for key in theirs[0] if key.startswith("goodput:")):
         value, error = ratio(ours, theirs, key)
-        cells = [case.label() if index == 0 else "", name]
-        cells += [f"{mean(rows, key) / 1e6:.3f}" for rows in (ours, theirs)]
-        cells.append(f"{value:.3f} ± {error:.3f}")
-        for figure, form in (("again", ".1f"), ("timeouts", ".1f"), ("utilization", ".3f"),
-                             ("queue", ".2f"), ("jain", ".3f")):
-            pair = [format(mean(rows, figure), form) for rows in (ours, theirs)]
-            cells.append(" / ".join(pair) if index == 0 else "")
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+        row = dict(zip(CASE, (case.topology, case.protocol, case.theirs, case.flows or "",
+                              f"{case.loss:g}", key.partition(":")[2])))
+        row["goodput_mbps"], row["ns2_goodput_mbps"] = (
+            f"{mean(rows, key) / 1e6:.3f}" for rows in (ours, theirs)
+        )
+        row |= {"ratio": f"{value:.3f}", "ratio_half_width": f"{error:.3f}"}
+        for figure, name in FIGURES.items():
+            row[name], row["ns2_" + name] = (f"{mean(r, figure):.3f}" for r in (ours, theirs))
+        yield row | {"seeds": len(theirs), **versions}
 
 
-HEAD = """\
-| case | group | goodput, Mbit/s | ns-2 | ratio | retransmissions | timeouts | utilisation | mean queue | Jain |
-|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"""
+def keep(rows):
+    """Puts rows into results.csv, in the place of those of the same cases."""
+    kept = page.read(page.NS2)
+    places = {tuple(row[key] for key in CASE): index for index, row in enumerate(kept)}
+    for row in rows:
+        index = places.get(tuple(row[key] for key in CASE))
+        if index is None:
+            kept.append(row)
+        else:
+            kept[index] = row
+    with page.NS2.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Windward beside ns-2; W / ns-2 in each cell.")
+    parser = argparse.ArgumentParser(description="Windward beside ns-2.")
     parser.add_argument("--quick", action="store_true", help="a check for CI")
+    parser.add_argument("--write", action="store_true", help="keep the rows and write the page")
     parser.add_argument("--only", choices=TOPOLOGIES, help="only this part")
     parser.add_argument("--protocol", help="only this one")
     parser.add_argument("--loss", type=float, help="only this loss rate, or bit-error rate")
@@ -234,6 +266,12 @@ def main():
     args = parser.parse_args()
     if args.seeds is not None and args.seeds < 3:
         parser.error(f"--seeds {args.seeds}: a confidence interval needs at least 3")
+    if args.write and (args.quick or args.set or args.extra):
+        parser.error("--write keeps rows of full runs without changes: omit --quick, --set, --extra")
+    if args.quick and page.differs():
+        print("compare.py: docs/validation.md differs from the results: run validation/page.py",
+              file=sys.stderr)
+        return 1
     if shutil.which("ns") is None:
         print("compare.py: skipped, there is no ns on the PATH (on Debian: apt-get install ns2)")
         return 0
@@ -253,7 +291,14 @@ def main():
     short = (120, 20) if args.quick else None
     seeds = range(1, 1 + (args.seeds or (8 if args.quick else 20)))
     outside = []
-    print(HEAD)
+    ns2 = output_of(["sh", "-c", "echo 'puts [ns-version]' | ns"]).stdout.strip()
+    versions = {
+        "date": datetime.date.today().isoformat(),
+        "windward": output_of([binary, "--version"]).stdout.split()[-1],
+        "ns2": ns2,
+    }
+    table = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    table.writeheader()
     pool = concurrent.futures.ThreadPoolExecutor(os.cpu_count())
     try:
         pending = [
@@ -273,7 +318,11 @@ def main():
                 theirs = [row for row in theirs if row is not None]
                 if len(theirs) < 3:
                     raise Failed(f"{case.label()}: fewer than 3 runs of ns-2 are left")
-            print("\n".join(rows_of(case, ours, theirs)), flush=True)
+            rows = list(rows_of(case, ours, theirs, versions))
+            table.writerows(rows)
+            sys.stdout.flush()
+            if args.write:
+                keep(rows)
             for key, (low, high) in (case.bounds or {}).items():
                 value, _ = ratio(ours, theirs, key)
                 if not low <= value <= high:
@@ -284,6 +333,8 @@ def main():
         return 2
     finally:
         pool.shutdown(cancel_futures=True)
+    if args.write:
+        page.write()
     for line in outside:
         print(f"compare.py: {line}", file=sys.stderr)
     return 1 if outside else 0
