@@ -1,4 +1,4 @@
-//! Prints the table of docs/validation.md: `preset = "linux"` and measurements of Linux 6.18.
+//! Compares `preset = "linux"` with measurements of Linux 6.18 (docs/validation.md).
 //!
 //! ```sh
 //! cargo run --release -p windward-sim --no-default-features --example linux [seeds] [key=value]...
