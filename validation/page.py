@@ -35,6 +35,15 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+def keep(path, key, columns, rows):
+    """Puts rows into a file, in the place of those that have the same values in the columns of the key."""
+    kept = {tuple(row[column] for column in key): row for row in [*read(path), *rows]}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept.values())
+
+
 def percent(loss):
     return f"{100 * float(loss):g} %"
 

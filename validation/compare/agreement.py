@@ -64,15 +64,6 @@ def columns_about_chance(windward: str, router: str, rows: list[dict[str, str]])
     return found | {"spread": f"{100 * statistics.stdev(spread) / statistics.mean(spread):.0f} %"}
 
 
-def keep(rows: list[dict[str, str]]) -> None:
-    """Puts rows into agreement.csv, in the place of those of the same protocol, loss rate and seeds."""
-    kept = {(row["protocol"], row["loss"], row["seeds"]): row for row in [*page.read(page.AGREEMENT), *rows]}
-    with page.AGREEMENT.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(kept.values())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", type=Path)
@@ -101,7 +92,7 @@ def main() -> None:
     table.writerows(found)
     print(f"{near} of {sum(map(len, cells.values()))} runs within 5 %", file=sys.stderr)
     if arguments.write:
-        keep(found)
+        page.keep(page.AGREEMENT, ("protocol", "loss", "seeds"), COLUMNS, found)
         page.write()
 
 

@@ -225,7 +225,7 @@ def rows_of(case, ours, theirs, versions):
     """Rows of results.csv: one a group, with the figures of the whole run."""
     for key in sorted(key for key in theirs[0] if key.startswith("goodput:")):
         value, error = ratio(ours, theirs, key)
-        row = dict(zip(CASE, (case.topology, case.protocol, case.theirs, case.flows or "",
+        row = dict(zip(CASE, (case.topology, case.protocol, case.theirs, str(case.flows or ""),
                               f"{case.loss:g}", key.partition(":")[2])))
         row["goodput_mbps"], row["ns2_goodput_mbps"] = (
             f"{mean(rows, key) / 1e6:.3f}" for rows in (ours, theirs)
@@ -234,22 +234,6 @@ def rows_of(case, ours, theirs, versions):
         for figure, name in FIGURES.items():
             row[name], row["ns2_" + name] = (f"{mean(r, figure):.3f}" for r in (ours, theirs))
         yield row | {"seeds": len(theirs), **versions}
-
-
-def keep(rows):
-    """Puts rows into results.csv, in the place of those of the same cases."""
-    kept = page.read(page.NS2)
-    places = {tuple(row[key] for key in CASE): index for index, row in enumerate(kept)}
-    for row in rows:
-        index = places.get(tuple(row[key] for key in CASE))
-        if index is None:
-            kept.append(row)
-        else:
-            kept[index] = row
-    with page.NS2.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(kept)
 
 
 def main():
@@ -322,7 +306,7 @@ def main():
             table.writerows(rows)
             sys.stdout.flush()
             if args.write:
-                keep(rows)
+                page.keep(page.NS2, CASE, COLUMNS, rows)
             for key, (low, high) in (case.bounds or {}).items():
                 value, _ = ratio(ours, theirs, key)
                 if not low <= value <= high:
