@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::part;
+use windward_core::part::Parameters;
 use windward_core::units::{Duration, Rate, Time};
 use windward_sim::keys;
 use windward_sim::strict_toml::{
@@ -73,7 +73,7 @@ fn endpoint_keys() -> &'static KeyList {
             default: "none".into(),
             meaning: "a named set of values, as in scenarios".into(),
         };
-        let own = part::settings(&EndpointConfig::default());
+        let own = EndpointConfig::DEFAULT.settings();
         KeyList { name: "endpoint", keys: own.iter().map(Key::of).chain([preset]).collect() }
     })
 }

@@ -4,9 +4,8 @@
 //! its own file, as an implementation of [`Part`] beside its state machine. Scenario keys, range
 //! checks, warnings, `windward explain` and the documentation iterate over it.
 //!
-//! A [`Parameter`] describes a parameter: its key, its values and how to read and write it in the
-//! part's typed configuration. The macro [`parameters!`](crate::parameters)
-//! writes the list.
+//! The macro [`parameters!`](crate::parameters) declares the typed configuration of a part with its
+//! parameters; a [`Setting`] is one of them with its value.
 
 use std::fmt;
 
@@ -112,13 +111,24 @@ pub struct Words {
     pub source: &'static str,
 }
 
-/// The parameters of a part.
+/// The parameters of a part. The macro [`parameters!`](crate::parameters) implements it.
 pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
     /// The tables of scenario files in which the keys stand, each with its subject. The empty name
     /// is that of the table that names the part (`aqm = { kind = "red", .. }`).
-    const TABLES: &'static [(&'static str, &'static str)];
-    /// The parameters, in the order of the documentation.
-    const KEYS: &'static [Parameter<Self>];
+    fn tables() -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+
+    /// The parameters with their values, in the order of the documentation.
+    fn settings(&self) -> Vec<Setting> {
+        Vec::new()
+    }
+
+    /// Sets the parameter `key` of `table` and returns whether there is one that takes such a value.
+    /// [`ValueKind::check`] checks its range.
+    fn set(&mut self, _table: &str, _key: &str, _value: Value) -> bool {
+        false
+    }
 
     /// Checks whether the values go together; each of them is in its own range.
     ///
@@ -133,45 +143,16 @@ pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
     /// # Errors
     /// The first value out of its range, or the contradiction.
     fn validate(&self) -> Result<(), String> {
-        for parameter in Self::KEYS {
-            check_value(parameter.table, &parameter.doc, (parameter.get)(self))?;
-        }
+        self.settings().iter().try_for_each(Setting::check)?;
         self.check()
     }
-}
-
-// Generic functions over configurations are short: each is compiled once for every configuration.
-fn check_value(table: &str, doc: &ParameterDoc, value: Value) -> Result<(), String> {
-    doc.kind.check(value).map_err(|wrong| {
-        let dot = if table.is_empty() { "" } else { "." };
-        format!("{table}{dot}{} = {value}: {wrong}", doc.key)
-    })
 }
 
 /// The configuration of a part without parameters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Plain;
 
-impl Parameters for Plain {
-    const TABLES: &'static [(&'static str, &'static str)] = &[];
-    const KEYS: &'static [Parameter<Self>] = &[];
-}
-
-/// One parameter of a configuration of type `C`.
-#[derive(Debug)]
-pub struct Parameter<C: 'static> {
-    /// The table its key stands in: one of [`Parameters::TABLES`].
-    pub table: &'static str,
-    /// Its description.
-    pub doc: ParameterDoc,
-    /// Whether it has an effect beside the other values.
-    pub applies: fn(&C) -> bool,
-    /// Its value.
-    pub get: fn(&C) -> Value,
-    /// Sets it; returns false if the value is not of [`ParameterDoc::kind`]. [`ValueKind::check`]
-    /// checks ranges.
-    pub set: fn(&mut C, Value) -> bool,
-}
+impl Parameters for Plain {}
 
 /// The description of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -439,19 +420,22 @@ macro_rules! words {
     };
 }
 
-/// Implements [`Parameters`] for a configuration:
+/// Declares a configuration with its parameters, each once: key, type, default, kind, unit and
+/// meaning.
 ///
 /// ```
 /// use windward_core::parameters;
 /// use windward_core::part::{ValueKind, Parameters};
 ///
-/// #[derive(Debug, Clone, Copy, PartialEq)]
-/// struct VegasConfig { alpha: f64, beta: f64 }
-///
 /// parameters! {
-///     VegasConfig in "vegas", "parameters of vegas";
-///     alpha: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "grow below this backlog";
-///     beta: ValueKind::Number { least: 0.0, most: 1e6 }, "packets", "shrink above this backlog";
+///     /// Parameters of Vegas.
+///     pub struct VegasConfig in "vegas", "parameters of vegas";
+///     /// The values of the paper.
+///     pub const DEFAULT;
+///     alpha: f64 = 2.0, ValueKind::Number { least: 0.0, most: 1e6 }, "packets",
+///         "grow below this backlog";
+///     beta: f64 = 4.0, ValueKind::Number { least: 0.0, most: 1e6 }, "packets",
+///         "shrink above this backlog";
 ///     @check(config) {
 ///         if config.alpha > config.beta {
 ///             return Err(format!("alpha ({}) is above beta ({})", config.alpha, config.beta));
@@ -459,75 +443,181 @@ macro_rules! words {
 ///         Ok(())
 ///     }
 /// }
-/// assert!(VegasConfig { alpha: 2.0, beta: 4.0 }.validate().is_ok());
+/// assert!(VegasConfig::DEFAULT.validate().is_ok());
 /// assert!(VegasConfig { alpha: 5.0, beta: 4.0 }.validate().is_err());
 /// assert!(VegasConfig { alpha: f64::NAN, beta: 4.0 }.validate().is_err());
 /// ```
 ///
-/// After the meaning may follow `absent = "..."`, the meaning of an absent value; `when = ...`, a
-/// function of the configuration that returns whether the parameter has an effect; and `advice =
-/// ...`, an [`Advice`]. A key that stands in another table says so (`key in "table": ...`), and the
-/// first line lists that table as well (`and "table", "its subject"`).
+/// The first line names the table in which the keys stand, and its subject. The constant has the
+/// defaults, as [`Default`] has. The meaning is also the documentation of the field, after the
+/// comment before it. After the meaning may follow `table = "..."`, if the key stands in another
+/// table, which the first line lists as well (`and "table", "its subject"`); `absent = "..."`, the
+/// meaning of an absent value; `when = ...`, a function of the configuration that returns whether
+/// the parameter has an effect; and `advice = ...`, an [`Advice`].
+///
+/// A field without a kind is not a parameter. One with `=> included` after its default has
+/// parameters of its own, which become those of the configuration.
+///
+/// For a configuration that is declared elsewhere the macro implements [`Parameters`] alone:
+/// `VegasConfig in "vegas", "parameters of vegas";` and lines of `alpha: ValueKind::..`.
 #[macro_export]
 macro_rules! parameters {
     (
-        $config:ident in $table:literal, $about:literal
+        $(#[$attribute:meta])*
+        pub struct $config:ident in $table:literal, $about:literal
         $(and $other:literal, $other_about:literal)*;
-        $($key:ident $(in $own:literal)? : $kind:expr, $unit:literal, $meaning:expr
-            $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)? ;)*
+        $(#[$source:meta])*
+        pub const $defaults:ident;
+        $(
+            $(#[$comment:meta])*
+            $key:ident: $type:ty = $default:expr
+            $(
+                , $kind:expr, $unit:literal, $meaning:expr
+                $(, table = $own:literal)? $(, absent = $absent:literal)?
+                $(, when = $when:expr)? $(, advice = $advice:expr)?
+            )?
+            $(=> $included:ident)?;
+        )*
+        $(@check($it:ident) $check:block)?
+    ) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct $config {
+            $($(#[$comment])* $(#[doc = $meaning])? pub $key: $type,)*
+        }
+
+        impl $config {
+            $(#[$source])*
+            pub const $defaults: $config = $config { $($key: $default,)* };
+        }
+
+        impl Default for $config {
+            fn default() -> Self {
+                Self::$defaults
+            }
+        }
+
+        $crate::parameters! {
+            @implement $config, $table, [($table, $about) $(, ($other, $other_about))*],
+            [$({
+                $key
+                $(
+                    , $kind, $unit, $meaning $(, table = $own)? $(, absent = $absent)?
+                    $(, when = $when)? $(, advice = $advice)?
+                )?
+                $(=> $included $type)?
+            })*]
+            $(@check($it) $check)?
+        }
+    };
+    (
+        $config:ident in $table:literal, $about:literal;
+        $($key:ident: $kind:expr, $unit:literal, $meaning:expr $(, absent = $absent:literal)?
+            $(, when = $when:expr)?;)*
+        $(@check($it:ident) $check:block)?
+    ) => {
+        $crate::parameters! {
+            @implement $config, $table, [($table, $about)],
+            [$({ $key, $kind, $unit, $meaning $(, absent = $absent)? $(, when = $when)? })*]
+            $(@check($it) $check)?
+        }
+    };
+    (
+        @implement $config:ident, $table:literal, [$($tables:tt)+], [$({ $($line:tt)+ })*]
         $(@check($it:ident) $check:block)?
     ) => {
         impl $crate::part::Parameters for $config {
-            const TABLES: &'static [(&'static str, &'static str)] =
-                &[($table, $about) $(, ($other, $other_about))*];
-            const KEYS: &'static [$crate::part::Parameter<Self>] = &[$(
-                $crate::parameter!(
-                    [$table $($own)?], $key, $key, $kind, $unit, $meaning
-                    $(, absent = $absent)? $(, when = $when)? $(, advice = $advice)?
-                ),
-            )*];
-            $(fn check(&self) -> Result<(), String> { let $it = self; $check })?
+            fn tables() -> Vec<(&'static str, &'static str)> {
+                [vec![$($tables)+] $(, $crate::parameters!(@tables $($line)+))*].concat()
+            }
+            fn settings(&self) -> Vec<$crate::part::Setting> {
+                let mut all = Vec::new();
+                $($crate::parameters!(@setting self, all, $table, $($line)+);)*
+                all
+            }
+            fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
+                $($crate::parameters!(@set self, (table, key, value), $table, $($line)+)) ||*
+            }
+            fn check(&self) -> Result<(), String> {
+                $($crate::parameters!(@check self, $($line)+);)*
+                $(
+                    let $it = self;
+                    let checked: Result<(), String> = $check;
+                    checked?;
+                )?
+                Ok(())
+            }
         }
     };
-}
 
-/// One [`Parameter`]: the table, the key, the field of the configuration
-/// (`spike.a` reaches into another), and the rest as in [`parameters!`](crate::parameters).
-#[macro_export]
-macro_rules! parameter {
-    ([$table:literal $own:literal], $($rest:tt)+) => { $crate::parameter!($own, $($rest)+) };
-    ([$table:literal], $($rest:tt)+) => { $crate::parameter!($table, $($rest)+) };
+    (@tables $key:ident => $included:ident $type:ty) => {
+        <$type as $crate::part::Parameters>::tables()
+    };
+    (@tables $($line:tt)+) => { Vec::new() };
+
+    (@setting $self:ident, $all:ident, $table:literal, $key:ident) => {};
+    (@setting $self:ident, $all:ident, $table:literal, $key:ident => $included:ident $type:ty) => {
+        $all.extend($crate::part::Parameters::settings(&$self.$key))
+    };
     (
-        $table:literal, $key:ident, $($field:ident).+, $kind:expr, $unit:literal, $meaning:expr
-        $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)?
+        @setting $self:ident, $all:ident, $table:literal,
+        $key:ident, $kind:expr, $unit:literal, $meaning:expr
+        $(, table = $own:literal)? $(, absent = $absent:literal)? $(, when = $when:expr)?
+        $(, advice = $advice:expr)?
     ) => {
-        $crate::part::Parameter {
-            table: $table,
+        $all.push($crate::part::Setting {
+            table: $crate::parameters!(@last $table $(, $own)?),
             doc: $crate::part::ParameterDoc {
                 key: stringify!($key),
                 kind: $kind,
                 unit: $unit,
                 meaning: $meaning,
-                absent: $crate::parameter!(@absent $($absent)?),
-                advice: $crate::parameter!(@advice $($advice)?),
+                absent: $crate::parameters!(@last "" $(, $absent)?),
+                advice: $crate::parameters!(@last None $(, Some($advice))?),
             },
-            applies: $crate::parameter!(@applies $($when)?),
-            get: |config| $crate::part::ParameterValue::into_value(config.$($field).+),
-            set: |config, value| match $crate::part::ParameterValue::from_value(value) {
-                Some(value) => {
-                    config.$($field).+ = value;
-                    true
-                }
-                None => false,
+            value: $crate::part::ParameterValue::into_value($self.$key),
+            applies: {
+                let applies: fn(&Self) -> bool = $crate::parameters!(@last |_| true $(, $when)?);
+                applies($self)
             },
-        }
+        })
     };
-    (@absent) => { "" };
-    (@absent $given:literal) => { $given };
-    (@advice) => { None };
-    (@advice $given:expr) => { Some($given) };
-    (@applies) => { |_| true };
-    (@applies $given:expr) => { $given };
+
+    (@set $self:ident, $asked:tt, $table:literal, $key:ident) => { false };
+    (@set $self:ident, $asked:tt, $table:literal, $key:ident => $included:ident $type:ty) => {{
+        let (table, key, value) = $asked;
+        $crate::part::Parameters::set(&mut $self.$key, table, key, value)
+    }};
+    (
+        @set $self:ident, $asked:tt, $table:literal,
+        $key:ident, $kind:expr, $unit:literal, $meaning:expr
+        $(, table = $own:literal)? $(, absent = $absent:literal)? $(, when = $when:expr)?
+        $(, advice = $advice:expr)?
+    ) => {{
+        let (table, key, value) = $asked;
+        table == $crate::parameters!(@last $table $(, $own)?)
+            && key == stringify!($key)
+            && $crate::part::put(&mut $self.$key, value)
+    }};
+
+    (@check $self:ident, $key:ident => $included:ident $type:ty) => {
+        $crate::part::Parameters::check(&$self.$key)?
+    };
+    (@check $self:ident, $($line:tt)+) => {};
+
+    (@last $only:expr) => { $only };
+    (@last $first:expr, $last:expr) => { $last };
+}
+
+/// Puts a value into a field, and returns whether the field takes values of that kind.
+pub fn put<T: ParameterValue>(field: &mut T, value: Value) -> bool {
+    match T::from_value(value) {
+        Some(value) => {
+            *field = value;
+            true
+        }
+        None => false,
+    }
 }
 
 /// A parameter of a composed part, without the type of its configuration.
@@ -544,6 +634,18 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Checks that the value is in its range.
+    ///
+    /// # Errors
+    /// The key with the value, and the range.
+    fn check(&self) -> Result<(), String> {
+        let Setting { table, doc, value, .. } = self;
+        doc.kind.check(*value).map_err(|wrong| {
+            let dot = if table.is_empty() { "" } else { "." };
+            format!("{table}{dot}{} = {value}: {wrong}", doc.key)
+        })
+    }
+
     /// Its value as the documentation shows it.
     pub fn default_text(&self) -> String {
         match self.value {
@@ -566,26 +668,6 @@ impl Setting {
     }
 }
 
-/// The parameters of a configuration with their values.
-pub fn settings<C: Parameters>(config: &C) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    for Parameter { table, doc, applies, get, .. } in C::KEYS {
-        settings.push(Setting { table, doc: *doc, value: get(config), applies: applies(config) });
-    }
-    settings
-}
-
-/// Sets the parameter `key` of `table`, if the configuration has it, and returns whether it has.
-/// The value must have passed [`ValueKind::check`].
-pub fn set<C: Parameters>(config: &mut C, table: &str, key: &str, value: Value) -> bool {
-    for parameter in C::KEYS {
-        if parameter.table == table && parameter.doc.key == key {
-            return (parameter.set)(config, value);
-        }
-    }
-    false
-}
-
 /// A table of scenario files with the parameters that stand in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParameterTable {
@@ -597,15 +679,23 @@ pub struct ParameterTable {
     pub settings: Vec<Setting>,
 }
 
-/// The tables of a part's parameters.
+/// The tables of a part's parameters, each once.
 pub fn tables<P: Part>() -> Vec<ParameterTable> {
-    in_tables(P::Config::TABLES, &settings(&P::FORMS[0].config))
+    in_tables(P::Config::tables(), &P::FORMS[0].config.settings())
 }
 
-fn in_tables(tables: &[(&'static str, &'static str)], settings: &[Setting]) -> Vec<ParameterTable> {
-    let of = |name: &str| settings.iter().filter(|s| s.table == name).copied().collect();
-    let table = |&(name, about)| ParameterTable { name, about, settings: of(name) };
-    tables.iter().map(table).collect()
+fn in_tables(
+    tables: Vec<(&'static str, &'static str)>,
+    settings: &[Setting],
+) -> Vec<ParameterTable> {
+    let mut all: Vec<ParameterTable> = Vec::new();
+    for (name, about) in tables {
+        let settings: Vec<_> = settings.iter().filter(|s| s.table == name).copied().collect();
+        if !settings.is_empty() && all.iter().all(|known| known.name != name) {
+            all.push(ParameterTable { name, about, settings });
+        }
+    }
+    all
 }
 
 /// A maker of a part from another crate. It lives as long as the program: a `static` will do, and
@@ -722,13 +812,15 @@ macro_rules! axis {
             }
             fn settings(&self) -> Vec<$crate::part::Setting> {
                 match self {
-                    $($config::$name(config) => $crate::part::settings(config),)+
+                    $($config::$name(config) => $crate::part::Parameters::settings(config),)+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => Vec::new(),)?
                 }
             }
             fn set(&mut self, table: &str, key: &str, value: $crate::part::Value) -> bool {
                 match self {
-                    $($config::$name(config) => $crate::part::set(config, table, key, value),)+
+                    $($config::$name(config) => {
+                        $crate::part::Parameters::set(config, table, key, value)
+                    })+
                     $($config::Custom($crate::part::Custom::<$maker>(_)) => false,)?
                 }
             }
@@ -963,20 +1055,18 @@ mod tests {
     }
     words!(Mode { Fast = "fast", Slow = "slow" });
 
-    #[derive(Debug, Clone, Copy, PartialEq)]
-    pub struct Config {
-        gain: f64,
-        limit: Option<u32>,
-        mode: Mode,
-        pause: Duration,
-    }
     parameters! {
-        Config in "test", "parameters of a test";
-        gain: ValueKind::Positive { most: 2.0 }, "", "a factor",
+        /// Parameters of a test.
+        pub struct Config in "test", "parameters of a test";
+        /// Good ones.
+        pub const GOOD;
+        gain: f64 = 1.0, ValueKind::Positive { most: 2.0 }, "", "a factor",
             advice = Advice { least: 0.1, most: 1.0, why: "it oscillates" };
-        limit: ValueKind::Integer { least: 1, most: 10 }, "packets", "a bound", absent = "no limit";
-        mode: ValueKind::Word(Mode::WORDS), "", "a choice";
-        pause: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "",
+        limit: Option<u32> = None, ValueKind::Integer { least: 1, most: 10 }, "packets", "a bound",
+            absent = "no limit";
+        mode: Mode = Mode::Fast, ValueKind::Word(Mode::WORDS), "", "a choice";
+        pause: Duration = Duration::from_millis(1),
+            ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1) }, "",
             "a wait";
         @check(config) {
             if config.mode == Mode::Slow && config.limit.is_some() {
@@ -985,6 +1075,7 @@ mod tests {
             Ok(())
         }
     }
+    const GOOD: Config = Config::GOOD;
 
     #[derive(Debug)]
     pub struct Counter(f64);
@@ -1087,7 +1178,7 @@ mod tests {
         let tables: Vec<_> = Kinds::tables().iter().map(|table| table.name).collect();
         assert_eq!(tables, ["test"], "the idler has no parameters");
 
-        let parameters = |kind: &Kinds| each_config!(kind, P(_) => <P as Part>::Config::KEYS.len(), custom(_) => 99);
+        let parameters = |kind: &Kinds| each_config!(kind, P(_) => P::FORMS[0].config.settings().len(), custom(_) => 99);
         assert_eq!(parameters(&slow), 4);
         static OUTSIDE: Outside = Outside;
         let custom = Kinds::Custom(Custom(&OUTSIDE));
@@ -1105,23 +1196,20 @@ mod tests {
         assert_eq!(boxed.say(), 4.0, "through both boxes");
     }
 
-    const GOOD: Config =
-        Config { gain: 1.0, limit: None, mode: Mode::Fast, pause: Duration::from_millis(1) };
-
     #[test]
     fn values_are_read_and_written_by_key() {
         let mut config = GOOD;
-        assert!(set(&mut config, "test", "limit", Value::Integer(7)));
-        assert!(set(&mut config, "test", "mode", Value::Word("slow")));
+        assert!(config.set("test", "limit", Value::Integer(7)));
+        assert!(config.set("test", "mode", Value::Word("slow")));
         assert_eq!((config.limit, config.mode), (Some(7), Mode::Slow));
-        assert!(!set(&mut config, "test", "limits", Value::Integer(7)), "no such key");
-        assert!(!set(&mut config, "", "limit", Value::Integer(7)), "another table");
-        assert!(!set(&mut config, "test", "gain", Value::Bool(true)), "another kind");
-        let values: Vec<_> = settings(&config).iter().map(|s| s.value.to_string()).collect();
+        assert!(!config.set("test", "limits", Value::Integer(7)), "no such key");
+        assert!(!config.set("", "limit", Value::Integer(7)), "another table");
+        assert!(!config.set("test", "gain", Value::Bool(true)), "another kind");
+        let values: Vec<_> = config.settings().iter().map(|s| s.value.to_string()).collect();
         assert_eq!(values, ["1", "7", "slow", "1ms"]);
-        assert_eq!(settings(&GOOD)[1].value.to_string(), "none");
-        assert_eq!(settings(&GOOD)[1].doc.absent, "no limit");
-        assert_eq!(settings(&GOOD)[0].doc.advice.map(|a| a.most), Some(1.0));
+        assert_eq!(GOOD.settings()[1].value.to_string(), "none");
+        assert_eq!(GOOD.settings()[1].doc.absent, "no limit");
+        assert_eq!(GOOD.settings()[0].doc.advice.map(|a| a.most), Some(1.0));
     }
 
     #[test]

@@ -674,7 +674,7 @@ impl Protocol {
         if key == "preset" {
             return Some(true); // A key of the endpoints, for any protocol.
         }
-        if !EndpointConfig::KEYS.iter().any(|parameter| parameter.doc.key == key) {
+        if !EndpointConfig::DEFAULT.settings().iter().any(|setting| setting.doc.key == key) {
             return None;
         }
         Some(match key {

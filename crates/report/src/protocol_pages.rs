@@ -230,7 +230,7 @@ fn row_of(name: &'static str) -> &'static str {
 /// The keys of `[endpoint]`, without that prefix and without those of stacks, which are not
 /// protocols of the table.
 fn endpoint_keys(keys: &[KeyDoc]) -> impl Iterator<Item = (&str, &KeyDoc)> {
-    let of_stacks = |key: &&str| key.split('.').next() == Some(StackConfig::TABLES[0].0);
+    let of_stacks = |key: &&str| key.split('.').next() == Some(StackConfig::tables()[0].0);
     let own = move |doc: &'_ KeyDoc| {
         doc.key.strip_prefix("endpoint.").filter(|key| !of_stacks(key)).map(str::len)
     };

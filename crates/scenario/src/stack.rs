@@ -114,24 +114,28 @@ pub struct StackSetup {
     pub config: StackConfig,
 }
 
-/// Parameters of a stack's connection in scenario files.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StackConfig {
+windward_core::parameters! {
+    /// Parameters of a stack's connection in scenario files.
+    pub struct StackConfig in "quic", "connections of QUIC stacks (docs/stacks.md)";
+    /// The defaults of scenario files.
+    pub const DEFAULT;
     /// Size of a full data packet on the wire, bytes, with [`UDP_OVERHEAD`].
-    pub packet_size: u32,
+    packet_size: u32 = StackConfig::PACKET_SIZE;
     /// Receiver window, in packets of this size.
-    pub rwnd: u64,
+    rwnd: u64 = 1 << 20;
     /// True if packets keep their ECN codepoints; else they lose them as they leave.
-    pub ecn: bool,
-    /// Maximum number of packets that leave back to back, as with segmentation offload (GSO): a
-    /// stack makes them at once and one system call sends them.
-    pub segments: u32,
-    /// Maximum number of streams that a transfer is spread over, packet by packet. Receivers of
-    /// some stacks close a connection whose streams have too many gaps.
-    pub streams: u32,
-    /// True if the stack searches for the MTU of the path, as it does by default: it begins with
-    /// the smallest datagrams of QUIC, and those larger than `packet_size` are lost.
-    pub mtu_discovery: bool,
+    ecn: bool = true;
+    /// A stack makes them at once and one system call sends them (GSO).
+    segments: u32 = 10, ValueKind::Integer { least: 1, most: 64 }, "packets",
+        "maximum number of packets that leave back to back, as with segmentation offload";
+    /// Packet by packet. Receivers of some stacks close a connection whose streams have too many
+    /// gaps.
+    streams: u32 = 16, ValueKind::Integer { least: 1, most: 1024 }, "",
+        "maximum number of streams that a transfer is spread over";
+    /// Stacks do so by default: they begin with the smallest datagrams of QUIC, and those larger
+    /// than `packet_size` are lost.
+    mtu_discovery: bool = false, ValueKind::Bool, "",
+        "search for the MTU of the path: `packet_size` is unknown to the stack";
 }
 
 impl StackConfig {
@@ -142,30 +146,6 @@ impl StackConfig {
     pub const fn payload(&self) -> u32 {
         self.packet_size - UDP_OVERHEAD
     }
-}
-
-impl Default for StackConfig {
-    fn default() -> Self {
-        let packet_size = StackConfig::PACKET_SIZE;
-        StackConfig {
-            packet_size,
-            rwnd: 1 << 20,
-            ecn: true,
-            segments: 10,
-            streams: 16,
-            mtu_discovery: false,
-        }
-    }
-}
-
-windward_core::parameters! {
-    StackConfig in "quic", "connections of QUIC stacks (docs/stacks.md)";
-    segments: ValueKind::Integer { least: 1, most: 64 }, "packets",
-        "maximum number of packets that leave back to back, as with segmentation offload";
-    streams: ValueKind::Integer { least: 1, most: 1024 }, "",
-        "maximum number of streams that a transfer is spread over";
-    mtu_discovery: ValueKind::Bool, "",
-        "search for the MTU of the path: `packet_size` is unknown to the stack";
 }
 
 /// One end of a connection.

@@ -26,128 +26,67 @@ pub use range_set::{Added, RangeSet};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
-/// Parameters of the two endpoints of a connection that every protocol has; those of its parts are
-/// in the [protocol](crate::protocols::Protocol). Windows are counted in packets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EndpointConfig {
-    /// Size of a data packet on the wire, bytes.
-    pub packet_size: u32,
-    /// Size of an acknowledgment on the wire, bytes.
-    pub ack_size: u32,
-    /// Congestion window at the start, packets, at least 1.
-    pub initial_window: f64,
-    /// Receiver window, packets: upper bound of the send-out window and of the data that the
-    /// receiver stores out of order.
-    pub rwnd: u64,
-    /// Duplicate acknowledgments that mean a loss (lr2008: `dupackthreshold`), at least 1.
-    pub dupack_threshold: u32,
-    /// Lower bound of the retransmission timeout. RFC 6298 says 1 s; ns-2 and Linux use 200 ms.
-    pub rto_floor: Duration,
-    /// Retransmission timeout before the first RTT sample (RFC 6298: 1 s).
-    pub rto_initial: Duration,
-    /// Upper bound of the backed-off timeout (RFC 6298: at least 60 s).
-    pub rto_ceiling: Duration,
-    /// Timestamps (RFC 7323): every acknowledgment of new data gives an RTT sample and ends the
-    /// back-off. Without them one packet at a time does, and no retransmission (Karn), except with
-    /// recovery by packet number, which needs no timestamps.
-    pub timestamps: bool,
-    /// Tick of the clock that measures RTT samples; zero is an ideal clock.
-    pub clock_granularity: Duration,
-    /// Acknowledge every second packet, or after this time; `None` acknowledges each at once.
-    pub delayed_acks: Option<Duration>,
-    /// Packets acknowledged one by one before acknowledgments are delayed: at the start, after a
-    /// duplicate, and after a silence longer than `rto_floor` (Linux: TCP_MAX_QUICKACKS and the
-    /// receiver's own timeout).
-    pub quick_acks: u32,
-    /// Upper bound of the processing time before each data packet, which is drawn uniformly from
-    /// zero; packets are never reordered. It breaks the phase effects of deterministic DropTail
-    /// queues (Floyd and Jacobson 1992, section 4, who use the bottleneck's time for one packet);
-    /// `overhead_` in ns-2. Zero sends at once.
-    pub overhead: Duration,
-    /// True to negotiate ECN (RFC 3168), for protocols without their own feedback whose controller
-    /// responds to marks; BBR's does not. `None` leaves it to the controller
-    /// ([`NEGOTIATES_ECN`](window::ControllerPart::NEGOTIATES_ECN)).
-    pub ecn: Option<bool>,
-    /// True to pace packets at 1.25 cwnd per smoothed RTT (RFC 9002 section 7.7), for protocols
-    /// without their own pacing.
-    pub pacing: bool,
-    /// True if growth counts acknowledged packets, not acknowledgments (RFC 3465 without a limit in
-    /// slow start, as in Linux), so that delayed acknowledgments do not slow it down.
-    pub byte_counting: bool,
-    /// True if growth requires that the window was used, by the rule of Linux: it was full at some
-    /// time since the packets in flight then were sent, or it is below twice the largest flight in
-    /// slow start (tcp_cwnd_validate; RFC 7661 in spirit). False for the state of the window at the
-    /// latest packet.
-    pub cwnd_validation: bool,
-    /// True if the window decays to the initial one while nothing is sent: half for each
-    /// retransmission timeout (RFC 5681 section 4.1, RFC 2861). Requires `cwnd_validation`.
-    pub slow_start_after_idle: bool,
-    /// The conduct of the receiver.
-    pub receiver: Conduct,
-}
-
-impl Default for EndpointConfig {
-    fn default() -> Self {
-        EndpointConfig {
-            packet_size: 1000,
-            ack_size: 40,
-            initial_window: 2.0,
-            rwnd: 1 << 20,
-            dupack_threshold: 3,
-            rto_floor: Duration::from_millis(200),
-            rto_initial: Duration::from_secs(1),
-            rto_ceiling: Duration::from_secs(60),
-            timestamps: true,
-            clock_granularity: Duration::from_millis(10),
-            delayed_acks: None,
-            quick_acks: 0,
-            overhead: Duration::ZERO,
-            ecn: None,
-            pacing: false,
-            byte_counting: false,
-            cwnd_validation: false,
-            slow_start_after_idle: false,
-            receiver: Conduct::Honest,
-        }
-    }
-}
-
-/// A day: longer than any delay between two hosts.
-const DAY: Duration = Duration::from_secs(86_400);
-const TIME: ValueKind = ValueKind::Time { least: Duration::ZERO, most: DAY };
-const SIZE: ValueKind =
-    ValueKind::Integer { least: 1, most: EndpointConfig::MAX_PACKET_SIZE as u64 };
-
 crate::parameters! {
-    EndpointConfig in "", "";
-    packet_size: SIZE, "bytes", "a data packet on the wire";
-    ack_size: SIZE, "bytes", "an acknowledgment on the wire";
-    initial_window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd at the start";
-    rwnd: ValueKind::Integer { least: 1, most: 1 << 30 }, "packets", "receiver window";
-    dupack_threshold: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
+    /// Parameters of the two endpoints of a connection that every protocol has; those of its parts are
+    /// in the [protocol](crate::protocols::Protocol). Windows are counted in packets.
+    pub struct EndpointConfig in "", "";
+    /// The defaults of scenario files.
+    pub const DEFAULT;
+    packet_size: u32 = 1000, SIZE, "bytes", "a data packet on the wire";
+    ack_size: u32 = 40, SIZE, "bytes", "an acknowledgment on the wire";
+    initial_window: f64 = 2.0,
+        ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "cwnd at the start";
+    /// Upper bound of the send-out window and of the data that the receiver stores out of order.
+    rwnd: u64 = 1 << 20,
+        ValueKind::Integer { least: 1, most: 1 << 30 }, "packets", "receiver window";
+    /// `dupackthreshold` in lr2008.
+    dupack_threshold: u32 = 3, ValueKind::Integer { least: 1, most: 1_000_000 }, "",
         "duplicate ACKs that mean a loss";
-    rto_floor: TIME, "", "least retransmission timeout";
-    rto_initial: ValueKind::Time { least: Duration::from_ps(1), most: DAY }, "",
+    /// RFC 6298 says 1 s; ns-2 and Linux use 200 ms.
+    rto_floor: Duration = Duration::from_millis(200), TIME, "", "least retransmission timeout";
+    /// RFC 6298: 1 s.
+    rto_initial: Duration = Duration::from_secs(1),
+        ValueKind::Time { least: Duration::from_ps(1), most: DAY }, "",
         "timeout before the first RTT sample";
-    rto_ceiling: ValueKind::Time { least: Duration::from_ps(1), most: DAY.saturating_mul(100) }, "",
+    /// RFC 6298: at least 60 s.
+    rto_ceiling: Duration = Duration::from_secs(60),
+        ValueKind::Time { least: Duration::from_ps(1), most: DAY.saturating_mul(100) }, "",
         "greatest timeout, not below rto_floor";
-    timestamps: ValueKind::Bool, "",
+    /// RFC 7323. They also end the back-off. Recovery by packet number does not need them.
+    timestamps: bool = true, ValueKind::Bool, "",
         "an RTT sample per ACK; else one packet at a time, by Karn's rule";
-    clock_granularity: TIME, "", "tick of the RTT clock; 0 is ideal";
-    delayed_acks: ValueKind::Switch { on: Duration::from_millis(200), most: DAY }, "",
+    clock_granularity: Duration = Duration::from_millis(10),
+        TIME, "", "tick of the RTT clock; 0 is ideal";
+    delayed_acks: Option<Duration> = None,
+        ValueKind::Switch { on: Duration::from_millis(200), most: DAY }, "",
         "acknowledge every second packet, or after this", absent = "false";
-    quick_acks: ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
+    /// Linux: TCP_MAX_QUICKACKS. A silence is one longer than `rto_floor`.
+    quick_acks: u32 = 0, ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
         "acknowledged one by one before delayed_acks: at the start, after duplicates and silence";
-    overhead: TIME, "", "longest processing time before a packet is sent";
-    ecn: ValueKind::Bool, "", "negotiate ECN", absent = "by protocol";
-    pacing: ValueKind::Bool, "",
+    /// Drawn uniformly from zero; packets are never reordered. It breaks the phase effects of
+    /// deterministic DropTail queues (Floyd and Jacobson 1992, section 4, who use the bottleneck's
+    /// time for one packet); `overhead_` in ns-2.
+    overhead: Duration = Duration::ZERO, TIME, "", "longest processing time before a packet is sent";
+    /// RFC 3168, for protocols without their own feedback whose controller responds to marks; BBR's
+    /// does not. `None` leaves it to the controller
+    /// ([`NEGOTIATES_ECN`](window::ControllerPart::NEGOTIATES_ECN)).
+    ecn: Option<bool> = None, ValueKind::Bool, "", "negotiate ECN", absent = "by protocol";
+    /// RFC 9002 section 7.7.
+    pacing: bool = false, ValueKind::Bool, "",
         "pace at 1.25 cwnd per RTT; protocols with a rate of their own do so";
-    byte_counting: ValueKind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
-    cwnd_validation: ValueKind::Bool, "",
+    /// Without a limit in slow start, as in Linux.
+    byte_counting: bool = false,
+        ValueKind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
+    /// The rule of Linux (tcp_cwnd_validate; RFC 7661 in spirit). False for the state of the window at
+    /// the latest packet.
+    cwnd_validation: bool = false, ValueKind::Bool, "",
         "growth needs a full window, or in slow start half of it, since the last round trip";
-    slow_start_after_idle: ValueKind::Bool, "",
+    /// RFC 5681 section 4.1, RFC 2861.
+    slow_start_after_idle: bool = false, ValueKind::Bool, "",
         "halve cwnd for each timeout without packets, down to initial_window; with cwnd_validation",
         when = |config| config.cwnd_validation;
+    /// The conduct of the receiver.
+    receiver: Conduct = Conduct::Honest;
     @check(config) {
         config.receiver.validate()?;
         if config.rto_ceiling < config.rto_floor {
@@ -159,6 +98,12 @@ crate::parameters! {
         Ok(())
     }
 }
+
+/// A day: longer than any delay between two hosts.
+const DAY: Duration = Duration::from_secs(86_400);
+const TIME: ValueKind = ValueKind::Time { least: Duration::ZERO, most: DAY };
+const SIZE: ValueKind =
+    ValueKind::Integer { least: 1, most: EndpointConfig::MAX_PACKET_SIZE as u64 };
 
 impl EndpointConfig {
     /// These endpoints with the values of Linux, version 6: an initial window of ten, delayed

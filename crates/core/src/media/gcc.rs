@@ -44,91 +44,52 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// Parameters of Google congestion control (draft-ietf-rmcat-gcc-02 section 5.6).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GccConfig {
-    /// burst_time: packets sent within this time are a group.
-    pub burst_time: Duration,
-    /// q: variance of the state noise, ms^2.
-    pub state_noise: f64,
-    /// e(0): initial variance of the error, ms^2.
-    pub initial_error: f64,
-    /// chi: coefficient of the variance of the measurement noise.
-    pub chi: f64,
-    /// del_var_th(0): initial threshold, ms.
-    pub threshold: f64,
-    /// overuse_time_th: time above the threshold until over-use is signalled.
-    pub overuse_time: Duration,
-    /// K_u: adaptation of the threshold to larger gradients, 1/ms.
-    pub gain_up: f64,
-    /// K_d: adaptation of the threshold to smaller gradients, 1/ms.
-    pub gain_down: f64,
-    /// T: window in which the received rate is measured.
-    pub rate_window: Duration,
-    /// beta: share of the received rate that over-use leaves.
-    pub beta: f64,
-    /// eta: growth per second away from the rate of the last over-use.
-    pub eta: f64,
-    /// Largest number of groups by which the gradient is multiplied.
-    pub groups: u32,
-    /// Pacing rate over the target rate.
-    pub pacing: f64,
-    /// Time between reports.
-    pub report_interval: Duration,
-    /// Time between shares of losses.
-    pub loss_interval: Duration,
-}
-
-impl GccConfig {
+parameters! {
+    /// Parameters of Google congestion control (draft-ietf-rmcat-gcc-02 section 5.6).
+    pub struct GccConfig in "", "parameters of gcc";
     /// draft-ietf-rmcat-gcc-02 section 5.6.
-    pub const DRAFT02: GccConfig = GccConfig {
-        burst_time: Duration::from_millis(5),
-        state_noise: 1e-3,
-        initial_error: 0.1,
-        chi: 0.01,
-        threshold: 12.5,
-        overuse_time: Duration::from_millis(10),
-        gain_up: 0.01,
-        gain_down: 0.00018,
-        rate_window: Duration::from_millis(500),
-        beta: 0.85,
-        eta: 1.08,
-        groups: 60,
-        pacing: 1.1,
-        report_interval: Duration::from_millis(50),
-        loss_interval: Duration::from_millis(500),
-    };
+    pub const DRAFT02;
+    burst_time: Duration = Duration::from_millis(5),
+        TIMES, "", "packets sent within this time are a group";
+    /// q:
+    state_noise: f64 = 1e-3,
+        ValueKind::Positive { most: 1e6 }, "ms^2", "variance of the state noise";
+    /// e(0):
+    initial_error: f64 = 0.1,
+        ValueKind::Positive { most: 1e6 }, "ms^2", "initial variance of the error";
+    chi: f64 = 0.01, ValueKind::Number { least: 0.001, most: 0.1 }, "",
+        "coefficient of the variance of the measurement noise";
+    /// del_var_th(0):
+    threshold: f64 = 12.5, ValueKind::Number { least: LEAST_THRESHOLD, most: MOST_THRESHOLD }, "ms",
+        "initial threshold of the gradient";
+    /// overuse_time_th:
+    overuse_time: Duration = Duration::from_millis(10),
+        TIMES, "", "time above the threshold until over-use is signalled";
+    /// K_u:
+    gain_up: f64 = 0.01, ValueKind::Number { least: 0.0, most: 1.0 }, "1/ms",
+        "adaptation of the threshold to larger gradients";
+    /// K_d:
+    gain_down: f64 = 0.00018, ValueKind::Number { least: 0.0, most: 1.0 }, "1/ms",
+        "adaptation of the threshold to smaller gradients";
+    /// T:
+    rate_window: Duration = Duration::from_millis(500),
+        TIMES, "", "window in which the received rate is measured";
+    beta: f64 = 0.85, FACTORS, "", "share of the received rate that over-use leaves";
+    eta: f64 = 1.08, ValueKind::Number { least: 1.0, most: 100.0 }, "",
+        "growth per second away from the rate of the last over-use";
+    groups: u32 = 60, ValueKind::Integer { least: 1, most: 1000 }, "",
+        "largest number of groups by which the gradient is multiplied";
+    pacing: f64 = 1.1,
+        ValueKind::Number { least: 1.0, most: 100.0 }, "", "pacing rate over the target rate";
+    report_interval: Duration = Duration::from_millis(50),
+        ValueKind::Time { least: Duration::from_millis(5), most: Duration::from_secs(10) },
+        "", "time between reports";
+    loss_interval: Duration = Duration::from_millis(500), TIMES, "", "time between shares of losses";
 }
 
 const TIMES: ValueKind =
     ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(10) };
 const FACTORS: ValueKind = ValueKind::Positive { most: 1.0 };
-
-parameters! {
-    GccConfig in "", "parameters of gcc";
-    burst_time: TIMES, "", "packets sent within this time are a group";
-    state_noise: ValueKind::Positive { most: 1e6 }, "ms^2", "variance of the state noise";
-    initial_error: ValueKind::Positive { most: 1e6 }, "ms^2", "initial variance of the error";
-    chi: ValueKind::Number { least: 0.001, most: 0.1 }, "",
-        "coefficient of the variance of the measurement noise";
-    threshold: ValueKind::Number { least: LEAST_THRESHOLD, most: MOST_THRESHOLD }, "ms",
-        "initial threshold of the gradient";
-    overuse_time: TIMES, "", "time above the threshold until over-use is signalled";
-    gain_up: ValueKind::Number { least: 0.0, most: 1.0 }, "1/ms",
-        "adaptation of the threshold to larger gradients";
-    gain_down: ValueKind::Number { least: 0.0, most: 1.0 }, "1/ms",
-        "adaptation of the threshold to smaller gradients";
-    rate_window: TIMES, "", "window in which the received rate is measured";
-    beta: FACTORS, "", "share of the received rate that over-use leaves";
-    eta: ValueKind::Number { least: 1.0, most: 100.0 }, "",
-        "growth per second away from the rate of the last over-use";
-    groups: ValueKind::Integer { least: 1, most: 1000 }, "",
-        "largest number of groups by which the gradient is multiplied";
-    pacing: ValueKind::Number { least: 1.0, most: 100.0 }, "", "pacing rate over the target rate";
-    report_interval: ValueKind::Time { least: Duration::from_millis(5), most: Duration::from_secs(10) },
-        "", "time between reports";
-    loss_interval: TIMES, "", "time between shares of losses";
-}
 
 /// Range of the threshold, ms, and distance beyond which it does not adapt (section 5.4).
 const LEAST_THRESHOLD: f64 = 6.0;

@@ -38,115 +38,53 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// Parameters of NADA (RFC 8698 table 2, and one more).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NadaConfig {
-    /// PRIO: the weight of the stream.
-    pub priority: f64,
-    /// XREF: the congestion signal at which the rate is the maximum.
-    pub x_ref: Duration,
-    /// KAPPA: gain of gradual updates.
-    pub kappa: f64,
-    /// ETA: gain of the change of the signal over that of its offset.
-    pub eta: f64,
-    /// TAU: upper bound of the RTT for gradual updates.
-    pub tau: Duration,
-    /// DELTA: time between reports.
-    pub delta: Duration,
-    /// LOGWIN: window of the statistics.
-    pub log_window: Duration,
-    /// QEPS: queueing delay below which nothing builds up.
-    pub q_eps: Duration,
-    /// DFILT: bound on the delay of filters.
-    pub d_filt: Duration,
-    /// GAMMA_MAX: bound on the increase in accelerated ramp-up.
-    pub gamma_max: f64,
-    /// QBOUND: bound on the queueing delay that ramp-up causes.
-    pub q_bound: Duration,
-    /// MULTILOSS: number of loss intervals after which the last loss has expired.
-    pub multiloss: f64,
-    /// QTH: delay from which delays are warped.
-    pub q_th: Duration,
-    /// LAMBDA: steepness of the warping.
-    pub lambda: f64,
-    /// PLRREF: reference ratio of losses.
-    pub loss_ref: f64,
-    /// PMRREF: reference ratio of marks.
-    pub mark_ref: f64,
-    /// DLOSS: delay that stands for the reference ratio of losses.
-    pub d_loss: Duration,
-    /// DMARK: delay that stands for the reference ratio of marks.
-    pub d_mark: Duration,
-    /// BETA_S: gain of the backlog on the sending rate.
-    pub beta_s: f64,
-    /// BETA_V: gain of the backlog on the target rate.
-    pub beta_v: f64,
-    /// ALPHA: smoothing of the ratios.
-    pub alpha: f64,
-    /// Maximum of the congestion signal.
-    pub x_max: Duration,
-}
-
-impl NadaConfig {
+parameters! {
+    /// Parameters of NADA (RFC 8698 table 2, and one more).
+    pub struct NadaConfig in "", "parameters of nada";
     /// RFC 8698 table 2, and the bound of the authors' implementation.
-    pub const RFC8698: NadaConfig = NadaConfig {
-        priority: 1.0,
-        x_ref: Duration::from_millis(10),
-        kappa: 0.5,
-        eta: 2.0,
-        tau: Duration::from_millis(500),
-        delta: Duration::from_millis(100),
-        log_window: Duration::from_millis(500),
-        q_eps: Duration::from_millis(10),
-        d_filt: Duration::from_millis(120),
-        gamma_max: 0.5,
-        q_bound: Duration::from_millis(50),
-        multiloss: 7.0,
-        q_th: Duration::from_millis(50),
-        lambda: 0.5,
-        loss_ref: 0.01,
-        mark_ref: 0.01,
-        d_loss: Duration::from_millis(10),
-        d_mark: Duration::from_millis(2),
-        beta_s: 0.1,
-        beta_v: 0.1,
-        alpha: 0.1,
-        x_max: Duration::from_millis(500),
-    };
+    pub const RFC8698;
+    /// PRIO:
+    priority: f64 = 1.0, ValueKind::Positive { most: 1000.0 }, "", "weight of the stream";
+    x_ref: Duration = Duration::from_millis(10),
+        TIMES, "", "congestion signal at which the rate is the maximum";
+    kappa: f64 = 0.5, GAINS, "", "gain of gradual updates";
+    eta: f64 = 2.0, GAINS, "", "gain of the change of the signal over that of its offset";
+    tau: Duration = Duration::from_millis(500),
+        TIMES, "", "upper bound of the RTT for gradual updates";
+    delta: Duration = Duration::from_millis(100),
+        ValueKind::Time { least: Duration::from_millis(5), most: Duration::from_secs(10) }, "",
+        "time between reports";
+    /// LOGWIN:
+    log_window: Duration = Duration::from_millis(500), TIMES, "", "window of the statistics";
+    q_eps: Duration = Duration::from_millis(10),
+        TIMES, "", "queueing delay below which nothing builds up";
+    d_filt: Duration = Duration::from_millis(120), TIMES, "", "bound on the delay of filters";
+    gamma_max: f64 = 0.5, GAINS, "", "bound on the increase in accelerated ramp-up";
+    q_bound: Duration = Duration::from_millis(50),
+        TIMES, "", "bound on the queueing delay that ramp-up causes";
+    multiloss: f64 = 7.0, ValueKind::Number { least: 0.0, most: 1000.0 }, "",
+        "number of loss intervals after which the last loss has expired";
+    q_th: Duration = Duration::from_millis(50),
+        TIMES, "", "delay from which delays are warped after losses";
+    lambda: f64 = 0.5, GAINS, "", "steepness of the warping";
+    /// PLRREF:
+    loss_ref: f64 = 0.01, RATIOS, "", "reference ratio of losses";
+    /// PMRREF:
+    mark_ref: f64 = 0.01, RATIOS, "", "reference ratio of marks";
+    d_loss: Duration = Duration::from_millis(10),
+        TIMES, "", "delay that stands for the reference ratio of losses";
+    d_mark: Duration = Duration::from_millis(2),
+        TIMES, "", "delay that stands for the reference ratio of marks";
+    beta_s: f64 = 0.1, GAINS, "", "gain of the backlog on the sending rate";
+    beta_v: f64 = 0.1, GAINS, "", "gain of the backlog on the target rate";
+    alpha: f64 = 0.1, RATIOS, "", "smoothing of the ratios of losses and marks";
+    x_max: Duration = Duration::from_millis(500), TIMES, "", "maximum of the congestion signal";
 }
 
 const TIMES: ValueKind =
     ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(10) };
 const GAINS: ValueKind = ValueKind::Number { least: 0.0, most: 100.0 };
 const RATIOS: ValueKind = ValueKind::Positive { most: 1.0 };
-
-parameters! {
-    NadaConfig in "", "parameters of nada";
-    priority: ValueKind::Positive { most: 1000.0 }, "", "weight of the stream";
-    x_ref: TIMES, "", "congestion signal at which the rate is the maximum";
-    kappa: GAINS, "", "gain of gradual updates";
-    eta: GAINS, "", "gain of the change of the signal over that of its offset";
-    tau: TIMES, "", "upper bound of the RTT for gradual updates";
-    delta: ValueKind::Time { least: Duration::from_millis(5), most: Duration::from_secs(10) }, "",
-        "time between reports";
-    log_window: TIMES, "", "window of the statistics";
-    q_eps: TIMES, "", "queueing delay below which nothing builds up";
-    d_filt: TIMES, "", "bound on the delay of filters";
-    gamma_max: GAINS, "", "bound on the increase in accelerated ramp-up";
-    q_bound: TIMES, "", "bound on the queueing delay that ramp-up causes";
-    multiloss: ValueKind::Number { least: 0.0, most: 1000.0 }, "",
-        "number of loss intervals after which the last loss has expired";
-    q_th: TIMES, "", "delay from which delays are warped after losses";
-    lambda: GAINS, "", "steepness of the warping";
-    loss_ref: RATIOS, "", "reference ratio of losses";
-    mark_ref: RATIOS, "", "reference ratio of marks";
-    d_loss: TIMES, "", "delay that stands for the reference ratio of losses";
-    d_mark: TIMES, "", "delay that stands for the reference ratio of marks";
-    beta_s: GAINS, "", "gain of the backlog on the sending rate";
-    beta_v: GAINS, "", "gain of the backlog on the target rate";
-    alpha: RATIOS, "", "smoothing of the ratios of losses and marks";
-    x_max: TIMES, "", "maximum of the congestion signal";
-}
 
 /// Packets over which the minimum filter of delays extends (section 5.1.1).
 const FILTER: usize = 15;

@@ -35,106 +35,63 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// Parameters of SCReAM (RFC 8298 section 4.1.1.1).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ScreamConfig {
-    /// QDELAY_TARGET_LO: minimum target of the queueing delay.
-    pub target_low: Duration,
-    /// QDELAY_TARGET_HI: maximum target of the queueing delay.
-    pub target_high: Duration,
-    /// QDELAY_WEIGHT: weight of a sample in the mean of the fractional queueing delay.
-    pub delay_weight: f64,
-    /// QDELAY_TREND_TH and QDELAY_TREND_LO: trend that ends fast increase, and below which it
-    /// resumes.
-    pub trend_threshold: f64,
-    /// MIN_CWND, bytes.
-    pub min_window: u32,
-    /// MAX_BYTES_IN_FLIGHT_HEAD_ROOM: limit on the window over the largest number of bytes in
-    /// flight.
-    pub head_room: f64,
-    /// GAIN of the distance from the target.
-    pub gain: f64,
-    /// BETA_LOSS: factor of the window on loss.
-    pub beta_loss: f64,
-    /// BETA_ECN: factor of the window and of the rate on marks.
-    pub beta_ecn: f64,
-    /// BETA_R: factor of the rate on loss.
-    pub beta_rate: f64,
-    /// RATE_ADJUST_INTERVAL: time between changes of the rate.
-    pub rate_interval: Duration,
-    /// RAMP_UP_SPEED: maximum growth of the rate, bits per second per second.
-    pub ramp_up_speed: f64,
-    /// PRE_CONGESTION_GUARD: weight of the trend in the rate.
-    pub guard: f64,
-    /// TX_QUEUE_SIZE_FACTOR: weight of the backlog in the rate.
-    pub queue_factor: f64,
-    /// RTP_QDELAY_TH: delay of the backlog above which the rate is reduced.
-    pub backlog_threshold: Duration,
-    /// TARGET_RATE_SCALE_RTP_QDELAY: factor of that reduction.
-    pub backlog_factor: f64,
-    /// T_RESUME_FAST_INCREASE: time with a low trend until fast increase resumes.
-    pub resume: Duration,
-    /// RATE_PACE_MIN: minimum pacing rate, bits per second.
-    pub min_pacing: f64,
-}
-
-impl ScreamConfig {
+parameters! {
+    /// Parameters of SCReAM (RFC 8298 section 4.1.1.1).
+    pub struct ScreamConfig in "", "parameters of scream";
     /// RFC 8298 section 4.1.1.1.
-    pub const RFC8298: ScreamConfig = ScreamConfig {
-        target_low: Duration::from_millis(100),
-        target_high: Duration::from_millis(400),
-        delay_weight: 0.1,
-        trend_threshold: 0.2,
-        min_window: 3000,
-        head_room: 1.1,
-        gain: 1.0,
-        beta_loss: 0.8,
-        beta_ecn: 0.9,
-        beta_rate: 0.9,
-        rate_interval: Duration::from_millis(200),
-        ramp_up_speed: 200_000.0,
-        guard: 0.1,
-        queue_factor: 1.0,
-        backlog_threshold: Duration::from_millis(20),
-        backlog_factor: 0.95,
-        resume: Duration::from_secs(5),
-        min_pacing: 50_000.0,
-    };
+    pub const RFC8298;
+    /// QDELAY_TARGET_LO:
+    target_low: Duration = Duration::from_millis(100),
+        TIMES, "", "minimum target of the queueing delay";
+    /// QDELAY_TARGET_HI:
+    target_high: Duration = Duration::from_millis(400),
+        TIMES, "", "maximum target of the queueing delay";
+    /// QDELAY_WEIGHT:
+    delay_weight: f64 = 0.1, FACTORS, "", "weight of a sample in the mean of the queueing delay";
+    /// QDELAY_TREND_TH and QDELAY_TREND_LO:
+    trend_threshold: f64 = 0.2, ValueKind::Number { least: 0.0, most: 1.0 }, "",
+        "trend that ends fast increase, and below which it resumes";
+    /// MIN_CWND:
+    min_window: u32 = 3000,
+        ValueKind::Integer { least: 1, most: 1 << 30 }, "bytes", "minimum window";
+    /// MAX_BYTES_IN_FLIGHT_HEAD_ROOM:
+    head_room: f64 = 1.1, ValueKind::Number { least: 1.0, most: 100.0 }, "",
+        "limit on the window, over the largest number of bytes in flight";
+    gain: f64 = 1.0, GAINS, "", "gain of the distance from the target";
+    beta_loss: f64 = 0.8, FACTORS, "", "factor of the window on loss";
+    beta_ecn: f64 = 0.9, FACTORS, "", "factor of the window and of the rate on marks";
+    /// BETA_R:
+    beta_rate: f64 = 0.9, FACTORS, "", "factor of the rate on loss";
+    /// RATE_ADJUST_INTERVAL:
+    rate_interval: Duration = Duration::from_millis(200),
+        TIMES, "", "time between changes of the rate";
+    ramp_up_speed: f64 = 200_000.0, ValueKind::Positive { most: 1e12 }, "bit/s per second",
+        "maximum growth of the rate";
+    /// PRE_CONGESTION_GUARD:
+    guard: f64 = 0.1,
+        ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the trend in the rate";
+    /// TX_QUEUE_SIZE_FACTOR:
+    queue_factor: f64 = 1.0, ValueKind::Number { least: 0.0, most: 2.0 }, "",
+        "weight of the backlog in the rate";
+    /// RTP_QDELAY_TH:
+    backlog_threshold: Duration = Duration::from_millis(20),
+        TIMES, "", "delay of the backlog above which the rate is reduced";
+    /// TARGET_RATE_SCALE_RTP_QDELAY:
+    backlog_factor: f64 = 0.95, FACTORS, "", "factor of that reduction";
+    /// T_RESUME_FAST_INCREASE:
+    resume: Duration = Duration::from_secs(5),
+        TIMES, "", "time with a low trend until fast increase resumes";
+    /// RATE_PACE_MIN:
+    min_pacing: f64 = 50_000.0, ValueKind::Positive { most: 1e12 }, "bit/s", "minimum pacing rate";
+    @check(config) {
+        DelayTarget::check(config.target_low, config.target_high)
+    }
 }
 
 const TIMES: ValueKind =
     ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(100) };
 const GAINS: ValueKind = ValueKind::Number { least: 0.0, most: 100.0 };
 const FACTORS: ValueKind = ValueKind::Positive { most: 1.0 };
-
-parameters! {
-    ScreamConfig in "", "parameters of scream";
-    target_low: TIMES, "", "minimum target of the queueing delay";
-    target_high: TIMES, "", "maximum target of the queueing delay";
-    delay_weight: FACTORS, "", "weight of a sample in the mean of the queueing delay";
-    trend_threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
-        "trend that ends fast increase, and below which it resumes";
-    min_window: ValueKind::Integer { least: 1, most: 1 << 30 }, "bytes", "minimum window";
-    head_room: ValueKind::Number { least: 1.0, most: 100.0 }, "",
-        "limit on the window, over the largest number of bytes in flight";
-    gain: GAINS, "", "gain of the distance from the target";
-    beta_loss: FACTORS, "", "factor of the window on loss";
-    beta_ecn: FACTORS, "", "factor of the window and of the rate on marks";
-    beta_rate: FACTORS, "", "factor of the rate on loss";
-    rate_interval: TIMES, "", "time between changes of the rate";
-    ramp_up_speed: ValueKind::Positive { most: 1e12 }, "bit/s per second",
-        "maximum growth of the rate";
-    guard: ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the trend in the rate";
-    queue_factor: ValueKind::Number { least: 0.0, most: 2.0 }, "",
-        "weight of the backlog in the rate";
-    backlog_threshold: TIMES, "", "delay of the backlog above which the rate is reduced";
-    backlog_factor: FACTORS, "", "factor of that reduction";
-    resume: TIMES, "", "time with a low trend until fast increase resumes";
-    min_pacing: ValueKind::Positive { most: 1e12 }, "bit/s", "minimum pacing rate";
-    @check(config) {
-        DelayTarget::check(config.target_low, config.target_high)
-    }
-}
 
 /// Time between samples of the fractional queueing delay, and their number (section 4.1.2).
 const SAMPLING: Duration = Duration::from_millis(50);

@@ -62,141 +62,75 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// Parameters of SCReAMv2 (draft-ietf-ccwg-rfc8298bis-screamv2-01 section 4).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scream2Config {
-    /// IS_L4S: packets are ECT(1), and the share of marks reduces the window.
-    pub l4s: bool,
-    /// L4S_AVG_G_UP: weight of a larger share of marks in its average.
-    pub alpha_up: f64,
-    /// L4S_AVG_G_DOWN: weight of a smaller share.
-    pub alpha_down: f64,
-    /// QDELAY_AVG_G: weight of a longer queueing delay in its average.
-    pub delay_weight: f64,
-    /// REDUCE_JITTER: growth and bytes in flight are less when the queueing delay varies.
-    pub reduce_jitter: bool,
-    /// QDELAY_MIN_MAX_AVG_G: decay of the extremes of the queueing delay.
-    pub extremes_weight: f64,
-    /// QDELAY_DEV_AVG_G: weight of a sample in the average of their difference.
-    pub jitter_weight: f64,
-    /// QDELAY_DEV_THRESHOLD: average difference from which growth is least.
-    pub jitter_threshold: Duration,
-    /// QDELAY_TARGET_LO: minimum target of the queueing delay.
-    pub target_low: Duration,
-    /// QDELAY_TARGET_HI: maximum target of the queueing delay.
-    pub target_high: Duration,
-    /// MIN_REF_WND, bytes.
-    pub min_window: u32,
-    /// BYTES_IN_FLIGHT_HEAD_ROOM: limit on growth over the largest number of bytes in flight.
-    pub head_room: f64,
-    /// BETA_LOSS: factor of the window on loss.
-    pub beta_loss: f64,
-    /// BETA_ECN: factor of the window on classic marks.
-    pub beta_ecn: f64,
-    /// POST_CONGESTION_DELAY_RTT: RTTs after congestion in which multiplicative growth returns.
-    pub post_congestion: f64,
-    /// MUL_INCREASE_FACTOR: multiplicative growth of the window per RTT.
-    pub mul_increase: f64,
-    /// VIRTUAL_RTT: RTT below which flows have equal shares.
-    pub virtual_rtt: Duration,
-    /// REF_WND_OVERHEAD_MIN: bytes in flight over the window, while the delay varies.
-    pub overhead_min: f64,
-    /// REF_WND_OVERHEAD_MAX: the same while it does not.
-    pub overhead_max: f64,
-    /// RATE_PACE_MIN: minimum rate for pacing, bits per second.
-    pub min_pacing: f64,
-    /// PACKET_PACING_HEADROOM: pacing rate over the target rate.
-    pub pacing: f64,
-    /// MAX_RELAXED_PACING_FACTOR: additional factor of pacing at the maximum rate.
-    pub relaxed_pacing: f64,
-    /// RELAXED_PACING_LIMIT_LOW: share of the maximum rate from which pacing relaxes.
-    pub relaxed_from: f64,
-    /// PACKET_OVERHEAD, bytes.
-    pub packet_overhead: u32,
-    /// RATE_ADJUST_GAIN: gain of the wait in the sender.
-    pub rate_gain: f64,
-    /// FRAME_SIZE_DEV_ALPHA: weight of a frame in the average excess of sizes.
-    pub frame_weight: f64,
-    /// Longest time between reports.
-    pub report_interval: Duration,
-}
-
-impl Scream2Config {
-    /// draft-ietf-ccwg-rfc8298bis-screamv2-01 section 4, and the report interval of section 5.
-    pub const DRAFT01: Scream2Config = Scream2Config {
-        l4s: false,
-        alpha_up: 1.0 / 8.0,
-        alpha_down: 1.0 / 128.0,
-        delay_weight: 1.0 / 4.0,
-        reduce_jitter: false,
-        extremes_weight: 1.0 / 16.0,
-        jitter_weight: 1.0 / 32.0,
-        jitter_threshold: Duration::from_millis(10),
-        target_low: Duration::from_millis(60),
-        target_high: Duration::from_millis(400),
-        min_window: 3000,
-        head_room: 1.5,
-        beta_loss: 0.7,
-        beta_ecn: 0.8,
-        post_congestion: 100.0,
-        mul_increase: 0.02,
-        virtual_rtt: Duration::from_millis(25),
-        overhead_min: 1.5,
-        overhead_max: 3.0,
-        min_pacing: 50_000.0,
-        pacing: 1.5,
-        relaxed_pacing: 4.0,
-        relaxed_from: 0.8,
-        packet_overhead: 20,
-        rate_gain: 1.0 / 16.0,
-        frame_weight: 1.0 / 64.0,
-        report_interval: Duration::from_millis(40),
-    };
-}
-
-const TIMES: ValueKind =
-    ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(100) };
-const FACTORS: ValueKind = ValueKind::Positive { most: 1.0 };
-const EXCESSES: ValueKind = ValueKind::Number { least: 1.0, most: 100.0 };
-
 parameters! {
-    Scream2Config in "", "parameters of scream2";
-    l4s: ValueKind::Bool, "",
+    /// Parameters of SCReAMv2 (draft-ietf-ccwg-rfc8298bis-screamv2-01 section 4).
+    pub struct Scream2Config in "", "parameters of scream2";
+    /// draft-ietf-ccwg-rfc8298bis-screamv2-01 section 4, and the report interval of section 5.
+    pub const DRAFT01;
+    /// IS_L4S:
+    l4s: bool = false, ValueKind::Bool, "",
         "packets are ECT(1), and the share of marks reduces the window; needs `ecn`";
-    alpha_up: FACTORS, "", "weight of a larger share of marks in its average";
-    alpha_down: FACTORS, "", "weight of a smaller share of marks in its average";
-    delay_weight: FACTORS, "", "weight of a longer queueing delay in its average";
-    reduce_jitter: ValueKind::Bool, "",
+    /// L4S_AVG_G_UP:
+    alpha_up: f64 = 1.0 / 8.0, FACTORS, "", "weight of a larger share of marks in its average";
+    /// L4S_AVG_G_DOWN:
+    alpha_down: f64 = 1.0 / 128.0, FACTORS, "", "weight of a smaller share of marks in its average";
+    /// QDELAY_AVG_G:
+    delay_weight: f64 = 1.0 / 4.0, FACTORS, "", "weight of a longer queueing delay in its average";
+    reduce_jitter: bool = false, ValueKind::Bool, "",
         "growth and bytes in flight are less when the queueing delay varies";
-    extremes_weight: FACTORS, "", "decay of the extremes of the queueing delay";
-    jitter_weight: FACTORS, "", "weight of a sample in the average of their difference";
-    jitter_threshold: TIMES, "", "average difference from which growth is least";
-    target_low: TIMES, "", "minimum target of the queueing delay";
-    target_high: TIMES, "",
+    /// QDELAY_MIN_MAX_AVG_G:
+    extremes_weight: f64 = 1.0 / 16.0, FACTORS, "", "decay of the extremes of the queueing delay";
+    /// QDELAY_DEV_AVG_G:
+    jitter_weight: f64 = 1.0 / 32.0,
+        FACTORS, "", "weight of a sample in the average of their difference";
+    /// QDELAY_DEV_THRESHOLD:
+    jitter_threshold: Duration = Duration::from_millis(10),
+        TIMES, "", "average difference from which growth is least";
+    /// QDELAY_TARGET_LO:
+    target_low: Duration = Duration::from_millis(60),
+        TIMES, "", "minimum target of the queueing delay";
+    /// QDELAY_TARGET_HI:
+    target_high: Duration = Duration::from_millis(400), TIMES, "",
         "maximum target of the queueing delay, in competition; equal to target_low: no compensation";
-    min_window: ValueKind::Integer { least: 1, most: 1 << 30 }, "bytes",
+    /// MIN_REF_WND:
+    min_window: u32 = 3000, ValueKind::Integer { least: 1, most: 1 << 30 }, "bytes",
         "minimum window";
-    head_room: EXCESSES, "", "limit on growth, over the largest number of bytes in flight";
-    beta_loss: FACTORS, "", "factor of the window on loss";
-    beta_ecn: FACTORS, "", "factor of the window on classic marks";
-    post_congestion: ValueKind::Positive { most: 1e6 }, "RTTs",
+    /// BYTES_IN_FLIGHT_HEAD_ROOM:
+    head_room: f64 = 1.5,
+        EXCESSES, "", "limit on growth, over the largest number of bytes in flight";
+    beta_loss: f64 = 0.7, FACTORS, "", "factor of the window on loss";
+    beta_ecn: f64 = 0.8, FACTORS, "", "factor of the window on classic marks";
+    /// POST_CONGESTION_DELAY_RTT:
+    post_congestion: f64 = 100.0, ValueKind::Positive { most: 1e6 }, "RTTs",
         "time after congestion in which multiplicative growth returns";
-    mul_increase: ValueKind::Number { least: 0.0, most: 1.0 }, "",
+    /// MUL_INCREASE_FACTOR:
+    mul_increase: f64 = 0.02, ValueKind::Number { least: 0.0, most: 1.0 }, "",
         "multiplicative growth of the window per RTT";
-    virtual_rtt: TIMES, "", "RTT below which flows have equal shares";
-    overhead_min: EXCESSES, "", "bytes in flight over the window, while the delay varies";
-    overhead_max: EXCESSES, "", "bytes in flight over the window, while it does not";
-    min_pacing: ValueKind::Positive { most: 1e12 }, "bit/s", "minimum rate for pacing";
-    pacing: EXCESSES, "", "pacing rate over the target rate";
-    relaxed_pacing: EXCESSES, "", "additional factor of pacing at the maximum rate";
-    relaxed_from: ValueKind::Number { least: 0.0, most: 0.99 }, "",
+    virtual_rtt: Duration = Duration::from_millis(25),
+        TIMES, "", "RTT below which flows have equal shares";
+    /// REF_WND_OVERHEAD_MIN:
+    overhead_min: f64 = 1.5, EXCESSES, "", "bytes in flight over the window, while the delay varies";
+    /// REF_WND_OVERHEAD_MAX:
+    overhead_max: f64 = 3.0, EXCESSES, "", "bytes in flight over the window, while it does not";
+    /// RATE_PACE_MIN:
+    min_pacing: f64 = 50_000.0,
+        ValueKind::Positive { most: 1e12 }, "bit/s", "minimum rate for pacing";
+    /// PACKET_PACING_HEADROOM:
+    pacing: f64 = 1.5, EXCESSES, "", "pacing rate over the target rate";
+    /// MAX_RELAXED_PACING_FACTOR:
+    relaxed_pacing: f64 = 4.0, EXCESSES, "", "additional factor of pacing at the maximum rate";
+    /// RELAXED_PACING_LIMIT_LOW:
+    relaxed_from: f64 = 0.8, ValueKind::Number { least: 0.0, most: 0.99 }, "",
         "share of the maximum rate from which pacing relaxes";
-    packet_overhead: ValueKind::Integer { least: 0, most: 1000 }, "bytes",
+    packet_overhead: u32 = 20, ValueKind::Integer { least: 0, most: 1000 }, "bytes",
         "headers for which the rate makes room";
-    rate_gain: ValueKind::Number { least: 0.0, most: 1.0 }, "",
+    /// RATE_ADJUST_GAIN:
+    rate_gain: f64 = 1.0 / 16.0, ValueKind::Number { least: 0.0, most: 1.0 }, "",
         "gain of the wait in the sender on the rate";
-    frame_weight: FACTORS, "", "weight of a frame in the average excess of sizes";
-    report_interval: ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(10) },
+    /// FRAME_SIZE_DEV_ALPHA:
+    frame_weight: f64 = 1.0 / 64.0, FACTORS, "", "weight of a frame in the average excess of sizes";
+    report_interval: Duration = Duration::from_millis(40),
+        ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(10) },
         "", "longest time between reports";
     @check(config) {
         DelayTarget::check(config.target_low, config.target_high)?;
@@ -207,6 +141,11 @@ parameters! {
         Ok(())
     }
 }
+
+const TIMES: ValueKind =
+    ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(100) };
+const FACTORS: ValueKind = ValueKind::Positive { most: 1.0 };
+const EXCESSES: ValueKind = ValueKind::Number { least: 1.0, most: 100.0 };
 
 /// Longest time between updates of l4s_alpha (section 4.2.1.3).
 const ALPHA_INTERVAL: Duration = Duration::from_millis(10);

@@ -9,7 +9,7 @@ use std::thread;
 use proptest::prelude::*;
 use windward_core::endpoint::EndpointConfig;
 use windward_core::packet::{MAX_SACK_BLOCKS, Packet, PacketKind, SackBlock};
-use windward_core::part::{self, Setting, ValueKind as Range};
+use windward_core::part::{Parameters, Setting, ValueKind as Range};
 use windward_core::protocols;
 use windward_core::rng::Stream;
 use windward_core::units::{Duration, Time};
@@ -91,7 +91,7 @@ fn worst_test(stream: &mut Stream, row: usize) -> Option<Test> {
         test.report = MIN_REPORT;
     }
     let plan = test.plan().ok()?;
-    let mut settings: Vec<Setting> = part::settings(&EndpointConfig::default());
+    let mut settings: Vec<Setting> = EndpointConfig::DEFAULT.settings();
     settings.extend(plan.protocol.settings());
     for setting in settings {
         let key = match setting.table {

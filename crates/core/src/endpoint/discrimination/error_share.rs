@@ -40,50 +40,33 @@ use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Probability, Time};
 
-/// Parameters of CETEN.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ErrorShareConfig {
+crate::parameters! {
+    /// Parameters of CETEN.
+    pub struct ErrorShareConfig in "ceten", "the response of ceten-p and ceten-a";
+    /// n = k = 1, and a timeout is a loss like any other.
+    pub const DEFAULT;
     /// True to scale the decrease by the share (CETEN_A), false to draw with its probability
     /// (CETEN_P).
-    pub adaptive: bool,
-    /// n of equation (1), at least 1: bounds the share attributed to corruption.
-    pub n: f64,
-    /// k of equation (1), greater than 0: above 1 more cautious, below 1 more aggressive.
-    pub k: f64,
-    /// The response to a retransmission timeout.
-    pub timeouts: TimeoutResponse,
-    /// True if CETEN_P draws for each lost segment, and not once for each window with losses.
-    pub per_segment: bool,
+    adaptive: bool = false;
+    /// n of equation (1):
+    n: f64 = 1.0, ValueKind::Number { least: 1.0, most: 1e9 }, "",
+        "ceten-a: divides the share of corruption", when = |config| config.adaptive;
+    /// k of equation (1):
+    k: f64 = 1.0, ValueKind::Positive { most: 1000.0 }, "",
+        "ceten-a: exponent of the share of corruption", when = |config| config.adaptive;
+    timeouts: TimeoutResponse = TimeoutResponse::Decrease,
+        ValueKind::Word(TimeoutResponse::WORDS), "", "after a timeout";
+    per_segment: bool = true, ValueKind::Bool, "",
+        "ceten-p: one draw for each lost segment, not for each \
+         window", when = |config| !config.adaptive;
 }
 
-impl ErrorShareConfig {
-    /// n = k = 1, and a timeout is a loss like any other.
-    pub const DEFAULT: ErrorShareConfig = ErrorShareConfig {
-        adaptive: false,
-        n: 1.0,
-        k: 1.0,
-        timeouts: TimeoutResponse::Decrease,
-        per_segment: true,
-    };
-}
 crate::words!(TimeoutResponse {
     Standard = "standard",
     Threshold = "threshold",
     Window = "window",
     Decrease = "decrease",
 });
-crate::parameters! {
-    ErrorShareConfig in "ceten", "the response of ceten-p and ceten-a";
-    n: ValueKind::Number { least: 1.0, most: 1e9 }, "",
-        "ceten-a: divides the share of corruption", when = |config| config.adaptive;
-    k: ValueKind::Positive { most: 1000.0 }, "",
-        "ceten-a: exponent of the share of corruption", when = |config| config.adaptive;
-    timeouts: ValueKind::Word(TimeoutResponse::WORDS), "", "after a timeout";
-    per_segment: ValueKind::Bool, "",
-        "ceten-p: one draw for each lost segment, not for each \
-         window", when = |config| !config.adaptive;
-}
-
 /// Readings of CETEN's response to a retransmission timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeoutResponse {

@@ -26,22 +26,15 @@ use crate::endpoint::event::{AckEvent, LossEvent, Path};
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Probability};
 
-/// Parameters of the RTT of a full queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FullQueueConfig {
-    /// The rise above the smallest RTT from which a loss is congestion in any case; 5 ms
-    /// (h2o/quicly#687).
-    pub guard: Duration,
-}
-
-impl FullQueueConfig {
-    /// The value of the design note.
-    pub const DEFAULT: FullQueueConfig = FullQueueConfig { guard: Duration::from_millis(5) };
-}
-
 crate::parameters! {
-    FullQueueConfig in "full_queue", "parameters of full-queue-rtt";
-    guard: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
+    /// Parameters of the RTT of a full queue.
+    #[derive(Eq)]
+    pub struct FullQueueConfig in "full_queue", "parameters of full-queue-rtt";
+    /// The value of the design note.
+    pub const DEFAULT;
+    /// 5 ms in h2o/quicly#687:
+    guard: Duration = Duration::from_millis(5),
+        ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
         "rise above the smallest RTT from which a loss is congestion in any case";
 }
 

@@ -41,38 +41,27 @@ pub enum IsolatedRule {
 
 crate::words!(IsolatedRule { Count = "count", Rate = "rate" });
 
-/// Parameters of the filters of isolated losses.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct IsolatedLossConfig {
-    /// The rule.
-    pub rule: IsolatedRule,
-    /// The number of losses in an episode from which they are congestion, at least 1, which is
-    /// every loss; 2 (h2o/quicly#445).
-    pub count: u64,
-    /// The smoothed share of lost packets above which a loss is congestion, 0 to 1; 0.15
-    /// (picoquic).
-    pub threshold: f64,
+crate::parameters! {
+    /// Parameters of the filters of isolated losses.
+    pub struct IsolatedLossConfig in "isolated_loss", "parameters of isolated-loss and loss-filter";
+    /// The second loss of an episode.
+    pub const DEFAULT;
+    rule: IsolatedRule = IsolatedRule::Count, ValueKind::Word(IsolatedRule::WORDS), "",
+        "criterion of congestion: the losses of a round trip, or their smoothed share";
+    /// 2 in h2o/quicly#445:
+    count: u64 = 2, ValueKind::Integer { least: 1, most: 1000 }, "packets",
+        "losses in one round trip from which they are congestion",
+        when = |config| config.rule == IsolatedRule::Count;
+    /// 0.15 in picoquic:
+    threshold: f64 = 0.15, ValueKind::Number { least: 0.0, most: 1.0 }, "",
+        "smoothed share of losses above which one is congestion",
+        when = |config| config.rule == IsolatedRule::Rate;
 }
 
 impl IsolatedLossConfig {
-    /// The second loss of an episode.
-    pub const DEFAULT: IsolatedLossConfig =
-        IsolatedLossConfig { rule: IsolatedRule::Count, count: 2, threshold: 0.15 };
     /// picoquic's filter.
     pub const RATE: IsolatedLossConfig =
         IsolatedLossConfig { rule: IsolatedRule::Rate, ..IsolatedLossConfig::DEFAULT };
-}
-
-crate::parameters! {
-    IsolatedLossConfig in "isolated_loss", "parameters of isolated-loss and loss-filter";
-    rule: ValueKind::Word(IsolatedRule::WORDS), "",
-        "criterion of congestion: the losses of a round trip, or their smoothed share";
-    count: ValueKind::Integer { least: 1, most: 1000 }, "packets",
-        "losses in one round trip from which they are congestion",
-        when = |config| config.rule == IsolatedRule::Count;
-    threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
-        "smoothed share of losses above which one is congestion",
-        when = |config| config.rule == IsolatedRule::Rate;
 }
 
 /// The recent losses.

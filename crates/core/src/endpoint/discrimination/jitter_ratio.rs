@@ -67,41 +67,24 @@ pub enum JitterTimeouts {
     Judged,
 }
 
-/// The parameters of JTCP.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct JitterRatioConfig {
-    /// k: jitter ratios below k / cwnd mean corruption; 1 in estcp2010, at least 0.
-    pub threshold: f64,
-    /// The sum of jitter.
-    pub jitter: Jitter,
-    /// The span of the sum.
-    pub span: JitterSpan,
-    /// The response to timeouts.
-    pub timeouts: JitterTimeouts,
+crate::parameters! {
+    /// The parameters of JTCP.
+    pub struct JitterRatioConfig in "jtcp", "parameters of jtcp";
+    /// The readings of estcp2010 and RFC 3550.
+    pub const DEFAULT;
+    /// k:
+    threshold: f64 = 1.0, ValueKind::Number { least: 0.0, most: 1000.0 }, "",
+        "jitter ratio times cwnd from which a loss is congestion";
+    jitter: Jitter = Jitter::Absolute, ValueKind::Word(Jitter::WORDS), "", "summand: |D| or D";
+    span: JitterSpan = JitterSpan::Rtt,
+        ValueKind::Word(JitterSpan::WORDS), "", "over one to two RTTs, or the last cwnd packets";
+    timeouts: JitterTimeouts = JitterTimeouts::Standard, ValueKind::Word(JitterTimeouts::WORDS), "",
+        "TCP's response to a timeout, or half of cwnd at a low jitter ratio";
 }
 
 crate::words!(Jitter { Absolute = "absolute", Signed = "signed" });
 crate::words!(JitterSpan { Rtt = "rtt", Window = "window" });
 crate::words!(JitterTimeouts { Standard = "standard", Judged = "judged" });
-
-impl JitterRatioConfig {
-    /// The readings of estcp2010 and RFC 3550.
-    pub const DEFAULT: JitterRatioConfig = JitterRatioConfig {
-        threshold: 1.0,
-        jitter: Jitter::Absolute,
-        span: JitterSpan::Rtt,
-        timeouts: JitterTimeouts::Standard,
-    };
-}
-crate::parameters! {
-    JitterRatioConfig in "jtcp", "parameters of jtcp";
-    threshold: ValueKind::Number { least: 0.0, most: 1000.0 }, "",
-        "jitter ratio times cwnd from which a loss is congestion";
-    jitter: ValueKind::Word(Jitter::WORDS), "", "summand: |D| or D";
-    span: ValueKind::Word(JitterSpan::WORDS), "", "over one to two RTTs, or the last cwnd packets";
-    timeouts: ValueKind::Word(JitterTimeouts::WORDS), "",
-        "TCP's response to a timeout, or half of cwnd at a low jitter ratio";
-}
 
 /// A point from which the sum begins.
 #[derive(Debug, Clone, Copy)]

@@ -19,15 +19,7 @@
 //! NewReno's share (runs of 220 s).
 
 use crate::endpoint::event::Path;
-
-/// Parameters of the Rate Gap Threshold.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RateGapConfig {
-    /// RGT-thresh, the share of the expected rate; above zero.
-    pub threshold: f64,
-    /// The side of the threshold that means error.
-    pub reading: RateGapReading,
-}
+use crate::part::ValueKind;
 
 /// The side of the threshold that means error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,10 +33,16 @@ pub enum RateGapReading {
 
 crate::words!(RateGapReading { Text = "text", Printed = "printed" });
 
-impl RateGapConfig {
+crate::parameters! {
+    /// Parameters of the Rate Gap Threshold.
+    pub struct RateGapConfig in "rate_gap", "of tcpw-br: a low rate means congestion";
     /// The reading of the text, with a threshold chosen here.
-    pub const DEFAULT: RateGapConfig =
-        RateGapConfig { threshold: 0.7, reading: RateGapReading::Text };
+    pub const DEFAULT;
+    /// RGT-thresh:
+    threshold: f64 = 0.7, ValueKind::Positive { most: 1e6 }, "",
+        "share of the expected rate, cwnd/RTTmin";
+    reading: RateGapReading = RateGapReading::Text, ValueKind::Word(RateGapReading::WORDS), "",
+        "error: rate above it (text) or below it (printed)";
 }
 
 /// True if losses on this path are errors. False before the first RTT, without an expected rate.

@@ -11,22 +11,31 @@
 //! the sender's own bursts determine the range, and Spike takes half of the errors for congestion.
 //! A TCP's clock does not resolve bursts shorter than its tick (`tick`).
 
+use crate::part::ValueKind;
 use crate::units::Duration;
 
-/// Parameters of Spike: 0 <= b <= a <= 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SpikeConfig {
-    /// Share of the range of RTTs above which congestion mode begins.
-    pub a: f64,
-    /// Share of the range of RTTs below which it ends.
-    pub b: f64,
-    /// The tick to whose multiples RTTs are rounded; zero for exact RTTs.
-    pub tick: Duration,
-}
+const SHARE: ValueKind = ValueKind::Number { least: 0.0, most: 1.0 };
 
-impl SpikeConfig {
+crate::parameters! {
+    /// Parameters of Spike: 0 <= b <= a <= 1.
+    pub struct SpikeConfig in "spike", "of tcpw-br: long RTTs mean congestion";
     /// "A typical setting".
-    pub const DEFAULT: SpikeConfig = SpikeConfig { a: 0.4, b: 0.05, tick: Duration::ZERO };
+    pub const DEFAULT;
+    a: f64 = 0.4, SHARE, "",
+        "share of the range of RTTs above which congestion begins, not below b";
+    b: f64 = 0.05, SHARE, "", "share of the range of RTTs below which it ends";
+    tick: Duration = Duration::ZERO,
+        ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) }, "",
+        "length of the ticks to which RTTs are rounded; 0 for exact RTTs";
+    @check(config) {
+        let SpikeConfig { a, b, .. } = config;
+        if b > a {
+            return Err(format!(
+                "b ({b}) is greater than a ({a}): congestion mode would end where it has not begun"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// The state of Spike.

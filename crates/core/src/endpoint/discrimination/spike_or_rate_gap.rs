@@ -4,89 +4,22 @@
 //!
 //! With a rate gap threshold far above 1, in the reading of the text, only Spike has an effect.
 
-use super::rate_gap::{self, RateGapConfig, RateGapReading};
+use super::rate_gap::{self, RateGapConfig};
 use super::spike::{Spike, SpikeConfig};
 use super::{Discriminator, DiscriminatorPart, DiscriminatorSetup};
 use crate::endpoint::event::{AckEvent, LossEvent};
-use crate::parameter;
-use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, ValueKind, Words};
-use crate::units::{Duration, Probability};
+use crate::part::{Ability, Form, Need, Part, Words};
+use crate::units::Probability;
 
-/// Parameters of both.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SpikeOrRateGapConfig {
-    /// Parameters of Spike.
-    pub spike: SpikeConfig,
-    /// Parameters of the Rate Gap Threshold.
-    pub rate_gap: RateGapConfig,
-}
-
-impl SpikeOrRateGapConfig {
+crate::parameters! {
+    /// Parameters of both.
+    pub struct SpikeOrRateGapConfig in "", "";
     /// The defaults of both.
-    pub const DEFAULT: SpikeOrRateGapConfig =
-        SpikeOrRateGapConfig { spike: SpikeConfig::DEFAULT, rate_gap: RateGapConfig::DEFAULT };
-}
-
-const SHARE: ValueKind = ValueKind::Number { least: 0.0, most: 1.0 };
-const TICK: ValueKind =
-    ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(86_400) };
-
-impl Parameters for SpikeOrRateGapConfig {
-    const TABLES: &'static [(&'static str, &'static str)] = &[
-        ("spike", "of tcpw-br: long RTTs mean congestion"),
-        ("rate_gap", "of tcpw-br: a low rate means congestion"),
-    ];
-    const KEYS: &'static [Parameter<Self>] = &[
-        parameter!(
-            "spike",
-            a,
-            spike.a,
-            SHARE,
-            "",
-            "share of the range of RTTs above which congestion begins, not below b"
-        ),
-        parameter!(
-            "spike",
-            b,
-            spike.b,
-            SHARE,
-            "",
-            "share of the range of RTTs below which it ends"
-        ),
-        parameter!(
-            "spike",
-            tick,
-            spike.tick,
-            TICK,
-            "",
-            "length of the ticks to which RTTs are rounded; 0 for exact RTTs"
-        ),
-        parameter!(
-            "rate_gap",
-            threshold,
-            rate_gap.threshold,
-            ValueKind::Positive { most: 1e6 },
-            "",
-            "share of the expected rate, cwnd/RTTmin"
-        ),
-        parameter!(
-            "rate_gap",
-            reading,
-            rate_gap.reading,
-            ValueKind::Word(RateGapReading::WORDS),
-            "",
-            "error: rate above it (text) or below it (printed)"
-        ),
-    ];
-    fn check(&self) -> Result<(), String> {
-        let SpikeConfig { a, b, .. } = self.spike;
-        if b > a {
-            return Err(format!(
-                "b ({b}) is greater than a ({a}): congestion mode would end where it has not begun"
-            ));
-        }
-        Ok(())
-    }
+    pub const DEFAULT;
+    /// Parameters of Spike.
+    spike: SpikeConfig = SpikeConfig::DEFAULT => included;
+    /// Parameters of the Rate Gap Threshold.
+    rate_gap: RateGapConfig = RateGapConfig::DEFAULT => included;
 }
 
 /// The state of the two.
@@ -147,6 +80,7 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::{LossSign, Path};
+    use crate::units::Duration;
 
     #[test]
     fn an_acknowledgment_before_the_first_sample_is_no_rtt_of_zero() {

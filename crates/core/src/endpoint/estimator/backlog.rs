@@ -34,34 +34,22 @@ pub enum BaseRtt {
     Loss,
 }
 
-/// The parameters of TCP Veno.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct BacklogConfig {
-    /// theta (beta in Fu and Liew): packets in the backlog from which a loss is congestion and the
-    /// increase is halved; 3 in the paper, any number from 0.
-    pub threshold: f64,
-    /// The RTT in N.
-    pub rtt: VenoRtt,
-    /// BaseRTT in N.
-    pub base_rtt: BaseRtt,
+crate::parameters! {
+    /// The parameters of TCP Veno.
+    pub struct BacklogConfig in "veno", "parameters of veno";
+    /// The values of the paper, with BaseRTT as in Linux.
+    pub const DEFAULT;
+    /// theta (beta in Fu and Liew):
+    threshold: f64 = 3.0, ValueKind::Number { least: 0.0, most: 1e6 }, "packets",
+        "backlog from which a loss is congestion, and growth is halved";
+    rtt: VenoRtt = VenoRtt::Smoothed,
+        ValueKind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
+    base_rtt: BaseRtt = BaseRtt::Connection, ValueKind::Word(BaseRtt::WORDS), "",
+        "BaseRTT: smallest RTT of the connection (Linux), or since the last loss";
 }
 
 crate::words!(VenoRtt { Smoothed = "smoothed", Latest = "latest" });
 crate::words!(BaseRtt { Connection = "connection", Loss = "loss" });
-
-impl BacklogConfig {
-    /// The values of the paper, with BaseRTT as in Linux.
-    pub const DEFAULT: BacklogConfig =
-        BacklogConfig { threshold: 3.0, rtt: VenoRtt::Smoothed, base_rtt: BaseRtt::Connection };
-}
-crate::parameters! {
-    BacklogConfig in "veno", "parameters of veno";
-    threshold: ValueKind::Number { least: 0.0, most: 1e6 }, "packets",
-        "backlog from which a loss is congestion, and growth is halved";
-    rtt: ValueKind::Word(VenoRtt::WORDS), "", "RTT of the backlog: Fu and Liew 2003, or Linux";
-    base_rtt: ValueKind::Word(BaseRtt::WORDS), "",
-        "BaseRTT: smallest RTT of the connection (Linux), or since the last loss";
-}
 
 /// Veno's estimate of the backlog, for its decrease and its increase.
 #[derive(Debug, Clone)]

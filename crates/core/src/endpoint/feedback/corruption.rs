@@ -5,22 +5,33 @@ use super::notification::{CorruptionLog, Direction, Granularity, Notification};
 use super::{Feedback, FeedbackPart};
 use crate::endpoint::EndpointConfig;
 use crate::packet::{CongestionHeader, Packet};
-use crate::parameter;
-use crate::part::{Ability, Form, Parameter, Parameters, Part, ValueKind, Words};
+use crate::part::{
+    Ability, Form, ParameterDoc, ParameterValue, Parameters, Part, Setting, Value, ValueKind,
+    Words, put,
+};
 use crate::units::{Duration, Time};
 
 crate::words!(Direction { Forward = "forward", Backward = "backward" });
 
+// By hand, since the key is not the field's name.
 impl Parameters for Notification {
-    const TABLES: &'static [(&'static str, &'static str)] = &[("", "")];
-    const KEYS: &'static [Parameter<Self>] = &[parameter!(
-        "",
-        notification,
-        direction,
-        ValueKind::Word(Direction::WORDS),
-        "",
-        "direction of notices of corruption"
-    )];
+    fn tables() -> Vec<(&'static str, &'static str)> {
+        vec![("", "")]
+    }
+    fn settings(&self) -> Vec<Setting> {
+        let doc = ParameterDoc {
+            key: "notification",
+            kind: ValueKind::Word(Direction::WORDS),
+            unit: "",
+            meaning: "direction of notices of corruption",
+            absent: "",
+            advice: None,
+        };
+        vec![Setting { table: "", doc, value: self.direction.into_value(), applies: true }]
+    }
+    fn set(&mut self, table: &str, key: &str, value: Value) -> bool {
+        table.is_empty() && key == "notification" && put(&mut self.direction, value)
+    }
 }
 
 /// The state of a receiver that reports corruption.

@@ -8,22 +8,13 @@ use crate::packet::{CongestionHeader, Packet};
 use crate::part::{Ability, Form, Part, Plain, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// The parameters of `estcp-ecn`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EstcpConfig {
-    /// The weight, in packets, of the marking share of the previous phase at the begin of a phase;
-    /// also the packets required before the first estimate of g. At least 1. Not in the paper.
-    pub prior: f64,
-}
-
-impl EstcpConfig {
-    /// Thirty-two packets.
-    pub const DEFAULT: EstcpConfig = EstcpConfig { prior: 32.0 };
-}
-
 crate::parameters! {
-    EstcpConfig in "estcp", "parameters of estcp-ecn";
-    prior: ValueKind::Number { least: 1.0, most: 1e6 }, "packets",
+    /// The parameters of `estcp-ecn`.
+    pub struct EstcpConfig in "estcp", "parameters of estcp-ecn";
+    /// Thirty-two packets.
+    pub const DEFAULT;
+    /// Also the packets required before the first estimate of g. Not in the paper.
+    prior: f64 = 32.0, ValueKind::Number { least: 1.0, most: 1e6 }, "packets",
         "weight of the last phase's marks";
 }
 

@@ -39,31 +39,22 @@ use crate::packet::{CongestionHeader, Packet};
 use crate::part::{Ability, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// Parameters of `xcp-r`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct XcpRConfig {
-    /// The formula for the window.
-    pub formula: Formula,
-    /// The form of the congestion flag.
-    pub congestion_flag: CongestionFlag,
-}
-
-impl XcpRConfig {
-    /// The paper's proposal, with a flag that survives losses.
-    pub const DEFAULT: XcpRConfig =
-        XcpRConfig { formula: Formula::Incremental, congestion_flag: CongestionFlag::Count };
-}
-crate::words!(Formula { Incremental = "incremental", PerWindow = "per-window" });
-crate::words!(CongestionFlag { Count = "count", Once = "once" });
 crate::parameters! {
-    XcpRConfig in "xcp_r", "xcp-r: computation of the window at the receiver";
-    formula: ValueKind::Word(Formula::WORDS), "",
+    /// Parameters of `xcp-r`.
+    #[derive(Eq)]
+    pub struct XcpRConfig in "xcp_r", "xcp-r: computation of the window at the receiver";
+    /// The paper's proposal, with a flag that survives losses.
+    pub const DEFAULT;
+    formula: Formula = Formula::Incremental, ValueKind::Word(Formula::WORDS), "",
         "sum over packets, or the paper's rejected first version";
-    congestion_flag: ValueKind::Word(CongestionFlag::WORDS), "",
+    congestion_flag: CongestionFlag = CongestionFlag::Count,
+        ValueKind::Word(CongestionFlag::WORDS), "",
         "count of window changes in every packet, or a bit, once: the paper's words, which lost \
          ACKs undo";
 }
 
+crate::words!(Formula { Incremental = "incremental", PerWindow = "per-window" });
+crate::words!(CongestionFlag { Count = "count", Once = "once" });
 /// The formula by which the receiver of XCP-r computes the window from the feedback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Formula {

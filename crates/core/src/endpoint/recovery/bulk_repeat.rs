@@ -44,7 +44,7 @@
 //! Limited transmit and the rule for duplicates of an old window are as in `fast_recovery`. The
 //! sliding window that section III A mentions is not described there and not implemented.
 
-use super::fast_recovery::{FastRecovery, NewRenoConfig, PARTIAL_DEFLATION};
+use super::fast_recovery::{FastRecovery, NewRenoConfig, partial_deflation};
 use super::timed::Scheme;
 use super::{Acked, Finding, RecoveryReport, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
@@ -55,47 +55,29 @@ use crate::units::Duration;
 /// The largest back-off factor (algorithm B).
 const LARGEST_FACTOR: u64 = 64;
 
-/// Parameters of Bulk Repeat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BulkRepeatConfig {
-    /// Bulk retransmissions of one window, at least 1; `None` is the paper's choice, no limit.
-    pub maximum: Option<u32>,
-    /// The trigger of the next bulk.
-    pub repeat: Repeat,
-    /// The fixed timeout, greater than zero; `None` is the RTO of RFC 6298 without back-off.
-    pub fixed_timeout: Option<Duration>,
-    /// The congestion window after a timeout that an error caused.
-    pub timeout_window: TimeoutWindow,
-    /// See [`NewRenoConfig`].
-    pub partial_deflation: bool,
+crate::parameters! {
+    /// Parameters of Bulk Repeat.
+    #[derive(Eq)]
+    pub struct BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery" and "", "";
+    /// The readings that fit the paper's figures.
+    pub const DEFAULT;
+    /// `None` is the paper's choice.
+    maximum: Option<u32> = None, ValueKind::Integer { least: 1, most: 1_000_000 }, "",
+        "bulk retransmissions of one window", absent = "no limit";
+    repeat: Repeat = Repeat::Round, ValueKind::Word(Repeat::WORDS), "",
+        "next bulk: once the last one is acknowledged (round), or at any partial ACK (ack)";
+    fixed_timeout: Option<Duration> = None, TIMEOUT, "",
+        "timeout while losses are errors", absent = "the RTO without back-off";
+    timeout_window: TimeoutWindow = TimeoutWindow::Repeated,
+        ValueKind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
+    partial_deflation: bool = NewRenoConfig::DEFAULT.partial_deflation,
+        ValueKind::Bool, "", partial_deflation!(), table = "";
 }
 
-impl BulkRepeatConfig {
-    /// The readings that fit the paper's figures.
-    pub const DEFAULT: BulkRepeatConfig = BulkRepeatConfig {
-        maximum: None,
-        repeat: Repeat::Round,
-        fixed_timeout: None,
-        timeout_window: TimeoutWindow::Repeated,
-        partial_deflation: NewRenoConfig::DEFAULT.partial_deflation,
-    };
-}
 crate::words!(Repeat { Round = "round", Ack = "ack" });
 crate::words!(TimeoutWindow { Repeated = "repeated", Kept = "kept", One = "one" });
 const TIMEOUT: ValueKind =
     ValueKind::Time { least: Duration::from_millis(1), most: Duration::from_secs(86_400) };
-crate::parameters! {
-    BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery" and "", "";
-    maximum: ValueKind::Integer { least: 1, most: 1_000_000 }, "",
-        "bulk retransmissions of one window", absent = "no limit";
-    repeat: ValueKind::Word(Repeat::WORDS), "",
-        "next bulk: once the last one is acknowledged (round), or at any partial ACK (ack)";
-    fixed_timeout: TIMEOUT, "",
-        "timeout while losses are errors", absent = "the RTO without back-off";
-    timeout_window: ValueKind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
-    partial_deflation in "": ValueKind::Bool, "", PARTIAL_DEFLATION;
-}
-
 /// The trigger of the next bulk retransmission of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {

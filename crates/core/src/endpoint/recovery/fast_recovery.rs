@@ -16,25 +16,23 @@ use super::{Acked, Finding, RecoveryReport, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, Plain, ValueKind, Words};
 
-/// Parameters of NewReno's recovery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewRenoConfig {
-    /// True if a partial acknowledgment deflates the send-out window by the packets it acknowledged
-    /// (RFC 6582 step 3), false if it resets the window to cwnd.
-    pub partial_deflation: bool,
-}
-
-impl NewRenoConfig {
-    /// The value of RFC 6582.
-    pub const DEFAULT: NewRenoConfig = NewRenoConfig { partial_deflation: true };
-}
 crate::parameters! {
-    NewRenoConfig in "", "";
-    partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
+    /// Parameters of NewReno's recovery.
+    #[derive(Eq)]
+    pub struct NewRenoConfig in "", "";
+    /// The value of RFC 6582.
+    pub const DEFAULT;
+    /// By the packets that they acknowledged (RFC 6582 step 3). False if they reset it to cwnd.
+    partial_deflation: bool = true, ValueKind::Bool, "", partial_deflation!();
 }
 
 /// The meaning of `partial_deflation`, for all schemes that have it.
-pub(super) const PARTIAL_DEFLATION: &str = "deflate the send-out window on partial ACKs";
+macro_rules! partial_deflation {
+    () => {
+        "deflate the send-out window on partial ACKs"
+    };
+}
+pub(super) use partial_deflation;
 
 /// The state of fast recovery.
 #[derive(Debug)]

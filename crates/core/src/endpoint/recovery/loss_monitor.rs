@@ -21,31 +21,22 @@
 
 use std::collections::VecDeque;
 
-use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
+use super::timed::{FACTOR, Scheme, factor_meaning};
 use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, ValueKind, Words};
 
-/// Parameters of loss monitoring.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LossMonitorConfig {
-    /// True for the last sentence of section 5.2, taken literally: after a retransmission the count
-    /// of later acknowledgments starts again only with the acknowledgment of a packet sent more
-    /// than a window after it.
-    pub loss_monitor_guard: bool,
-    /// Retransmission timeout over recovery timeout, at least 1 (section 4.3).
-    pub retransmission_timeout_factor: f64,
-}
-
-impl LossMonitorConfig {
-    /// The reading that fits the paper's figures, and its factor.
-    pub const DEFAULT: LossMonitorConfig =
-        LossMonitorConfig { loss_monitor_guard: false, retransmission_timeout_factor: 2.0 };
-}
 crate::parameters! {
-    LossMonitorConfig in "", "";
-    retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
-    loss_monitor_guard: ValueKind::Bool, "", "lr2008 section 5.2, last sentence, literally";
+    /// Parameters of loss monitoring.
+    pub struct LossMonitorConfig in "", "";
+    /// The reading that fits the paper's figures, and its factor.
+    pub const DEFAULT;
+    /// After a retransmission the count of later acknowledgments starts again only with the
+    /// acknowledgment of a packet sent more than a window after it.
+    loss_monitor_guard: bool = false,
+        ValueKind::Bool, "", "lr2008 section 5.2, last sentence, literally";
+    /// Section 4.3.
+    retransmission_timeout_factor: f64 = 2.0, FACTOR, "", factor_meaning!();
 }
 
 /// W\[j\]: the state of an outstanding segment.

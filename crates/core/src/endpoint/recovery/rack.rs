@@ -48,24 +48,18 @@ use crate::units::{Duration, Time};
 /// The reordering that Linux reports at most (net.ipv4.tcp_max_reordering).
 const MOST_REORDERING: u64 = 300;
 
-/// Parameters of RACK-TLP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RackConfig {
-    /// True if the receiver reports data that arrived out of order (RFC 2018). Without it duplicate
-    /// ACKs are counted.
-    pub sack: bool,
-    /// True to probe a tail that is not acknowledged (RFC 8985 section 7).
-    pub tail_probes: bool,
-}
-
-impl RackConfig {
-    /// The values of RFC 8985.
-    pub const DEFAULT: RackConfig = RackConfig { sack: true, tail_probes: true };
-}
 crate::parameters! {
-    RackConfig in "rack", "parameters of rack";
-    sack: ValueKind::Bool, "", "losses are found by SACK blocks; else by duplicate ACKs (RFC 6582)";
-    tail_probes: ValueKind::Bool, "", "probe after two round trips without an ACK (RFC 8985)";
+    /// Parameters of RACK-TLP.
+    #[derive(Eq)]
+    pub struct RackConfig in "rack", "parameters of rack";
+    /// The values of RFC 8985.
+    pub const DEFAULT;
+    /// RFC 2018.
+    sack: bool = true,
+        ValueKind::Bool, "", "losses are found by SACK blocks; else by duplicate ACKs (RFC 6582)";
+    /// Section 7.
+    tail_probes: bool = true,
+        ValueKind::Bool, "", "probe after two round trips without an ACK (RFC 8985)";
 }
 
 /// TCP_TIMEOUT_MIN: the time that Linux adds to timers because of its clock ticks.

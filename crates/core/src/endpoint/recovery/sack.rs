@@ -21,21 +21,14 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::range_set::RareRanges;
 use crate::part::{Form, Part, ValueKind, Words};
 
-/// Parameters of recovery from selective acknowledgments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SackConfig {
-    /// True if the scoreboard outlasts a timeout (RFC 6675 section 5.1), false if it is forgotten
-    /// (RFC 2018 section 5).
-    pub keep_scoreboard: bool,
-}
-
-impl SackConfig {
-    /// The scoreboard is kept.
-    pub const DEFAULT: SackConfig = SackConfig { keep_scoreboard: true };
-}
 crate::parameters! {
-    SackConfig in "", "";
-    keep_scoreboard: ValueKind::Bool, "", "keep what SACK blocks reported at a timeout";
+    /// Parameters of recovery from selective acknowledgments.
+    #[derive(Eq)]
+    pub struct SackConfig in "", "";
+    /// The scoreboard is kept.
+    pub const DEFAULT;
+    /// True in RFC 6675 section 5.1, false in RFC 2018 section 5.
+    keep_scoreboard: bool = true, ValueKind::Bool, "", "keep what SACK blocks reported at a timeout";
 }
 
 /// The state of recovery from selective acknowledgments.

@@ -17,38 +17,34 @@
 //! - After a connection reset, duplicates are ignored until everything sent before is acknowledged,
 //!   since they report packets sent twice (as in RFC 6582 section 3.2).
 
-use super::fast_recovery::PARTIAL_DEFLATION;
-use super::timed::{FACTOR, FACTOR_MEANING, Scheme};
+use super::fast_recovery::partial_deflation;
+use super::timed::{FACTOR, Scheme, factor_meaning};
 use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, ValueKind, Words};
 
-/// Parameters of the four variants.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SendOutWindowConfig {
+crate::parameters! {
+    /// Parameters of the four variants.
+    pub struct SendOutWindowConfig in "", "";
+    /// The values of the paper, without partial acknowledgments and LR.
+    pub const DEFAULT;
     /// True to retransmit on partial acknowledgments (section 2.2.2).
-    pub partial_acks: bool,
+    partial_acks: bool = false;
     /// True for LR: retransmission timer and aggressive reset of the recovery timer (4.2, 4.3).
-    pub retransmission_timer: bool,
-    /// True if a new acknowledgment deflates the send-out window by the packets it acknowledged
-    /// (section 4.1), false if it resets the window to cwnd.
-    pub partial_deflation: bool,
-    /// The effect of duplicates caused by packets that had arrived before.
-    pub old_duplicates: OldDuplicates,
-    /// Retransmission timeout over recovery timeout, at least 1 (section 4.3).
-    pub retransmission_timeout_factor: f64,
+    retransmission_timer: bool = false;
+    /// Section 4.3.
+    retransmission_timeout_factor: f64 = 2.0, FACTOR, "", factor_meaning!();
+    /// By the packets that they acknowledged (section 4.1). False if they reset it to cwnd.
+    partial_deflation: bool = true, ValueKind::Bool, "", partial_deflation!();
+    old_duplicates: OldDuplicates = OldDuplicates::Ignore,
+        ValueKind::Word(OldDuplicates::WORDS), "",
+        "lr2008: duplicates caused by packets sent twice: ignore, by their echo, or count";
 }
 
 impl SendOutWindowConfig {
     /// A variant with the values of the paper.
     pub const fn of(partial_acks: bool, retransmission_timer: bool) -> Self {
-        SendOutWindowConfig {
-            partial_acks,
-            retransmission_timer,
-            partial_deflation: true,
-            old_duplicates: OldDuplicates::Ignore,
-            retransmission_timeout_factor: 2.0,
-        }
+        SendOutWindowConfig { partial_acks, retransmission_timer, ..Self::DEFAULT }
     }
 }
 
@@ -63,14 +59,6 @@ pub enum OldDuplicates {
     Count,
 }
 crate::words!(OldDuplicates { Ignore = "ignore", Count = "count" });
-// The names of the four variants determine the other parameters.
-crate::parameters! {
-    SendOutWindowConfig in "", "";
-    retransmission_timeout_factor: FACTOR, "", FACTOR_MEANING;
-    partial_deflation: ValueKind::Bool, "", PARTIAL_DEFLATION;
-    old_duplicates: ValueKind::Word(OldDuplicates::WORDS), "",
-        "lr2008: duplicates caused by packets sent twice: ignore, by their echo, or count";
-}
 
 /// The state of recovery over a send-out window.
 #[derive(Debug)]

@@ -32,12 +32,11 @@
 //! - Nothing is restored after spurious losses, as in this crate's CUBIC.
 
 use super::cuback::Cuback;
-use super::cubic::{Cubic, CubicConfig, parameters_of_cubic};
+use super::cubic::{Cubic, CubicConfig};
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttFloor;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
-use crate::parameter;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
@@ -52,79 +51,27 @@ pub enum AbbaBase {
 
 crate::words!(AbbaBase { Cubic = "cubic", Cuback = "cuback" });
 
-/// Parameters of ABBA.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AbbaConfig {
-    /// The base controller.
-    pub base: AbbaBase,
-    /// The share of the missing window that a round trip adds, above 0, up to 1: 2/3.
-    pub gain: f64,
-    /// MAX_SLOPE_RATIO: the share of the fitted slope that the line keeps, above 0, up to 1: 2/3.
-    pub slope_ratio: f64,
-    /// RTT_SPAN_THRESH: the range of RTTs that a line needs, greater than zero: 5 ms.
-    pub rtt_span: Duration,
-    /// Bound the gain to beta^(-2/3) - 1 below high_cwnd / beta, as quicly does.
-    pub yield_cap: bool,
-    /// Parameters of the base controller.
-    pub cubic: CubicConfig,
-}
-
-impl AbbaConfig {
-    /// The values of the draft.
-    pub const DEFAULT: AbbaConfig = AbbaConfig {
-        base: AbbaBase::Cubic,
-        gain: 2.0 / 3.0,
-        slope_ratio: 2.0 / 3.0,
-        rtt_span: Duration::from_millis(5),
-        yield_cap: false,
-        cubic: CubicConfig::DEFAULT,
-    };
-}
-
 const SHARE: ValueKind = ValueKind::Positive { most: 1.0 };
 const SPAN: ValueKind =
     ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
-parameters_of_cubic!(
-    AbbaConfig,
-    [cubic.],
-    [("abba", "parameters of abba")],
-    [
-        parameter!(
-            "abba",
-            base,
-            base,
-            ValueKind::Word(AbbaBase::WORDS),
-            "",
-            "the controller that it accelerates"
-        ),
-        parameter!(
-            "abba",
-            gain,
-            gain,
-            SHARE,
-            "",
-            "share of the missing window that a round trip adds"
-        ),
-        parameter!(
-            "abba",
-            slope_ratio,
-            slope_ratio,
-            SHARE,
-            "",
-            "share of the fitted slope that counts"
-        ),
-        parameter!("abba", rtt_span, rtt_span, SPAN, "", "range of RTTs that a line needs"),
-        parameter!(
-            "abba",
-            yield_cap,
-            yield_cap,
-            ValueKind::Bool,
-            "",
-            "bound the gain to beta^(-2/3) - 1 below high_cwnd / beta, as quicly does"
-        ),
-    ]
-);
+crate::parameters! {
+    /// Parameters of ABBA.
+    pub struct AbbaConfig in "abba", "parameters of abba";
+    /// The values of the draft.
+    pub const DEFAULT;
+    base: AbbaBase = AbbaBase::Cubic, ValueKind::Word(AbbaBase::WORDS), "",
+        "the controller that it accelerates";
+    gain: f64 = 2.0 / 3.0, SHARE, "", "share of the missing window that a round trip adds";
+    /// MAX_SLOPE_RATIO:
+    slope_ratio: f64 = 2.0 / 3.0, SHARE, "", "share of the fitted slope that counts";
+    /// RTT_SPAN_THRESH:
+    rtt_span: Duration = Duration::from_millis(5), SPAN, "", "range of RTTs that a line needs";
+    yield_cap: bool = false, ValueKind::Bool, "",
+        "bound the gain to beta^(-2/3) - 1 below high_cwnd / beta, as quicly does";
+    /// Parameters of the base controller.
+    cubic: CubicConfig = CubicConfig::DEFAULT => included;
+}
 
 /// The state of ABBA's window.
 #[derive(Debug, Clone)]

@@ -50,26 +50,14 @@ const STEADY_ROUNDS: u32 = 3;
 /// The least window, packets.
 const LEAST: f64 = 2.0;
 
-/// Parameters of Copa.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CopaConfig {
-    /// delta of the default mode, per packet: 1 / delta packets are in the queue on average. Above
-    /// 0, up to 10; 1/2 in the paper.
-    pub delta: f64,
-    /// True for the competitive mode, on paths shared with flows that fill the queue.
-    pub competitive: bool,
-}
-
-impl CopaConfig {
-    /// The values of the paper.
-    pub const DEFAULT: CopaConfig = CopaConfig { delta: 0.5, competitive: true };
-}
-
 crate::parameters! {
-    CopaConfig in "copa", "parameters of copa";
-    delta: ValueKind::Positive { most: 10.0 }, "per packet",
+    /// Parameters of Copa.
+    pub struct CopaConfig in "copa", "parameters of copa";
+    /// The values of the paper.
+    pub const DEFAULT;
+    delta: f64 = 0.5, ValueKind::Positive { most: 10.0 }, "per packet",
         "1 / delta packets wait in the queue on average";
-    competitive: ValueKind::Bool, "", "compete with flows that fill the queue";
+    competitive: bool = true, ValueKind::Bool, "", "compete with flows that fill the queue";
 }
 
 /// The state of Copa.

@@ -16,7 +16,7 @@ use super::start_up::{Opening, StartUp, Step};
 use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig, StartUpKind, reno};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Idle, ResetEvent};
-use crate::part::{Form, Part, Words};
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
 /// RFC 9438 section 4.6.
@@ -26,30 +26,25 @@ pub(super) const C: f64 = 0.4;
 /// RFC 9438 section 4.3: the increase that makes AIMD with BETA as fast as Reno.
 pub(super) const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// The parameters of CUBIC.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CubicConfig {
-    /// True for growth with alpha = 1 in the Reno-friendly region once W_est has passed cwnd_prior
-    /// (RFC 9438 section 4.3). Linux (tcp_cubic.c) keeps alpha_cubic there.
-    pub reno_alpha: bool,
-    /// True for the arithmetic of Linux (tcp_cubic.c): whole packets, growth by a count of packets
-    /// that is renewed every 31 ms, and HyStart. `reno_alpha` has no effect then.
-    pub linux: bool,
-    /// The share of the window that remains after an ECN mark, 0.1 to 0.99, if it differs from that
-    /// after a loss: RFC 8511 (ABE) recommends 0.85.
-    pub beta_ecn: Option<f64>,
+crate::parameters! {
+    /// The parameters of CUBIC.
+    pub struct CubicConfig in "cubic", "parameters of cubic, cuback and abba";
+    /// The values of RFC 9438, with slow start.
+    pub const DEFAULT;
+    /// Section 4.3. Linux (tcp_cubic.c) keeps alpha_cubic there.
+    reno_alpha: bool = true, ValueKind::Bool, "",
+        "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has none";
+    /// `reno_alpha` has no effect then.
+    linux: bool = false, ValueKind::Bool, "",
+        "whole packets, counts renewed every 31 ms, HyStart, as in tcp_cubic.c";
+    beta_ecn: Option<f64> = None, ValueKind::Number { least: 0.1, most: 0.99 }, "",
+        "share of the window that remains after an ECN mark; 0.85 for ABE (RFC 8511)",
+        absent = "as on a loss";
     /// How the window opens; RFC 9438 section 4.10 recommends HyStart++.
-    pub start_up: StartUpConfig,
+    start_up: StartUpConfig = StartUpConfig::SLOW_START => included;
 }
 
 impl CubicConfig {
-    /// The values of RFC 9438, with slow start.
-    pub const DEFAULT: CubicConfig = CubicConfig {
-        reno_alpha: true,
-        linux: false,
-        beta_ecn: None,
-        start_up: StartUpConfig::SLOW_START,
-    };
     /// The same with another start-up.
     #[must_use]
     pub const fn starting(start_up: StartUpConfig) -> CubicConfig {
@@ -62,39 +57,6 @@ impl CubicConfig {
         self.beta_ecn.filter(|_| event.marked).unwrap_or(BETA)
     }
 }
-
-/// Declares the parameters of a controller that includes those of CUBIC in its own, in the field
-/// `[cubic.]`.
-macro_rules! parameters_of_cubic {
-    ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
-        crate::endpoint::window::start_up::parameters_with_start_up!(
-            $config,
-            [$($at.)*],
-            [$($table,)* ("cubic", "parameters of cubic, cuback and abba")],
-            [
-                $($key,)*
-                crate::parameter!(
-                    "cubic", reno_alpha, $($at.)* reno_alpha, crate::part::ValueKind::Bool, "",
-                    "alpha = 1 in the Reno-friendly region beyond cwnd_prior (RFC 9438); Linux has \
-                     none"
-                ),
-                crate::parameter!(
-                    "cubic", linux, $($at.)* linux, crate::part::ValueKind::Bool, "",
-                    "whole packets, counts renewed every 31 ms, HyStart, as in tcp_cubic.c"
-                ),
-                crate::parameter!(
-                    "cubic", beta_ecn, $($at.)* beta_ecn,
-                    crate::part::ValueKind::Number { least: 0.1, most: 0.99 }, "",
-                    "share of the window that remains after an ECN mark; 0.85 for ABE (RFC 8511)",
-                    absent = "as on a loss"
-                ),
-            ]
-        );
-    };
-}
-pub(super) use parameters_of_cubic;
-
-parameters_of_cubic!(CubicConfig, [], [], []);
 
 /// The state of CUBIC's window.
 #[derive(Debug, Clone)]

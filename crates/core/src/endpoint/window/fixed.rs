@@ -8,16 +8,12 @@ use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 
-/// Parameters of the constant window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FixedConfig {
-    /// The window in packets, 1 to 10^6.
-    pub window: f64,
-}
-
 crate::parameters! {
-    FixedConfig in "fixed_window", "parameters of fixed-window";
-    window: ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "constant cwnd";
+    /// Parameters of the constant window.
+    pub struct FixedConfig in "fixed_window", "parameters of fixed-window";
+    /// Twenty packets.
+    pub const DEFAULT;
+    window: f64 = 20.0, ValueKind::Number { least: 1.0, most: 1e6 }, "packets", "constant cwnd";
 }
 
 /// The state of the constant window.
@@ -32,7 +28,7 @@ impl Part for Fixed {
             what: "a constant window",
             source: "RFC 2914 section 3.2",
         },
-        config: FixedConfig { window: 20.0 },
+        config: FixedConfig::DEFAULT,
     }];
 }
 

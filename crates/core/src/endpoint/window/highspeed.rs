@@ -28,47 +28,18 @@ use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 
-/// Parameters of HighSpeed TCP.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HighspeedConfig {
-    /// Low_Window: the window up to which it behaves as Reno, packets, 1 to 10^9; 38 (RFC 3649
-    /// section 5).
-    pub low_window: f64,
-    /// High_Window: the window at the loss rate `high_p`, packets, above `low_window`, up to 10^9;
-    /// 83 000 (RFC 3649 section 5).
-    pub high_window: f64,
-    /// High_P: the loss rate at `high_window`, above 0 and below Reno's at `low_window`; 10^-7
-    /// (RFC 3649 section 5).
-    pub high_p: f64,
-    /// High_Decrease: the share by which congestion reduces a window of `high_window`, above 0, up
-    /// to 0.5; 0.1 (RFC 3649 section 5).
-    pub high_decrease: f64,
-}
-
-impl HighspeedConfig {
-    /// The values of the RFC.
-    pub const DEFAULT: HighspeedConfig = HighspeedConfig {
-        low_window: 38.0,
-        high_window: 83_000.0,
-        high_p: 1e-7,
-        high_decrease: 0.1,
-    };
-
-    /// Low_P: the loss rate at which Reno has a window of `low_window`, by w = 1.2 / sqrt(p).
-    fn low_p(&self) -> f64 {
-        1.44 / (self.low_window * self.low_window)
-    }
-}
-
 crate::parameters! {
-    HighspeedConfig in "highspeed", "parameters of highspeed";
-    low_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
+    /// Parameters of HighSpeed TCP.
+    pub struct HighspeedConfig in "highspeed", "parameters of highspeed";
+    /// The values of the RFC.
+    pub const DEFAULT;
+    low_window: f64 = 38.0, ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
         "window up to which it behaves as Reno";
-    high_window: ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
+    high_window: f64 = 83_000.0, ValueKind::Number { least: 1.0, most: 1e9 }, "packets",
         "window at the loss rate high_p";
-    high_p: ValueKind::Positive { most: 1.0 }, "",
+    high_p: f64 = 1e-7, ValueKind::Positive { most: 1.0 }, "",
         "loss rate at which the window is high_window";
-    high_decrease: ValueKind::Positive { most: 0.5 }, "",
+    high_decrease: f64 = 0.1, ValueKind::Positive { most: 0.5 }, "",
         "share by which congestion reduces a window of high_window";
     @check(config) {
         if config.low_window >= config.high_window {
@@ -84,6 +55,13 @@ crate::parameters! {
             ));
         }
         Ok(())
+    }
+}
+
+impl HighspeedConfig {
+    /// Low_P: the loss rate at which Reno has a window of `low_window`, by w = 1.2 / sqrt(p).
+    fn low_p(&self) -> f64 {
+        1.44 / (self.low_window * self.low_window)
     }
 }
 

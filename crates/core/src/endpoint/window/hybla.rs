@@ -37,22 +37,14 @@ use crate::units::{Duration, Time};
 /// The largest growth by one acknowledgment, packets (Linux, tcp_hybla.c).
 const MOST_PER_ACK: f64 = 65_536.0;
 
-/// Parameters of TCP Hybla.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HyblaConfig {
-    /// RTT0: the round-trip time of the reference connection, greater than zero; 25 ms (Caini and
-    /// Firrincieli 2004).
-    pub rtt0: Duration,
-}
-
-impl HyblaConfig {
-    /// The value of the paper.
-    pub const DEFAULT: HyblaConfig = HyblaConfig { rtt0: Duration::from_millis(25) };
-}
-
 crate::parameters! {
-    HyblaConfig in "hybla", "parameters of hybla";
-    rtt0: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) }, "",
+    /// Parameters of TCP Hybla.
+    #[derive(Eq)]
+    pub struct HyblaConfig in "hybla", "parameters of hybla";
+    /// The value of the paper.
+    pub const DEFAULT;
+    rtt0: Duration = Duration::from_millis(25),
+        ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) }, "",
         "round-trip time of the reference connection";
 }
 

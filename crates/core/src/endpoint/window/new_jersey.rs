@@ -33,13 +33,16 @@ use crate::packet::{CongestionHeader, Flags};
 use crate::part::{Ability, Form, Need, Part, ValueKind, Words};
 use crate::units::{Probability, Time};
 
-/// The parameters of TCP New Jersey.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NewJerseyConfig {
-    /// True if a congestion warning without a loss causes rate control, once per RTT.
-    pub on_warning: bool,
-    /// The RTT of the optimal window.
-    pub rtt: JerseyRtt,
+crate::parameters! {
+    /// The parameters of TCP New Jersey.
+    #[derive(Eq)]
+    pub struct NewJerseyConfig in "new_jersey", "parameters of new-jersey";
+    /// The description of estcp2010.
+    pub const DEFAULT;
+    /// Once per RTT.
+    on_warning: bool = false, ValueKind::Bool, "", "let a warning without a loss set the window";
+    rtt: JerseyRtt = JerseyRtt::Smallest,
+        ValueKind::Word(JerseyRtt::WORDS), "", "RTT of the optimal window";
 }
 
 /// The RTT of New Jersey's optimal window.
@@ -53,12 +56,6 @@ pub enum JerseyRtt {
 }
 crate::words!(JerseyRtt { Smallest = "smallest", Latest = "latest" });
 
-impl NewJerseyConfig {
-    /// The description of estcp2010.
-    pub const DEFAULT: NewJerseyConfig =
-        NewJerseyConfig { on_warning: false, rtt: JerseyRtt::Smallest };
-}
-
 /// The state of New Jersey's window.
 #[derive(Debug, Clone)]
 pub struct NewJersey {
@@ -71,12 +68,6 @@ pub struct NewJersey {
     /// t_n of the latest acknowledgment.
     received: Option<Time>,
     controlled: Option<Time>,
-}
-
-crate::parameters! {
-    NewJerseyConfig in "new_jersey", "parameters of new-jersey";
-    on_warning: ValueKind::Bool, "", "let a warning without a loss set the window";
-    rtt: ValueKind::Word(JerseyRtt::WORDS), "", "RTT of the optimal window";
 }
 
 impl Part for NewJersey {

@@ -38,22 +38,15 @@ const G: f64 = 1.0 / 16.0;
 /// The least window, packets.
 const LEAST: f64 = 2.0;
 
-/// Parameters of Prague.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PragueConfig {
-    /// RTT_virt of flows with a shorter round-trip time; zero for the RTT dependence of DCTCP. 25
-    /// ms in the draft.
-    pub rtt_virt: Duration,
-}
-
-impl PragueConfig {
-    /// The value of the draft.
-    pub const DEFAULT: PragueConfig = PragueConfig { rtt_virt: Duration::from_millis(25) };
-}
-
 crate::parameters! {
-    PragueConfig in "prague", "parameters of prague";
-    rtt_virt: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(10) }, "",
+    /// Parameters of Prague.
+    #[derive(Eq)]
+    pub struct PragueConfig in "prague", "parameters of prague";
+    /// The value of the draft.
+    pub const DEFAULT;
+    /// RTT_virt; zero for the RTT dependence of DCTCP.
+    rtt_virt: Duration = Duration::from_millis(25),
+        ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(10) }, "",
         "round trip that shorter ones count as";
 }
 

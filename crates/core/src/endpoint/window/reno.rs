@@ -5,7 +5,7 @@
 //! acknowledgment counts for as many packets as it acknowledges. Growth stops while the application
 //! or the receiver, and not cwnd, limits the sender (RFC 5681 section 4.1 in spirit; RFC 7661).
 
-use super::start_up::{Opening, StartUp, Step, parameters_with_start_up};
+use super::start_up::{Opening, StartUp, Step};
 use super::{Controller, ControllerPart, ControllerSetup, StartUpConfig};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, Idle, ResetEvent};
@@ -14,36 +14,17 @@ use crate::part::{Form, Part, ValueKind, Words};
 /// The share of the window that a congestion event leaves.
 const BETA: f64 = 0.5;
 
-/// Parameters of Reno's window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RenoConfig {
-    /// The share of the window that remains after an ECN mark, 0.1 to 0.99, if it is not the half
-    /// as after a loss: RFC 8511 (ABE) recommends 0.8.
-    pub beta_ecn: Option<f64>,
-    /// How the window opens.
-    pub start_up: StartUpConfig,
-}
-
-impl RenoConfig {
+crate::parameters! {
+    /// Parameters of Reno's window.
+    pub struct RenoConfig in "reno", "parameters of reno";
     /// The values of RFC 5681.
-    pub const DEFAULT: RenoConfig =
-        RenoConfig { beta_ecn: None, start_up: StartUpConfig::SLOW_START };
-}
-
-parameters_with_start_up!(
-    RenoConfig,
-    [],
-    [("reno", "parameters of reno")],
-    [crate::parameter!(
-        "reno",
-        beta_ecn,
-        beta_ecn,
-        ValueKind::Number { least: 0.1, most: 0.99 },
-        "",
+    pub const DEFAULT;
+    beta_ecn: Option<f64> = None, ValueKind::Number { least: 0.1, most: 0.99 }, "",
         "share of the window that remains after an ECN mark; 0.8 for ABE (RFC 8511)",
-        absent = "as on a loss"
-    )]
-);
+        absent = "as on a loss";
+    /// How the window opens.
+    start_up: StartUpConfig = StartUpConfig::SLOW_START => included;
+}
 
 /// The state of Reno's window.
 #[derive(Debug, Clone)]

@@ -33,29 +33,14 @@ use crate::units::Duration;
 /// The share of the window that remains when slow start ends (section III-C of the paper).
 const AFTER_SLOW_START: f64 = 7.0 / 8.0;
 
-/// Parameters of TCP Vegas.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VegasConfig {
-    /// Packets in the queue below which the window grows, from 0; 2 in the paper.
-    pub alpha: f64,
-    /// Packets in the queue above which it shrinks, not below `alpha`; 4 in the paper.
-    pub beta: f64,
-    /// Packets in the queue above which slow start ends, from 0; 1 in the paper.
-    pub gamma: f64,
-}
-
-impl VegasConfig {
-    /// The values of the paper.
-    pub const DEFAULT: VegasConfig = VegasConfig { alpha: 2.0, beta: 4.0, gamma: 1.0 };
-}
-
-const PACKETS: ValueKind = ValueKind::Number { least: 0.0, most: 1e6 };
-
 crate::parameters! {
-    VegasConfig in "vegas", "parameters of vegas";
-    alpha: PACKETS, "packets", "in the queue, below which the window grows";
-    beta: PACKETS, "packets", "in the queue, above which it shrinks; not below alpha";
-    gamma: PACKETS, "packets", "in the queue, above which slow start ends";
+    /// Parameters of TCP Vegas.
+    pub struct VegasConfig in "vegas", "parameters of vegas";
+    /// The values of the paper.
+    pub const DEFAULT;
+    alpha: f64 = 2.0, PACKETS, "packets", "in the queue, below which the window grows";
+    beta: f64 = 4.0, PACKETS, "packets", "in the queue, above which it shrinks; not below alpha";
+    gamma: f64 = 1.0, PACKETS, "packets", "in the queue, above which slow start ends";
     @check(config) {
         if config.beta < config.alpha {
             return Err(format!(
@@ -66,6 +51,8 @@ crate::parameters! {
         Ok(())
     }
 }
+
+const PACKETS: ValueKind = ValueKind::Number { least: 0.0, most: 1e6 };
 
 /// The state of Vegas' window.
 #[derive(Debug, Clone)]

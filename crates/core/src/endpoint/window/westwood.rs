@@ -30,13 +30,17 @@ use crate::endpoint::estimator::{BandwidthKind, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::part::{Ability, Form, Part, ValueKind, Words};
 
-/// Parameters of the Westwood windows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WestwoodConfig {
-    /// The estimate of the bandwidth, which also gives the variant its name.
-    pub estimator: BandwidthKind,
-    /// The number of packets that an acknowledgment counts for in the estimate.
-    pub counting: Counting,
+crate::parameters! {
+    /// Parameters of the Westwood windows.
+    #[derive(Eq)]
+    pub struct WestwoodConfig in "westwood", "parameters of westwood and its variants";
+    /// Westwood of 2001.
+    pub const BE;
+    /// It also gives the variant its name.
+    estimator: BandwidthKind = BandwidthKind::Be, ValueKind::Word(BandwidthKind::WORDS), "",
+        "rate estimate";
+    counting: Counting = Counting::Exact, ValueKind::Word(Counting::WORDS), "",
+        "packets counted per ACK: each packet once, or as in Casetti 2001 and Linux";
 }
 
 /// The state of a Westwood window.
@@ -44,13 +48,6 @@ pub struct WestwoodConfig {
 pub struct Westwood {
     cwnd: f64,
     ssthresh: f64,
-}
-
-crate::parameters! {
-    WestwoodConfig in "westwood", "parameters of westwood and its variants";
-    estimator: ValueKind::Word(BandwidthKind::WORDS), "", "rate estimate";
-    counting: ValueKind::Word(Counting::WORDS), "",
-        "packets counted per ACK: each packet once, or as in Casetti 2001 and Linux";
 }
 
 impl WestwoodConfig {

@@ -15,7 +15,7 @@
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::CongestionHeader;
-use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
+use crate::part::{Ability, Form, Need, Parameters, Part, Words};
 
 /// Parameters of the XCP window, by which its two senders differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +25,7 @@ pub struct XcpConfig {
 }
 
 /// No keys: the names of the two senders determine the values.
-impl Parameters for XcpConfig {
-    const TABLES: &'static [(&'static str, &'static str)] = &[];
-    const KEYS: &'static [Parameter<Self>] = &[];
-}
+impl Parameters for XcpConfig {}
 
 /// The state of an XCP window.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@
 use super::{Controller, ControllerPart, ControllerSetup, reno};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
-use crate::part::{Ability, Form, Need, Parameter, Parameters, Part, Words};
+use crate::part::{Ability, Form, Need, Parameters, Part, Words};
 use crate::units::Time;
 
 /// Parameters of the XTCP window, by which its two variants differ.
@@ -22,10 +22,7 @@ pub struct XtcpConfig {
 }
 
 /// No keys: the names of the two variants determine the values.
-impl Parameters for XtcpConfig {
-    const TABLES: &'static [(&'static str, &'static str)] = &[];
-    const KEYS: &'static [Parameter<Self>] = &[];
-}
+impl Parameters for XtcpConfig {}
 
 /// The state of an XTCP window.
 #[derive(Debug, Clone)]

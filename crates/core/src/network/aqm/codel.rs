@@ -22,25 +22,21 @@ use crate::parameters;
 use crate::part::{Advice, Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
 
-/// Parameters of CoDel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CodelConfig {
-    /// The acceptable minimum waiting time.
-    pub target: Duration,
-    /// The time for which the minimum may be above `target`: about the longest usual RTT.
-    pub interval: Duration,
-    /// True to mark instead of dropping if ECN is negotiated.
-    pub ecn: bool,
+parameters! {
+    /// Parameters of CoDel.
+    #[derive(Eq)]
+    pub struct CodelConfig in "", "parameters of codel";
+    /// RFC 8289 sections 4.3 and 4.4: 5 ms of 100 ms. No marks unless told, as in tc-codel(8).
+    pub const RFC8289;
+    target: Duration = Duration::from_millis(5), TIMES, "", "acceptable minimum waiting time";
+    interval: Duration = Duration::from_millis(100),
+        TIMES, "", "time for which it may be exceeded, about the longest usual RTT",
+        advice = INTERVAL_ADVICE;
+    ecn: bool = false, ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
+    @check(codel) { codel.check_times() }
 }
 
 impl CodelConfig {
-    /// RFC 8289 sections 4.3 and 4.4: 5 ms of 100 ms. No marks unless told, as in tc-codel(8).
-    pub const RFC8289: CodelConfig = CodelConfig {
-        target: Duration::from_millis(5),
-        interval: Duration::from_millis(100),
-        ecn: false,
-    };
-
     /// Checks that `target` is less than `interval`.
     pub(super) fn check_times(&self) -> Result<(), String> {
         if self.target >= self.interval {
@@ -53,12 +49,6 @@ impl CodelConfig {
     }
 }
 
-impl Default for CodelConfig {
-    fn default() -> Self {
-        Self::RFC8289
-    }
-}
-
 /// The range of `interval`, for all AQMs that build on CoDel.
 pub(super) const INTERVAL_ADVICE: Advice = Advice {
     least: 0.001,
@@ -68,15 +58,6 @@ pub(super) const INTERVAL_ADVICE: Advice = Advice {
 /// The range of times of AQM.
 pub(super) const TIMES: ValueKind =
     ValueKind::Time { least: Duration::from_micros(1), most: Duration::from_secs(100) };
-
-parameters! {
-    CodelConfig in "", "parameters of codel";
-    target: TIMES, "", "acceptable minimum waiting time";
-    interval: TIMES, "", "time for which it may be exceeded, about the longest usual RTT",
-        advice = INTERVAL_ADVICE;
-    ecn: ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
-    @check(codel) { codel.check_times() }
-}
 
 /// The consequence of the last drop for the next packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -50,67 +50,33 @@ pub enum DualScheduler {
 }
 words!(DualScheduler { Wrr = "wrr", TsFifo = "ts-fifo" });
 
-/// Parameters of DualPI2.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DualPi2Config {
-    /// Target of the waiting time of C.
-    pub target: Duration,
-    /// The largest RTT expected: the controller is stable up to it.
-    pub rtt_max: Duration,
-    /// k: the coupling of L to C.
-    pub coupling: f64,
-    /// minTh: waiting time at which the ramp of L begins.
-    pub min_threshold: Duration,
-    /// Length of the ramp; zero for a step.
-    pub range: Duration,
-    /// Th_len: the ramp marks a packet only if it leaves more packets than this in L.
-    pub threshold_packets: u32,
-    /// The rule for the lane that sends next.
-    pub scheduler: DualScheduler,
-    /// With turns: the bytes that L may send for each of C.
-    pub classic_weight: u32,
-    /// The time shift of L, with the shifted FIFO.
-    pub shift: Duration,
-}
-
-impl DualPi2Config {
-    /// RFC 9332 appendix A.1 and section 4.2.2.
-    pub const RFC9332: DualPi2Config = DualPi2Config {
-        target: Duration::from_millis(15),
-        rtt_max: Duration::from_millis(100),
-        coupling: 2.0,
-        min_threshold: Duration::from_micros(800),
-        range: Duration::from_micros(400),
-        threshold_packets: 1,
-        scheduler: DualScheduler::Wrr,
-        classic_weight: 15,
-        shift: Duration::from_millis(50),
-    };
-}
-
-impl Default for DualPi2Config {
-    fn default() -> Self {
-        Self::RFC9332
-    }
-}
-
 parameters! {
-    DualPi2Config in "", "parameters of dualpi2";
-    target: TIMES, "", "target of the waiting time of classic traffic";
-    rtt_max: TIMES, "", "the largest RTT expected";
-    coupling: ValueKind::Number { least: 0.01, most: 100.0 }, "",
+    /// Parameters of DualPI2.
+    pub struct DualPi2Config in "", "parameters of dualpi2";
+    /// RFC 9332 appendix A.1 and section 4.2.2.
+    pub const RFC9332;
+    target: Duration = Duration::from_millis(15),
+        TIMES, "", "target of the waiting time of classic traffic";
+    rtt_max: Duration = Duration::from_millis(100), TIMES, "", "the largest RTT expected";
+    coupling: f64 = 2.0, ValueKind::Number { least: 0.01, most: 100.0 }, "",
         "k, marks of L4S over those of the square root";
-    min_threshold: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+    /// minTh:
+    min_threshold: Duration = Duration::from_micros(800),
+        ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "waiting time of L4S at which marks begin";
-    range: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+    range: Duration = Duration::from_micros(400),
+        ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "additional waiting time at which everything is marked; 0 for a step";
-    threshold_packets: ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
+    /// Th_len:
+    threshold_packets: u32 = 1, ValueKind::Integer { least: 0, most: 1_000_000 }, "packets",
         "L4S left behind that are too few to mark";
-    scheduler: ValueKind::Word(DualScheduler::WORDS), "", "which lane sends next";
-    classic_weight: ValueKind::Integer { least: 1, most: 1000 }, "",
+    scheduler: DualScheduler = DualScheduler::Wrr,
+        ValueKind::Word(DualScheduler::WORDS), "", "which lane sends next";
+    classic_weight: u32 = 15, ValueKind::Integer { least: 1, most: 1000 }, "",
         "bytes of L4S for each byte of classic \
          traffic", when = |dual| dual.scheduler == DualScheduler::Wrr;
-    shift: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+    shift: Duration = Duration::from_millis(50),
+        ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "how much longer L4S counts as \
          waiting", when = |dual| dual.scheduler == DualScheduler::TsFifo;
 }

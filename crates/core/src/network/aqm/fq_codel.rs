@@ -19,96 +19,30 @@
 
 use std::collections::BTreeMap;
 
-use super::codel::{Codel, CodelConfig, INTERVAL_ADVICE, TIMES};
+use super::codel::{Codel, CodelConfig};
 use super::{Aqm, AqmPart, Backlog, Eviction, Leaving, QueueAction, QueueLimit, QueueSetup};
 use crate::network::scheduler::RoundRobin;
 use crate::packet::{Label, Packet};
-use crate::parameter;
-use crate::part::{Form, Parameter, Parameters, Part, ValueKind, Words};
+use crate::parameters;
+use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
 /// Section 4.1: the most packets dropped at once.
 const DROP_BATCH: usize = 64;
 
-/// Parameters of FQ-CoDel.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FqCodelConfig {
-    /// The CoDel of each queue.
-    pub codel: CodelConfig,
-    /// Number of queues that flows are hashed into, 1 to 65536.
-    pub flows: u32,
-    /// Bytes that a queue may send a turn, 1 to 2^20.
-    pub quantum: u32,
-    /// Bytes that may wait in all queues together, in addition to the limit of the link.
-    pub memory_limit: f64,
-}
-
-impl FqCodelConfig {
+parameters! {
+    /// Parameters of FQ-CoDel.
+    pub struct FqCodelConfig in "", "parameters of fq-codel";
     /// RFC 8290 section 5.2 and, for memory and ECN, Linux: `ecn` is on in tc-fq_codel(8).
-    pub const RFC8290: FqCodelConfig = FqCodelConfig {
-        codel: CodelConfig { ecn: true, ..CodelConfig::RFC8289 },
-        flows: 1024,
-        quantum: 1514,
-        memory_limit: 32e6,
-    };
-}
-
-impl Default for FqCodelConfig {
-    fn default() -> Self {
-        Self::RFC8290
-    }
-}
-
-impl Parameters for FqCodelConfig {
-    const TABLES: &'static [(&'static str, &'static str)] = &[("", "parameters of fq-codel")];
-    const KEYS: &'static [Parameter<Self>] = &[
-        parameter!("", target, codel.target, TIMES, "", "acceptable minimum waiting time"),
-        parameter!(
-            "",
-            interval,
-            codel.interval,
-            TIMES,
-            "",
-            "time for which it may be exceeded, about the longest usual RTT",
-            advice = INTERVAL_ADVICE
-        ),
-        parameter!(
-            "",
-            ecn,
-            codel.ecn,
-            ValueKind::Bool,
-            "",
-            "mark instead of dropping if ECN is negotiated"
-        ),
-        parameter!(
-            "",
-            flows,
-            flows,
-            ValueKind::Integer { least: 1, most: 65_536 },
-            "",
-            "number of queues into which flows are hashed"
-        ),
-        parameter!(
-            "",
-            quantum,
-            quantum,
-            ValueKind::Integer { least: 1, most: 1 << 20 },
-            "bytes",
-            "bytes that a queue may send per turn"
-        ),
-        parameter!(
-            "",
-            memory_limit,
-            memory_limit,
-            ValueKind::Bytes { most: 1e15 },
-            "",
-            "limit of all queues together, in addition to that of the link"
-        ),
-    ];
-
-    fn check(&self) -> Result<(), String> {
-        self.codel.check_times()
-    }
+    pub const RFC8290;
+    /// The CoDel of each queue.
+    codel: CodelConfig = CodelConfig { ecn: true, ..CodelConfig::RFC8289 } => included;
+    flows: u32 = 1024, ValueKind::Integer { least: 1, most: 65_536 }, "",
+        "number of queues into which flows are hashed";
+    quantum: u32 = 1514, ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
+        "bytes that a queue may send per turn";
+    memory_limit: f64 = 32e6, ValueKind::Bytes { most: 1e15 }, "",
+        "limit of all queues together, in addition to that of the link";
 }
 
 /// The state of FQ-CoDel.

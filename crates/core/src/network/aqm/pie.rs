@@ -27,61 +27,28 @@ use crate::part::{Form, Part, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Time};
 
-/// Parameters of PIE.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PieConfig {
-    /// QDELAY_REF: the target of the waiting time.
-    pub target: Duration,
-    /// T_UPDATE: time between updates of the probability.
-    pub t_update: Duration,
-    /// MAX_BURST: the longest burst without a drop; zero for no allowance.
-    pub max_burst: Duration,
-    /// Gain of the distance from the target, Hz.
-    pub alpha: f64,
-    /// Gain of the change, Hz.
-    pub beta: f64,
-    /// MEAN_PKTSIZE, bytes: two of these may always wait.
-    pub mean_packet_size: u32,
-    /// True to mark instead of dropping if ECN is negotiated.
-    pub ecn: bool,
-    /// mark_ecnth: the probability from which ECN-capable packets are dropped too.
-    pub mark_threshold: f64,
-}
-
-impl PieConfig {
-    /// RFC 8033 sections 4.2, 4.4 and 5.1. No marks unless told, as in tc-pie(8).
-    pub const RFC8033: PieConfig = PieConfig {
-        target: Duration::from_millis(15),
-        t_update: Duration::from_millis(15),
-        max_burst: Duration::from_millis(150),
-        alpha: 0.125,
-        beta: 1.25,
-        mean_packet_size: 1000,
-        ecn: false,
-        mark_threshold: 0.1,
-    };
-}
-
-impl Default for PieConfig {
-    fn default() -> Self {
-        Self::RFC8033
-    }
-}
-
 parameters! {
-    PieConfig in "", "parameters of pie";
-    target: TIMES, "", "target of the waiting time";
-    t_update: TIMES, "", "time between updates of the probability";
-    max_burst: ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
+    /// Parameters of PIE.
+    pub struct PieConfig in "", "parameters of pie";
+    /// RFC 8033 sections 4.2, 4.4 and 5.1. No marks unless told, as in tc-pie(8).
+    pub const RFC8033;
+    /// QDELAY_REF:
+    target: Duration = Duration::from_millis(15), TIMES, "", "target of the waiting time";
+    t_update: Duration = Duration::from_millis(15),
+        TIMES, "", "time between updates of the probability";
+    max_burst: Duration = Duration::from_millis(150),
+        ValueKind::Time { least: Duration::ZERO, most: Duration::from_secs(100) }, "",
         "longest burst without a drop";
-    alpha: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
+    alpha: f64 = 0.125, ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
         "gain of the distance from the target";
-    beta: ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
+    beta: f64 = 1.25, ValueKind::Number { least: 0.0, most: 1000.0 }, "Hz",
         "gain of the change of waiting time";
-    mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
+    /// MEAN_PKTSIZE:
+    mean_packet_size: u32 = 1000, ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "size of a packet; two such packets may always wait";
-    ecn: ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
-    mark_threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "",
+    ecn: bool = false, ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
+    /// mark_ecnth:
+    mark_threshold: f64 = 0.1, ValueKind::Number { least: 0.0, most: 1.0 }, "",
         "probability from which ECN-capable packets are dropped too", when = |pie| pie.ecn;
 }
 

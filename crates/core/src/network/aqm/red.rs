@@ -17,59 +17,22 @@ use crate::part::{Form, Part, ValueKind, Words};
 use crate::rng::Stream;
 use crate::units::{Duration, Probability, Rate, Time};
 
-/// Parameters of RED; thresholds in packets. The defaults are those of ns-2.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RedConfig {
-    /// The average below which nothing is dropped, packets.
-    pub min_threshold: f64,
-    /// The average at which the probability is `max_probability`, packets.
-    pub max_threshold: f64,
-    /// Weight of a new sample in the average, in (0, 1].
-    pub weight: f64,
-    /// Drop probability at `max_threshold`, in (0, 1].
-    pub max_probability: f64,
-    /// True for a rise from `max_probability` to 1 between `max_threshold` and twice that, false to
-    /// drop everything above `max_threshold`.
-    pub gentle: bool,
-    /// True to mark packets of ECN-capable transports instead of dropping them early (RFC 3168
-    /// section 7).
-    pub ecn: bool,
-    /// Typical packet, bytes: its transmission time ages the average while the queue is idle.
-    pub mean_packet_size: u32,
-}
-
-impl RedConfig {
-    /// The defaults of ns-2. No marks unless told, as in tc-red(8).
-    pub const NS2: RedConfig = RedConfig {
-        min_threshold: 5.0,
-        max_threshold: 15.0,
-        weight: 0.002,
-        max_probability: 0.1,
-        gentle: true,
-        ecn: false,
-        mean_packet_size: 1000,
-    };
-}
-
-impl Default for RedConfig {
-    fn default() -> Self {
-        Self::NS2
-    }
-}
-
 parameters! {
-    RedConfig in "", "parameters of red";
-    min_threshold: ValueKind::Number { least: 0.0, most: 1e9 }, "packets",
+    /// Parameters of RED; thresholds in packets. The defaults are those of ns-2.
+    pub struct RedConfig in "", "parameters of red";
+    /// The defaults of ns-2. No marks unless told, as in tc-red(8).
+    pub const NS2;
+    min_threshold: f64 = 5.0, ValueKind::Number { least: 0.0, most: 1e9 }, "packets",
         "average queue from which red drops";
-    max_threshold: ValueKind::Number { least: 0.0, most: 1e9 }, "packets",
+    max_threshold: f64 = 15.0, ValueKind::Number { least: 0.0, most: 1e9 }, "packets",
         "average queue of max_probability";
-    weight: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
+    weight: f64 = 0.002, ValueKind::Number { least: 1e-12, most: 1.0 }, "",
         "weight of a new sample in the average";
-    max_probability: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
+    max_probability: f64 = 0.1, ValueKind::Number { least: 1e-12, most: 1.0 }, "",
         "probability at max_threshold";
-    gentle: ValueKind::Bool, "", "rise to 1 between max_threshold and twice that";
-    ecn: ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
-    mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
+    gentle: bool = true, ValueKind::Bool, "", "rise to 1 between max_threshold and twice that";
+    ecn: bool = false, ValueKind::Bool, "", "mark instead of dropping if ECN is negotiated";
+    mean_packet_size: u32 = 1000, ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
         "ages the average of an idle queue";
     @check(red) {
         if red.max_threshold <= red.min_threshold {

@@ -20,26 +20,15 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
-/// Parameters of the congestion warning.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CongestionWarningConfig {
-    /// Average queue from which packets are marked, as a share of the queue's limit, 0 to 1.
-    pub threshold: f64,
-    /// w: weight of a new sample in the average, in (0, 1].
-    pub sample_weight: f64,
-}
-
-impl Default for CongestionWarningConfig {
-    fn default() -> Self {
-        CongestionWarning::FORMS[0].config
-    }
-}
-
 parameters! {
-    CongestionWarningConfig in "", "parameters of cw";
-    threshold: ValueKind::Number { least: 0.0, most: 1.0 }, "of the limit",
+    /// Parameters of the congestion warning.
+    pub struct CongestionWarningConfig in "", "parameters of cw";
+    /// The values of estcp2010.
+    pub const PUBLISHED;
+    threshold: f64 = 1.0 / 3.0, ValueKind::Number { least: 0.0, most: 1.0 }, "of the limit",
         "average queue from which packets are marked";
-    sample_weight: ValueKind::Number { least: 1e-12, most: 1.0 }, "",
+    /// w:
+    sample_weight: f64 = 0.2, ValueKind::Number { least: 1e-12, most: 1.0 }, "",
         "weight of a new sample in the average";
 }
 

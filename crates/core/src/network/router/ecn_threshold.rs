@@ -11,24 +11,15 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
-/// The threshold K.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EcnThreshold {
-    /// K: a packet is marked if it finds more than this number of packets waiting, without the one
-    /// in transmission. Below C RTT / 7 the wire may idle (RFC 8257 section 4.1).
-    pub threshold: u32,
-}
-
-impl Default for EcnThreshold {
-    /// 20 packets, as Alizadeh et al. (section 3.4) choose for 1 Gbit/s.
-    fn default() -> Self {
-        Self::FORMS[0].config
-    }
-}
-
 parameters! {
-    EcnThreshold in "", "parameters of ecn-threshold";
-    threshold: ValueKind::Integer { least: 0, most: 1_000_000_000 }, "packets",
+    /// The threshold K.
+    #[derive(Eq)]
+    pub struct EcnThreshold in "", "parameters of ecn-threshold";
+    /// 20 packets, as Alizadeh et al. (section 3.4) choose for 1 Gbit/s.
+    pub const ALIZADEH;
+    /// K, without the packet in transmission. Below C RTT / 7 the wire may idle (RFC 8257 section
+    /// 4.1).
+    threshold: u32 = 20, ValueKind::Integer { least: 0, most: 1_000_000_000 }, "packets",
         "waiting packets above which an arrival is marked";
 }
 

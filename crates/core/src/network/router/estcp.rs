@@ -84,24 +84,22 @@ pub enum Gamma {
     Adaptive,
 }
 
-/// Parameters of a traffic controller.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct EstcpRouterConfig {
-    /// D: the target length of a phase, much longer than any RTT; 5 s in the paper.
-    pub target: Duration,
-    /// gamma.
-    pub gamma: Gamma,
-    /// g before the first phase has ended, seconds, positive. Not in the paper: 0.1 is the
-    /// increase of TCP at an RTT of 100 ms.
-    pub initial_g: f64,
-    /// Bytes of a packet, for the number of packets in a queue that is limited in bytes.
-    pub mean_packet_size: u32,
-}
-
-impl Default for EstcpRouterConfig {
-    fn default() -> Self {
-        TrafficController::FORMS[0].config
-    }
+parameters! {
+    /// Parameters of a traffic controller.
+    pub struct EstcpRouterConfig in "", "parameters of estcp";
+    /// The values of the paper.
+    pub const PUBLISHED;
+    target: Duration = Duration::from_secs(5),
+        ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
+        "D, the length of a phase";
+    gamma: Gamma = Gamma::OneFlow,
+        ValueKind::PositiveOrWord { most: 1e6, words: &["one-flow", "ten-flows", "adaptive"] },
+        "", "gain per packet; one-flow is 1/(2B), ten-flows 10/B";
+    /// Not in the paper: 0.1 is the increase of TCP at an RTT of 100 ms.
+    initial_g: f64 = 0.1,
+        ValueKind::Number { least: 1e-9, most: 1e6 }, "seconds", "g of the first phase";
+    mean_packet_size: u32 = 1000, ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
+        "size of a packet, for a queue limited in bytes";
 }
 
 impl ParameterValue for Gamma {
@@ -122,17 +120,6 @@ impl ParameterValue for Gamma {
             _ => None,
         }
     }
-}
-
-parameters! {
-    EstcpRouterConfig in "", "parameters of estcp";
-    target: ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(86_400) }, "",
-        "D, the length of a phase";
-    gamma: ValueKind::PositiveOrWord { most: 1e6, words: &["one-flow", "ten-flows", "adaptive"] },
-        "", "gain per packet; one-flow is 1/(2B), ten-flows 10/B";
-    initial_g: ValueKind::Number { least: 1e-9, most: 1e6 }, "seconds", "g of the first phase";
-    mean_packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
-        "size of a packet, for a queue limited in bytes";
 }
 
 impl Part for TrafficController {

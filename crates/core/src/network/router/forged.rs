@@ -11,13 +11,15 @@ use crate::parameters;
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Time;
 
-/// The forgery that a router writes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ForgedMarksConfig {
-    /// Delta_Throughput of every XCP packet, bytes per second; negative values reduce throughput.
-    pub grant: f64,
-    /// The packets that are marked.
-    pub marks: ForgedMarks,
+parameters! {
+    /// The forgery that a router writes.
+    pub struct ForgedMarksConfig in "", "parameters of forged";
+    /// A megabyte per second more for each packet, and no marks.
+    pub const GENEROUS;
+    grant: f64 = 1e6, ValueKind::Number { least: -1e12, most: 1e12 }, "bytes per second",
+        "grant in every XCP packet";
+    marks: ForgedMarks = ForgedMarks::None, ValueKind::Word(ForgedMarks::WORDS), "",
+        "packets with ECN and XTCP marks: none, all that can carry one, or those of others";
 }
 
 /// The packets that carry a mark after a forging router.
@@ -32,14 +34,6 @@ pub enum ForgedMarks {
     Others,
 }
 crate::words!(ForgedMarks { None = "none", All = "all", Others = "others" });
-
-parameters! {
-    ForgedMarksConfig in "", "parameters of forged";
-    grant: ValueKind::Number { least: -1e12, most: 1e12 }, "bytes per second",
-        "grant in every XCP packet";
-    marks: ValueKind::Word(ForgedMarks::WORDS), "",
-        "packets with ECN and XTCP marks: none, all that can carry one, or those of others";
-}
 
 /// A router with forged feedback.
 #[derive(Debug, Clone, Copy)]

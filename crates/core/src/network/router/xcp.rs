@@ -34,51 +34,44 @@ const LEAST_RTT: f64 = 1e-6;
 /// Shortest interval over which the minimum queue is taken (draft section 4.5).
 const MIN_QUEUE_INTERVAL: f64 = 0.002;
 
-/// Parameters of an XCP router.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct XcpRouterConfig {
-    /// Share of the spare bandwidth given out in one control interval; 0.4 keeps the loop
-    /// stable for any delay (Katabi et al. 2002, section 4).
-    pub alpha: f64,
-    /// Weight of the queue; alpha squared times the square root of two, 0.226.
-    pub beta: f64,
-    /// Share of the traffic that is shuffled for fairness, 0.1.
-    pub shuffle: f64,
-    /// Upper bound, in bytes, of the growth of all windows in one control interval plus the queue;
-    /// `None` without a bound. Neither Katabi et al. 2002 nor the draft has it; Katabi's code for
-    /// ns-2 does, with 0.6 of the buffer. Without it a single flow may be granted 0.4 of the
-    /// bandwidth-delay product at once, and a burst of that size overflows a smaller buffer.
-    pub increase_limit: Option<f64>,
+parameters! {
+    /// Parameters of an XCP router.
+    pub struct XcpRouterConfig in "", "parameters of xcp";
+    /// The draft's router.
+    pub const PUBLISHED;
+    /// 0.4 keeps the loop stable for any delay (Katabi et al. 2002, section 4).
+    alpha: f64 = 0.4, ValueKind::Number { least: 0.0, most: 10.0 }, "",
+        "share of the spare bandwidth that is granted",
+        advice = Advice {
+            least: 0.0,
+            most: STABLE_ALPHA,
+            why: "it may be unstable (Katabi 2002, theorem 1); lower it, with \
+                  beta = alpha^2 sqrt 2",
+        };
+    beta: f64 = 0.226, ValueKind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
+    shuffle: f64 = 0.1,
+        ValueKind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
+    /// Neither Katabi et al. 2002 nor the draft has it; Katabi's code for ns-2 does, with 0.6 of the
+    /// buffer. Without it a single flow may be granted 0.4 of the bandwidth-delay product at once,
+    /// and a burst of that size overflows a smaller buffer.
+    increase_limit: Option<f64> = None, ValueKind::Bytes { most: 1e18 }, "",
+        "bound of the growth of windows in an interval plus the queue", absent = "none";
     /// True for a standing queue. lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an exponential
     /// average of Q.
-    pub persistent: bool,
-    /// gamma: the target of the queue, packets; 10 in the paper.
-    pub target_packets: f64,
-    /// Size of a packet when gamma is turned into bytes.
-    pub packet_size: u32,
-    /// beta: weight of the old average, 0.9 in the paper.
-    pub weight: f64,
-}
-
-impl Default for XcpRouterConfig {
-    fn default() -> Self {
-        Self::PUBLISHED
-    }
+    persistent: bool = false;
+    /// gamma:
+    target_packets: f64 = 10.0,
+        ValueKind::Number { least: 0.0, most: 1e9 }, "packets", "target of the queue",
+        when = |xcp| xcp.persistent;
+    packet_size: u32 = 1000, ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
+        "size of a packet of the target",
+        when = |xcp| xcp.persistent;
+    /// beta:
+    weight: f64 = 0.9, ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
+        when = |xcp| xcp.persistent;
 }
 
 impl XcpRouterConfig {
-    /// The draft's router.
-    pub const PUBLISHED: XcpRouterConfig = XcpRouterConfig {
-        alpha: 0.4,
-        beta: 0.226,
-        shuffle: 0.1,
-        increase_limit: None,
-        persistent: false,
-        target_packets: 10.0,
-        packet_size: 1000,
-        weight: 0.9,
-    };
-
     /// The router of `lr-xcpq-pa` with the paper's gamma = 10 packets and beta = 0.9.
     pub const fn persistent() -> Self {
         XcpRouterConfig { persistent: true, ..Self::PUBLISHED }
@@ -87,29 +80,6 @@ impl XcpRouterConfig {
 
 /// Katabi 2002, theorem 1: stable for 0 < alpha < pi / (4 sqrt 2) and beta = alpha^2 sqrt 2.
 const STABLE_ALPHA: f64 = std::f64::consts::PI / (4.0 * std::f64::consts::SQRT_2);
-
-parameters! {
-    XcpRouterConfig in "", "parameters of xcp";
-    alpha: ValueKind::Number { least: 0.0, most: 10.0 }, "",
-        "share of the spare bandwidth that is granted",
-        advice = Advice {
-            least: 0.0,
-            most: STABLE_ALPHA,
-            why: "it may be unstable (Katabi 2002, theorem 1); lower it, with \
-                  beta = alpha^2 sqrt 2",
-        };
-    beta: ValueKind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
-    shuffle: ValueKind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
-    increase_limit: ValueKind::Bytes { most: 1e18 }, "",
-        "bound of the growth of windows in an interval plus the queue", absent = "none";
-    target_packets: ValueKind::Number { least: 0.0, most: 1e9 }, "packets", "target of the queue",
-        when = |xcp| xcp.persistent;
-    packet_size: ValueKind::Integer { least: 1, most: 1 << 20 }, "bytes",
-        "size of a packet of the target",
-        when = |xcp| xcp.persistent;
-    weight: ValueKind::Number { least: 0.0, most: 1.0 }, "", "weight of the old average",
-        when = |xcp| xcp.persistent;
-}
 
 impl Part for XcpRouter {
     type Config = XcpRouterConfig;

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::part::{self, Parameters, Setting};
+use windward_core::part::{Parameters, Setting};
 use windward_core::protocols::{self, PROTOCOLS, Protocol};
 
 use super::parameter;
@@ -86,7 +86,7 @@ pub(super) const KEYS: KeySource = KeySource::Declared(keys);
 pub(super) fn keys() -> &'static KeyList {
     static KEYS: OnceLock<KeyList> = OnceLock::new();
     KEYS.get_or_init(|| {
-        let own = part::settings(&EndpointConfig::default());
+        let own = EndpointConfig::DEFAULT.settings();
         let mut keys = vec![Key {
             name: "preset",
             kind: TomlType::Words(PRESETS.to_vec()),
@@ -107,8 +107,8 @@ pub(super) fn keys() -> &'static KeyList {
                 None => tables.push((table.name, table.about, table.settings)),
             }
         }
-        let quic = part::settings(&StackConfig::default());
-        tables.push((quic[0].table, StackConfig::TABLES[0].1, quic));
+        let (quic, about) = StackConfig::tables()[0];
+        tables.push((quic, about, StackConfig::DEFAULT.settings()));
         for (name, about, settings) in tables {
             let inner = settings.iter().map(Key::of);
             match name {

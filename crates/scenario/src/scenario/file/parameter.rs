@@ -7,9 +7,9 @@ use crate::strict_toml::{Field, Key, KeySource, Result, Section, Shorthand, Toml
 /// `config` with the values that `section` gives for the keys of `table`; other keys of the section
 /// are ignored.
 pub(super) fn read<C: Parameters>(mut config: C, table: &str, section: &Section<'_>) -> Result<C> {
-    for parameter in C::KEYS.iter().filter(|parameter| parameter.table == table) {
-        if let Some(field) = section.get(parameter.doc.key) {
-            set(&field, parameter.doc.kind, |value| (parameter.set)(&mut config, value))?;
+    for Setting { doc, .. } in config.settings().iter().filter(|setting| setting.table == table) {
+        if let Some(field) = section.get(doc.key) {
+            set(&field, doc.kind, |value| config.set(table, doc.key, value))?;
         }
     }
     config.check().map_err(|wrong| section.error(wrong))?;

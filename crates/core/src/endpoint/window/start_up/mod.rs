@@ -10,6 +10,7 @@ mod rapid_start;
 
 use super::super::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent};
+use crate::part::ValueKind;
 use crate::units::Duration;
 use hystart::Hystart;
 use rapid_start::RapidStart;
@@ -32,31 +33,33 @@ crate::words!(StartUpKind {
     RapidStart = "rapid-start",
 });
 
-/// Parameters of start-ups.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StartUpConfig {
-    /// The kind of start-up.
-    pub kind: StartUpKind,
-    /// HyStart++'s MIN_RTT_THRESH: the lower bound of the threshold for a rise of the RTT; 4 ms
-    /// (RFC 9406 section 4.3).
-    pub min_rtt_thresh: Duration,
-    /// MAX_RTT_THRESH: the upper bound of that threshold, not below the lower one; 16 ms.
-    pub max_rtt_thresh: Duration,
-    /// CSS_GROWTH_DIVISOR: the divisor of growth in conservative slow start, 1 to 1000; 4.
-    pub css_growth_divisor: f64,
-    /// CSS_ROUNDS: the rounds of conservative slow start, 1 to 1000; 5.
-    pub css_rounds: u32,
+crate::parameters! {
+    /// Parameters of start-ups.
+    pub struct StartUpConfig in "start_up", "of reno, cubic, cuback and abba: growth at the start of a connection";
+    /// Slow start, with the constants of RFC 9406 section 4.3 for HyStart++.
+    pub const SLOW_START;
+    kind: StartUpKind = StartUpKind::SlowStart, ValueKind::Word(StartUpKind::WORDS), "",
+        "growth until the first congestion";
+    min_rtt_thresh: Duration = Duration::from_millis(4), THRESH, "",
+        "hystart++: smallest rise of the RTT that ends slow start", when = StartUpConfig::is_hystart;
+    max_rtt_thresh: Duration = Duration::from_millis(16), THRESH, "",
+        "hystart++: largest rise of the RTT that it requires", when = StartUpConfig::is_hystart;
+    css_growth_divisor: f64 = 4.0, ValueKind::Number { least: 1.0, most: 1000.0 }, "",
+        "hystart++: divisor of growth in conservative slow start", when = StartUpConfig::is_hystart;
+    css_rounds: u32 = 5, ValueKind::Integer { least: 1, most: 1000 }, "round trips",
+        "hystart++: length of conservative slow start", when = StartUpConfig::is_hystart;
+    @check(config) {
+        if config.min_rtt_thresh > config.max_rtt_thresh {
+            return Err(format!(
+                "start_up.min_rtt_thresh ({}) is longer than start_up.max_rtt_thresh ({})",
+                config.min_rtt_thresh, config.max_rtt_thresh
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl StartUpConfig {
-    /// Slow start, with the constants of RFC 9406 for HyStart++.
-    pub const SLOW_START: StartUpConfig = StartUpConfig {
-        kind: StartUpKind::SlowStart,
-        min_rtt_thresh: Duration::from_millis(4),
-        max_rtt_thresh: Duration::from_millis(16),
-        css_growth_divisor: 4.0,
-        css_rounds: 5,
-    };
     /// HyStart++ as RFC 9406 recommends it.
     pub const HYSTART: StartUpConfig =
         StartUpConfig { kind: StartUpKind::Hystart, ..StartUpConfig::SLOW_START };
@@ -69,71 +72,14 @@ impl StartUpConfig {
         self.kind != StartUpKind::SlowStart
     }
 
-    pub(super) fn check(&self) -> Result<(), String> {
-        if self.min_rtt_thresh > self.max_rtt_thresh {
-            return Err(format!(
-                "start_up.min_rtt_thresh ({}) is longer than start_up.max_rtt_thresh ({})",
-                self.min_rtt_thresh, self.max_rtt_thresh
-            ));
-        }
-        Ok(())
-    }
-
-    pub(super) fn is_hystart(&self) -> bool {
+    fn is_hystart(&self) -> bool {
         self.kind == StartUpKind::Hystart
     }
 }
 
-/// Declares the parameters of a controller with start-ups: its tables, its keys, and the shared
-/// table `start_up`. `[cubic.]` names the field that holds them.
-macro_rules! parameters_with_start_up {
-    ($config:ty, [$($at:ident.)*], [$($table:expr),*], [$($key:expr),* $(,)?]) => {
-        impl $crate::part::Parameters for $config {
-            const TABLES: &'static [(&'static str, &'static str)] =
-                &[$($table,)* ("start_up", "of reno, cubic, cuback and abba: growth at the start of a connection")];
-            const KEYS: &'static [$crate::part::Parameter<Self>] = &[
-                $($key,)*
-                $crate::parameter!(
-                    "start_up", kind, $($at.)* start_up.kind,
-                    $crate::part::ValueKind::Word($crate::endpoint::window::StartUpKind::WORDS), "",
-                    "growth until the first congestion"
-                ),
-                $crate::parameter!(
-                    "start_up", min_rtt_thresh, $($at.)* start_up.min_rtt_thresh,
-                    $crate::endpoint::window::start_up::THRESH, "",
-                    "hystart++: smallest rise of the RTT that ends slow start",
-                    when = |config| config.$($at.)* start_up.is_hystart()
-                ),
-                $crate::parameter!(
-                    "start_up", max_rtt_thresh, $($at.)* start_up.max_rtt_thresh,
-                    $crate::endpoint::window::start_up::THRESH, "",
-                    "hystart++: largest rise of the RTT that it requires",
-                    when = |config| config.$($at.)* start_up.is_hystart()
-                ),
-                $crate::parameter!(
-                    "start_up", css_growth_divisor, $($at.)* start_up.css_growth_divisor,
-                    $crate::part::ValueKind::Number { least: 1.0, most: 1000.0 }, "",
-                    "hystart++: divisor of growth in conservative slow start",
-                    when = |config| config.$($at.)* start_up.is_hystart()
-                ),
-                $crate::parameter!(
-                    "start_up", css_rounds, $($at.)* start_up.css_rounds,
-                    $crate::part::ValueKind::Integer { least: 1, most: 1000 }, "round trips",
-                    "hystart++: length of conservative slow start",
-                    when = |config| config.$($at.)* start_up.is_hystart()
-                ),
-            ];
-            fn check(&self) -> Result<(), String> {
-                self.$($at.)* start_up.check()
-            }
-        }
-    };
-}
-pub(super) use parameters_with_start_up;
-
 /// The range of the thresholds of RTTs.
-pub(super) const THRESH: crate::part::ValueKind =
-    crate::part::ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
+const THRESH: ValueKind =
+    ValueKind::Time { least: Duration::from_ps(1), most: Duration::from_secs(1000) };
 
 /// The start-up of one connection; empty after its end, and for slow start.
 #[derive(Debug, Clone, Default)]
