@@ -64,5 +64,7 @@ pub mod packet;
 pub mod part;
 pub mod protocols;
 pub mod rng;
+#[cfg(test)]
+mod testing;
 pub mod units;
 pub mod wire;

@@ -108,10 +108,7 @@ impl DelayTarget {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn near(value: f64, expected: f64) {
-        assert!((value / expected - 1.0).abs() < 1e-9, "{value} instead of {expected}");
-    }
+    use crate::testing::near;
 
     #[test]
     fn stable_long_delays_raise_the_target_up_to_its_maximum() {

@@ -436,26 +436,10 @@ impl MediaControllerPart for Gcc {
 mod tests {
     use super::*;
     use crate::media::Reported;
-    use crate::units::Rate;
-
-    fn ms(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
+    use crate::testing::{media, ms, near};
 
     fn gcc(start: u64) -> Gcc {
-        let rate = |bps| Rate::from_bps(bps).unwrap();
-        let setup = MediaSetup {
-            start: rate(start),
-            least: rate(150_000),
-            most: rate(1_500_000),
-            fps: 30.0,
-            packet_size: 1000,
-        };
-        Gcc::new(&GccConfig::DRAFT02, &setup)
-    }
-
-    fn near(value: f64, expected: f64) {
-        assert!((value / expected - 1.0).abs() < 1e-9, "{value} instead of {expected}");
+        Gcc::new(&GccConfig::DRAFT02, &media(start))
     }
 
     #[test]

@@ -348,22 +348,10 @@ impl MediaControllerPart for Nada {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Rate;
-
-    fn ms(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
+    use crate::testing::{media, ms, near};
 
     fn nada(start: u64) -> Nada {
-        let rate = |bps| Rate::from_bps(bps).unwrap();
-        let setup = MediaSetup {
-            start: rate(start),
-            least: rate(150_000),
-            most: rate(1_500_000),
-            fps: 30.0,
-            packet_size: 1000,
-        };
-        Nada::new(&NadaConfig::RFC8698, &setup)
+        Nada::new(&NadaConfig::RFC8698, &media(start))
     }
 
     /// Ten packets of 1000 bytes from `from` ms on, 10 ms apart, with this one-way delay in ms;
@@ -378,10 +366,6 @@ mod tests {
         let packets: Vec<Reported> = (0..10).map(packet).collect();
         let rtt = Some(Duration::from_millis(delay + 50));
         nada.on_report(ms(from + 200), &Heard { rtt, packets: &packets, in_flight: 0, waiting: 0 });
-    }
-
-    fn near(value: f64, expected: f64) {
-        assert!((value / expected - 1.0).abs() < 1e-9, "{value} instead of {expected}");
     }
 
     #[test]

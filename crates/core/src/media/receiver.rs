@@ -99,10 +99,7 @@ impl MediaReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
+    use crate::testing::ms;
 
     #[test]
     fn ranges_are_contiguous_and_end_with_the_last_arrival() {

@@ -408,25 +408,10 @@ impl MediaControllerPart for Scream {
 mod tests {
     use super::*;
     use crate::media::Reported;
-    use crate::units::Rate;
-
-    fn ms(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
-
-    fn setup() -> MediaSetup {
-        let rate = |bps| Rate::from_bps(bps).unwrap();
-        MediaSetup {
-            start: rate(500_000),
-            least: rate(150_000),
-            most: rate(1_500_000),
-            fps: 30.0,
-            packet_size: 1000,
-        }
-    }
+    use crate::testing::{media, ms, near};
 
     fn scream() -> Scream {
-        Scream::new(&ScreamConfig::RFC8298, &setup())
+        Scream::new(&ScreamConfig::RFC8298, &media(500_000))
     }
 
     /// A packet of 1000 bytes that leaves at `at` ms, and its report 100 ms later: a one-way delay
@@ -438,10 +423,6 @@ mod tests {
         let rtt = delay.map(|delay| Duration::from_millis(delay + 50));
         let heard = Heard { rtt, packets: &packets, in_flight: 2000, waiting: 0 };
         scream.on_report(ms(at + 100), &heard);
-    }
-
-    fn near(value: f64, expected: f64) {
-        assert!((value / expected - 1.0).abs() < 1e-9, "{value} instead of {expected}");
     }
 
     #[test]

@@ -561,24 +561,13 @@ impl MediaControllerPart for Scream2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Rate;
-
-    fn ms(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
+    use crate::testing::{media, ms, near};
 
     const RTT: Duration = Duration::from_millis(100);
 
     /// A stream of 150 to 1500 kbit/s, whose frames have 2500 bytes at its first rate.
     fn setup() -> MediaSetup {
-        let rate = |bps| Rate::from_bps(bps).unwrap();
-        MediaSetup {
-            start: rate(500_000),
-            least: rate(150_000),
-            most: rate(1_500_000),
-            fps: 25.0,
-            packet_size: 1000,
-        }
+        MediaSetup { fps: 25.0, ..media(500_000) }
     }
 
     fn with(config: Scream2Config) -> Scream2 {
@@ -598,10 +587,6 @@ mod tests {
         let rtt = Some(Duration::from_millis(delay + 50));
         let heard = Heard { rtt, packets: &packets, in_flight: 2000, waiting: 0 };
         scream.on_report(ms(at + 100), &heard);
-    }
-
-    fn near(value: f64, expected: f64) {
-        assert!((value / expected - 1.0).abs() < 1e-9, "{value} instead of {expected}");
     }
 
     #[test]

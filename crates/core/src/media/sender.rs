@@ -132,11 +132,8 @@ impl MediaSender {
 mod tests {
     use super::super::NadaConfig;
     use super::*;
+    use crate::testing::ms;
     use crate::units::Rate;
-
-    fn ms(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
 
     fn sender() -> MediaSender {
         let rate = |bps| Rate::from_bps(bps).unwrap();

@@ -364,12 +364,9 @@ impl TraceWire {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ms;
 
     use proptest::prelude::*;
-
-    fn ms(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
 
     fn trace(at: &[u64]) -> Arc<RateTrace> {
         Arc::new(RateTrace::new(at.to_vec()).unwrap())

@@ -220,13 +220,10 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::{LossSign, Path};
+    use crate::testing::ms;
     use crate::units::Duration;
 
     const CWND: f64 = 10.0;
-
-    fn ms(time: u64) -> Time {
-        Time::ZERO + Duration::from_millis(time)
-    }
 
     /// The verdict on a loss after packets sent and received at these milliseconds; RTT 100 ms.
     fn verdict(jitter: Jitter, packets: impl IntoIterator<Item = (u64, u64)>) -> Probability {

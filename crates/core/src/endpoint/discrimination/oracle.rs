@@ -115,11 +115,7 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::{LossSign, Path};
-    use crate::units::Duration;
-
-    fn ms(time: u64) -> Time {
-        Time::ZERO + Duration::from_millis(time)
-    }
+    use crate::testing::ms;
 
     fn loss(at: u64, seq: u64, sign: LossSign) -> LossEvent {
         let path = Path { now: ms(at), ..Path::default() };

@@ -303,10 +303,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
+    use crate::testing::ms as at;
 
     /// Two batches: three packets at 1 ms, two at 2 ms.
     fn flight() -> Flight {

@@ -227,10 +227,7 @@ impl DeliveryRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(time: u64) -> Time {
-        Time::ZERO + Duration::from_millis(time)
-    }
+    use crate::testing::ms;
 
     fn acknowledged(
         rate: &mut DeliveryRate,

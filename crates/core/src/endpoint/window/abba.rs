@@ -287,6 +287,7 @@ impl Controller for Abba {
 mod tests {
     use super::*;
     use crate::endpoint::event::Path;
+    use crate::testing::ms as at;
 
     const DEFAULT: AbbaConfig = AbbaConfig::DEFAULT;
     const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -379,10 +380,6 @@ mod tests {
     fn controller(initial_window: f64, base: AbbaBase) -> Abba {
         let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
         Abba::of(AbbaConfig { base, ..DEFAULT }, &endpoint)
-    }
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
     }
 
     fn path(controller: &Abba, now: u64, rtt: u64) -> Path {

@@ -247,11 +247,8 @@ mod tests {
     use super::*;
     use crate::endpoint::event::Path;
     use crate::endpoint::tests::path::TestPath;
+    use crate::testing::ms as at;
     use crate::units::Probability;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
 
     /// A Copa past slow start, with a window of 20 packets and an RTT of 80 ms.
     fn copa() -> Copa {

@@ -169,11 +169,8 @@ impl Controller for NewJersey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ms;
     use crate::units::Duration;
-
-    fn ms(time: u64) -> Time {
-        Time::ZERO + Duration::from_millis(time)
-    }
 
     fn ack(received: u64, flags: Flags) -> AckEvent {
         let rtt = Duration::from_millis(100);

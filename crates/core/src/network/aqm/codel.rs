@@ -213,10 +213,7 @@ impl AqmPart for Codel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn ms(time: u64) -> Time {
-        Time::ZERO + Duration::from_millis(time)
-    }
+    use crate::testing::ms;
 
     /// The verdict on a packet of 1000 bytes that leaves at `at` and has waited for `waited`, both
     /// in milliseconds, with 10 more packets behind it.

@@ -355,16 +355,13 @@ impl TrafficController {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ms;
 
     const LIMIT: QueueLimit = QueueLimit::Packets(100);
 
     fn controller(gamma: Gamma) -> TrafficController {
         let spec = EstcpRouterConfig { gamma, initial_g: 0.02, ..EstcpRouterConfig::default() };
         TrafficController::with_marks(spec, LIMIT, Stream::new(1, "estcp", "test"))
-    }
-
-    fn ms(time: u64) -> Time {
-        Time::ZERO + Duration::from_millis(time)
     }
 
     fn ideal() -> Packet {
