@@ -6,8 +6,6 @@
 use super::*;
 use crate::endpoint::recovery::{BulkRepeatConfig, RecoveryConfig, Repeat, TimeoutWindow};
 
-const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
-
 fn tcpw_br(config: BulkRepeatConfig) -> Protocol {
     let row = *protocols::find("tcpw-br").expect("a row of the table");
     Protocol { recovery: RecoveryConfig::BulkRepeat(config), ..row }

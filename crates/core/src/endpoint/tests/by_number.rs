@@ -125,35 +125,6 @@ fn a_packet_is_lost_once_one_sent_three_later_is_acknowledged() {
 }
 
 #[test]
-fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_was_sent() {
-    let mut s = Scheme::new(2);
-    assert_eq!(s.send(0, 10.0), [0, 1]);
-    assert_eq!(s.ack(105, 2, 0, &[(1, 2)]), Finding::Nothing);
-    // RFC 9002 section 6.1.2: 9/8 x 100 ms after it was sent.
-    assert_eq!(s.deadline(), Time::ZERO + Duration::from_micros(112_500));
-    assert_eq!(s.timer(113), Finding::Loss);
-    assert_eq!((s.lost(), s.in_flight()), (vec![1], 0));
-    assert_eq!(s.send(113, 10.0), [0]);
-}
-
-#[test]
-fn one_reduction_a_round_trip() {
-    let mut s = Scheme::new(100);
-    s.send(0, 20.0);
-    // 1 and 5 are lost, of one flight.
-    for number in [2, 3] {
-        s.ack(100, number, 0, &[(1, number)]);
-    }
-    assert_eq!(s.ack(100, 4, 0, &[(1, 4)]), Finding::Loss);
-    for number in [6, 7] {
-        s.ack(100, number, 0, &[(5, number), (1, 4)]);
-    }
-    // RFC 9002 section 7.3.2: sent before the last reduction.
-    assert_eq!(s.ack(100, 8, 0, &[(5, 8), (1, 4)]), Finding::Nothing);
-    assert_eq!(s.lost(), [5]);
-}
-
-#[test]
 fn lost_acknowledgments_are_made_up_for_by_later_ones() {
     let mut s = Scheme::new(100);
     s.send(0, 8.0);

@@ -3,8 +3,6 @@
 use super::*;
 use crate::part::Value;
 
-const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
-
 fn threshold(packets: f64, dupack_threshold: u32) -> EndpointConfig {
     EndpointConfig { dupack_threshold, ..window(packets) }
 }
@@ -123,10 +121,7 @@ fn the_retransmission_timer_repairs_a_lost_retransmission() {
             for (time, seq) in [(100, 1), (100, 2), (100, 3)] {
                 line.now = ms(time);
                 line.acknowledge(seq, true, Flags::NONE, true);
-                let mut packet = Packet::default();
-                while line.sender.poll_transmit(ms(time), &mut packet) {
-                    line.wire.push(packet.clone());
-                }
+                line.transmit();
             }
             // 0 was retransmitted at 100 ms, and that is lost too: factor x RTO from there,
             // while duplicates keep the recovery timer from expiring.
@@ -135,10 +130,7 @@ fn the_retransmission_timer_repairs_a_lost_retransmission() {
                 line.now = ms(time);
                 line.acknowledge(seq, true, Flags::NONE, true);
                 seq += 1;
-                let mut packet = Packet::default();
-                while line.sender.poll_transmit(ms(time), &mut packet) {
-                    line.wire.push(packet.clone());
-                }
+                line.transmit();
             }
             let cwnd = line.sender.cwnd();
             line.at(due, TimerExpires, &[0]);
@@ -224,11 +216,7 @@ fn loss_monitoring_repairs_several_losses_in_one_round_trip() {
 #[test]
 fn loss_monitoring_retransmits_one_segment_per_threshold_acknowledgments_in_rseqn_order() {
     let mut line = Timeline::new("lr-lmxtcp", &threshold(8.0, 3));
-    line.sender.offer_until(8);
-    let mut packet = Packet::default();
-    while line.sender.poll_transmit(ms(0), &mut packet) {
-        line.wire.push(packet.clone());
-    }
+    line.offer(8);
     // 0 and 1 are lost: three acknowledgments each, from packets sent later.
     line.all_at(100, &[(2, &[]), (3, &[]), (4, &[0])]);
     line.all_at(100, &[(5, &[]), (6, &[]), (7, &[1])]);
@@ -352,11 +340,7 @@ fn xtcp_grows_on_duplicates_and_ignores_losses() {
 fn xtcp_halves_at_most_once_a_round_trip() {
     for name in ["lr-xtcp", "lr-xtcp-pa", "lr-lmxtcp"] {
         let mut line = Timeline::new(name, &window(8.0));
-        line.sender.offer_until(8);
-        let mut packet = Packet::default();
-        while line.sender.poll_transmit(ms(0), &mut packet) {
-            line.wire.push(packet.clone());
-        }
+        line.offer(8);
         // SRTT is 100 ms from here on: duplicates give no sample. 1 is lost.
         line.now = ms(100);
         line.acknowledge(0, true, Flags::CONGESTION, true);
@@ -436,11 +420,7 @@ fn tcpfriend_backs_off_on_a_flag_with_a_window_below_the_threshold() {
 #[test]
 fn tcpfriend_halves_on_flags_further_apart_than_a_round_trip() {
     let mut line = Timeline::new("lr-lmxtcp-tcpfriend", &threshold(16.0, 3));
-    line.sender.offer_until(16);
-    let mut packet = Packet::default();
-    while line.sender.poll_transmit(ms(0), &mut packet) {
-        line.wire.push(packet.clone());
-    }
+    line.offer(16);
     line.at(100, ArrivesFlagged(0), &[]);
     line.cwnd(8.0);
     // 1 is lost, so SRTT stays 100 ms.

@@ -27,9 +27,12 @@ mod xcp;
 use super::{EndpointConfig, Receiver, Sender};
 use crate::packet::{CongestionHeader, Flags, Packet, PacketKind};
 use crate::protocols::{self, Protocol};
+use crate::testing::ms;
 use crate::units::{Duration, Time};
 
 use Event::*;
+
+const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
 
 /// An event at one instant.
 #[derive(Debug, Clone, Copy)]
@@ -69,10 +72,6 @@ fn window(packets: f64) -> EndpointConfig {
     }
 }
 
-fn ms(time: u64) -> Time {
-    Time::ZERO + Duration::from_millis(time)
-}
-
 impl Timeline {
     fn new(protocol: &str, config: &EndpointConfig) -> Self {
         Timeline::of(protocols::find(protocol).expect("a row of the table"), config)
@@ -107,13 +106,24 @@ impl Timeline {
                 self.sender.on_timer(time);
             }
         }
+        assert_eq!(self.transmit(), sent, "sent after {event:?} at {time:?}");
+    }
+
+    /// All packets that may leave do. Returns their data.
+    fn transmit(&mut self) -> Vec<u64> {
         let mut left = Vec::new();
         let mut packet = Packet::default();
-        while self.sender.poll_transmit(time, &mut packet) {
+        while self.sender.poll_transmit(self.now, &mut packet) {
             left.push(packet.seq);
             self.wire.push(packet.clone());
         }
-        assert_eq!(left, sent, "sent after {event:?} at {time:?}");
+        left
+    }
+
+    /// The application offers data up to `limit`.
+    fn offer(&mut self, limit: u64) {
+        self.sender.offer_until(limit);
+        self.transmit();
     }
 
     /// Several packets arrive at once, each of which releases the packets listed with it.

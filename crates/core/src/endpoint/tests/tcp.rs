@@ -5,32 +5,6 @@ use crate::endpoint::recovery::{RecoveryConfig, SackConfig};
 use crate::network::RouterKind;
 use crate::protocols::Protocol;
 
-const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
-
-#[test]
-fn reno_fast_retransmit_and_fast_recovery() {
-    let mut line = Timeline::new("reno", &window(8.0));
-    line.at(0, Start, EIGHT);
-    // Packet 0 is lost. Two duplicates: limited transmit (RFC 3042).
-    line.at(100, Arrives(1), &[8]);
-    line.at(100, Arrives(2), &[9]);
-    line.cwnd(8.0);
-    // The third: ssthresh = FlightSize / 2 = 4, without the two of limited transmit (RFC 5681
-    // section 3.2 step 2); cwnd = ssthresh + 3 = 7 admits nothing beside the 10 outstanding.
-    line.at(100, Arrives(3), &[0]);
-    assert_eq!(line.sender.ssthresh(), 4.0);
-    // One more for each further duplicate: 8, 9, 10 and, beyond what is outstanding, 11.
-    line.all_at(100, &[(4, &[]), (5, &[]), (6, &[]), (7, &[10])]);
-    line.all_at(200, &[(8, &[11]), (9, &[12])]);
-    // New data: cwnd = ssthresh = 4, of which 10, 11 and 12 are outstanding.
-    line.at(200, Arrives(0), &[13]);
-    line.cwnd(4.0);
-    // Congestion avoidance: 1/cwnd per acknowledgment.
-    line.at(200, Arrives(10), &[14]);
-    line.cwnd(4.25);
-    assert_eq!((line.timeouts(), line.received()), (0, (11, 0)));
-}
-
 #[test]
 fn a_threshold_of_one_takes_the_first_duplicate_for_a_loss() {
     for name in ["reno", "newreno"] {
@@ -49,12 +23,7 @@ fn a_threshold_of_one_takes_the_first_duplicate_for_a_loss() {
 fn two_duplicates_are_no_loss_at_a_threshold_of_three() {
     for name in ["reno", "newreno", "sack", "cubic", "lr-xcp", "lr-lmxcp", "lr-xtcp", "xcp"] {
         let mut line = Timeline::new(name, &window(8.0));
-        line.sender.offer_until(8);
-        for _ in 0..8 {
-            let mut packet = Packet::default();
-            assert!(line.sender.poll_transmit(ms(0), &mut packet));
-            line.wire.push(packet);
-        }
+        line.offer(8);
         line.all_at(100, &[(1, &[]), (2, &[])]);
         line.at(100, Arrives(3), &[0]);
     }
@@ -80,24 +49,6 @@ fn a_second_loss_in_a_window_ends_reno_in_a_timeout() {
     line.at(1300, Arrives(4), &[12, 13]);
     line.cwnd(2.0);
     assert_eq!((line.timeouts(), line.received()), (1, (12, 0)));
-}
-
-#[test]
-fn newreno_repairs_a_window_by_partial_acknowledgments() {
-    let mut line = Timeline::new("newreno", &window(8.0));
-    line.at(0, Start, EIGHT);
-    // 0 and 4 are lost; as in Reno up to the partial acknowledgment. recover = 9.
-    line.all_at(100, &[(1, &[8]), (2, &[9]), (3, &[0])]);
-    line.all_at(100, &[(5, &[]), (6, &[]), (7, &[])]);
-    line.all_at(200, &[(8, &[10]), (9, &[11])]);
-    // RFC 6582 step 3: retransmit 4; swnd 4 + 8 duplicates - 4 acknowledged + 1 = 9, of which
-    // 4 to 11 are 8: one new packet.
-    line.at(200, Arrives(0), &[4, 12]);
-    line.all_at(300, &[(10, &[13]), (11, &[14])]);
-    // A full acknowledgment: cwnd = ssthresh = 4, of which 12, 13, 14 are outstanding.
-    line.at(300, Arrives(4), &[15]);
-    line.cwnd(4.0);
-    assert_eq!((line.timeouts(), line.received()), (0, (12, 0)));
 }
 
 #[test]
@@ -136,26 +87,6 @@ fn duplicates_of_an_old_window_start_no_second_recovery() {
     line.at(1004, Arrives(3), &[]);
     assert_eq!(line.received(), (2, 2));
     assert_eq!(line.timeouts(), 1);
-}
-
-#[test]
-fn sack_retransmits_what_is_lost_while_the_pipe_admits_it() {
-    let mut line = Timeline::new("sack", &window(8.0));
-    line.at(0, Start, EIGHT);
-    // 0 and 4 are lost. RFC 6675 step 3: pipe 7, so one new packet each.
-    line.all_at(100, &[(1, &[8]), (2, &[9])]);
-    // Step 4: cwnd = 8 / 2, the first missing packet at once; pipe is 0', 4 to 9: 7.
-    line.at(100, Arrives(3), &[0]);
-    line.cwnd(4.0);
-    line.all_at(100, &[(5, &[]), (6, &[])]);
-    // Three above 4 have arrived, so it is lost (IsLost): pipe is 0', 8, 9, and 4 goes out.
-    line.at(100, Arrives(7), &[4]);
-    // NextSeg rule 2: nothing is lost any more, pipe 3 of 4.
-    line.all_at(200, &[(8, &[10]), (9, &[11]), (0, &[12])]);
-    // RecoveryPoint (9) is acknowledged.
-    line.at(200, Arrives(4), &[13]);
-    line.cwnd(4.0);
-    assert_eq!((line.timeouts(), line.received()), (0, (10, 0)));
 }
 
 #[test]
@@ -223,11 +154,7 @@ fn sack_survives_the_loss_of_acknowledgments() {
 fn the_rescue_retransmission_of_sack_leaves_the_pipe_alone() {
     let config = EndpointConfig { dupack_threshold: 2, ..window(8.0) };
     let mut line = Timeline::new("sack", &config);
-    line.sender.offer_until(8);
-    let mut packet = Packet::default();
-    while line.sender.poll_transmit(ms(0), &mut packet) {
-        line.wire.push(packet.clone());
-    }
+    line.offer(8);
     // 0 is lost; RecoveryPoint is 7, cwnd 4, pipe 0' and 3 to 7.
     line.all_at(100, &[(1, &[]), (2, &[0])]);
     line.sender.offer_until(9);

@@ -3,8 +3,6 @@
 use super::*;
 use crate::endpoint::feedback::{CongestionFlag, FeedbackConfig, XcpRConfig};
 
-const EIGHT: &[u64] = &[0, 1, 2, 3, 4, 5, 6, 7];
-
 impl Timeline {
     /// The routers grant the latest transmission of `seq` that many packets more a round trip:
     /// Delta_Throughput is packets x 1000 bytes / 0.1 s.
