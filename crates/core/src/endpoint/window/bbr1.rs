@@ -38,7 +38,7 @@
 //!   same (docs/validation.md).
 //! - ECN marks have no effect, as in Linux.
 
-use super::bbr::WindowedMax;
+use super::bbr::{ExtraAcked, Round, WindowedMax};
 use super::{Controller, ControllerPart, ControllerSetup};
 use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RateSample;
@@ -88,37 +88,47 @@ pub struct Bbr1 {
     prior_cwnd: f64,
     pacing_rate: f64,
     has_rtt: bool,
-
-    // Round trips.
     total_delivered: u64,
-    next_round_delivered: u64,
-    round_start: bool,
-    round_count: u64,
-
-    // The model.
+    round: Round,
     bw: WindowedMax,
     min_rtt: Option<Duration>,
     min_rtt_stamp: Time,
-    extra_acked: WindowedMax,
-    ack_epoch: Time,
-    ack_epoch_acked: f64,
+    extra_acked: ExtraAcked,
+    pipe: FullPipe,
+    cycle: Cycle,
+    probe_rtt: ProbeRtt,
+    recovery: LossRecovery,
+    /// One past the highest packet sent, from events.
+    high: u64,
+}
 
+/// The estimate of whether Startup has filled the pipe.
+#[derive(Debug, Clone, Default)]
+struct FullPipe {
     full_bw: f64,
     full_bw_count: u32,
     full_bw_reached: bool,
+}
 
-    cycle: usize,
-    cycle_stamp: Time,
+/// The phase of ProbeBW, and its begin.
+#[derive(Debug, Clone, Default)]
+struct Cycle {
+    phase: usize,
+    stamp: Time,
+}
 
-    probe_rtt_done: Option<Time>,
-    probe_rtt_round_done: bool,
+#[derive(Debug, Clone, Default)]
+struct ProbeRtt {
+    done: Option<Time>,
+    round_done: bool,
     idle_restart: bool,
+}
 
-    /// The end of recovery: the packets sent when its first loss was found, or when it went on.
-    recovery_end: Option<u64>,
-    packet_conservation: bool,
-    /// One past the highest packet sent, from events.
-    high: u64,
+#[derive(Debug, Clone, Default)]
+struct LossRecovery {
+    /// The packets sent when its first loss was found, or when it went on.
+    end: Option<u64>,
+    conserves_packets: bool,
 }
 
 impl Part for Bbr1 {
@@ -159,25 +169,15 @@ impl Bbr1 {
             pacing_rate: HIGH_GAIN * config.initial_window / 0.001,
             has_rtt: false,
             total_delivered: 0,
-            next_round_delivered: 0,
-            round_start: false,
-            round_count: 0,
+            round: Round::default(),
             bw: WindowedMax::default(),
             min_rtt: None,
             min_rtt_stamp: Time::ZERO,
-            extra_acked: WindowedMax::default(),
-            ack_epoch: Time::ZERO,
-            ack_epoch_acked: 0.0,
-            full_bw: 0.0,
-            full_bw_count: 0,
-            full_bw_reached: false,
-            cycle: 0,
-            cycle_stamp: Time::ZERO,
-            probe_rtt_done: None,
-            probe_rtt_round_done: false,
-            idle_restart: false,
-            recovery_end: None,
-            packet_conservation: false,
+            extra_acked: ExtraAcked::default(),
+            pipe: FullPipe::default(),
+            cycle: Cycle::default(),
+            probe_rtt: ProbeRtt::default(),
+            recovery: LossRecovery::default(),
             high: 0,
         }
     }
@@ -187,7 +187,7 @@ impl Bbr1 {
         match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
             Mode::Drain => (1.0 / HIGH_GAIN, HIGH_GAIN),
-            Mode::ProbeBw => (CYCLE[self.cycle], CWND_GAIN),
+            Mode::ProbeBw => (CYCLE[self.cycle.phase], CWND_GAIN),
             Mode::ProbeRtt => (1.0, 1.0),
         }
     }
@@ -200,7 +200,7 @@ impl Bbr1 {
 
     /// bbr_quantization_budget.
     fn with_budget(&self, packets: f64) -> f64 {
-        let probes = self.mode == Mode::ProbeBw && self.cycle == 0;
+        let probes = self.mode == Mode::ProbeBw && self.cycle.phase == 0;
         packets + BUDGET + if probes { 2.0 } else { 0.0 }
     }
 
@@ -211,40 +211,26 @@ impl Bbr1 {
 
     /// bbr_save_cwnd.
     fn save_cwnd(&mut self) {
-        let keeps = self.recovery_end.is_some() || self.mode == Mode::ProbeRtt;
+        let keeps = self.recovery.end.is_some() || self.mode == Mode::ProbeRtt;
         self.prior_cwnd = if keeps { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     /// bbr_update_bw.
     fn update_bw(&mut self, rs: &RateSample) {
-        self.round_start = rs.prior_delivered >= self.next_round_delivered;
-        if self.round_start {
-            self.next_round_delivered = rs.total_delivered;
-            self.round_count += 1;
-            self.packet_conservation = false;
+        if self.round.update(rs) {
+            self.recovery.conserves_packets = false;
         }
         if rs.rate > 0.0 && (!rs.is_app_limited || rs.rate >= self.bw.max()) {
-            self.bw.update(self.round_count, rs.rate, BW_ROUNDS);
+            self.bw.update(self.round.count, rs.rate, BW_ROUNDS);
         }
-    }
-
-    /// bbr_update_ack_aggregation.
-    fn update_ack_aggregation(&mut self, rs: &RateSample) {
-        let mut expected = self.bw.max() * rs.now.since(self.ack_epoch).as_secs_f64();
-        if self.ack_epoch_acked <= expected {
-            (self.ack_epoch, self.ack_epoch_acked, expected) = (rs.now, 0.0, 0.0);
-        }
-        self.ack_epoch_acked += rs.newly_acked as f64;
-        let extra = (self.ack_epoch_acked - expected).min(self.cwnd);
-        self.extra_acked.update(self.round_count, extra, BW_ROUNDS);
     }
 
     /// bbr_update_cycle_phase.
     fn update_cycle_phase(&mut self, rs: &RateSample) {
         let (Mode::ProbeBw, Some(min_rtt)) = (self.mode, self.min_rtt) else { return };
-        let is_full_length = rs.now.since(self.cycle_stamp) > min_rtt;
+        let is_full_length = rs.now.since(self.cycle.stamp) > min_rtt;
         let inflight = rs.prior_in_flight as f64;
-        let gain = CYCLE[self.cycle];
+        let gain = CYCLE[self.cycle.phase];
         let is_over = if gain > 1.0 {
             is_full_length && (rs.newly_lost > 0 || inflight >= self.inflight(gain))
         } else if gain < 1.0 {
@@ -253,27 +239,27 @@ impl Bbr1 {
             is_full_length
         };
         if is_over {
-            self.cycle = (self.cycle + 1) % CYCLE.len();
-            self.cycle_stamp = rs.now;
+            self.cycle.phase = (self.cycle.phase + 1) % CYCLE.len();
+            self.cycle.stamp = rs.now;
         }
     }
 
     /// bbr_check_full_bw_reached.
     fn check_full_bw(&mut self, rs: &RateSample) {
-        if self.full_bw_reached || !self.round_start || rs.is_app_limited {
+        if self.pipe.full_bw_reached || !self.round.start || rs.is_app_limited {
             return;
         }
-        if self.bw.max() >= self.full_bw * FULL_BW.0 {
-            (self.full_bw, self.full_bw_count) = (self.bw.max(), 0);
+        if self.bw.max() >= self.pipe.full_bw * FULL_BW.0 {
+            (self.pipe.full_bw, self.pipe.full_bw_count) = (self.bw.max(), 0);
             return;
         }
-        self.full_bw_count += 1;
-        self.full_bw_reached = self.full_bw_count >= FULL_BW.1;
+        self.pipe.full_bw_count += 1;
+        self.pipe.full_bw_reached = self.pipe.full_bw_count >= FULL_BW.1;
     }
 
     /// bbr_check_drain.
     fn check_drain(&mut self, rs: &RateSample) {
-        if self.mode == Mode::Startup && self.full_bw_reached {
+        if self.mode == Mode::Startup && self.pipe.full_bw_reached {
             self.mode = Mode::Drain;
         }
         if self.mode == Mode::Drain && rs.in_flight as f64 <= self.inflight(1.0) {
@@ -285,8 +271,8 @@ impl Bbr1 {
     fn start_probe_bw(&mut self, now: Time) {
         self.mode = Mode::ProbeBw;
         let back = (self.stream.uniform() * 7.0) as usize;
-        self.cycle = (CYCLE.len() - back) % CYCLE.len();
-        self.cycle_stamp = now;
+        self.cycle.phase = (CYCLE.len() - back) % CYCLE.len();
+        self.cycle.stamp = now;
     }
 
     /// bbr_update_min_rtt. Returns true if samples count as limited by the application.
@@ -298,34 +284,34 @@ impl Bbr1 {
                 (self.min_rtt, self.min_rtt_stamp) = (Some(rtt), rs.now);
             }
         }
-        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
+        if expired && !self.probe_rtt.idle_restart && self.mode != Mode::ProbeRtt {
             self.save_cwnd();
             self.mode = Mode::ProbeRtt;
-            self.probe_rtt_done = None;
+            self.probe_rtt.done = None;
         }
         let is_probing = self.mode == Mode::ProbeRtt;
         if is_probing {
-            if self.probe_rtt_done.is_some() {
-                self.probe_rtt_round_done |= self.round_start;
-                if self.probe_rtt_round_done {
+            if self.probe_rtt.done.is_some() {
+                self.probe_rtt.round_done |= self.round.start;
+                if self.probe_rtt.round_done {
                     self.check_probe_rtt_done(rs.now);
                 }
             } else if rs.in_flight as f64 <= LEAST {
-                self.probe_rtt_done = Some(rs.now + PROBE_RTT_DURATION);
-                self.probe_rtt_round_done = false;
-                self.next_round_delivered = rs.total_delivered;
+                self.probe_rtt.done = Some(rs.now + PROBE_RTT_DURATION);
+                self.probe_rtt.round_done = false;
+                self.round.next_delivered = rs.total_delivered;
             }
         }
-        self.idle_restart = false; // Something was delivered.
+        self.probe_rtt.idle_restart = false; // Something was delivered.
         is_probing
     }
 
     /// bbr_check_probe_rtt_done.
     fn check_probe_rtt_done(&mut self, now: Time) {
-        if self.probe_rtt_done.is_some_and(|done| now > done) {
+        if self.probe_rtt.done.is_some_and(|done| now > done) {
             self.min_rtt_stamp = now;
             self.cwnd = self.cwnd.max(self.prior_cwnd);
-            if self.full_bw_reached {
+            if self.pipe.full_bw_reached {
                 self.start_probe_bw(now);
             } else {
                 self.mode = Mode::Startup;
@@ -340,7 +326,7 @@ impl Bbr1 {
             self.pacing_rate = HIGH_GAIN * self.initial_window / rtt.as_secs_f64();
         }
         let rate = gain * self.bw.max() * (1.0 - PACING_MARGIN);
-        if rate > 0.0 && (self.full_bw_reached || rate > self.pacing_rate) {
+        if rate > 0.0 && (self.pipe.full_bw_reached || rate > self.pacing_rate) {
             self.pacing_rate = rate;
         }
     }
@@ -349,31 +335,34 @@ impl Bbr1 {
     /// that arrived.
     fn recover_or_restore(&mut self, rs: &RateSample) -> bool {
         let conserved = rs.in_flight as f64 + rs.newly_acked as f64;
-        let begins = rs.newly_lost > 0 && self.recovery_end.is_none();
+        let begins = rs.newly_lost > 0 && self.recovery.end.is_none();
         if begins {
             self.save_cwnd();
-            self.recovery_end = Some(self.high);
-            self.packet_conservation = true;
-            self.next_round_delivered = rs.total_delivered;
+            self.recovery.end = Some(self.high);
+            self.recovery.conserves_packets = true;
+            self.round.next_delivered = rs.total_delivered;
             self.cwnd = conserved;
         } else {
             self.cwnd = (self.cwnd - rs.newly_lost as f64).max(1.0);
         }
-        if self.packet_conservation {
+        if self.recovery.conserves_packets {
             self.cwnd = self.cwnd.max(conserved);
         }
-        self.packet_conservation
+        self.recovery.conserves_packets
     }
 
     /// bbr_set_cwnd.
     fn set_cwnd(&mut self, rs: &RateSample, gain: f64) {
         if !self.recover_or_restore(rs) {
             let most_extra = self.bw.max() * MOST_EXTRA;
-            let extra =
-                if self.full_bw_reached { self.extra_acked.max().min(most_extra) } else { 0.0 };
+            let extra = if self.pipe.full_bw_reached {
+                self.extra_acked.max().min(most_extra)
+            } else {
+                0.0
+            };
             let target = self.with_budget(self.bdp(gain) + extra);
             let acked = rs.newly_acked as f64;
-            if self.full_bw_reached {
+            if self.pipe.full_bw_reached {
                 self.cwnd = (self.cwnd + acked).min(target);
             } else if self.cwnd < target || (rs.total_delivered as f64) < self.initial_window {
                 self.cwnd += acked;
@@ -406,7 +395,8 @@ impl Controller for Bbr1 {
     fn on_rate_sample(&mut self, rs: &RateSample) -> bool {
         self.total_delivered = rs.total_delivered;
         self.update_bw(rs);
-        self.update_ack_aggregation(rs);
+        // bbr_update_ack_aggregation
+        self.extra_acked.update(rs, self.bw.max(), self.cwnd, (self.round.count, BW_ROUNDS));
         self.update_cycle_phase(rs);
         self.check_full_bw(rs);
         self.check_drain(rs);
@@ -419,8 +409,8 @@ impl Controller for Bbr1 {
 
     /// bbr_cwnd_event, CA_EVENT_TX_START.
     fn on_restart_from_idle(&mut self, now: Time) {
-        self.idle_restart = true;
-        (self.ack_epoch, self.ack_epoch_acked) = (now, 0.0);
+        self.probe_rtt.idle_restart = true;
+        self.extra_acked.restart(now);
         if self.mode == Mode::ProbeBw {
             self.set_pacing_rate(None, 1.0);
         } else if self.mode == Mode::ProbeRtt {
@@ -431,7 +421,7 @@ impl Controller for Bbr1 {
     /// Ends recovery; everything else follows from the samples.
     fn on_ack(&mut self, ack: &AckEvent) {
         self.high = ack.high;
-        if self.recovery_end.is_none_or(|end| ack.una < end) {
+        if self.recovery.end.is_none_or(|end| ack.una < end) {
             return;
         }
         if ack.una < ack.lost_until {
@@ -441,11 +431,11 @@ impl Controller for Bbr1 {
             // bbr_ssthresh saves cwnd (tcp_init_cwnd_reduction). BBR runs after that and sees
             // CA_Recovery as before: it restores no window and conserves no packets.
             self.save_cwnd();
-            self.recovery_end = Some(ack.high);
+            self.recovery.end = Some(ack.high);
             return;
         }
-        self.recovery_end = None;
-        self.packet_conservation = false;
+        self.recovery.end = None;
+        self.recovery.conserves_packets = false;
         self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
 
@@ -456,14 +446,14 @@ impl Controller for Bbr1 {
     /// bbr_set_state, TCP_CA_Loss.
     fn on_reset(&mut self, event: &ResetEvent) {
         self.save_cwnd();
-        self.full_bw = 0.0;
+        self.pipe.full_bw = 0.0;
         self.cwnd = event.window_after(self.cwnd).max(1.0);
-        self.recovery_end = Some(event.high);
+        self.recovery.end = Some(event.high);
     }
 
     /// bbr_undo_cwnd.
     fn on_spurious_losses(&mut self) {
-        (self.full_bw, self.full_bw_count) = (0.0, 0);
+        (self.pipe.full_bw, self.pipe.full_bw_count) = (0.0, 0);
     }
 }
 
@@ -471,11 +461,8 @@ impl Controller for Bbr1 {
 mod tests {
     use super::*;
     use crate::endpoint::tests::path::TestPath;
+    use crate::testing::ms as at;
     use crate::units::Probability;
-
-    fn at(ms: u64) -> Time {
-        Time::ZERO + Duration::from_millis(ms)
-    }
 
     /// A path of 1000 packets per second and 100 ms: 100 packets fill it.
     fn sample(now: u64, in_flight: u64) -> RateSample {
@@ -498,13 +485,13 @@ mod tests {
     /// A BBR in the phase `cycle` of ProbeBW from 1 s on.
     fn probing(cycle: usize) -> Bbr1 {
         let mut controller = bbr();
-        (controller.mode, controller.cycle, controller.cycle_stamp) =
+        (controller.mode, controller.cycle.phase, controller.cycle.stamp) =
             (Mode::ProbeBw, cycle, at(1000));
-        (controller.full_bw_reached, controller.cwnd) = (true, 150.0);
+        (controller.pipe.full_bw_reached, controller.cwnd) = (true, 150.0);
         (controller.min_rtt, controller.min_rtt_stamp) =
             (Some(Duration::from_millis(100)), at(1000));
         controller.bw.update(0, 1000.0, BW_ROUNDS);
-        controller.next_round_delivered = 1000;
+        controller.round.next_delivered = 1000;
         controller
     }
 
@@ -551,7 +538,7 @@ mod tests {
         assert_eq!(controller.mode, Mode::Drain);
         controller.on_rate_sample(&RateSample { rate: 499.0, ..sample(701, 52) });
         assert_eq!(controller.mode, Mode::ProbeBw);
-        assert_ne!(controller.cycle, 1, "it does not begin with the phase that drains");
+        assert_ne!(controller.cycle.phase, 1, "it does not begin with the phase that drains");
     }
 
     #[test]
@@ -559,29 +546,29 @@ mod tests {
         // 1.25 x 100 + 3 + 2 = 130 in flight, after 100 ms.
         let mut controller = probing(0);
         controller.on_rate_sample(&sample(1050, 140));
-        assert_eq!(controller.cycle, 0, "no round trip yet");
+        assert_eq!(controller.cycle.phase, 0, "no round trip yet");
         assert!((controller.pacing_rate - 1237.5).abs() < 1e-9, "1.25 x 1000 x 0.99");
         controller.on_rate_sample(&sample(1101, 120));
-        assert_eq!(controller.cycle, 0);
+        assert_eq!(controller.cycle.phase, 0);
         controller.on_rate_sample(&sample(1102, 129));
-        assert_eq!(controller.cycle, 1);
+        assert_eq!(controller.cycle.phase, 1);
         assert!((controller.pacing_rate - 742.5).abs() < 1e-9, "0.75 x 1000 x 0.99");
         // 100 + 3, seen before the acknowledgment.
         controller.on_rate_sample(&sample(1110, 103));
-        assert_eq!(controller.cycle, 1);
+        assert_eq!(controller.cycle.phase, 1);
         controller.on_rate_sample(&sample(1111, 102));
-        assert_eq!(controller.cycle, 2);
+        assert_eq!(controller.cycle.phase, 2);
         // A loss ends a probe too.
         let mut controller = probing(0);
         controller.on_rate_sample(&RateSample { newly_lost: 1, ..sample(1101, 110) });
-        assert_eq!(controller.cycle, 1);
+        assert_eq!(controller.cycle.phase, 1);
     }
 
     #[test]
     fn the_window_goes_to_two_pipes() {
         // 2 x 100 + 3, and at most what arrived more on each acknowledgment.
         let mut controller = probing(3);
-        (controller.ack_epoch, controller.cwnd) = (at(1000), 202.5);
+        (controller.extra_acked.interval_start, controller.cwnd) = (at(1000), 202.5);
         controller.on_rate_sample(&RateSample { newly_acked: 0, ..sample(1010, 100) });
         assert_eq!(controller.cwnd(), 202.5);
         controller.on_rate_sample(&RateSample { newly_acked: 2, ..sample(1020, 100) });
@@ -619,14 +606,14 @@ mod tests {
         assert_eq!(controller.cwnd(), 92.0, "90 in flight, 1 arrived, 1 more after the round trip");
         // Packets up to 500 are acknowledged, and 520 is known to be lost.
         controller.on_ack(&ack(510, 600, 521));
-        assert_eq!((controller.cwnd(), controller.recovery_end), (92.0, Some(600)));
+        assert_eq!((controller.cwnd(), controller.recovery.end), (92.0, Some(600)));
         // 92 - 1 + 1; conservation would be 50 + 1.
         controller.on_rate_sample(&RateSample { newly_lost: 1, ..sample(1120, 50) });
         assert_eq!(controller.cwnd(), 92.0);
         controller.on_ack(&ack(599, 700, 521));
         assert_eq!(controller.cwnd(), 92.0);
         controller.on_ack(&ack(600, 700, 521));
-        assert_eq!((controller.cwnd(), controller.recovery_end), (150.0, None), "as before");
+        assert_eq!((controller.cwnd(), controller.recovery.end), (150.0, None), "as before");
     }
 
     #[test]

@@ -53,6 +53,11 @@ use crate::rng::Stream;
 use crate::units::{Duration, Time};
 
 pub(super) use filter::WindowedMax;
+use model::{Bounds, LossRound};
+pub(super) use model::{ExtraAcked, Round};
+use probe_bw::BwProbe;
+use probe_rtt::RttProbe;
+use startup::FullPipe;
 use undo::Undo;
 
 /// BBR.PacingMarginPercent: pace 1 % below bw.
@@ -114,16 +119,6 @@ impl BbrState {
     }
 }
 
-/// BBR.ack_phase: the part of a probe that present acknowledgments belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AckPhase {
-    Init,
-    Refilling,
-    ProbeStarting,
-    ProbeFeedback,
-    ProbeStopping,
-}
-
 /// The state of BBR, with the draft's names. Infinite values are not set.
 #[derive(Debug, Clone)]
 pub struct Bbr {
@@ -135,66 +130,25 @@ pub struct Bbr {
     pacing_rate: f64,
     has_rtt: bool,
     in_recovery: bool,
-
-    // Round trips.
     /// C.delivered.
     total_delivered: u64,
-    next_round_delivered: u64,
-    round_start: bool,
-    round_count: u64,
+    round: Round,
     /// Whether cwnd limited the packets in flight, in the last round trip and in this one.
     was_cwnd_limited: [bool; 2],
-
-    // The model.
     /// The largest rates of the last ProbeBW cycle and of this one.
     max_bw_filter: [f64; 2],
     bw: f64,
-    bw_shortterm: f64,
-    inflight_shortterm: f64,
-    inflight_longterm: f64,
-    /// Rate and volume of the last round trip.
-    bw_latest: f64,
-    inflight_latest: f64,
-    loss_round_delivered: u64,
-    loss_round_start: bool,
-    is_loss_in_round: bool,
-    extra_acked_filter: WindowedMax,
-    extra_acked_interval_start: Time,
-    extra_acked_delivered: f64,
-
-    undo: Undo,
-
-    // Startup and Drain.
-    full_bw: f64,
-    full_bw_count: u32,
-    full_bw_now: bool,
-    full_bw_reached: bool,
-    /// Ranges of packet numbers lost in this loss round, and the largest lost number.
-    lost_ranges: u32,
-    last_lost: u64,
-    drain_start_round: u64,
-
-    // ProbeBW.
-    ack_phase: AckPhase,
-    is_bw_probe_sample: bool,
-    bw_probe_up_rounds: u32,
-    bw_probe_up_acked: f64,
-    probe_up_acked_per_inc: f64,
-    rounds_since_probe_up: u64,
-    bw_probe_wait: Duration,
-    cycle_stamp: Time,
-    prev_probe_too_high: bool,
-    prev_probe_precautionary: bool,
-
-    // ProbeRTT and min_rtt; `None` before the first sample.
+    /// `None` before the first sample.
     min_rtt: Option<Duration>,
     min_rtt_stamp: Time,
-    probe_rtt_min_delay: Option<Duration>,
-    probe_rtt_min_stamp: Time,
-    probe_rtt_expired: bool,
-    probe_rtt_done_stamp: Option<Time>,
-    probe_rtt_round_done: bool,
-    idle_restart: bool,
+    bounds: Bounds,
+    undo: Undo,
+    loss_round: LossRound,
+    extra_acked: ExtraAcked,
+    pipe: FullPipe,
+    drain_start_round: u64,
+    probe: BwProbe,
+    probe_rtt: RttProbe,
 }
 
 /// `f64::max` without the handling of NaN, which does not occur here.
@@ -249,49 +203,20 @@ impl Bbr {
             has_rtt: false,
             in_recovery: false,
             total_delivered: 0,
-            next_round_delivered: 0,
-            round_start: false,
-            round_count: 0,
+            round: Round::default(),
             was_cwnd_limited: [false; 2],
             max_bw_filter: [0.0; 2],
             bw: 0.0,
-            bw_shortterm: f64::INFINITY,
-            inflight_shortterm: f64::INFINITY,
-            inflight_longterm: f64::INFINITY,
-            bw_latest: 0.0,
-            inflight_latest: 0.0,
-            loss_round_delivered: 0,
-            loss_round_start: false,
-            is_loss_in_round: false,
-            extra_acked_filter: WindowedMax::default(),
-            extra_acked_interval_start: Time::ZERO,
-            extra_acked_delivered: 0.0,
-            undo: Undo::default(),
-            full_bw: 0.0,
-            full_bw_count: 0,
-            full_bw_now: false,
-            full_bw_reached: false,
-            lost_ranges: 0,
-            last_lost: 0,
-            drain_start_round: 0,
-            ack_phase: AckPhase::Init,
-            is_bw_probe_sample: false,
-            bw_probe_up_rounds: 0,
-            bw_probe_up_acked: 0.0,
-            probe_up_acked_per_inc: f64::INFINITY,
-            rounds_since_probe_up: 0,
-            bw_probe_wait: Duration::ZERO,
-            cycle_stamp: Time::ZERO,
-            prev_probe_too_high: false,
-            prev_probe_precautionary: false,
             min_rtt: None,
             min_rtt_stamp: Time::ZERO,
-            probe_rtt_min_delay: None,
-            probe_rtt_min_stamp: Time::ZERO,
-            probe_rtt_expired: false,
-            probe_rtt_done_stamp: None,
-            probe_rtt_round_done: false,
-            idle_restart: false,
+            bounds: Bounds::NONE,
+            undo: Undo::default(),
+            loss_round: LossRound::default(),
+            extra_acked: ExtraAcked::default(),
+            pipe: FullPipe::default(),
+            drain_start_round: 0,
+            probe: BwProbe::default(),
+            probe_rtt: RttProbe::default(),
         }
     }
 
@@ -307,7 +232,7 @@ impl Bbr {
 
     fn set_pacing_rate_with_gain(&mut self, gain: f64) {
         let rate = gain * self.bw * (1.0 - PACING_MARGIN);
-        if rate > 0.0 && (self.full_bw_reached || rate > self.pacing_rate) {
+        if rate > 0.0 && (self.pipe.full_bw_reached || rate > self.pacing_rate) {
             self.pacing_rate = rate;
         }
     }
@@ -331,9 +256,9 @@ impl Bbr {
 
     fn set_cwnd(&mut self, rs: &RateSample) {
         let pipe = self.bdp_multiple(self.bw, self.state.cwnd_gain());
-        let max_inflight = self.quantization_budget(pipe + self.extra_acked_filter.max());
+        let max_inflight = self.quantization_budget(pipe + self.extra_acked.max());
         let acked = real(rs.newly_acked);
-        if self.full_bw_reached {
+        if self.pipe.full_bw_reached {
             self.cwnd = smaller(self.cwnd + acked, max_inflight);
         } else if self.cwnd < max_inflight || real(rs.total_delivered) < self.initial_window {
             self.cwnd += acked;
@@ -349,11 +274,11 @@ impl Bbr {
         let cap = match self.state {
             BbrState::Startup | BbrState::Drain => f64::INFINITY,
             BbrState::ProbeBwDown | BbrState::ProbeBwRefill | BbrState::ProbeBwUp => {
-                self.inflight_longterm
+                self.bounds.inflight_longterm
             }
             BbrState::ProbeBwCruise | BbrState::ProbeRtt => self.inflight_with_headroom(),
         };
-        let cap = larger(smaller(cap, self.inflight_shortterm), MIN_PIPE_CWND);
+        let cap = larger(smaller(cap, self.bounds.inflight_shortterm), MIN_PIPE_CWND);
         self.cwnd = smaller(self.cwnd, cap);
     }
 
@@ -402,17 +327,17 @@ impl Controller for Bbr {
         self.init_pacing_rate(rs.rtt);
 
         // UpdateModelAndState
-        self.update_latest_delivery_signals(rs);
+        self.loss_round.update(rs);
         self.update_congestion_signals(rs);
         self.update_ack_aggregation(rs);
-        self.check_full_bw_reached(rs);
+        self.pipe.check(rs, self.round.start);
         self.check_startup_done(rs);
         self.check_drain_done(rs);
         self.update_probe_bw_cycle_phase(rs);
         self.update_min_rtt(rs);
         let app_limited = self.check_probe_rtt(rs);
-        self.advance_latest_delivery_signals(rs);
-        self.bw = smaller(self.max_bw(), self.bw_shortterm); // BoundBWForModel
+        self.loss_round.advance(rs);
+        self.bw = smaller(self.max_bw(), self.bounds.bw_shortterm); // BoundBWForModel
 
         // UpdateControlParameters
         self.set_pacing_rate_with_gain(self.state.pacing_gain());
@@ -438,8 +363,8 @@ impl Controller for Bbr {
 
     /// HandleRestartFromIdle.
     fn on_restart_from_idle(&mut self, now: Time) {
-        self.idle_restart = true;
-        self.extra_acked_interval_start = now;
+        self.probe_rtt.idle_restart = true;
+        self.extra_acked.interval_start = now;
         if self.state.is_probe_bw() {
             self.set_pacing_rate_with_gain(1.0);
         } else if self.state == BbrState::ProbeRtt {
@@ -450,10 +375,7 @@ impl Controller for Bbr {
     /// HandleLostPacket.
     fn on_lost(&mut self, packet: &LostPacket, now: Time) {
         self.total_delivered = packet.total_delivered;
-        if packet.number != self.last_lost + 1 {
-            self.lost_ranges += 1;
-        }
-        self.last_lost = packet.number;
+        self.loss_round.count_range(packet.number);
         self.note_loss();
         self.handle_lost_probe(packet, now);
     }

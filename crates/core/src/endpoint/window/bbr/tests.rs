@@ -65,15 +65,15 @@ fn startup_ends_on_a_plateau_and_drain_when_the_queue_is_gone() {
     assert_eq!(names(&log)[..3], [BbrState::Startup, BbrState::Drain, BbrState::ProbeBwCruise]);
     let drain = &log[1].1;
     assert!((drain.max_bw() / RATE - 1.0).abs() < 0.02, "{}", drain.max_bw());
-    assert!(drain.full_bw_reached && drain.full_bw_now && drain.full_bw_count == 3);
+    assert!(drain.pipe.full_bw_reached && drain.pipe.full_bw_now && drain.pipe.full_bw_count == 3);
     // 10 packets in the first round trip and twice as many in each following one: 100 after
     // log2(10) = 3.3 round trips, and three without growth. The RTTs of the last ones include the
     // queue.
-    assert!((6..=9).contains(&drain.round_count), "{}", drain.round_count);
+    assert!((6..=9).contains(&drain.round.count), "{}", drain.round.count);
     // Drain: at half the rate, until no more than a BDP is in flight, in about a round trip.
     let (drained, cruise) = &log[2];
     assert!(drained.since(log[1].0) < seconds(0.2), "{drained:?}");
-    assert!(cruise.round_count <= drain.drain_start_round + 3);
+    assert!(cruise.round.count <= drain.drain_start_round + 3);
     assert_eq!(cruise.min_rtt.map(|rtt| rtt.as_secs_f64() < 0.0815), Some(true));
 }
 
@@ -117,7 +117,7 @@ fn probes_come_every_two_to_three_seconds_in_order() {
     }
     let refills = log.iter().filter(|(_, bbr)| bbr.state == ProbeBwRefill);
     let waits: Vec<f64> =
-        refills.map(|(at, bbr)| at.since(bbr.cycle_stamp).as_secs_f64()).collect();
+        refills.map(|(at, bbr)| at.since(bbr.probe.cycle_stamp).as_secs_f64()).collect();
     assert!(waits.len() >= 6, "{waits:?}");
     // The interval of 2 to 3 s is shorter than 63 round trips of 80 ms, and drawn anew each time.
     assert!(waits.iter().all(|wait| (2.0..3.1).contains(wait)), "{waits:?}");
@@ -160,7 +160,7 @@ fn idleness_makes_up_for_probe_rtt() {
     assert!(path.sender.is_done() && bbr(path.sender.window()).state.is_probe_bw());
     path.run(seconds(10.0), |_, _| {});
     path.offer_until(u64::MAX);
-    assert!(bbr(path.sender.window()).idle_restart);
+    assert!(bbr(path.sender.window()).probe_rtt.idle_restart);
     let log = states(&mut path, seconds(1.0));
     assert!(!names(&log).contains(&BbrState::ProbeRtt), "{:?}", names(&log));
 }
@@ -176,7 +176,7 @@ fn an_application_that_limits_it_keeps_it_in_startup() {
         path.run(seconds(0.01), |_, _| {});
     }
     let controller = bbr(path.sender.window());
-    assert_eq!((controller.state, controller.full_bw_reached), (BbrState::Startup, false));
+    assert_eq!((controller.state, controller.pipe.full_bw_reached), (BbrState::Startup, false));
     // Losses do end it: six or more ranges and more than 2 % of the packets in a round trip.
     path.loss = Probability::new(0.5).unwrap();
     for _ in 0..600 {
@@ -184,7 +184,7 @@ fn an_application_that_limits_it_keeps_it_in_startup() {
         path.offer_until(offered);
         path.run(seconds(0.01), |_, _| {});
     }
-    assert!(bbr(path.sender.window()).full_bw_reached);
+    assert!(bbr(path.sender.window()).pipe.full_bw_reached);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn losses_of_a_probe_bound_what_is_in_flight() {
     path.run(seconds(20.0), |_, _| {});
     let controller = bbr(path.sender.window());
     // BDP, queue and the packet in transmission; a probe sees up to 2 % beyond it.
-    let limit = controller.inflight_longterm;
+    let limit = controller.bounds.inflight_longterm;
     assert!((0.9 * BDP..=1.02 * (BDP + 11.0) + 3.0).contains(&limit), "{limit}");
     let before = (path.delivered(), path.dropped);
     path.run(seconds(50.0), |_, _| {});
@@ -240,15 +240,13 @@ fn losses_of_a_probe_bound_what_is_in_flight() {
 #[test]
 fn where_in_a_flight_losses_crossed_two_per_cent() {
     // 3 of 100: 2 % of 99 is 1.98, of which 2 were lost before; (1.98 - 2) / 0.98 = -0.0204.
-    let packet = LostPacket {
-        number: 9,
-        total_delivered: 0,
-        tx_in_flight: 100,
-        lost: 3,
-        is_app_limited: false,
-    };
+    let packet = lost_packet(9, 0, 100, 3);
     assert!(is_inflight_too_high(3, 100) && !is_inflight_too_high(2, 100));
     assert!((inflight_at_loss(&packet) - 98.979_592).abs() < 1e-6);
+}
+
+fn lost_packet(number: u64, total_delivered: u64, tx_in_flight: u64, lost: u64) -> LostPacket {
+    LostPacket { number, total_delivered, tx_in_flight, lost, is_app_limited: false }
 }
 
 fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
@@ -268,125 +266,104 @@ fn sample(total_delivered: u64, prior_delivered: u64, rate: f64) -> RateSample {
 }
 
 /// A controller in Startup with a window of 200 packets.
-fn law_of_200() -> Bbr {
+fn bbr_of_200() -> Bbr {
     let config = EndpointConfig { initial_window: 200.0, ..EndpointConfig::default() };
     Bbr::of(&config, Stream::new(0, "window", ""))
 }
 
 #[test]
 fn losses_outside_a_probe_lower_the_short_term_bounds_once_a_round_trip() {
-    let mut controller = law_of_200();
+    let mut controller = bbr_of_200();
     controller.state = BbrState::ProbeBwCruise;
-    controller.full_bw_reached = true;
+    controller.pipe.full_bw_reached = true;
     controller.max_bw_filter = [1000.0, 0.0];
     controller.bw = 1000.0;
-    controller.cycle_stamp = Time::ZERO + Duration::from_secs(1);
-    controller.bw_probe_wait = Duration::from_secs(100);
-    controller.next_round_delivered = u64::MAX;
-    controller.loss_round_delivered = 1000;
+    controller.probe.cycle_stamp = Time::ZERO + Duration::from_secs(1);
+    controller.probe.wait = Duration::from_secs(100);
+    controller.round.next_delivered = u64::MAX;
+    controller.loss_round.delivered = 1000;
     // Round 1000 to 1100: at most 600 a second and 60 packets arrived, and one was lost.
     controller.on_rate_sample(&sample(1040, 980, 600.0));
-    let lost = LostPacket {
-        number: 1,
-        total_delivered: 1041,
-        tx_in_flight: 50,
-        lost: 1,
-        is_app_limited: false,
-    };
+    let lost = lost_packet(1, 1041, 50, 1);
     controller.on_lost(&lost, Time::ZERO);
-    assert_eq!(controller.loss_round_delivered, 1041, "a round trip from the first loss on");
+    assert_eq!(controller.loss_round.delivered, 1041, "a round trip from the first loss on");
     controller.on_rate_sample(&sample(1060, 1000, 500.0));
     assert_eq!(
-        (controller.bw_shortterm, controller.inflight_shortterm),
+        (controller.bounds.bw_shortterm, controller.bounds.inflight_shortterm),
         (f64::INFINITY, f64::INFINITY)
     );
     let cwnd = controller.cwnd;
     controller.on_rate_sample(&sample(1100, 1045, 500.0));
     // max(bw_latest, 0.7 x 1000) = 700; max(60, 0.7 cwnd).
-    assert!((controller.bw_shortterm - 700.0).abs() < 1e-9);
-    assert!((controller.inflight_shortterm - (0.7 * cwnd).max(60.0)).abs() < 1e-9);
+    assert!((controller.bounds.bw_shortterm - 700.0).abs() < 1e-9);
+    assert!((controller.bounds.inflight_shortterm - (0.7 * cwnd).max(60.0)).abs() < 1e-9);
     assert!((controller.bw - 700.0).abs() < 1e-9);
     // No loss in the next round trip: no change.
     controller.on_rate_sample(&sample(1200, 1150, 500.0));
-    assert!((controller.bw_shortterm - 700.0).abs() < 1e-9);
+    assert!((controller.bounds.bw_shortterm - 700.0).abs() < 1e-9);
 }
 
-#[test]
-fn precaution_after_a_probe_that_went_too_high() {
-    let mut controller = law_of_200();
-    controller.full_bw_reached = true;
+/// A controller that has judged a loss in a probe of 1000 packets per second over 100 ms.
+fn probe_that_lost_four_of_150() -> Bbr {
+    let mut controller = bbr_of_200();
+    controller.pipe.full_bw_reached = true;
     controller.max_bw_filter = [1000.0, 0.0];
     controller.bw = 1000.0;
     controller.min_rtt = Some(Duration::from_millis(100));
     controller.state = BbrState::ProbeBwUp;
-    controller.is_bw_probe_sample = true;
-    let lost = LostPacket {
-        number: 9,
-        total_delivered: 500,
-        tx_in_flight: 150,
-        lost: 4,
-        is_app_limited: false,
-    };
-    controller.on_lost(&lost, Time::ZERO);
+    controller.probe.is_sample = true;
+    controller.on_lost(&lost_packet(9, 500, 150, 4), Time::ZERO);
+    controller
+}
+
+#[test]
+fn precaution_after_a_probe_that_went_too_high() {
+    let mut controller = probe_that_lost_four_of_150();
     // (0.02 x 149 - 3) / 0.98 = -0.0204 beyond 149; more than 0.7 x min(100, 200).
     assert!(
-        (controller.inflight_longterm - 148.979_592).abs() < 1e-6,
+        (controller.bounds.inflight_longterm - 148.979_592).abs() < 1e-6,
         "{}",
-        controller.inflight_longterm
+        controller.bounds.inflight_longterm
     );
-    assert_eq!((controller.state, controller.prev_probe_too_high), (BbrState::ProbeBwDown, true));
+    assert_eq!((controller.state, controller.probe.prev_too_high), (BbrState::ProbeBwDown, true));
     // The next probe ends once this volume is in flight; without losses another follows.
     controller.state = BbrState::ProbeBwUp;
     let mut rs = sample(600, 550, 900.0);
     rs.in_flight = 149;
-    assert!(controller.is_time_to_go_down(&rs) && controller.prev_probe_precautionary);
-    controller.prev_probe_too_high = false;
+    assert!(controller.is_time_to_go_down(&rs) && controller.probe.prev_precautionary);
+    controller.probe.prev_too_high = false;
     controller.start_probe_bw_down(rs.now);
-    controller.round_start = true;
+    controller.round.start = true;
     controller.update_probe_bw_cycle_phase(&rs);
     assert_eq!(
-        (controller.state, controller.prev_probe_precautionary),
+        (controller.state, controller.probe.prev_precautionary),
         (BbrState::ProbeBwRefill, false)
     );
 }
 
 #[test]
 fn losses_that_were_none_are_undone() {
-    let mut controller = law_of_200();
-    controller.full_bw_reached = true;
-    controller.max_bw_filter = [1000.0, 0.0];
-    controller.bw = 1000.0;
-    controller.min_rtt = Some(Duration::from_millis(100));
-    controller.state = BbrState::ProbeBwUp;
-    controller.is_bw_probe_sample = true;
-    let lost = LostPacket {
-        number: 9,
-        total_delivered: 500,
-        tx_in_flight: 150,
-        lost: 4,
-        is_app_limited: false,
-    };
-    controller.on_lost(&lost, Time::ZERO);
+    let mut controller = probe_that_lost_four_of_150();
     controller.cwnd = 120.0;
     assert_eq!(
-        (controller.state, controller.inflight_longterm.is_finite()),
+        (controller.state, controller.bounds.inflight_longterm.is_finite()),
         (BbrState::ProbeBwDown, true)
     );
     controller.on_spurious_losses();
     // Back to the window and the bounds from before, and to the probe by way of a refill.
     assert_eq!((controller.state, controller.cwnd), (BbrState::ProbeBwRefill, 200.0));
-    assert!(controller.inflight_longterm.is_infinite());
+    assert!(controller.bounds.inflight_longterm.is_infinite());
 
     // In ProbeRTT the state stays; a Startup that losses ended is resumed after it.
     controller.undo.state = Some(BbrState::Startup);
     controller.state = BbrState::ProbeRtt;
     controller.on_spurious_losses();
-    assert_eq!((controller.state, controller.full_bw_reached), (BbrState::ProbeRtt, false));
+    assert_eq!((controller.state, controller.pipe.full_bw_reached), (BbrState::ProbeRtt, false));
 }
 
 #[test]
 fn persistent_congestion_starts_from_what_is_in_flight() {
-    let mut controller = law_of_200();
+    let mut controller = bbr_of_200();
     let path = crate::endpoint::event::Path { in_flight: 2.0, ..Default::default() };
     let cause = ResetCause::PersistentCongestion;
     controller.on_reset(&ResetEvent { cause, ..ResetEvent::timeout(path) });

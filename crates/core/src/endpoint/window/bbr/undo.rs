@@ -1,5 +1,6 @@
 //! Spurious losses (section "Updating the Model Upon Detecting a Spurious Loss Recovery").
 
+use super::model::Bounds;
 use super::{Bbr, BbrState};
 
 /// The values that a loss episode may have reduced.
@@ -7,33 +8,27 @@ use super::{Bbr, BbrState};
 pub(super) struct Undo {
     /// The state that losses ended, if any.
     pub(super) state: Option<BbrState>,
-    bw_shortterm: f64,
-    inflight_shortterm: f64,
-    inflight_longterm: f64,
+    /// `None` before the first loss.
+    bounds: Option<Bounds>,
 }
 
 impl Bbr {
     pub(super) fn save_state_upon_loss(&mut self) {
         self.save_cwnd();
-        self.undo = Undo {
-            state: None,
-            bw_shortterm: self.bw_shortterm,
-            inflight_shortterm: self.inflight_shortterm,
-            inflight_longterm: self.inflight_longterm,
-        };
+        self.undo = Undo { state: None, bounds: Some(self.bounds) };
     }
 
     /// HandleSpuriousLossDetection.
     pub(super) fn undo_losses(&mut self) {
         self.restore_cwnd();
-        self.is_loss_in_round = false;
-        self.reset_full_bw();
-        self.bw_shortterm = self.bw_shortterm.max(self.undo.bw_shortterm);
-        self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
-        self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
+        self.loss_round.has_loss = false;
+        self.pipe.reset(0.0);
+        if let Some(before) = self.undo.bounds {
+            self.bounds = self.bounds.max(before);
+        }
         match self.undo.state.take() {
             Some(BbrState::Startup) if self.state != BbrState::Startup => {
-                self.full_bw_reached = false;
+                self.pipe.full_bw_reached = false;
                 if self.state != BbrState::ProbeRtt {
                     self.enter_startup();
                 }
