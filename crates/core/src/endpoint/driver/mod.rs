@@ -208,32 +208,53 @@ struct Counters {
     forgotten: u64,
 }
 
+/// What the parts of the protocol ask for.
+#[derive(Debug, Clone, Copy)]
+struct Needs {
+    /// Acknowledgments, for the discriminator.
+    acks: bool,
+    /// Samples of the delivery rate, for the controller.
+    rate: bool,
+    /// RTTs without the ACK delay.
+    delay: bool,
+}
+
+/// The flight by the stack's own count.
+#[derive(Debug, Clone, Copy, Default)]
+struct StackFlight {
+    /// Bytes in flight after the latest ACK frame, less what was lost since then.
+    in_flight: u64,
+    /// Bytes sent since then.
+    sent_since: u64,
+}
+
+/// The ACK frame that the stack is reporting.
+#[derive(Debug, Default)]
+struct AckFrame {
+    packets: u64,
+    pending: Pending,
+    /// The smoothed RTT of the stack before it.
+    smoothed: Duration,
+    /// The latest frame, if it waits for its ACK delay, and the smoothed RTT before it.
+    waiting: Option<(Frame, Duration)>,
+    /// Time at which the newest packet of the latest frame was sent.
+    newest_sent: Time,
+}
+
 /// The driver of one connection over one path.
 #[derive(Debug)]
 pub struct Driver {
     window: Window,
     discriminator: DiscriminatorState,
-    hears_acks: bool,
-    samples_rate: bool,
-    measures_delay: bool,
+    needs: Needs,
     estimators: Estimators,
     batches: Batches,
     flight: Flight,
     spacing: Spacing,
     pacer: Pacer,
     mtu: u16,
-    /// Bytes that the stack had in flight after the latest ACK frame, less what it lost since then.
-    told: u64,
-    /// Bytes sent since then.
-    sent_since: u64,
-    /// Time at which the newest packet of that frame was sent.
-    newest_sent: Time,
-    pending: Pending,
-    /// Packets of the ACK frame that the stack is reporting, and its smoothed RTT before it.
-    frame_packets: u64,
-    smoothed: Duration,
-    /// The latest frame, if it waits for its ACK delay, and the smoothed RTT before it.
-    waiting: Option<(Frame, Duration)>,
+    stack: StackFlight,
+    frame: AckFrame,
     /// Latest RTT of a full packet; `None` before the first of this MTU.
     full_rtt: Option<Duration>,
     /// Packets with a smaller ordinal belong to the last recovery period.
@@ -298,23 +319,19 @@ impl Driver {
             discriminator: protocol
                 .discrimination
                 .make(DiscriminatorSetup { endpoint: &endpoint, stream: stream("discrimination") }),
-            hears_acks: protocol.discrimination.hears_acks(),
-            samples_rate: protocol.window.samples_rate(),
-            measures_delay: protocol.window.measures_delay()
-                || protocol.discrimination.hears_acks(),
+            needs: Needs {
+                acks: protocol.discrimination.hears_acks(),
+                rate: protocol.window.samples_rate(),
+                delay: protocol.window.measures_delay() || protocol.discrimination.hears_acks(),
+            },
             estimators: Estimators::new(&endpoint, asked),
             batches: Batches::default(),
             flight: Flight::new(),
             spacing: Spacing::default(),
             pacer: setup.pacer,
             mtu: setup.mtu.max(1),
-            told: 0,
-            sent_since: 0,
-            newest_sent: Time::ZERO,
-            pending: Pending::default(),
-            frame_packets: 0,
-            smoothed: Duration::ZERO,
-            waiting: None,
+            stack: StackFlight::default(),
+            frame: AckFrame::default(),
             full_rtt: None,
             recovery_start: 1,
             certain_until: 1,
@@ -348,7 +365,7 @@ impl Driver {
             Some(rate) if self.pacer == Pacer::Window => {
                 // The stack's RTT is longer by the wait at the socket, and so is its flight.
                 let srtt = self.estimators.rtt.srtt();
-                let of_stack = srtt.max(self.smoothed).as_secs_f64();
+                let of_stack = srtt.max(self.frame.smoothed).as_secs_f64();
                 if srtt.is_zero() { cwnd } else { cwnd.min(rate * of_stack) }
             }
             _ => cwnd,
@@ -376,10 +393,10 @@ impl Driver {
         }
         let forgets = self.flight.push(now, number, is_exact, bytes);
         self.counters.forgotten += u64::from(forgets);
-        self.sent_since += u64::from(bytes);
+        self.stack.sent_since += u64::from(bytes);
         self.counters.sent += 1;
         self.counters.sent_bytes += u64::from(bytes);
-        let most = self.window().max(self.told) + SLACK * u64::from(self.mtu);
+        let most = self.window().max(self.stack.in_flight) + SLACK * u64::from(self.mtu);
         if self.flight.bytes() > most {
             self.flight.forget_oldest();
             self.counters.forgotten += 1;
@@ -455,15 +472,15 @@ impl Driver {
         bytes: u32,
         smoothed: Duration,
     ) {
-        if self.frame_packets == 0 {
-            if let Some((frame, before)) = self.waiting.take() {
+        if self.frame.packets == 0 {
+            if let Some((frame, before)) = self.frame.waiting.take() {
                 self.finish(frame, self.ack_delay(&frame, before, smoothed));
             }
-            self.smoothed = smoothed;
+            self.frame.smoothed = smoothed;
             self.outstanding = (now, self.span());
         }
-        let pending = &mut self.pending;
-        self.frame_packets += 1;
+        let pending = &mut self.frame.pending;
+        self.frame.packets += 1;
         pending.packets += 1;
         pending.bytes += u64::from(bytes);
         self.counters.acked += 1;
@@ -499,19 +516,19 @@ impl Driver {
     /// Handles the end of an ACK frame, after all of its packets.
     pub fn on_frame(&mut self, frame: Frame) {
         let Frame { in_flight, app_limited, .. } = frame;
-        if let (Some(newest), Some(largest)) = (self.pending.newest, frame.largest) {
-            self.pending.newest = self.flight.of_number(newest, largest).or(Some(newest));
+        if let (Some(newest), Some(largest)) = (self.frame.pending.newest, frame.largest) {
+            self.frame.pending.newest = self.flight.of_number(newest, largest).or(Some(newest));
         }
         self.counters.forgotten += self.flight.reconcile(in_flight, self.mtu.into());
-        (self.told, self.sent_since) = (in_flight, 0);
+        self.stack = StackFlight { in_flight, sent_since: 0 };
         self.app_limited = app_limited;
         self.probe = None;
-        let packets = std::mem::take(&mut self.frame_packets);
+        let packets = std::mem::take(&mut self.frame.packets);
         let latest = self.estimators.rtt.latest();
         let is_late =
-            !latest.is_zero() && frame.now.since(self.pending.left()) > latest + GRANULARITY;
-        if self.measures_delay && (packets == 1 || packets > 0 && is_late) {
-            self.waiting = Some((frame, self.smoothed));
+            !latest.is_zero() && frame.now.since(self.frame.pending.left()) > latest + GRANULARITY;
+        if self.needs.delay && (packets == 1 || packets > 0 && is_late) {
+            self.frame.waiting = Some((frame, self.frame.smoothed));
         } else if packets > 0 {
             self.finish(frame, Duration::ZERO);
         }
@@ -526,7 +543,7 @@ impl Driver {
             return Duration::ZERO; // The frame gave no sample.
         }
         let adjusted = (8 * i128::from(after.as_ps()) - 7 * i128::from(before.as_ps())).max(0);
-        let sample = frame.now.since(self.pending.sent);
+        let sample = frame.now.since(self.frame.pending.sent);
         let most = sample.as_ps().saturating_sub(least.as_ps());
         let delay = u64::try_from(i128::from(sample.as_ps()) - adjusted).unwrap_or(0);
         Duration::from_ps(if adjusted == 0 { 0 } else { delay.min(most) })
@@ -535,8 +552,8 @@ impl Driver {
     /// Handles an ACK frame that the receiver sent after this delay.
     fn finish(&mut self, frame: Frame, ack_delay: Duration) {
         let Frame { now, app_limited, .. } = frame;
-        let pending = std::mem::take(&mut self.pending);
-        self.newest_sent = pending.sent;
+        let pending = std::mem::take(&mut self.frame.pending);
+        self.frame.newest_sent = pending.sent;
         let newest = pending.newest.filter(|newest| newest.ordinal > self.largest_acked);
         self.largest_acked = newest.map_or(self.largest_acked, |newest| newest.ordinal);
         let rtt = newest.filter(|newest| newest.is_exact).map(|newest| {
@@ -565,7 +582,7 @@ impl Driver {
             packet_seq: pending.newest.map_or(0, |newest| newest.ordinal),
             ..AckEvent::default()
         };
-        if self.hears_acks {
+        if self.needs.acks {
             self.discriminator.on_ack(&event);
         }
         if let Some(rate) = &mut self.estimators.delivery_rate {
@@ -581,7 +598,7 @@ impl Driver {
                     self.delivery_rate = sample.rate;
                 }
                 sample.rtt = self.full_rtt;
-                if self.samples_rate && self.window.on_rate_sample(&sample) {
+                if self.needs.rate && self.window.on_rate_sample(&sample) {
                     rate.mark_app_limited(count);
                 }
             }
@@ -623,16 +640,16 @@ impl Driver {
             (at, most) if at == now => (at, most.max(before)),
             _ => (now, before),
         };
-        self.told = self.told.saturating_sub(bytes);
+        self.stack.in_flight = self.stack.in_flight.saturating_sub(bytes);
         self.counters.lost_bytes += bytes;
     }
 
     fn lose(&mut self, now: Time, ordinal: u64) {
         self.counters.lost += 1;
-        self.pending.lost += 1;
+        self.frame.pending.lost += 1;
         if let Some(rate) = &mut self.estimators.delivery_rate
             && let Some(packet) = rate.on_lost(ordinal)
-            && self.samples_rate
+            && self.needs.rate
         {
             self.window.on_lost(&packet, now);
         }
@@ -666,7 +683,7 @@ impl Driver {
         if probability == Probability::ONE {
             self.certain_until = high;
         }
-        let sent = self.newest_sent;
+        let sent = self.frame.newest_sent;
         self.window.on_congestion(&CongestionEvent { path, probability, una, high, sent, marked });
     }
 
@@ -674,7 +691,7 @@ impl Driver {
     /// section 7.1).
     pub fn on_mark(&mut self, now: Time) {
         self.counters.marks += 1;
-        let waiting = self.pending.newest.map_or(0, |newest| newest.ordinal);
+        let waiting = self.frame.pending.newest.map_or(0, |newest| newest.ordinal);
         if self.largest_acked.max(waiting) < self.certain_until {
             return;
         }
@@ -727,8 +744,9 @@ impl Driver {
         if let Some(rate) = &mut self.estimators.delivery_rate {
             rate.forget_before(self.flight.oldest());
         }
-        (self.told, self.sent_since) = (0, 0);
-        (self.pending, self.frame_packets, self.waiting) = (Pending::default(), 0, None);
+        self.stack = StackFlight::default();
+        (self.frame.pending, self.frame.packets, self.frame.waiting) =
+            (Pending::default(), 0, None);
     }
 
     /// The path now, with so many packets outstanding.
@@ -761,7 +779,7 @@ impl Driver {
             ssthresh: ssthresh.is_finite().then(|| self.bytes(ssthresh)),
             pacing_rate: self.pacing_rate(),
             in_flight: self.flight.bytes(),
-            stack_in_flight: self.told + self.sent_since,
+            stack_in_flight: self.stack.in_flight + self.stack.sent_since,
             latest_rtt: rtt.latest(),
             srtt: rtt.srtt(),
             min_rtt: rtt.min_rtt(),

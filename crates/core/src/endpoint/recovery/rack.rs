@@ -177,27 +177,45 @@ pub struct Rack {
     /// of the data that was found delivered last (RACK.rtt).
     newest: u64,
     newest_rtt: Duration,
-    /// The number of packets that arrived late, by ACK; RFC 8985: RACK.reordering_seen.
-    reorderings: u64,
-    /// The greatest distance of reordering, packets; dupackthreshold before.
-    reordering: u64,
-    /// The lowest data of the present ACK that was overtaken.
-    lowest_late: Option<u64>,
-    /// RFC 8985: RACK.reo_wnd_mult, and the number of recoveries for which it lasts.
-    reordering_steps: u32,
-    reordering_persists: u32,
-    /// The next packet when the window was last widened.
-    widened_at: u64,
-    /// The end of the single probe of a tail, and whether it repeats data.
-    probe: Option<(u64, bool)>,
-    is_probing: bool,
+    reordering: Reordering,
+    tail: TailProbe,
     /// True if the first lost packet is to be sent regardless of the window.
     force: bool,
     /// True if new data is sent before old.
     prefers_new: bool,
-    reordering_due: Time,
-    probe_due: Time,
-    timeout_due: Time,
+    timers: Timers,
+}
+
+/// The reordering of the path, and the window that allows for it.
+#[derive(Debug)]
+struct Reordering {
+    /// The number of packets that arrived late, by ACK; RFC 8985: RACK.reordering_seen.
+    count: u64,
+    /// The greatest distance of reordering, packets; dupackthreshold before.
+    distance: u64,
+    /// The lowest data of the present ACK that was overtaken.
+    lowest_late: Option<u64>,
+    /// RFC 8985: RACK.reo_wnd_mult, and the number of recoveries for which it lasts.
+    steps: u32,
+    persists: u32,
+    /// The next packet when the window was last widened.
+    widened_at: u64,
+}
+
+/// The probe of a tail.
+#[derive(Debug, Default)]
+struct TailProbe {
+    /// The end of the single probe, and whether it repeats data.
+    probe: Option<(u64, bool)>,
+    is_probing: bool,
+}
+
+/// The instants at which the timers are due.
+#[derive(Debug)]
+struct Timers {
+    reordering: Time,
+    probe: Time,
+    timeout: Time,
     timeouts_in_a_row: u32,
 }
 
@@ -246,20 +264,23 @@ impl RecoveryPart for Rack {
             cwnd: endpoint.initial_window,
             newest: 0,
             newest_rtt: Duration::ZERO,
-            reorderings: 0,
-            reordering: u64::from(endpoint.dupack_threshold),
-            lowest_late: None,
-            reordering_steps: 1,
-            reordering_persists: 0,
-            widened_at: 0,
-            probe: None,
-            is_probing: false,
+            reordering: Reordering {
+                count: 0,
+                distance: u64::from(endpoint.dupack_threshold),
+                lowest_late: None,
+                steps: 1,
+                persists: 0,
+                widened_at: 0,
+            },
+            tail: TailProbe::default(),
             force: false,
             prefers_new: false,
-            reordering_due: Time::NEVER,
-            probe_due: Time::NEVER,
-            timeout_due: Time::NEVER,
-            timeouts_in_a_row: 0,
+            timers: Timers {
+                reordering: Time::NEVER,
+                probe: Time::NEVER,
+                timeout: Time::NEVER,
+                timeouts_in_a_row: 0,
+            },
         }
     }
 }
@@ -269,7 +290,7 @@ impl Recovery for Rack {
         report.clear_numbers();
         let advances = acked.newly() > 0;
         if advances {
-            self.timeouts_in_a_row = 0;
+            self.timers.timeouts_in_a_row = 0;
         }
         self.cwnd = acked.event.path.cwnd;
         self.widen(seqs, acked.sack());
@@ -295,7 +316,7 @@ impl Recovery for Rack {
             report.finding = Finding::Loss;
         }
         report.numbers().raises =
-            !self.is_reducing() && (advances || self.reordering > self.threshold);
+            !self.is_reducing() && (advances || self.reordering.distance > self.threshold);
         if self.is_reducing() {
             self.reduction.hear(report.delivered, advances && report.lost == 0);
         }
@@ -311,8 +332,8 @@ impl Recovery for Rack {
     ) {
         report.clear_numbers();
         let Expired { now, rtt, .. } = expired;
-        if self.reordering_due <= now {
-            self.reordering_due = Time::NEVER;
+        if self.timers.reordering <= now {
+            self.timers.reordering = Time::NEVER;
             self.detect(now, rtt, report);
             self.take_lost(report);
             if report.lost > 0 {
@@ -322,12 +343,12 @@ impl Recovery for Rack {
                 self.reduction.hear(1, false);
             }
             let since = self.oldest_sent(seqs).unwrap_or(now);
-            self.timeout_due = (since + self.timeout(rtt)).max(now + TICKS);
-        } else if self.probe_due <= now {
-            self.is_probing = true;
-            self.probe_due = Time::NEVER;
-            self.timeout_due = now + self.timeout(rtt).max(TICKS);
-        } else if self.timeout_due <= now {
+            self.timers.timeout = (since + self.timeout(rtt)).max(now + TICKS);
+        } else if self.timers.probe <= now {
+            self.tail.is_probing = true;
+            self.timers.probe = Time::NEVER;
+            self.timers.timeout = now + self.timeout(rtt).max(TICKS);
+        } else if self.timers.timeout <= now {
             self.time_out(seqs, now, rtt, report);
         }
         report.numbers().count(self.flight(), self.base);
@@ -335,11 +356,11 @@ impl Recovery for Rack {
 
     #[inline]
     fn next_timer(&self, _: &RttEstimator) -> Time {
-        self.timeout_due.min(self.probe_due).min(self.reordering_due)
+        self.timers.timeout.min(self.timers.probe).min(self.timers.reordering)
     }
 
     fn means_silence(&self, now: Time) -> bool {
-        self.timeout_due <= now && self.probe_due > now && self.reordering_due > now
+        self.timers.timeout <= now && self.timers.probe > now && self.timers.reordering > now
     }
 
     fn next_to_send(&mut self, seqs: &mut Sequences, cwnd: f64) -> Option<u64> {
@@ -349,10 +370,10 @@ impl Recovery for Rack {
         {
             return Some(*seq);
         }
-        if std::mem::take(&mut self.is_probing) {
+        if std::mem::take(&mut self.tail.is_probing) {
             // RFC 8985 section 7.3: new data, or else the last of the old.
             let seq = new.or_else(|| self.last_missing(seqs));
-            self.probe = seq.map(|seq| (seqs.next.max(seq + 1), seq < seqs.next));
+            self.tail.probe = seq.map(|seq| (seqs.next.max(seq + 1), seq < seqs.next));
             return seq;
         }
         let flight = self.flight();
@@ -394,11 +415,11 @@ impl Recovery for Rack {
         if self.is_reducing() {
             self.reduction.sent += 1;
         }
-        if self.timeout_due == Time::NEVER {
-            self.timeout_due = now + self.timeout(rtt).max(TICKS);
-        } else if seq == seqs.una && sent.again && self.reordering_due == Time::NEVER {
-            self.timeout_due = now + self.timeout(rtt).max(TICKS);
-            self.probe_due = Time::NEVER;
+        if self.timers.timeout == Time::NEVER {
+            self.timers.timeout = now + self.timeout(rtt).max(TICKS);
+        } else if seq == seqs.una && sent.again && self.timers.reordering == Time::NEVER {
+            self.timers.timeout = now + self.timeout(rtt).max(TICKS);
+            self.timers.probe = Time::NEVER;
         }
         if !sent.again {
             self.set_probe(seqs.next + 1 - seqs.una, now, rtt);
@@ -442,8 +463,8 @@ impl Recovery for Rack {
             arrived,
             lost,
             resent: again.count() as u64,
-            reordering: self.reordering,
-            reorderings: self.reorderings,
+            reordering: self.reordering.distance,
+            reorderings: self.reordering.count,
             window: self.window(cwnd),
         })
     }
@@ -464,7 +485,7 @@ impl Recovery for Rack {
         number > self.newest
     }
     fn is_probing(&self) -> bool {
-        self.is_probing
+        self.tail.is_probing
     }
     fn has_repaired_all(&self) -> bool {
         self.lost.is_empty()
@@ -560,10 +581,10 @@ impl Rack {
         let [first, rest @ ..] = sack else { return };
         let inside = |outer: &SackBlock| outer.start <= first.start && first.end <= outer.end;
         let duplicate = first.end <= seqs.una || rest.first().is_some_and(inside);
-        if duplicate && seqs.una >= self.widened_at {
-            self.widened_at = seqs.next;
-            self.reordering_steps = (self.reordering_steps + 1).min(255);
-            self.reordering_persists = PERSISTENCE;
+        if duplicate && seqs.una >= self.reordering.widened_at {
+            self.reordering.widened_at = seqs.next;
+            self.reordering.steps = (self.reordering.steps + 1).min(255);
+            self.reordering.persists = PERSISTENCE;
         }
     }
 
@@ -577,8 +598,8 @@ impl Rack {
         let mut delivery = Delivery::default();
         // Data below this that arrives now and was sent only once was reordered.
         let highest = self.arrived.end().unwrap_or(self.data_base);
-        let late = self.reorderings;
-        self.lowest_late = None;
+        let late = self.reordering.count;
+        self.reordering.lowest_late = None;
         while self.data_base < seqs.una {
             let Some(datum) = self.data.pop_front() else { break };
             let seq = self.data_base;
@@ -605,9 +626,10 @@ impl Rack {
             }
             self.arrived.insert(*block, 0);
         }
-        if let Some(seq) = self.lowest_late {
-            self.reorderings = late + 1; // Once an ACK.
-            self.reordering = self.reordering.max((highest - seq).min(MOST_REORDERING));
+        if let Some(seq) = self.reordering.lowest_late {
+            self.reordering.count = late + 1; // Once an ACK.
+            self.reordering.distance =
+                self.reordering.distance.max((highest - seq).min(MOST_REORDERING));
         }
         report.delivered = report.numbers().delivered();
         delivery
@@ -627,7 +649,8 @@ impl Rack {
             return None;
         }
         if !datum.resent && seq < highest {
-            self.lowest_late = Some(self.lowest_late.map_or(seq, |lowest: u64| lowest.min(seq)));
+            self.reordering.lowest_late =
+                Some(self.reordering.lowest_late.map_or(seq, |lowest: u64| lowest.min(seq)));
         }
         self.lost.remove(&seq);
         // RFC 8985 section 6.2, step 2: an RTT shorter than any is that of an earlier transmission.
@@ -647,10 +670,10 @@ impl Rack {
     fn end_phase(&mut self, seqs: &Sequences) {
         match self.phase {
             RackPhase::Recovery { until } if seqs.una >= until => {
-                if self.reordering_persists > 0 {
-                    self.reordering_persists -= 1;
+                if self.reordering.persists > 0 {
+                    self.reordering.persists -= 1;
                 } else {
-                    self.reordering_steps = 1;
+                    self.reordering.steps = 1;
                 }
             }
             RackPhase::AfterTimeout { until, .. } if seqs.una >= until => {}
@@ -664,13 +687,13 @@ impl Rack {
 
     /// RFC 8985 section 7.4. Returns true if a probe has repaired a loss.
     fn end_probe(&mut self, seqs: &Sequences, advances: bool, delivery: &Delivery) -> bool {
-        let Some((until, repeats)) = self.probe else { return false };
+        let Some((until, repeats)) = self.tail.probe else { return false };
         if seqs.una < until {
             return false;
         }
         let lost = repeats && seqs.una > until;
         if lost || !repeats || !(advances || delivery.selective) {
-            self.probe = None;
+            self.tail.probe = None;
         }
         lost && self.phase == RackPhase::Open
     }
@@ -678,11 +701,11 @@ impl Rack {
     /// RFC 8985 section 6.2, step 4.
     fn reordering_window(&self, rtt: &RttEstimator, arrived: u64) -> Duration {
         let is_open = matches!(self.phase, RackPhase::Open | RackPhase::Reduced { .. });
-        if self.reorderings == 0 && (!is_open || arrived >= self.threshold) {
+        if self.reordering.count == 0 && (!is_open || arrived >= self.threshold) {
             return Duration::ZERO;
         }
         let window = Duration::from_ps(rtt.min_rtt().as_ps() / 4);
-        window.saturating_mul(u64::from(self.reordering_steps)).min(rtt.srtt())
+        window.saturating_mul(u64::from(self.reordering.steps)).min(rtt.srtt())
     }
 
     /// RFC 8985 section 6.2, step 5. Writes the lost packets into the report. Returns the time
@@ -760,7 +783,7 @@ impl Rack {
             self.reduction = Reduction::of(self.cwnd);
         }
         self.phase = RackPhase::Recovery { until: seqs.next };
-        self.probe = None;
+        self.tail.probe = None;
         self.prefers_new = false;
         reduces
     }
@@ -776,10 +799,10 @@ impl Rack {
         let repeated = match self.phase {
             RackPhase::Open => false,
             RackPhase::Recovery { .. } | RackPhase::Reduced { .. } => true,
-            RackPhase::AfterTimeout { .. } => self.timeouts_in_a_row > 0,
+            RackPhase::AfterTimeout { .. } => self.timers.timeouts_in_a_row > 0,
         };
-        let doubtful = self.phase == RackPhase::Open || self.timeouts_in_a_row > 0;
-        self.timeouts_in_a_row += 1;
+        let doubtful = self.phase == RackPhase::Open || self.timers.timeouts_in_a_row > 0;
+        self.timers.timeouts_in_a_row += 1;
         for at in 0..self.sent.len() {
             let Transmission { seq, sent, in_flight } = self.sent[at];
             if in_flight && (seq == seqs.una || sent + self.newest_rtt <= now) {
@@ -791,13 +814,13 @@ impl Rack {
         self.take_lost(report);
         self.duplicates = 0;
         self.phase = RackPhase::AfterTimeout { until: seqs.next, doubtful };
-        self.probe = None;
+        self.tail.probe = None;
         self.prefers_new = false;
         self.force = true;
         report.timed_out = true;
         report.finding = Finding::Reset { repeated };
         rtt.back_off();
-        self.timeout_due = now + self.timeout(rtt).max(TICKS);
+        self.timers.timeout = now + self.timeout(rtt).max(TICKS);
     }
 
     /// The highest packet that has not arrived.
@@ -811,13 +834,13 @@ impl Rack {
         let waits =
             self.phase == RackPhase::Open && self.arrived.is_empty() && self.lost.is_empty();
         let probes = self.config.sack && self.config.tail_probes;
-        if !waits || !probes || self.probe.is_some() || rtt.srtt().is_zero() {
+        if !waits || !probes || self.tail.probe.is_some() || rtt.srtt().is_zero() {
             return;
         }
         // A single packet may wait for the receiver's delayed acknowledgment.
         let more = if outstanding == 1 { self.rto_floor } else { TICKS };
         let due = now + rtt.srtt().saturating_mul(2) + more;
-        self.probe_due = due.min(self.timeout_due);
+        self.timers.probe = due.min(self.timers.timeout);
     }
 
     fn set_timers(
@@ -828,22 +851,22 @@ impl Rack {
         delay: Option<Duration>,
     ) {
         let now = acked.now();
-        self.reordering_due = Time::NEVER;
+        self.timers.reordering = Time::NEVER;
         if seqs.outstanding() == 0 {
-            self.timeout_due = Time::NEVER;
-            self.probe_due = Time::NEVER;
+            self.timers.timeout = Time::NEVER;
+            self.timers.probe = Time::NEVER;
             return;
         }
         // The arrival of a packet sent before the first missing one postpones the timeout too.
         let earlier = delivery.earliest.zip(self.oldest_sent(seqs));
         if acked.newly() > 0 || earlier.is_some_and(|(sent, oldest)| sent < oldest) {
-            self.timeout_due = now + self.timeout(acked.rtt).max(TICKS);
-            self.probe_due = Time::NEVER;
+            self.timers.timeout = now + self.timeout(acked.rtt).max(TICKS);
+            self.timers.probe = Time::NEVER;
             self.set_probe(seqs.outstanding(), now, acked.rtt);
         }
         if let Some(delay) = delay {
-            self.reordering_due = now + delay + TICKS;
-            self.probe_due = Time::NEVER;
+            self.timers.reordering = now + delay + TICKS;
+            self.timers.probe = Time::NEVER;
         }
     }
 }
