@@ -1573,19 +1573,12 @@ fn an_error_in_an_expression_has_its_line_and_column() {
 
 /// The error of a value of `protocol`.
 fn with_error(value: &str) -> String {
-    let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
-    file.set("flows.clean.protocol", value).unwrap();
-    file.build().unwrap_err().to_string()
+    error_of_set("flows.clean.protocol", value)
 }
 
 #[test]
 fn compositions_that_cannot_work_are_refused_with_a_reason() {
-    let refused = |value: &str| {
-        let mut file = ScenarioFile::parse("s.toml", FIRST).unwrap();
-        file.set("flows.clean.protocol", value).unwrap();
-        file.build().unwrap_err().to_string()
-    };
-    let bbr = refused(r#"{ base = "bbr", recovery = "sack" }"#);
+    let bbr = with_error(r#"{ base = "bbr", recovery = "sack" }"#);
     assert!(bbr.contains("window `bbr` needs news of each transmission by number"), "{bbr}");
     assert!(bbr.contains("help: take one of: recovery `packet-number`"), "{bbr}");
     for (value, says) in [
@@ -1603,7 +1596,7 @@ fn compositions_that_cannot_work_are_refused_with_a_reason() {
         ("3", "expected a string"),
         ("[]", "expected a string"),
     ] {
-        let message = refused(value);
+        let message = with_error(value);
         assert!(message.contains(says), "{value}: {message}");
     }
 }
