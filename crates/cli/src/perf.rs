@@ -395,7 +395,6 @@ fn words(event: &Event) -> Option<String> {
             let why = match ending {
                 Ending::Silence => "stopped: no progress; no new data or ACK arrived",
                 Ending::Losses => "stopped: less than one packet in twenty is acknowledged",
-                Ending::Unreachable => "stopped: the port is unreachable (ICMP)",
                 Ending::TooLong => "stopped: it exceeded its announced length",
                 Ending::Displaced => "stopped: it was idle, and another client needs its place",
                 _ => "stopped",

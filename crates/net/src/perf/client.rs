@@ -10,11 +10,10 @@ use rustix::io::Errno;
 use windward_sim::Observer;
 
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{Counts, FrameKind, Greeting, REQUEST_LEN, Refusal, Sample};
-use super::guard::AMPLIFICATION;
+use super::frame::{Counts, FrameKind, Greeting, Refusal, Sample};
 use super::keys::{COOKIE_LEN, NONCE_LEN, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Plan, Test, overhead};
-use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
+use super::socket::{Inbox, Outbox, Socket, be_punctual, until, wait};
 use super::{Error, PATIENCE};
 use crate::clock::{Clock as _, Monotonic};
 
@@ -170,8 +169,6 @@ struct Flow {
     /// Time at which a request is repeated.
     repeat: Time,
     ready: bool,
-    blocked: bool,
-    retry: Time,
     answers: Outbox,
     /// True if a datagram has come since the start.
     heard: bool,
@@ -263,8 +260,6 @@ impl Flow {
             state: ClientState::Greeting { cookie: None },
             repeat: Time::ZERO,
             ready: false,
-            blocked: false,
-            retry: Time::ZERO,
             answers: Outbox::default(),
             heard: false,
             completed: None,
@@ -347,20 +342,10 @@ impl Flow {
     }
 
     /// Sends the pending answers.
-    fn flush(&mut self) -> Option<io::Error> {
-        let obstacle = self.socket.flush(&mut self.answers);
+    fn flush(&mut self, now: Time) -> io::Result<()> {
+        let sent = self.socket.flush(now, &mut self.answers);
         self.answers.bound();
-        self.note(Time::ZERO, obstacle)
-    }
-
-    fn note(&mut self, now: Time, obstacle: Option<Obstacle>) -> Option<io::Error> {
-        self.blocked = matches!(obstacle, Some(Obstacle::Full));
-        match obstacle {
-            Some(Obstacle::NoBuffers) => self.retry = now + Duration::from_millis(1),
-            Some(Obstacle::Error(error)) => return Some(error),
-            _ => {}
-        }
-        None
+        sent
     }
 }
 
@@ -380,9 +365,7 @@ impl Client<'_> {
                 if flow.repeat <= now {
                     flow.ask(self.server, self.config);
                     flow.repeat = now + REPEAT;
-                    if let Some(error) = flow.flush() {
-                        check(error, self.server, self.datagram)?;
-                    }
+                    check(flow.flush(now), self.server, self.datagram)?;
                 }
                 wake = wake.min(flow.repeat);
             }
@@ -431,12 +414,8 @@ impl Client<'_> {
                     continue;
                 }
                 running += 1;
-                let obstructed = flow.blocked || flow.retry > now;
-                busy |= flow.ready && !obstructed;
-                if flow.retry > now {
-                    wake = wake.min(flow.retry);
-                }
-                wake = wake.min(flow.repeat);
+                busy |= flow.ready && !flow.socket.is_obstructed(now);
+                wake = wake.min(flow.socket.wake(now)).min(flow.repeat);
                 if let Some(connection) = flow.connection() {
                     wake = wake.min(connection.next_timer());
                 }
@@ -463,7 +442,7 @@ impl Client<'_> {
 
     /// Runs the timers of a flow, and sends what is allowed.
     fn serve(&mut self, at: usize, now: Time) -> Result<(), Error> {
-        let Client { flows, data, server, datagram, plan, .. } = self;
+        let Client { flows, data, server, datagram, .. } = self;
         let flow = &mut flows[at];
         let ClientState::Open(connection) = &mut flow.state else { return Ok(()) };
         if flow.completed.is_none() {
@@ -490,32 +469,22 @@ impl Client<'_> {
         }
         // The server sends nothing before it knows that its answer arrived.
         if flow.repeat <= now {
-            // Until something arrives, the server may send three times the bytes that it receives.
-            let (starts, length) = match flow.test.reverse && !flow.heard {
-                true => (starts(plan, *datagram), REQUEST_LEN),
-                false => (1, 0),
-            };
-            for _ in 0..starts {
-                connection.push_start(length, &mut flow.answers);
-            }
+            connection.push_control(FrameKind::Start, &[], &mut flow.answers);
             flow.repeat = now + if flow.heard { KEEP } else { REPEAT };
         }
-        if !flow.answers.is_empty()
-            && let Some(error) = flow.flush()
-        {
-            check(error, *server, *datagram)?;
+        if !flow.answers.is_empty() {
+            let sent = flow.socket.flush(now, &mut flow.answers);
+            flow.answers.bound();
+            check(sent, *server, *datagram)?;
         }
-        let ClientState::Open(connection) = &mut flow.state else { return Ok(()) };
-        if flow.ready && flow.retry <= now {
+        if flow.ready && flow.socket.wake(now) == Time::NEVER {
             flow.ready = connection.transmit(now, data);
             let count = data.len();
-            let obstacle = flow.socket.flush(data);
+            let sent = flow.socket.flush(now, data);
             connection.sent(now, count - data.len());
             flow.ready |= !data.is_empty();
             data.clear();
-            if let Some(error) = flow.note(now, obstacle) {
-                check(error, *server, *datagram)?;
-            }
+            check(sent, *server, *datagram)?;
         }
         Ok(())
     }
@@ -556,16 +525,14 @@ impl Client<'_> {
             if let Some(failure) = failure {
                 return Err(failure);
             }
-            if let Some(error) = flow.flush() {
-                check(error, *server, *datagram)?;
-            }
+            check(flow.flush(now), *server, *datagram)?;
             match received {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
                     let in_greeting = matches!(flow.state, ClientState::Greeting { .. });
                     if in_greeting || error.kind() != io::ErrorKind::ConnectionRefused {
-                        check(error, *server, *datagram)?;
+                        check(Err(error), *server, *datagram)?;
                     }
                 }
             }
@@ -596,14 +563,14 @@ impl Client<'_> {
             if let ClientState::Open(connection) = &mut flow.state {
                 let counts = connection.counts(now).encode();
                 connection.push_control(FrameKind::End, &counts, &mut flow.answers);
-                let _ = flow.flush();
+                let _ = flow.flush(now);
             }
         }
     }
 
     fn wait(&self, time: Duration) -> Result<(), Error> {
-        let sockets = self.flows.iter().map(|flow| (&flow.socket, flow.blocked));
-        wait(sockets, time).map(drop).map_err(Error::io("wait for datagrams"))
+        let sockets = self.flows.iter().map(|flow| &flow.socket);
+        wait(sockets, time).map_err(Error::io("wait for datagrams"))
     }
 
     /// Ends the test and requests the counts of the server.
@@ -631,7 +598,7 @@ impl Client<'_> {
                 if flow.repeat <= now {
                     connection.push_control(FrameKind::End, &own.encode(), &mut flow.answers);
                     flow.repeat = now + REPEAT;
-                    let _ = flow.flush();
+                    let _ = flow.flush(now);
                 }
                 wake = wake.min(flow.repeat);
             }
@@ -663,15 +630,10 @@ impl Client<'_> {
     }
 }
 
-/// Number of starts, 1 to 4, after which a server may send its initial window at once: three times
-/// the bytes received, hello and open included, are then enough.
-fn starts(plan: &Plan, datagram: usize) -> usize {
-    let window = plan.config.initial_window.min(10.0) as usize * datagram;
-    window.div_ceil(AMPLIFICATION as usize * REQUEST_LEN).saturating_sub(2).clamp(1, 4)
-}
-
-/// True if the error ends the test. Others are transient, or the path is given up in time.
-fn check(error: io::Error, server: SocketAddr, datagram: usize) -> Result<(), Error> {
+/// Passes on an error of a socket that ends the test. Others are transient, or the path is given up
+/// in time.
+fn check(sent: io::Result<()>, server: SocketAddr, datagram: usize) -> Result<(), Error> {
+    let Err(error) = sent else { return Ok(()) };
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Err(Error::NothingListens(server));
     }

@@ -11,7 +11,7 @@ use windward_core::wire;
 use windward_sim::Observer;
 
 use super::frame::{Counts, FrameKind, SESSION_LEN, Sample};
-use super::guard::{AMPLIFICATION, Guard, Limits};
+use super::guard::{Guard, Limits};
 use super::keys::{MAC_LEN, NoRandomness, ReplayWindow, SessionKeys, random};
 use super::plan::{DATAGRAM, MAX_RWND, Plan, Test, overhead};
 use super::socket::{Outbox, ecn_of, flags_of};
@@ -219,16 +219,6 @@ struct Sizes {
     rwnd: u64,
 }
 
-/// Bytes of datagrams, which limit what may be sent to an address that may be forged.
-#[derive(Debug)]
-struct ByteCounts {
-    /// Bytes from the peer; counted only where they limit what may be sent.
-    received: u64,
-    sent: u64,
-    /// True if the address of the peer may be forged.
-    is_server: bool,
-}
-
 /// One end of a connection.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -241,7 +231,6 @@ pub(super) struct Connection {
     sizes: Sizes,
     half: Half,
     counts: Counts,
-    traffic: ByteCounts,
     /// Offset of the time stamps of data from this end's clock, picoseconds, so that only a peer
     /// that has received data knows the time stamp of any.
     stamp: u64,
@@ -281,11 +270,10 @@ impl Connection {
                 way: None,
             }))
         };
-        let has_key = keys.is_some();
         Ok(Connection {
             id,
             peer,
-            numbers: Numbers { keys, sent: 0, received: ReplayWindow::new(has_key) },
+            numbers: Numbers { keys, sent: 0, received: ReplayWindow::new() },
             start: now,
             heard: now,
             sizes: Sizes {
@@ -295,7 +283,6 @@ impl Connection {
             },
             half,
             counts: Counts::default(),
-            traffic: ByteCounts { received: 0, sent: 0, is_server: false },
             stamp: 0,
             observer: None,
         })
@@ -306,11 +293,8 @@ impl Connection {
         self.observer = Some((flow, observer));
     }
 
-    /// Makes this end a server: its data is bounded by its limits, and by the bytes that arrived
-    /// from the peer during the greeting.
-    pub(super) fn limit(&mut self, limits: &Limits, received: usize, sent: usize) {
-        (self.traffic.is_server, self.traffic.received, self.traffic.sent) =
-            (true, received as u64, sent as u64);
+    /// Bounds the data of this end by the limits of a server.
+    pub(super) fn limit(&mut self, limits: &Limits) {
         if let Half::Sends(sending) = &mut self.half {
             sending.guard.limit(limits);
         }
@@ -413,7 +397,6 @@ impl Connection {
             return Received::Nothing;
         }
         self.heard = now;
-        self.traffic.received += bytes.len() as u64;
         let Envelope { kind, mut packet, at, .. } = envelope;
         let body = &bytes[at + SESSION_LEN..body_end];
         match (kind, &mut self.half) {
@@ -460,8 +443,8 @@ impl Connection {
         }
         let Some(keys) = &self.numbers.keys else { return Some(bytes.len()) };
         let (body, tag) = bytes.split_last_chunk::<MAC_LEN>()?;
-        // Of control datagrams all bytes are authenticated; of packets and of a start only the
-        // head.
+        // Of control datagrams all bytes are authenticated; of packets, and of a start, which
+        // earlier clients pad, only the head.
         let end = match envelope.kind {
             FrameKind::Data | FrameKind::Ack | FrameKind::Start => envelope.at + SESSION_LEN,
             _ => body.len(),
@@ -564,16 +547,6 @@ impl Connection {
         length
     }
 
-    /// Appends a start of at least `length` bytes.
-    pub(super) fn push_start(&mut self, length: usize, outbox: &mut Outbox) {
-        let mut head = [0; 4 + SESSION_LEN];
-        head[..4].copy_from_slice(&FrameKind::Start.prefix());
-        head[4..12].copy_from_slice(&self.id.to_be_bytes());
-        head[12..].copy_from_slice(&self.numbers.sent.to_be_bytes());
-        let tag = self.numbers.keys.as_ref().map_or(0, |_| MAC_LEN);
-        self.push(None, length.max(head.len() + tag), &head, 0, outbox);
-    }
-
     /// Appends a control datagram.
     pub(super) fn push_control(&mut self, kind: FrameKind, body: &[u8], outbox: &mut Outbox) {
         let mut head = Vec::with_capacity(4 + SESSION_LEN + body.len());
@@ -601,7 +574,6 @@ impl Connection {
     ) {
         let (number, keys) = (self.numbers.sent, &self.numbers.keys);
         self.numbers.sent += 1;
-        self.traffic.sent += length as u64;
         outbox.push(self.peer, ecn, length, |bytes| {
             bytes[..head.len()].copy_from_slice(head);
             if let Some(keys) = keys
@@ -646,12 +618,7 @@ impl Connection {
     fn room(&mut self, local: Time) -> u64 {
         let size = self.sizes.datagram as u32 + overhead(self.peer);
         let Half::Sends(sending) = &mut self.half else { return 0 };
-        let room = sending.guard.room(local, size, sending.sender.rtt().base_rto());
-        if !self.traffic.is_server || sending.guard.is_proven() {
-            return room;
-        }
-        let bytes = AMPLIFICATION.saturating_mul(self.traffic.received);
-        room.min(bytes.saturating_sub(self.traffic.sent) / self.sizes.datagram as u64)
+        sending.guard.room(local, size, sending.sender.rtt().base_rto())
     }
 
     /// Notes how many packets of [`Connection::transmit`] the socket took; the rest are sent before

@@ -9,8 +9,7 @@
 //!   cannot send optimistic acknowledgments (Savage et al., CCR 29(5), 1999, section 2.3). One that
 //!   echoes a transmission for the first time and acknowledges data that was not acknowledged
 //!   before *advances*.
-//! - **Before the first advance** a server sends an initial window (RFC 6928) in all, and at most
-//!   three times the bytes that it has received (RFC 9000 section 8.1).
+//! - **Before the first advance** a server sends an initial window (RFC 6928) in all.
 //! - **Flight.** Transmissions since the latest one that was echoed are at most the initial window
 //!   and 16 for each advance so far, up to the largest window. Slow start doubles, and asks for
 //!   less than a quarter of that even if half of the packets and half of the acknowledgments are
@@ -30,9 +29,6 @@ use windward_core::units::{Duration, Rate, Time};
 use super::plan::{MAX_RWND, Plan};
 use super::{MAX_SILENCE, PATIENCE};
 
-/// Bytes that may be sent for each byte received from a peer that has acknowledged nothing (RFC
-/// 9000 section 8.1).
-pub(super) const AMPLIFICATION: u64 = 3;
 /// Transmissions that each advance allows beyond the latest echoed one.
 const GROWTH: u64 = 16;
 /// Packets per interval of silence (RFC 9002 section 6.2.4: one or two per probe timeout).
@@ -122,8 +118,6 @@ pub enum Ending {
     Silence,
     /// Less than one packet in twenty is acknowledged.
     Losses,
-    /// The peer's address is unreachable (ICMP).
-    Unreachable,
     /// It exceeded its announced length.
     TooLong,
     /// It made no progress, and its place was needed.

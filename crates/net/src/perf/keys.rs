@@ -232,19 +232,11 @@ impl SessionKeys {
 
 /// Numbers of the datagrams that have been received (RFC 4303 section 3.4.3): the last
 /// [`ReplayWindow::WIDTH`], as bits.
-///
-/// Numbers that are not authenticated may be wrong, and a high one would make all later ones too
-/// old. So a number that jumps further than [`ReplayWindow::JUMP`] is accepted only after one
-/// shortly before it (RFC 3550 appendix A.1): a long loss costs two more datagrams, and one wrong
-/// number costs nothing. Authenticated numbers are always right.
 #[derive(Debug, Clone)]
 pub(super) struct ReplayWindow {
     /// One past the highest number received.
     next: u64,
     seen: [u64; ReplayWindow::WORDS],
-    is_authentic: bool,
-    /// The number that jumped last.
-    jumped: Option<u64>,
 }
 
 impl ReplayWindow {
@@ -253,29 +245,14 @@ impl ReplayWindow {
     /// regarded as a replay.
     pub(super) const WIDTH: u64 = 64 * (ReplayWindow::WORDS as u64 - 1);
 
-    /// Distance above the highest number within which a number is accepted at once. Half of the
-    /// width: two wrong numbers, each with one wrong bit, leave the right ones within the window.
-    pub(super) const JUMP: u64 = ReplayWindow::WIDTH / 2;
-    /// Distance below a number that jumped within which another confirms it.
-    const CONFIRMS: u64 = 64;
-
-    /// An empty window, for authentic numbers or others.
-    pub(super) fn new(is_authentic: bool) -> Self {
-        ReplayWindow { next: 0, seen: [0; ReplayWindow::WORDS], is_authentic, jumped: None }
+    /// An empty window.
+    pub(super) fn new() -> Self {
+        ReplayWindow { next: 0, seen: [0; ReplayWindow::WORDS] }
     }
 
-    /// Notes a number; false if it was received before or is too old to tell. Only for authentic
-    /// datagrams.
+    /// Notes the number of an authentic datagram; false if it was received before or is too old to
+    /// tell.
     pub(super) fn accept(&mut self, number: u64) -> bool {
-        if !self.is_authentic && number >= self.next.saturating_add(ReplayWindow::JUMP) {
-            let is_confirmed = self.jumped.is_some_and(|before| {
-                (1..=ReplayWindow::CONFIRMS).contains(&number.wrapping_sub(before))
-            });
-            if !is_confirmed {
-                self.jumped = Some(number);
-                return false;
-            }
-        }
         let (word, bit) = ((number / 64) as usize % ReplayWindow::WORDS, 1 << (number % 64));
         if number >= self.next {
             let before = self.next.checked_sub(1).map_or(0, |highest| highest / 64 + 1);
@@ -288,7 +265,6 @@ impl ReplayWindow {
             return false;
         }
         self.seen[word] |= bit;
-        self.jumped = None;
         true
     }
 }
@@ -333,34 +309,10 @@ mod tests {
         assert!(!other.knows(7, b"data", &tag), "of another connection");
     }
 
-    #[test]
-    fn a_number_that_jumps_does_not_end_a_test_without_a_key() {
-        for bit in 0..62 {
-            let mut window = ReplayWindow::new(false);
-            let mut lost = 0;
-            for number in 0..50_000u64 {
-                lost += u64::from(!window.accept(number));
-                // Each datagram comes again with one bit changed.
-                window.accept(number ^ 1 << bit);
-            }
-            // One changed number in two is a right one that has not come yet: that is received
-            // once.
-            assert!(lost <= 25_000, "bit {bit}: {lost} of 50,000 are lost");
-            assert!(lost == 0 || bit < 13, "bit {bit}: {lost} are lost");
-        }
-        // A path that is down for long loses two datagrams more.
-        let mut window = ReplayWindow::new(false);
-        assert!(window.accept(0));
-        let accepted: Vec<bool> = (1 << 20..).take(4).map(|number| window.accept(number)).collect();
-        assert_eq!(accepted, [false, true, true, true]);
-        // Numbers that a key authenticates are believed.
-        assert!(ReplayWindow::new(true).accept(1 << 61));
-    }
-
     proptest! {
         #[test]
-        fn each_number_is_accepted_once(keyed in any::<bool>(), steps in proptest::collection::vec((0u64..20_000, any::<bool>()), 1..300)) {
-            let (mut window, mut seen, mut highest) = (ReplayWindow::new(keyed), BTreeSet::new(), 0u64);
+        fn each_number_is_accepted_once(steps in proptest::collection::vec((0u64..20_000, any::<bool>()), 1..300)) {
+            let (mut window, mut seen, mut highest) = (ReplayWindow::new(), BTreeSet::new(), 0u64);
             for (step, back) in steps {
                 let number = if back { highest.saturating_sub(step) } else { highest + step % 900 };
                 let is_new = seen.insert(number);

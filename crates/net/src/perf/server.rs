@@ -10,13 +10,11 @@ use windward_core::units::{Duration, Time};
 
 use super::Error;
 use super::connection::{Connection, Envelope, Received};
-use super::frame::{
-    ACCEPT_LEN, CHALLENGE_LEN, Counts, FrameKind, Greeting, REQUEST_LEN, Refusal, Sample,
-};
+use super::frame::{Counts, FrameKind, Greeting, Refusal, Sample};
 use super::guard::{Ending, Limits};
 use super::keys::{Cookies, NONCE_LEN, NoRandomness, Psk, SessionKeys, random};
 use super::plan::{MIN_REPORT, Test, overhead};
-use super::socket::{Inbox, Obstacle, Outbox, Socket, be_punctual, until, wait};
+use super::socket::{Inbox, Outbox, Socket, be_punctual, until, wait};
 use crate::clock::{Clock as _, Monotonic};
 
 /// Longest time from the opening of a connection to its start.
@@ -369,7 +367,7 @@ impl Sessions {
             limits.check(&plan, first).map_err(|reason| (Refusal::Test, reason))?;
         }
         connection.hide_clock().map_err(no_randomness)?;
-        connection.limit(&self.config.limits, 2 * REQUEST_LEN, CHALLENGE_LEN + ACCEPT_LEN);
+        connection.limit(&self.config.limits);
         self.totals.accepted += 1;
         self.events.push(Event::Opened { peer: from, test: test.clone() });
         self.opened.insert((from, client), id);
@@ -398,27 +396,10 @@ impl Sessions {
             all.map(|(id, session)| (session.still_since(), *id)).min()
         };
         let still = || of(&self.sessions, false).filter(|(since, _)| *since + STANDSTILL <= now);
-        if let Some((_, id)) = of(&self.sessions, true).or_else(still) {
-            self.remove(id, Ending::Displaced);
-        }
-    }
-
-    fn remove(&mut self, id: u64, ending: Ending) {
-        let Some(session) = self.sessions.remove(&id) else { return };
-        session.forget(ending, &mut self.opened, &mut self.per_party, &mut self.events);
-    }
-
-    /// Handles an ICMP error that an address is unreachable, which quotes a datagram that was sent
-    /// there. It may be forged by an attacker who has seen the datagram, so it ends only a
-    /// connection that has delivered nothing.
-    pub(super) fn unreachable(&mut self, peer: SocketAddr, quoted: &[u8]) {
-        let Some(id) = Envelope::read(quoted).map(|envelope| envelope.connection) else { return };
-        let is_hit = |session: &Session| {
-            let connection = &session.connection;
-            connection.peer == peer && connection.sends() && !connection.is_proven()
-        };
-        if self.sessions.get(&id).is_some_and(is_hit) {
-            self.remove(id, Ending::Unreachable);
+        let chosen = of(&self.sessions, true).or_else(still);
+        if let Some(session) = chosen.and_then(|(_, id)| self.sessions.remove(&id)) {
+            let Sessions { opened, per_party, events, .. } = self;
+            session.forget(Ending::Displaced, opened, per_party, events);
         }
     }
 
@@ -615,12 +596,8 @@ impl Server {
     ///
     /// If the address is in use, or without the right to bind it.
     pub fn bind(address: SocketAddr, config: ServerConfig) -> Result<Self, Error> {
-        let bind = || {
-            let socket = Socket::new(UdpSocket::bind(address)?)?;
-            socket.hear_errors();
-            Ok(socket)
-        };
-        let socket = bind().map_err(Error::io(format!("listen at {address}")))?;
+        let socket = UdpSocket::bind(address).and_then(Socket::new);
+        let socket = socket.map_err(Error::io(format!("listen at {address}")))?;
         Ok(Server { socket, sessions: Sessions::new(config)? })
     }
 
@@ -644,81 +621,120 @@ pub fn serve(
     stop: &AtomicBool,
     mut tell: impl FnMut(Event),
 ) -> Result<Totals, Error> {
-    let Server { socket, mut sessions } = server;
     be_punctual();
-    let clock = Monotonic::start();
-    let start = clock.now();
-    let every = sessions.config.sample;
-    let first = if every.is_zero() { Time::NEVER } else { start + every };
-    let (mut sampled, mut next_sample) = (start, first);
-    let (mut inbox, mut answers, mut data) = (Inbox::new(), Outbox::default(), Outbox::default());
-    let (mut blocked, mut retry) = (false, Time::ZERO);
-    let mut busy = false;
+    let mut at_work = AtWork::begin(server);
     while !stop.load(Ordering::Relaxed) {
-        let now = clock.now();
-        let obstructed = blocked || retry > now;
-        let time = match busy && !obstructed {
+        at_work.turn(&mut tell)?;
+    }
+    // The remainder is a sample too.
+    if !at_work.samples.every.is_zero() {
+        at_work.sample(at_work.clock.now(), &mut tell);
+    }
+    Ok(at_work.sessions.totals)
+}
+
+/// A server that serves.
+struct AtWork {
+    socket: Socket,
+    sessions: Sessions,
+    clock: Monotonic,
+    samples: Samples,
+    inbox: Inbox,
+    answers: Outbox,
+    data: Outbox,
+}
+
+/// Times of samples.
+struct Samples {
+    start: Time,
+    /// Zero for none.
+    every: Duration,
+    last: Time,
+    next: Time,
+}
+
+impl AtWork {
+    fn begin(server: Server) -> Self {
+        let Server { socket, sessions } = server;
+        let clock = Monotonic::start();
+        let (start, every) = (clock.now(), sessions.config.sample);
+        let next = if every.is_zero() { Time::NEVER } else { start + every };
+        AtWork {
+            socket,
+            sessions,
+            clock,
+            samples: Samples { start, every, last: start, next },
+            inbox: Inbox::new(),
+            answers: Outbox::default(),
+            data: Outbox::default(),
+        }
+    }
+
+    /// Waits until there is work, and does it.
+    fn turn(&mut self, tell: &mut impl FnMut(Event)) -> Result<(), Error> {
+        self.wait()?;
+        self.take_in();
+        let now = self.clock.now();
+        self.sessions.on_timer(now, &mut self.answers);
+        let _ = self.socket.flush(now, &mut self.answers);
+        self.send(now);
+        self.sessions.events.drain(..).for_each(&mut *tell);
+        if now >= self.samples.next {
+            self.sample(now, tell);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        let now = self.clock.now();
+        let has_data = self.sessions.ready().next().is_some();
+        let time = match has_data && !self.socket.is_obstructed(now) {
             true => Duration::ZERO,
             false => {
-                let wake = sessions.next_timer().min(next_sample);
-                until(now, if retry > now { wake.min(retry) } else { wake }, TICK)
+                let wake = self.sessions.next_timer().min(self.samples.next);
+                until(now, wake.min(self.socket.wake(now)), TICK)
             }
         };
-        let waited = wait([(&socket, blocked)], time);
-        if waited.map_err(Error::io("wait for datagrams"))? {
-            socket.errors(|peer, quoted| sessions.unreachable(peer, quoted));
-        }
+        wait([&self.socket], time).map_err(Error::io("wait for datagrams"))
+    }
+
+    /// Handles the datagrams that have arrived. What cannot be answered is lost, as on a path.
+    fn take_in(&mut self) {
         for _ in 0..RECEIVES {
-            let now = clock.now();
-            let each = |from, ecn, bytes: &[u8]| {
-                sessions.receive(now, from, ecn, bytes, &mut answers);
-            };
-            // An ICMP error is in the error queue too.
-            if !socket.receive(&mut inbox, each).unwrap_or(true) {
-                break;
+            let now = self.clock.now();
+            let (sessions, answers) = (&mut self.sessions, &mut self.answers);
+            let each = |from, ecn, bytes: &[u8]| sessions.receive(now, from, ecn, bytes, answers);
+            if !self.socket.receive(&mut self.inbox, each).unwrap_or(true) {
+                return;
             }
-            socket.flush(&mut answers);
-            answers.bound();
-        }
-        let now = clock.now();
-        sessions.on_timer(now, &mut answers);
-        blocked = matches!(socket.flush(&mut answers), Some(Obstacle::Full));
-        busy = false;
-        if now >= retry && !blocked {
-            for session in sessions.ready() {
-                session.ready = session.connection.transmit(now, &mut data);
-                let count = data.len();
-                let obstacle = socket.flush(&mut data);
-                session.connection.sent(now, count - data.len());
-                session.ready |= !data.is_empty();
-                busy |= session.ready;
-                data.clear();
-                match obstacle {
-                    Some(Obstacle::Full) => blocked = true,
-                    Some(Obstacle::NoBuffers) => retry = now + Duration::from_millis(1),
-                    Some(Obstacle::Error(_)) | None => continue,
-                }
-                break;
-            }
-        } else {
-            busy = sessions.ready().next().is_some();
-        }
-        sessions.events.drain(..).for_each(&mut tell);
-        if now >= next_sample {
-            let connections = sessions.sample(sampled, now);
-            tell(Event::Sample { time_s: now.since(start).as_secs_f64(), connections });
-            sampled = now;
-            // Missed samples are not repeated.
-            while next_sample <= now {
-                next_sample += every;
-            }
+            let _ = self.socket.flush(now, &mut self.answers);
+            self.answers.bound();
         }
     }
-    if !every.is_zero() {
-        // The remainder is a sample too.
-        let now = clock.now();
-        let connections = sessions.sample(sampled, now);
-        tell(Event::Sample { time_s: now.since(start).as_secs_f64(), connections });
+
+    /// Sends data of the connections in turn, as long as the socket takes it.
+    fn send(&mut self, now: Time) {
+        for session in self.sessions.ready() {
+            if self.socket.is_obstructed(now) {
+                return;
+            }
+            session.ready = session.connection.transmit(now, &mut self.data);
+            let count = self.data.len();
+            let _ = self.socket.flush(now, &mut self.data);
+            session.connection.sent(now, count - self.data.len());
+            session.ready |= !self.data.is_empty();
+            self.data.clear();
+        }
     }
-    Ok(sessions.totals)
+
+    fn sample(&mut self, now: Time, tell: &mut impl FnMut(Event)) {
+        let Samples { start, every, last, next } = &mut self.samples;
+        let connections = self.sessions.sample(*last, now);
+        tell(Event::Sample { time_s: now.since(*start).as_secs_f64(), connections });
+        *last = now;
+        // Missed samples are not repeated.
+        while *next <= now {
+            *next += *every;
+        }
+    }
 }

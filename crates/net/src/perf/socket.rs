@@ -7,11 +7,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
-use std::os::fd::AsRawFd;
 
-use nix::sys::socket::{
-    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt as nix_sockopt,
-};
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -48,17 +44,6 @@ struct Burst {
     start: usize,
     end: usize,
     segment: usize,
-}
-
-/// Reason why a socket did not take a datagram.
-#[derive(Debug)]
-pub(super) enum Obstacle {
-    /// Its buffer is full (EAGAIN): it will be writable again.
-    Full,
-    /// The queue of the interface is full (ENOBUFS); no event tells when it has room again.
-    NoBuffers,
-    /// Another error.
-    Error(io::Error),
 }
 
 impl Outbox {
@@ -121,8 +106,11 @@ impl Outbox {
 pub(super) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
-    /// True if errors of single peers arrive through the error queue.
-    hears_errors: std::cell::Cell<bool>,
+    /// True while its buffer is full (EAGAIN): it will be writable again.
+    is_full: bool,
+    /// Time until which the queue of the interface counts as full (ENOBUFS): no event tells when it
+    /// has room again.
+    retry: Time,
 }
 
 impl Socket {
@@ -136,62 +124,34 @@ impl Socket {
         if sockopt::set_socket_send_buffer_size_force(&socket, BUFFER).is_err() {
             let _ = sockopt::set_socket_send_buffer_size(&socket, BUFFER);
         }
-        Ok(Socket { socket, state, hears_errors: std::cell::Cell::new(false) })
+        Ok(Socket { socket, state, is_full: false, retry: Time::ZERO })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Puts ICMP errors about peers into the error queue (ip(7), IP_RECVERR). An unconnected socket
-    /// does not get them otherwise.
-    pub(super) fn hear_errors(&self) {
-        // One of the two families may be missing; without both, errors are not reported.
-        let four = setsockopt(&self.socket, nix_sockopt::Ipv4RecvErr, &true);
-        let six = setsockopt(&self.socket, nix_sockopt::Ipv6RecvErr, &true);
-        self.hears_errors.set(four.is_ok() || six.is_ok());
+    /// True if it could take no datagram when it was last asked, and there is no reason yet to ask
+    /// again.
+    pub(super) fn is_obstructed(&self, now: Time) -> bool {
+        self.is_full || self.retry > now
     }
 
-    /// Empties the error queue: peers whose port or host is unreachable, each with the part of the
-    /// datagram that ICMP quotes.
-    pub(super) fn errors(&self, mut each: impl FnMut(SocketAddr, &[u8])) {
-        let (mut bytes, mut control) = ([0; 2048], vec![0; 512]);
-        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
-        for _ in 0..ERRORS {
-            let mut slices = [IoSliceMut::new(&mut bytes)];
-            let Ok(message) = recvmsg::<SockaddrStorage>(
-                self.socket.as_raw_fd(),
-                &mut slices,
-                Some(&mut control),
-                flags,
-            ) else {
-                break;
-            };
-            let mut is_gone = false;
-            for message in message.cmsgs().into_iter().flatten() {
-                let error = match message {
-                    ControlMessageOwned::Ipv4RecvErr(error, _) => error,
-                    ControlMessageOwned::Ipv6RecvErr(error, _) => error,
-                    _ => continue,
-                };
-                let number = i32::try_from(error.ee_errno).unwrap_or(0);
-                let is_unreachable = [Errno::CONNREFUSED, Errno::HOSTUNREACH]
-                    .iter()
-                    .any(|errno| errno.raw_os_error() == number);
-                is_gone |= is_unreachable && FROM_ICMP.contains(&error.ee_origin);
-            }
-            let (address, length) = (message.address.as_ref().and_then(address_of), message.bytes);
-            if let (true, Some(address)) = (is_gone, address) {
-                each(address, &bytes[..length.min(2048)]);
-            }
-        }
+    /// Time at which to ask again, if no event tells.
+    pub(super) fn wake(&self, now: Time) -> Time {
+        if self.retry > now { self.retry } else { Time::NEVER }
     }
 
     /// Sends the datagrams in order, and removes those that the socket took. Datagrams that it
     /// refuses permanently are removed too, as if the network had lost them; datagrams that it
     /// cannot take now remain.
-    pub(super) fn flush(&self, outbox: &mut Outbox) -> Option<Obstacle> {
-        let mut refused = None;
+    ///
+    /// # Errors
+    ///
+    /// The error of the last datagram that was refused permanently.
+    pub(super) fn flush(&mut self, now: Time, outbox: &mut Outbox) -> io::Result<()> {
+        self.is_full = false;
+        let mut refused = Ok(());
         let mut done = 0;
         'bursts: for burst in &mut outbox.bursts {
             while burst.start < burst.end {
@@ -225,24 +185,19 @@ impl Socket {
                     segment_size: (datagrams > 1).then_some(burst.segment),
                     src_ip: None,
                 };
-                let mut sent = self.state.try_send((&self.socket).into(), &transmit);
-                // An error of another peer, which is in the queue too, is reported once.
-                if self.hears_errors.get() && sent.as_ref().is_err_and(is_of_a_peer) {
-                    sent = self.state.try_send((&self.socket).into(), &transmit);
-                }
-                match sent {
+                match self.state.try_send((&self.socket).into(), &transmit) {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        refused = Some(Obstacle::Full);
+                        self.is_full = true;
                         break 'bursts;
                     }
                     Err(error) if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error()) => {
-                        refused = Some(Obstacle::NoBuffers);
+                        self.retry = now + Duration::from_millis(1);
                         break 'bursts;
                     }
                     // Without GSO, they are sent one by one.
                     Err(_) if datagrams > 1 && self.state.max_gso_segments() == 1 => continue,
-                    Err(error) => refused = Some(Obstacle::Error(error)),
+                    Err(error) => refused = Err(error),
                 }
                 outbox.datagrams -= datagrams;
                 burst.start = end;
@@ -296,31 +251,6 @@ impl Socket {
     }
 }
 
-/// Number of errors that are read at once.
-const ERRORS: usize = 256;
-/// Origins of errors in the queue (linux/errqueue.h): SO_EE_ORIGIN_ICMP and SO_EE_ORIGIN_ICMP6.
-const FROM_ICMP: [u8; 2] = [2, 3];
-
-/// True if the error comes from ICMP.
-fn is_of_a_peer(error: &io::Error) -> bool {
-    let of_a_peer = [
-        Errno::CONNREFUSED,
-        Errno::HOSTUNREACH,
-        Errno::NETUNREACH,
-        Errno::HOSTDOWN,
-        Errno::PROTO,
-        Errno::ACCESS,
-        Errno::OPNOTSUPP,
-        Errno::NOPROTOOPT,
-    ];
-    of_a_peer.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-fn address_of(address: &SockaddrStorage) -> Option<SocketAddr> {
-    let four = address.as_sockaddr_in().map(|four| SocketAddr::V4((*four).into()));
-    four.or_else(|| address.as_sockaddr_in6().map(|six| SocketAddr::V6((*six).into())))
-}
-
 /// Buffers for the datagrams of one system call.
 #[derive(Debug)]
 pub(super) struct Inbox {
@@ -343,15 +273,15 @@ impl Inbox {
 }
 
 /// Waits until a socket can be read, a socket that waits for it can be written, or the time has
-/// passed. Returns whether one of them has errors.
+/// passed.
 pub(super) fn wait<'a>(
-    sockets: impl IntoIterator<Item = (&'a Socket, bool)>,
+    sockets: impl IntoIterator<Item = &'a Socket>,
     time: Duration,
-) -> io::Result<bool> {
-    let events = |blocked| if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+) -> io::Result<()> {
+    let events = |full| if full { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
     let mut fds: Vec<PollFd<'_>> = sockets
         .into_iter()
-        .map(|(socket, blocked)| PollFd::new(&socket.socket, events(blocked)))
+        .map(|socket| PollFd::new(&socket.socket, events(socket.is_full)))
         .collect();
     let ns = time.as_nanos();
     let timeout = Timespec {
@@ -359,8 +289,7 @@ pub(super) fn wait<'a>(
         tv_nsec: (ns % 1_000_000_000).try_into().unwrap_or(0),
     };
     match poll(&mut fds, Some(&timeout)) {
-        Ok(_) => Ok(fds.iter().any(|fd| fd.revents().contains(PollFlags::ERR))),
-        Err(Errno::INTR) => Ok(false),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
@@ -405,7 +334,7 @@ mod tests {
     /// Sends datagrams that differ in size and ECN bits by one flush, and compares what arrives.
     fn send(from: SocketAddr, to: SocketAddr, is_mapped: bool) {
         let socket = |at| Socket::new(UdpSocket::bind(at).expect("a port")).expect("a socket");
-        let (from, to) = (socket(from), socket(to));
+        let (mut from, to) = (socket(from), socket(to));
         let mut address = to.local_addr().expect("an address");
         if is_mapped {
             address.set_ip(Ipv4Addr::LOCALHOST.into());
@@ -426,7 +355,7 @@ mod tests {
             }
         }
         assert_eq!(outbox.len(), 100);
-        assert!(from.flush(&mut outbox).is_none());
+        from.flush(Time::ZERO, &mut outbox).expect("sent");
         assert!(outbox.is_empty());
         let (mut inbox, mut received) = (Inbox::new(), Vec::new());
         let mut each = |_, ecn, bytes: &[u8]| received.push((ecn, bytes.to_vec()));

@@ -20,7 +20,7 @@ use super::server::Sessions;
 use super::socket::Outbox;
 use super::*;
 
-const CLIENT: [u8; NONCE_LEN] = [7; NONCE_LEN];
+pub(super) const CLIENT: [u8; NONCE_LEN] = [7; NONCE_LEN];
 
 fn psk(byte: u8) -> Option<Psk> {
     Some(Psk::new(&[byte; 32]).expect("long enough"))
@@ -30,23 +30,43 @@ fn server_config(psk: Option<Psk>) -> ServerConfig {
     ServerConfig { max_connections: 8, max_per_address: 4, psk, ..ServerConfig::default() }
 }
 
-fn test_of(protocol: &str, reverse: bool) -> Test {
-    let parameters = [("packet_size", "1228"), ("ecn", "true")]
-        .map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let parameters = parameters.to_vec();
-    Test { parameters, reverse, seconds: 60, packets: 334, ..Test::of(protocol) }
+/// A test with these parameters too.
+pub(super) fn set(mut test: Test, parameters: &[(&str, &str)]) -> Test {
+    let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+    test.parameters.extend(parameters.iter().map(owned));
+    test
 }
 
-fn host(last: u8, port: u16) -> SocketAddr {
+fn test_of(protocol: &str, reverse: bool) -> Test {
+    let test = Test { reverse, seconds: 60, packets: 334, ..Test::of(protocol) };
+    set(test, &[("packet_size", "1228"), ("ecn", "true")])
+}
+
+/// A datagram of at least `length` bytes with this packet, without a key.
+pub(super) fn datagram_of(packet: &Packet, length: usize, connection: u64, number: u64) -> Vec<u8> {
+    let mut bytes = vec![0; length.max(300)];
+    let end = wire::encode(packet, &mut bytes).expect("there is room");
+    bytes[end..end + 8].copy_from_slice(&connection.to_be_bytes());
+    bytes[end + 8..end + 16].copy_from_slice(&number.to_be_bytes());
+    bytes.truncate(length.max(end + 16));
+    bytes
+}
+
+pub(super) fn host(last: u8, port: u16) -> SocketAddr {
     (Ipv4Addr::new(192, 0, 2, last), port).into()
 }
 
-fn at(seconds: u64) -> Time {
+pub(super) fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
 }
 
 /// Answers of a server to a datagram.
-fn answers(sessions: &mut Sessions, now: Time, from: SocketAddr, bytes: &[u8]) -> Vec<Vec<u8>> {
+pub(super) fn answers(
+    sessions: &mut Sessions,
+    now: Time,
+    from: SocketAddr,
+    bytes: &[u8],
+) -> Vec<Vec<u8>> {
     let mut outbox = Outbox::default();
     sessions.receive(now, from, None, bytes, &mut outbox);
     outbox
@@ -59,7 +79,7 @@ fn answers(sessions: &mut Sessions, now: Time, from: SocketAddr, bytes: &[u8]) -
 }
 
 /// Opens a connection as a client does. Returns the final answer of the server.
-fn open(
+pub(super) fn open(
     sessions: &mut Sessions,
     now: Time,
     from: SocketAddr,
@@ -82,7 +102,12 @@ fn open(
 }
 
 /// The client's end of a connection that the server has accepted.
-fn client_end(from: SocketAddr, key: Option<&Psk>, test: &Test, accept: &Greeting) -> Connection {
+pub(super) fn client_end(
+    from: SocketAddr,
+    key: Option<&Psk>,
+    test: &Test,
+    accept: &Greeting,
+) -> Connection {
     let Greeting::Accept { server, connection, .. } = accept else { panic!("{accept:?}") };
     let keys = key.map(|key| SessionKeys::new(key, &CLIENT, server, false));
     let (ids, plan) = ((*connection, from, keys), test.plan().expect("a plan"));
@@ -124,8 +149,8 @@ fn replayed_datagrams_change_nothing() {
 #[test]
 fn a_sample_has_what_the_server_knows_as_receiver_and_a_connection_that_ends_once_more() {
     let mut sessions = sessions(None);
-    let (from, mut test) = (host(1, 1000), test_of("newreno", false));
-    test.parameters.push(("initial_window".to_owned(), "4".to_owned()));
+    let from = host(1, 1000);
+    let test = set(test_of("newreno", false), &[("initial_window", "4")]);
     let accept = open(&mut sessions, Time::ZERO, from, None, &test);
     assert_eq!(sessions.sample(Time::ZERO, at(1)), [], "it has not started");
     let mut client = client_end(from, None, &test, &accept);
@@ -753,8 +778,7 @@ fn who_does_not_get_all_connections_keeps_none() {
 fn impossible_tests_are_refused_before_anything_is_sent() {
     let nobody: SocketAddr = (Ipv4Addr::LOCALHOST, 1).into();
     for (key, value) in [("packet_size", "9029"), ("rwnd", "1000000"), ("nonsense", "1")] {
-        let mut test = test_of("cubic", false);
-        test.parameters.push((key.to_owned(), value.to_owned()));
+        let test = set(test_of("cubic", false), &[(key, value)]);
         let result = run(nobody, &ClientConfig::new(test), &AtomicBool::new(false), |_| {});
         let error = result.expect_err("it is impossible");
         assert!(matches!(&error, Error::Test(words) if words.contains(key)), "{error}");
@@ -811,11 +835,7 @@ fn acknowledgments_of_what_was_never_sent_are_ignored() {
     ];
     let mut outbox = Outbox::default();
     for (number, ack) in bad.iter().chain([&good]).enumerate() {
-        let mut bytes = vec![0; 200];
-        let end = wire::encode(ack, &mut bytes).expect("there is room");
-        bytes[end + 7] = 1; // The number of the connection is 1.
-        bytes[end + 15] = number as u8;
-        bytes.truncate(end + 16);
+        let bytes = datagram_of(ack, 0, 1, number as u64);
         let envelope = Envelope::read(&bytes).expect("an acknowledgment");
         connection.receive(at(1), host(1, 1), None, envelope, &bytes, &mut outbox);
         let delivered = if number < bad.len() { 0 } else { 1 };
