@@ -52,12 +52,48 @@ fn parse(folder: &Dir<'_>) -> Result<Suite, ExperimentError> {
     let name = |file: &str| format!("experiments/suites/{}/{file}", folder.path().display());
     let text_of = |file: &str| {
         let found = SUITES.get_file(folder.path().join(file));
-        let text = found.and_then(|found| found.contents_utf8()).map(str::to_owned);
-        text.ok_or_else(|| ExperimentError::Experiment {
+        let text = found.and_then(|found| found.contents_utf8());
+        text.map(with_traces).ok_or_else(|| ExperimentError::Experiment {
             file: name(file),
             line: 0,
             message: "no such file comes with the program".to_owned(),
         })
     };
     Suite::parse(&name("suite.toml"), &text_of("suite.toml")?, &text_of)
+}
+
+/// The text of a file with the rate traces of the suites in place of the names of their files, since
+/// a page in a browser cannot read those.
+fn with_traces(text: &str) -> String {
+    let traces =
+        SUITES.files().filter_map(|file| Some((file.path().to_str()?, file.contents_utf8()?)));
+    traces.fold(text.to_owned(), |text, (name, stamps)| {
+        let stamps: Vec<&str> = stamps.lines().collect();
+        let opportunities = format!("rate.opportunities = [{}]", stamps.join(", "));
+        text.replace(&format!("rate.trace = \"../{name}\""), &opportunities)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use windward_experiments::experiment::{Effort, Subject};
+    use windward_sim::stack::Stacks;
+
+    use super::*;
+
+    #[test]
+    fn a_trace_is_the_same_from_the_program_and_from_its_folder() {
+        for id in ["rfc9743", "lossy"] {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/suites");
+            let read = Suite::read(&Path::new(folder).join(id).join("suite.toml")).unwrap();
+            let rate = |suite: &Suite| {
+                let subject = Subject::row("cubic");
+                let stacks = Stacks::none();
+                let all = suite.experiments(&[subject], None, &stacks, &Effort::Full).unwrap();
+                let cellular = all.into_iter().find(|e| e.id.ends_with("cellular")).unwrap();
+                cellular.scenario.build().unwrap().links[0].kind.rate.clone()
+            };
+            assert_eq!(rate(&suite(id).unwrap()), rate(&read), "{id}");
+        }
+    }
 }
