@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "target" / "guide"
 OUT = ROOT / "target" / "guide-out"
-PROGRAM = OUT / "release" / "windward"
+PROGRAM = OUT / "debug" / "windward"
 SECTIONS = {
     "controller": "A new congestion controller",
     "aqm": "A new AQM",
@@ -33,10 +33,6 @@ SECTIONS = {
     "experiment": "A new experiment",
     "criterion": "A new criterion",
 }
-# Nothing here runs for long: compiling fast matters more. Dependencies are those of the release. A crate with the profile
-# of the release and no dependency on one of these would replace that of the workspace.
-CRATES = "core scenario table sim logs net netns stacks".split()
-FAST = [f"profile.release.package.windward-{crate}.{option}" for crate in CRATES for option in ("opt-level=0", "codegen-units=16")]
 # An expression over a metric, in a sweep: a packet is 1 ms on the wire, and each way takes 49 ms. The window is one packet.
 STALL = """
 duration = "4s"
@@ -128,8 +124,7 @@ def bring(new, old):
 
 def cargo(command, *words, **how):
     env = dict(os.environ, CARGO_TARGET_DIR=str(OUT), CARGO_BUILD_BUILD_DIR=str(ROOT / "target"))
-    options = ["--release", "--locked", *(word for option in FAST for word in ("--config", option))]
-    return subprocess.run(["cargo", command, *options, *words], cwd=COPY, env=env, **how)
+    return subprocess.run(["cargo", command, "--locked", *words], cwd=COPY, env=env, **how)
 
 
 def run_tests(crates):
