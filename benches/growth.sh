@@ -13,7 +13,7 @@
 # process above that with ten flows, including the scenario, the packets in flight and the outcome.
 #
 # FLOWS names other numbers of flows. WINDWARD names another binary than target/release/windward,
-# which is built if it is not given. The last lines are the same as CSV, for docs/growth.csv.
+# which is built if it is not given.
 set -eu
 cd "$(dirname "$0")/.."
 if [ -z "${WINDWARD:-}" ]; then
@@ -101,7 +101,6 @@ print("| topology       |  flows | simulated s | M hops | set-up s | ns per pack
       "| bytes per flow |")
 print("|:---------------|-------:|------------:|-------:|---------:|------------------:|------:"
       "|---------------:|")
-rows = []
 for topology in TOPOLOGIES:
     lengths = {flows: length(topology, flows) for flows in SIZES}
     runs = {flows: [] for flows in SIZES}
@@ -120,7 +119,4 @@ for topology in TOPOLOGIES:
         each = f"{memory / flows:14.0f}" if flows >= 1000 else f"{'':14}"
         print(f"| {topology:14} | {flows:6} | {lengths[flows]:11.3f} | {results[0].hops / 1e6:6.1f} "
               f"| {start:8.3f} | {cost:17.1f} | {cost / base:5.2f} | {each} |", flush=True)
-        rows.append(f"{topology},{flows},{cost:.1f},{memory / flows:.0f}")
-print("\ntopology,flows,ns_per_packet_hop,bytes_per_flow")
-print("\n".join(rows))
 PYTHON

@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
-"""Measures `windward send`: benches/transfer.py [goodput] [files] [loopback]   (root, Linux)
+"""Measures `windward send`: benches/transfer.py [files] [loopback]   (root, Linux)
 
-- goodput: a file over 10 Mbit/s, 80 ms, at several loss rates, as a share of C (1 - p). C is the link's rate times
-  1420 / 1480: UDP payload of 1452 bytes, less 32 for the headers of QUIC and its streams.
 - files: files of 1 KB over 100 Mbit/s, 80 ms, and what one stream a file would need that waits for its answer.
 - loopback: a file of 1 GB without a link, and the largest memory of both sides.
 
-WINDWARD names the program (target/release/windward), SECONDS the length of a measurement (20), FILES the number
-of files (100000).
+WINDWARD names the program (target/release/windward), FILES the number of files (100000).
 """
 
 import json
@@ -19,7 +16,6 @@ import tempfile
 from pathlib import Path
 
 WINDWARD = os.path.abspath(os.environ.get("WINDWARD", "target/release/windward"))
-SECONDS = float(os.environ.get("SECONDS", "20"))
 FILES = int(os.environ.get("FILES", "100000"))
 
 
@@ -67,18 +63,6 @@ def noise(path, size):
             left -= out.write(source.read(min(left, 1 << 20)))
 
 
-def goodput(home):
-    rate = 10e6
-    capacity = rate * 1420 / 1480
-    print("loss   Mbit/s  share of C(1-p)  loss seen  queue ms  memory of sender; receiver")
-    for loss in (0, 0.01, 0.05, 0.1, 0.2):
-        source = home / f"file-{loss}"
-        noise(source, int(rate / 8 * (1 - loss) * SECONDS))
-        o = transfer(home, source, ["--rate", "10mbit", "--delay", "40ms", "--queue", "100p", "--loss", str(loss)])
-        share = o["rate_bps"] / (capacity * (1 - loss))
-        print(f"{loss:4.0%} {o['rate_bps'] / 1e6:8.2f} {share:16.3f} {o['loss']:10.3f} {o['queue_s'] * 1e3:9.1f}  {'; '.join(o['peaks'])}")
-
-
 def files(home):
     source = home / "many"
     for index in range(FILES):
@@ -103,10 +87,10 @@ def loopback(home):
 def main():
     if sys.argv[1:2] == ["--timed"]:
         sys.exit(timed(sys.argv[2], sys.argv[3:]))
-    wanted = sys.argv[1:] or ["goodput", "files", "loopback"]
+    wanted = sys.argv[1:] or ["files", "loopback"]
     for name in wanted:
         with tempfile.TemporaryDirectory() as home:
-            {"goodput": goodput, "files": files, "loopback": loopback}[name](Path(home))
+            {"files": files, "loopback": loopback}[name](Path(home))
 
 
 if __name__ == "__main__":
