@@ -148,6 +148,22 @@ def test_a_client_of_dask_is_an_executor():
         assert search(executor=client) == search()
 
 
+def test_a_function_makes_scenarios_that_are_compared_with_changed_ones():
+    def made(drawn):
+        return first(**{"dumbbell.bottleneck.queue": f"{2 * drawn['half']}p"})
+
+    def gain(run, beside):
+        return lossy(beside) - lossy(run)
+
+    found = ww.search(made, {"half": (2, 40)}, gain, compare={LOSS: 0}, trials=6, seeds=1, fresh=2)
+    assert found.seeds == (1,) and set(found.parameters) == {"half"}
+    for trial in found.trials:
+        scenario = made(trial.parameters)
+        lossless = scenario.with_({LOSS: 0})
+        assert trial.value == lossy(lossless.run(1)) - lossy(scenario.run(1))
+    assert found.scenario.toml == made(found.parameters).toml
+
+
 def test_what_the_objective_raises_ends_the_search_and_its_runs():
     threads = threading.active_count()
 

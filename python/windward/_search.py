@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from . import _windward
 from ._errors import ScenarioError
 from ._progress import told
-from ._windward import Run, Scenario
+from ._windward import Scenario
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.samplers import BaseSampler
     from optuna.study import Study
-    from optuna.trial import Trial as OptunaTrial
 
 Bound: TypeAlias = "int | float | str"
 #: Range of a key: lowest and highest value, with "log" for a logarithmic scale, or a list of choices.
@@ -219,26 +218,30 @@ class _Stopped(Exception):
 _Stop: TypeAlias = "threading.Event | None"
 
 
+#: The scenario of a trial, and with ``compare`` the one beside it.
+_Scenarios: TypeAlias = "tuple[Scenario, ...]"
+
+
 def _evaluate(
-    scenario: Scenario, objective: Callable[[Run], float], seed: int, stop: _Stop = None
+    scenarios: _Scenarios, objective: Callable[..., float], seed: int, stop: _Stop = None
 ) -> float:
-    """Objective of one run; a function of the module, so that it can be pickled."""
+    """Objective of one run, or of two; a function of the module, so that it can be pickled."""
 
     def look(_share: float) -> None:
         if stop is not None and stop.is_set():
             raise _Stopped
 
-    run = scenario.run(seed, progress=look) if stop is not None else scenario.run(seed)
-    value = float(objective(run))
+    progress = None if stop is None else look
+    value = float(objective(*(scenario.run(seed, progress=progress) for scenario in scenarios)))
     if not math.isfinite(value):
-        raise ValueError(f"the objective is {value} with seed {seed} and {scenario.changes}")
+        raise ValueError(f"the objective is {value} with seed {seed} and {scenarios[0].changes}")
     return value
 
 
 class _Runner:
     """Submits runs and collects their values, in order."""
 
-    def __init__(self, executor: Executor | None, objective: Callable[[Run], float]) -> None:
+    def __init__(self, executor: Executor | None, objective: Callable[..., float]) -> None:
         self._objective = objective
         self._stop = threading.Event() if executor is None else None
         self._own = ThreadPoolExecutor(os.cpu_count() or 1) if executor is None else None
@@ -246,11 +249,11 @@ class _Runner:
         # Dask merges equal tasks and keeps their results in memory: results do not depend on it.
         self._options = {"pure": False} if type(executor).__module__.startswith("distributed") else {}
 
-    def values(self, jobs: Sequence[tuple[Scenario, int]]) -> list[float]:
+    def values(self, jobs: Sequence[tuple[_Scenarios, int]]) -> list[float]:
         extra = (self._stop,) if self._stop is not None else ()
         futures = [
-            self._executor.submit(_evaluate, scenario, self._objective, seed, *extra, **self._options)
-            for scenario, seed in jobs
+            self._executor.submit(_evaluate, scenarios, self._objective, seed, *extra, **self._options)
+            for scenarios, seed in jobs
         ]
         try:
             return [future.result() for future in futures]
@@ -292,10 +295,11 @@ def _seeds(seeds: int | Sequence[int], fresh: int, first: int) -> tuple[list[int
 
 
 def search(
-    scenario: Scenario,
+    scenario: Scenario | Callable[[dict[str, Any]], Scenario],
     space: Mapping[str, Choices],
-    objective: Callable[[Run], float],
+    objective: Callable[..., float],
     *,
+    compare: dict[str, Any] | None = None,
     direction: Literal["minimize", "maximize"] = "minimize",
     trials: int = 100,
     seeds: int | Sequence[int] = 3,
@@ -319,15 +323,20 @@ def search(
     sampler in order. The result therefore depends on ``batch`` and ``seed``, not on the number of workers.
 
     Args:
-        scenario: Scenario to vary.
+        scenario: Scenario to vary, or a function that makes one of the drawn values. Their names
+            need not be keys then: a queue may follow from a rate and an RTT.
         space: Ranges by key, as in ``Scenario.with_``: a tuple ``(low, high)``, both included, or
             ``(low, high, "log")``, a list of choices, or a distribution of Optuna. Bounds are
             numbers or texts with the same unit, ``("1Mbit", "50Mbit")``. If both bounds are whole
             numbers, also with ``p`` or ``B``, only whole numbers are drawn.
-        objective: A function of a ``Run``.
+        objective: A function of a ``Run``; with ``compare``, of two.
+        compare: Changes as in ``Scenario.with_``. Each scenario is then also run with them and the
+            same seed, and the objective gets both runs: another protocol on the same link tells
+            what the link does from what the protocol does.
         direction: ``"minimize"`` or ``"maximize"``.
         trials: Number of trials.
-        seeds: Seeds, or their number, beginning with the seed of the scenario.
+        seeds: Seeds, or their number, beginning with the seed of the scenario, or with 1 if that is
+            a function.
         fresh: Number of fresh seeds, which follow those, for the second run of the best.
         batch: Number of trials that are drawn at once. A larger batch keeps more workers busy, but
             gives the sampler less information.
@@ -363,14 +372,16 @@ def search(
         raise ValueError(f"confidence = {confidence}: must be between 0 and 1")
     dimensions = {key: _dimension(key, choices) for key, choices in space.items()}
     distributions = {key: dimension.distribution for key, dimension in dimensions.items()}
-    searched, afterwards = _seeds(seeds, fresh, scenario.seed)
+    first = 1 if callable(scenario) else scenario.seed
+    searched, afterwards = _seeds(seeds, fresh, first)
+    runs_of = _points(scenario, dimensions, compare)
     study = _study(direction, seed, sampler)
     work = trials * len(searched) + fresh
     done: list[Trial] = []
     with told(progress, "search") as tell, _Runner(executor, objective) as runner:
         while len(done) < trials:
             asked = [study.ask(distributions) for _ in range(min(batch, trials - len(done)))]
-            points = [_point(scenario, dimensions, trial) for trial in asked]
+            points = [runs_of(trial.params) for trial in asked]
             jobs = [
                 (point, run_seed)
                 for point, _, _ in points
@@ -390,7 +401,8 @@ def search(
             if tell is not None:
                 tell(len(done) * len(searched) / work)
         best = _best(done, direction)
-        chosen = scenario.with_(best.parameters)
+        chosen, _, _ = runs_of(study.trials[best.number].params)
+        assert chosen is not None
         again = runner.values([(chosen, run_seed) for run_seed in afterwards])
         if tell is not None:
             tell(1.0)
@@ -398,7 +410,7 @@ def search(
     mean, low, high = estimate or (math.nan, math.nan, math.nan)
     return Search(
         parameters=best.parameters,
-        scenario=chosen,
+        scenario=chosen[0],
         value=mean,
         interval=(low, high),
         searched_value=best.value or 0.0,
@@ -412,19 +424,30 @@ def search(
     )
 
 
-def _point(
-    scenario: Scenario, dimensions: Mapping[str, _Dimension], trial: OptunaTrial
-) -> tuple[Scenario | None, dict[str, Any], str | None]:
-    """The scenario of a trial, its parameters, and the reason if it is impossible."""
-    drawn = trial.params
-    parameters = {key: dimension.value(drawn[key]) for key, dimension in dimensions.items()}
-    try:
-        with warnings.catch_warnings():
-            # A search meets unusual values, of which warnings are not useful.
-            warnings.simplefilter("ignore")
-            return scenario.with_(parameters), parameters, None
-    except ScenarioError as error:
-        return None, parameters, str(error)
+#: The scenarios of a trial, its parameters, and the reason if they are impossible.
+_Point: TypeAlias = "tuple[_Scenarios | None, dict[str, Any], str | None]"
+
+
+def _points(
+    scenario: Scenario | Callable[[dict[str, Any]], Scenario],
+    dimensions: Mapping[str, _Dimension],
+    compare: dict[str, Any] | None,
+) -> Callable[[Mapping[str, Any]], _Point]:
+    """The function from the values that a trial has drawn to its point."""
+
+    def point(drawn: Mapping[str, Any]) -> _Point:
+        parameters = {key: dimension.value(drawn[key]) for key, dimension in dimensions.items()}
+        try:
+            with warnings.catch_warnings():
+                # A search meets unusual values, of which warnings are not useful.
+                warnings.simplefilter("ignore")
+                made = scenario(parameters) if callable(scenario) else scenario.with_(parameters)
+                beside = () if compare is None else (made.with_(compare),)
+            return (made, *beside), parameters, None
+        except ScenarioError as error:
+            return None, parameters, str(error)
+
+    return point
 
 
 def _ranked(trials: Sequence[Trial], direction: str) -> list[Trial]:
