@@ -39,7 +39,7 @@ CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["playground", "scenarios", "experiments", "reproduction", "evaluate", "evaluate-library", "media", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog", "emulate", "perf", "router", "compare", "deploy/transfer", "deploy/forward", "deploy/controllers", "security"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/congestion-controller"]),
-    ("Results", ["papers/index", "evaluations", "upwind", "upwind-worst", "today", "validation", "performance"]),
+    ("Results", ["papers/index", "evaluations", "upwind", "upwind-results", "today", "validation", "performance"]),
     (
         "Reference",
         [

@@ -20,8 +20,8 @@ mod worlds;
 pub(crate) struct Args {
     /// Figures (lr2008-fig3), papers (lr2008), claims (L3), files of experiments (FILE.toml),
     /// `matrix` (every protocol and every queue on one link), `field` (links that users complain
-    /// about), `media` (the test cases of RFC 8867 and RFC 8869), `upwind` (ablations of its
-    /// mechanisms) or `all`; if none is named, everything except `field`, `media` and `upwind`
+    /// about), `media` (the test cases of RFC 8867 and RFC 8869), `upwind` (its results
+    /// and goals) or `all`; if none is named, everything except `field`, `media` and `upwind`
     #[arg(value_name = "ID")]
     ids: Vec<String>,
 

@@ -1,11 +1,11 @@
-//! Upwind alone, competing with others, and without each of its mechanisms; these run only on
-//! request.
+//! Upwind alone, competing with others, and without each of its mechanisms; its goals, with bounds;
+//! and the worst links that a search found. These run only on request.
 
 use super::{Collection, file};
 
 pub(super) static COLLECTION: Collection = Collection {
     key: "upwind",
-    title: "Upwind and the ablation of its mechanisms",
+    title: "Upwind: results, goals, and the ablation of its mechanisms",
     authors: "",
     published: "",
     files: &[
@@ -17,6 +17,14 @@ pub(super) static COLLECTION: Collection = Collection {
         file!("upwind/growth"),
         file!("upwind/help"),
         file!("upwind/help-beside"),
+        file!("upwind/marks"),
+        file!("upwind/goals-alone"),
+        file!("upwind/goals-jitter"),
+        file!("upwind/goals-beside"),
+        file!("upwind/goals-itself"),
+        file!("upwind/goals-aqm"),
+        file!("upwind/worst-alone"),
+        file!("upwind/worst-beside"),
     ],
     beside: &[],
     worlds: None,

@@ -181,17 +181,22 @@ fn a_crowd_uses_the_link_though_its_start_up_repeats_too_much() {
     assert!(goodput > 0.9 && again < 0.1, "{goodput} {again}");
 }
 
-/// The worst cases that docs/upwind/worst.py found are valid scenarios: each names its
-/// protocol, has the group whose protocol is replaced by a standard one, and puts packets on its
-/// bottleneck.
+/// The worst cases that a search found are valid scenarios: each names its protocol, has the group
+/// whose protocol is replaced by a standard one, puts packets on its bottleneck, and has the
+/// bottleneck of a point of the experiments that measure them.
 #[test]
 fn the_worst_that_were_found_run() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/upwind/worst");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/upwind");
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let measured = ["worst-alone.toml", "worst-beside.toml"].map(|name| read(&folder.join(name)));
     let mut paths: Vec<_> =
-        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(folder.join("worst")).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     assert_eq!(paths.len(), 9, "{paths:?}");
     for path in paths {
+        let text = read(&path);
+        let bottleneck = text.lines().find_map(|l| l.strip_prefix("bottleneck = ")).unwrap();
+        assert!(measured.iter().any(|all| all.contains(bottleneck)), "{}", path.display());
         let mut file = ScenarioFile::read(&path).unwrap();
         for protocol in ["upwind", "newreno"] {
             let scenario = file.build().unwrap_or_else(|error| panic!("{error}"));

@@ -20,7 +20,7 @@
 //! one: it starts up once more without a ceiling.
 //!
 //! Losses without a queue are charged as all others are. It helps the least of the runs with 1 % of
-//! losses and costs a tenth under jitter with losses: docs/upwind.md has the table.
+//! losses and costs a tenth under jitter with losses.
 
 use super::losses::{FEW, Losses};
 use super::queue::{CYCLE_ROUNDS, FLOOR_SPAN, Queue, RANGE, SAMPLES, SURE};
