@@ -102,12 +102,16 @@ const TITLES: &[(&str, &str)] = &[
 pub fn references(protocol: &Protocol) -> Vec<(&'static str, String)> {
     let parts = parts(protocol);
     let sources = || parts.iter().map(|(_, part)| part.source).chain([protocol.source]);
+    all_references().filter(|(key, _)| sources().any(|source| source.contains(key))).collect()
+}
+
+/// The short keys of all sources, with their full titles.
+pub fn all_references() -> impl Iterator<Item = (&'static str, String)> {
     let paper = |p: &&'static windward_experiments::builtin::Collection| {
         (p.key, format!("{}, \"{}\", {}", p.authors, p.title, p.published))
     };
     let others = TITLES.iter().map(|&(key, title)| (key, title.to_owned()));
-    let known = PAPERS.iter().map(paper).chain(others);
-    known.filter(|(key, _)| sources().any(|source| source.contains(key))).collect()
+    PAPERS.iter().map(paper).chain(others)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The pages of `docs/protocols`: one per protocol and an index.
 //!
-//! A page begins with the name and a sentence, which are those of the protocol table. Then come the
-//! parts written by hand: the idea, the equations, the deviations. It ends with a frame between two
-//! marks: the composition, the parameters and the experiments, which this module writes from the
-//! protocol table, the keys of the scenario format and the experiments that come with the program.
+//! A page begins with the name and a sentence, which are those of the protocol table. The parts
+//! written by hand follow: the idea, the equations, the deviations. It ends with a frame between
+//! two marks: the composition, the parameters and the experiments, which this module writes from
+//! the protocol table, the keys of the scenario format and the experiments that come with the
+//! program.
 
 use std::fmt::Write;
 
@@ -61,7 +62,7 @@ impl Pages {
     /// The first lines of a protocol's page, above the parts written by hand.
     fn head(protocol: &Protocol) -> String {
         let Protocol { name, source, summary, .. } = protocol;
-        format!("# {name}\n\n{summary} Source: {source}. [All protocols](README.md)\n")
+        format!("# {name}\n\n{summary} Source: {source}. [All protocols and sources](README.md)\n")
     }
 
     /// The frame at the end of a protocol's page, its marks included.
@@ -73,16 +74,12 @@ impl Pages {
         for (axis, part) in explain::parts(protocol) {
             let _ = writeln!(page, "| {axis} | {} | {} | {} |", part.name, part.what, part.source);
         }
-        for (key, title) in explain::references(protocol) {
-            let _ = write!(page, "\n{key} is {title}.\n");
-        }
         self.parameters(&mut page, protocol);
         let figures = self.figures.iter().filter(|(_, all)| all.contains(&protocol.name));
         let figures: String = figures.map(|(e, _)| format!("`{}`, ", e.id)).collect();
         let _ = write!(
             page,
-            "\n## Experiments\n\n`windward reproduce ID` runs the experiments with this protocol: \
-             {figures}`matrix`.\n{END}\n"
+            "\n## Experiments\n\nFor `windward reproduce`: {figures}`matrix`.\n{END}\n"
         );
         page
     }
@@ -114,40 +111,48 @@ impl Pages {
         page
     }
 
-    /// The parameters of the protocol's own parts, and what it needs of links. The guide to
-    /// scenario files has the parameters of all endpoints.
+    /// The parameters of the protocol's parts, and what it needs of links. Those that other
+    /// protocols have too are named only: the guide to scenario files describes them.
     fn parameters(&self, page: &mut String, protocol: &Protocol) {
-        const COMMON: &str = "[those of every endpoint](../scenarios.md#endpoints)";
         let settings = protocol.settings();
-        let mut rows = String::new();
-        let mut without = Vec::new();
+        let others = || PROTOCOLS.iter().filter(|other| other.name != protocol.name);
+        let is_shared = |key| others().any(|other| other.settings().iter().any(|s| names(s, key)));
+        let (mut rows, mut shared, mut without) = (String::new(), Vec::new(), Vec::new());
         for (key, doc) in endpoint_keys(&self.keys) {
             let own = settings.iter().find(|setting| names(setting, key));
-            // Of defaults by protocol, only those that few protocols have.
-            let changed = protocol.own_default(key).filter(|value| *value != Value::Bool(false));
-            let changed = changed.map(|value| value.to_string());
-            let applies = protocol.applies(key).unwrap_or(true);
-            if let Some(default) = changed.or_else(|| own.map(Setting::default_text))
-                && applies
-            {
-                let _ = writeln!(rows, "| `{key}` | {default} | {} |", cell(&doc.meaning));
-            } else if !applies && EndpointConfig::KEYS.iter().any(|common| common.doc.key == key) {
-                without.push(format!("`{key}`"));
+            if !protocol.applies(key).unwrap_or(true) {
+                if EndpointConfig::KEYS.iter().any(|common| common.doc.key == key) {
+                    without.push(format!("`{key}`"));
+                }
+            } else if protocol.own_default(key) == Some(Value::Bool(true)) {
+                shared.push(format!("`{key}` (here true)"));
+            } else if let Some(default) = own.map(Setting::default_text) {
+                if !is_shared(key) {
+                    let _ = writeln!(rows, "| `{key}` | {default} | {} |", cell(&doc.meaning));
+                } else if default == doc.default {
+                    shared.push(format!("`{key}`"));
+                } else {
+                    shared.push(format!("`{key}` (here {default})"));
+                }
             }
         }
         page.push_str("\n## Parameters\n\n");
-        if rows.is_empty() {
-            let _ = writeln!(page, "It has no parameters besides {COMMON}.");
-        } else {
+        if !rows.is_empty() {
             let _ = write!(
                 page,
-                "Of `[endpoint]`, or of one `[[flows]]` table, besides {COMMON}:\n\n\
-                 | key | default | meaning |\n| --- | --- | --- |\n{rows}"
+                "Of `[endpoint]`, or of one `[[flows]]` table:\n\n\
+                 | key | default | meaning |\n| --- | --- | --- |\n{rows}\n"
             );
         }
-        if !without.is_empty() {
-            let _ = writeln!(page, "\nKeys without effect: {}.", without.join(", "));
+        page.push_str("[Scenario files](../scenarios.md#endpoints) describe ");
+        if !shared.is_empty() {
+            let _ = write!(page, "{} and ", shared.join(", "));
         }
+        page.push_str("the parameters of every endpoint.");
+        if !without.is_empty() {
+            let _ = write!(page, " Keys without effect: {}.", without.join(", "));
+        }
+        page.push('\n');
         if protocol.feedback.notification().is_some() {
             page.push_str(
                 "\nIt needs a notifier at every lossy link on the path of its data, which `notifier = \
@@ -155,7 +160,7 @@ impl Pages {
             );
         }
         match protocol.router {
-            RouterKind::Any => page.push_str("\nAny queue works: it needs no router.\n"),
+            RouterKind::Any => page.push_str("\nIt needs no router.\n"),
             router => {
                 let _ = writeln!(
                     page,
@@ -193,6 +198,12 @@ impl Pages {
         page.push('\n');
         page
     }
+}
+
+/// The end of the index: the full titles of all sources.
+pub fn sources() -> String {
+    let titles = explain::all_references().map(|(key, title)| format!("- {key}: {title}.\n"));
+    format!("{BEGIN}\n## Sources\n\n{}{END}\n", titles.collect::<String>())
 }
 
 /// True if `key` of an endpoint is this parameter of a part.

@@ -49,13 +49,14 @@ fn frames_are_what_the_program_writes() {
     assert!(stale.is_empty(), "out of date in docs/protocols: {}; {HOW}", stale.join(", "));
 }
 
-/// The index begins with the table of the program.
+/// The index begins with the table of protocols and ends with the sources.
 #[test]
-fn the_index_has_a_row_for_each_protocol() {
+fn the_index_is_what_the_program_writes() {
     let path = folder().join("README.md");
     let page = fs::read_to_string(&path).unwrap();
     let (_, below) = page.split_once(&format!("{END}\n")).expect("a mark at the end of the table");
-    let expected = format!("{}{below}", Pages::new().unwrap().index());
+    let (text, _) = below.split_once(BEGIN).expect("a mark before the sources");
+    let expected = format!("{}{text}{}", Pages::new().unwrap().index(), sources());
     if page == expected {
         return;
     }
@@ -136,19 +137,21 @@ fn a_frame_has_what_applies_and_nothing_else() {
     let lm = frame("lr-lmxcp");
     for text in [
         "| recovery | loss-monitor |",
-        "| `retransmission_timeout_factor` | 2 |",
-        "| `loss_monitor_guard` | false |",
+        "describe `retransmission_timeout_factor`, `loss_monitor_guard` and the parameters of every",
+        "Keys without effect: `ecn`.",
         "router [`xcp`]",
         "`lr2008-fig3`, ",
-        "Keys without effect: `ecn`",
     ] {
         assert!(lm.contains(text), "{text} in:\n{lm}");
     }
     for text in ["| `ecn`", "`partial_deflation`", "`rwnd`", "lr2008-fig8"] {
         assert!(!lm.contains(text), "{text} in:\n{lm}");
     }
-    assert!(frame("upwind").contains("| `ecn` | true |"));
-    assert!(frame("copa").contains("Any queue works"));
+    let copa = frame("copa");
+    assert!(copa.contains("| `copa.delta` | 0.5 | 1 / delta packets wait"), "{copa}");
+    assert!(copa.contains("It needs no router."));
+    assert!(frame("upwind").contains("`ecn` (here true)"));
+    assert!(frame("westwood").contains("`westwood.estimator` (here ere)"));
 }
 
 #[test]
