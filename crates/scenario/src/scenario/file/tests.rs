@@ -1656,11 +1656,6 @@ fn the_guide_has_every_kind() {
     let mut written = guide.clone();
     for (key, text) in [
         words(
-            AqmConfig::forms().into_iter().map(|form| form.0).collect(),
-            "dumbbell.bottleneck",
-            "aqm",
-        ),
-        words(
             RouterConfig::forms().into_iter().map(|form| form.0).collect(),
             "dumbbell.bottleneck",
             "router",
