@@ -5,7 +5,7 @@
 #
 #   --venv DIR     a virtual environment that has the package windward; otherwise one is made in
 #                  target/site-venv and the package is built into it
-#   --report DIR   what `windward reproduce` wrote, for the pages of the papers (default: report)
+#   --report DIR   what `windward reproduce` wrote, which becomes a part of the site (default: report)
 #
 # Needs Python 3.11 or later and, without --venv, a Rust toolchain. The pages of cargo doc are part of
 # the site if they are there: cargo doc --workspace --no-deps --document-private-items
@@ -44,7 +44,6 @@ export PATH PYTHONWARNINGS=ignore::DeprecationWarning
 "$venv/bin/sphinx-build" -q -W --keep-going -j auto -c docs/site -b html "$sources" "$site"
 cp -r "$sources/schema" "$site/schema"
 "$venv/bin/python" docs/site/playground.py "$site"
-if [ -d "$rust" ]; then
-    cp -r "$rust" "$site/rust"
-fi
+[ ! -d "$rust" ] || cp -r "$rust" "$site/rust"
+[ ! -f "$report/index.html" ] || cp -r "$report" "$site/report"
 "$venv/bin/python" docs/site/check.py "$site"

@@ -71,8 +71,7 @@ def pages() -> list[Path]:
     docs = ROOT / "docs"
     written = [path for path in sorted(docs.rglob("*.md")) if not path.is_relative_to(docs / "site")]
     written += [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")]
-    made = ROOT / "target" / "site-sources"
-    return written + [path for name in ("papers", "reference") for path in sorted((made / name).glob("*.md"))]
+    return written + sorted((ROOT / "target" / "site-sources" / "reference").glob("*.md"))
 
 
 class Runner:

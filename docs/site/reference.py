@@ -78,7 +78,7 @@ DATA = {
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def write(stage: Stage, rust_pages: Path) -> None:
+def write(stage: Stage, rust_pages: Path, report: Path) -> None:
     schema = json.loads(windward_output("schema"))
     for of in ("scenario", "readings", "suite", "script", "router", "programs"):
         printed = json.loads(windward_output("schema", of))
@@ -89,6 +89,7 @@ def write(stage: Stage, rust_pages: Path) -> None:
     stage.write("reference/python.md", python())
     stage.write("reference/rust.md", rust(rust_pages))
     stage.write("reference/schema.md", SCHEMA)
+    stage.write("papers.md", papers(stage, report))
 
 
 def windward_output(*arguments: str) -> str:
@@ -220,6 +221,34 @@ def form(key: dict[str, Any], path: str) -> str:
 def plain(kind: str) -> str:
     words = {"string": "text", "integer": "whole number", "boolean": "`true` or `false`", "object": "table"}
     return words.get(kind, kind)
+
+
+def papers(stage: Stage, report: Path) -> str:
+    """The papers, with their experiment files and, if there is a report, their pages in it."""
+    there = (report / "index.html").exists()
+    whole = 'The verdicts and figures are in <a href="report/index.html">its report</a>' if there else (
+        "This site was built without a report, which has the verdicts and figures"
+    )
+    page = [
+        "# The five papers",
+        "",
+        "`windward reproduce` repeats the figures of these papers and judges their claims. "
+        f"{whole}; [How to read the report](report.md) says what its words mean.",
+        "",
+    ]
+    for paper in json.loads(windward_output("reproduce", "--list", "--json", "all")):
+        if not paper["authors"]:
+            continue
+        claims = sum(len(experiment["claims"]) for experiment in paper["experiments"])
+        found, name = f"{claims} claims", f"{paper['key']}.html"
+        if (report / name).exists():
+            found = f'<a href="report/{name}">{found}</a>'
+        files = stage.page_of(f"experiments/papers/{paper['key']}")
+        page.append(
+            f"- **{cell(paper['title'])}**, {cell(paper['authors'])}, {cell(paper['published'])}: {found}, "
+            f"[experiment files]({files}), `windward reproduce {paper['key']}`."
+        )
+    return "\n".join(page) + "\n"
 
 
 def cli() -> str:

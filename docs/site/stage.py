@@ -2,7 +2,8 @@
 
 The pages are the Markdown files of the repository. They keep their text; their links, which lead
 through the repository, are turned into links through the site. What the program knows of itself
-becomes pages of the reference, and the experiment files become a page for each paper.
+becomes pages of the reference. The papers have a page that leads to their experiment files and to the
+report of `windward reproduce`, which docs/build.sh puts into the site.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import re
 import shutil
 from pathlib import Path
 
-import papers
 import reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,8 +28,8 @@ PAGES = {
     "docs/queues/README.md": "queues/index.md",
     "docs/protocols": "protocols/index.md",
     "docs/queues": "queues/index.md",
-    "experiments": "papers/index.md",
-    "experiments/papers": "papers/index.md",
+    "experiments": "papers.md",
+    "experiments/papers": "papers.md",
     "python/windward": "reference/python.md",
     "crates": "reference/rust.md",
 }
@@ -39,7 +39,7 @@ CONTENTS = [
     ("Start here", ["install", "report"]),
     ("Guides", ["playground", "scenarios", "experiments", "reproduction", "evaluate", "evaluate-library", "media", "scripts", "conformance", "python", "extending", "clusters", "outputs", "qlog", "emulate", "perf", "router", "compare", "deploy/transfer", "deploy/forward", "deploy/controllers", "security"]),
     ("Notebooks", ["notebooks/first-figure", "notebooks/congestion-controller"]),
-    ("Results", ["papers/index", "evaluations", "upwind", "upwind-results", "today", "validation", "performance"]),
+    ("Results", ["papers", "evaluations", "upwind", "upwind-results", "today", "validation", "performance"]),
     (
         "Reference",
         [
@@ -122,8 +122,6 @@ class Stage:
             raise SystemExit(f"a page links to {path}, which is not in the repository")
         if path.startswith("docs/") and path.endswith((".md", ".ipynb")):
             return path.removeprefix("docs/")
-        if path.startswith("experiments/papers/") and (ROOT / path).is_dir():
-            return f"papers/{posixpath.basename(path)}.md"
         if path.startswith("crates/") and (ROOT / path).is_dir():
             return PAGES["crates"]
         return self.shown.setdefault(path, f"files/{path}.md")
@@ -211,8 +209,7 @@ def main() -> None:
             stage.page(source, stage.page_of(source), more)
     for source in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"):
         stage.page(source, PAGES[source])
-    reference.write(stage, arguments.rust)
-    papers.write(stage, arguments.report)
+    reference.write(stage, arguments.rust, arguments.report)
     stage.show_files()
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import blocks
 import check
-import papers
 import stage
 
 
@@ -94,7 +93,7 @@ class Stage(unittest.TestCase):
 
         self.assertEqual(through("[x](../ARCHITECTURE.md#a-link)"), "[x](architecture.md#a-link)")
         self.assertEqual(through("[x](protocols/README.md)"), "[x](protocols/index.md)")
-        self.assertEqual(through("[x](../experiments/papers/lr2008)"), "[x](papers/lr2008.md)")
+        self.assertEqual(through("[x](../experiments/papers)"), "[x](papers.md)")
         self.assertEqual(through("[x](https://a.org)"), "[x](https://a.org)")
         self.assertEqual(through("```text\n[x](../nowhere)\n```"), "```text\n[x](../nowhere)\n```")
         self.assertEqual(
@@ -102,19 +101,6 @@ class Stage(unittest.TestCase):
         )
         with self.assertRaises(SystemExit):
             through("[x](../nowhere.md)")
-
-
-class Papers(unittest.TestCase):
-    def test_a_report_of_other_files_is_none(self) -> None:
-        listed = [{"experiments": [{"id": "e", "claims": ["L1"], "configuration_hash": "1"}]}]
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder)
-            self.assertEqual(papers.Found(report, listed).of(listed[0]), [])
-            (report / "claims.json").write_text('[{"id": "L1", "figure": "e", "verdict": "held"}]', "utf-8")
-            for hash, count in (("1", 1), ("2", 0)):
-                manifest = f'{{"experiments": [{{"id": "e", "configuration_hash": "{hash}", "command": ""}}]}}'
-                (report / "manifest.json").write_text(manifest, "utf-8")
-                self.assertEqual(len(papers.Found(report, listed).of(listed[0])), count)
 
 
 if __name__ == "__main__":
