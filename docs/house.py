@@ -4,7 +4,6 @@
     docs/house.py                 lists the crates, their lines and what they depend on
     docs/house.py --check         ends with 1 if files import each other in a circle
     docs/house.py --svg FILE      draws the crates as boxes, on floors, with their dependencies
-    docs/house.py --svg FILE --crate sim     draws the files of one crate
 
 An arrow goes from a file to the file that defines a name that it imports (`use crate::..`,
 `use super::..`, `use child::..`); re-exports are followed to the definition. `mod` and `pub use`
@@ -193,10 +192,9 @@ def floors(needs):
     """The floor of each box: one above the highest of those that it stands on."""
     floor = {}
 
-    def of(node, path=()):
+    def of(node):
         if node not in floor:
-            below = [of(n, (*path, node)) for n in needs.get(node, ()) if n not in path and n != node]
-            floor[node] = 1 + max(below, default=0)
+            floor[node] = 1 + max(map(of, needs[node]), default=0)
         return floor[node]
 
     for node in sorted(needs):
@@ -207,23 +205,14 @@ def floors(needs):
 def direct(needs):
     """The dependencies that no other dependency implies."""
 
-    def reach(node, seen):
-        for target in needs.get(node, ()):
-            if target not in seen:
-                seen.add(target)
-                reach(target, seen)
-        return seen
+    def reach(node):
+        return needs[node].union(*map(reach, needs[node]))
 
-    reached = {node: reach(node, set()) for node in needs}
-
-    def implied(node, target, others):
-        return any(target in reached[o] and node not in reached[o] for o in others if o != target)
-
-    return {n: {t for t in ts if not implied(n, t, ts)} for n, ts in needs.items()}
+    return {node: targets.difference(*map(reach, targets)) for node, targets in needs.items()}
 
 
 def draw(needs, lines, title, note):
-    """An SVG: boxes on floors, arrows down to what a box takes names from; those that go up are red."""
+    """An SVG: boxes on floors, with arrows down to what a box takes names from."""
     floor, arrows = floors(needs), direct(needs)
     rows = defaultdict(list)
     for node in sorted(needs):
@@ -254,11 +243,10 @@ def draw(needs, lines, title, note):
     for node in sorted(needs):
         for target in sorted(arrows[node]):
             (x, y), (u, v) = at(node), at(target)
-            color = "#c22" if floor[target] >= floor[node] else "#889"
             mid = (y + v) / 2
             out.append(
                 f'<path d="M{x:.0f} {y + 23:.0f}C{x:.0f} {mid:.0f} {u:.0f} {mid:.0f} {u:.0f} {v - 23:.0f}" '
-                f'fill="none" stroke="{color}" stroke-width="1.4" marker-end="url(#a)"/>'
+                f'fill="none" stroke="#889" stroke-width="1.4" marker-end="url(#a)"/>'
             )
     for node in sorted(needs):
         x, y = at(node)
@@ -275,48 +263,23 @@ def count(path):
     return len(path.read_text().splitlines())
 
 
-def inside(crate):
-    """The rooms of a crate: its folders and the files beside them, with their arrows and lines."""
-    room = lambda module: module[0] if module else "lib"
-    needs, lines = defaultdict(set), defaultdict(int)
-    for module, path in crate.files.items():
-        needs[room(module)] |= set()
-        lines[room(module)] += count(path)
-    for module, targets in crate.arrows().items():
-        needs[room(module)] |= {room(t) for t in targets} - {room(module)}
-    return needs, lines
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="end with 1 if there is a circle")
     parser.add_argument("--svg", metavar="FILE", type=Path, help="draw")
-    parser.add_argument("--crate", metavar="NAME", help="the files of this crate instead of the crates")
-    parser.add_argument("--arrows", action="store_true", help="list the arrows inside circles")
     options = parser.parse_args()
     sys.setrecursionlimit(10000)
     crates, needs = workspace()
     lines = {name: sum(count(p) for p in crate.files.values()) for name, crate in crates.items()}
     found = 0
-    for name, crate in crates.items():
-        if options.crate and name != options.crate:
-            continue
-        arrows = crate.arrows()
-        for circle in circles(arrows):
+    for crate in crates.values():
+        for circle in circles(crate.arrows()):
             found += 1
-            path = lambda module: str(crate.files[module].relative_to(ROOT))
-            print(f"circle of {len(circle)} files:", ", ".join(path(m) for m in circle))
-            if options.arrows:
-                for module in circle:
-                    for target in sorted(arrows[module] & set(circle)):
-                        print(f"    {path(module)} -> {path(target)}")
+            names = ", ".join(str(crate.files[module].relative_to(ROOT)) for module in circle)
+            print(f"circle of {len(circle)} files: {names}")
     if options.svg:
-        if options.crate:
-            rooms, sizes = inside(crates[options.crate])
-            drawing = draw(rooms, sizes, f"Inside {options.crate}", "An arrow leads to what a room takes names from.")
-        else:
-            drawing = draw(needs, lines, "The house", "An arrow leads to the crate that is depended on; implied ones are left out.")
-        options.svg.write_text(drawing)
+        note = "An arrow leads to the crate that is depended on; implied ones are left out."
+        options.svg.write_text(draw(needs, lines, "The house", note))
     if not options.check and not options.svg:
         floor = floors(needs)
         for name in sorted(needs, key=lambda n: (floor[n], n)):
