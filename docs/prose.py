@@ -23,6 +23,12 @@ PATTERNS = [
     ("of-what", r"\bof (?:what|all that|those who) (?!if\b|follows\b)\w+", "name the thing: `of the packets in flight`"),
     ("whoever", r"\bwho(?:so)?ever\b", "name the actor: `the caller`, `a program that`"),
     ("no-time", r"\bthan no (?:time|bytes?|packets?)\b", "`greater than zero`"),
+    ("what-is", r"\bwhat (?:is|was) (?:(?!what\b)[\w'-]+ ){1,3}(?:is|are|was|were)\b", "name the thing: `the data in flight has left`"),
+    ("inverted", r"\b(?:(?:Between|Before|Beyond|Behind|Beside|Above|Among|In|On|At|Under|Over|Inside)(?: (?!it |they )(?:[a-z-]+|`_+`)){1,3} "
+     r"(?:is|are|was|were|(?:may )?stand|stands|lies|comes) (?:an?|one|the|no)|Then comes?|So (?:is|are|was|were))\b(?!,)",
+     "subject first: `One connection joins both`"),
+    ("each-once", r", (?:each|all) (?:once|twice)\b", "`without repetition`"),
+    ("s-own", r"\b(?:than|beyond|as|of|not|from) (?:an? |the )?[\w-]+'s own(?=[,.;:)]|$)", "repeat the noun: `than the delay of the link`"),
     ("what-first", r"^(?:What|Who|Whom)\b(?! if\b)(?![^.]*\?)", "begin with the noun: `Packets that ...`, `The settings that ...`"),
 ]
 # Only the first line of a doc comment, and only a heading of Markdown.
@@ -82,7 +88,7 @@ def findings(path):
         flat = re.sub(r"`[^`]*`", lambda m: "`" + "_" * (len(m.group()) - 2) + "`", flat)
         some = PATTERNS[:-1 if doc else None] + ([DOC] if doc else []) + ([HEADING] if block.startswith("#") and not source else [])
         for name, pattern, _ in some:
-            flags = 0 if name in ("what-first", "doc-first", "heading") else re.I
+            flags = 0 if name in ("what-first", "inverted", "doc-first", "heading") else re.I
             for found in re.finditer(pattern, flat, flags):
                 around = block[max(0, found.start() - 30):found.end() + 30].replace("\n", " ")
                 yield begin + block.count("\n", 0, found.start()), name, around

@@ -38,7 +38,7 @@ def serial():
 
 
 def rows_in(data, serial):
-    """Asserts the same rows in the same order, each once."""
+    """Asserts the same rows in the same order, without repetition."""
     assert data.table().to_pydict() == serial
     polars = pytest.importorskip("polars")
     files = polars.scan_parquet(data.path / "*.parquet").collect()

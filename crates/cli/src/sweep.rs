@@ -1,4 +1,4 @@
-//! `windward sweep`: an experiment of the user's own.
+//! `windward sweep`: runs an experiment from a file of the user.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

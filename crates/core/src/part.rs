@@ -124,7 +124,7 @@ pub trait Parameters: Copy + fmt::Debug + PartialEq + 'static {
         Vec::new()
     }
 
-    /// Sets the parameter `key` of `table` and returns whether there is one that takes such a value.
+    /// Sets the parameter `key` of `table`; returns true if there is one that takes such a value.
     /// [`ValueKind::check`] checks its range.
     fn set(&mut self, _table: &str, _key: &str, _value: Value) -> bool {
         false
@@ -420,8 +420,7 @@ macro_rules! words {
     };
 }
 
-/// Declares a configuration with its parameters, each once: key, type, default, kind, unit and
-/// meaning.
+/// Declares a configuration with its parameters: key, type, default, kind, unit and meaning.
 ///
 /// ```
 /// use windward_core::parameters;
@@ -679,7 +678,7 @@ pub struct ParameterTable {
     pub settings: Vec<Setting>,
 }
 
-/// The tables of a part's parameters, each once.
+/// The tables of a part's parameters, without repetition.
 pub fn tables<P: Part>() -> Vec<ParameterTable> {
     in_tables(P::Config::tables(), &P::FORMS[0].config.settings())
 }
@@ -946,8 +945,8 @@ pub(crate) use axis;
 /// `Box<T>` gets the trait, and so does each type that an `impl for Type by forward;` names. The
 /// macro `forward!` is given each call, as `&self.method(arguments)` or
 /// `&mut self.method(arguments)`, and expands to the expression that answers it. A default stands
-/// behind the signature (`fn phase(&self) -> u8 = 0;`). Before `fn` may stand an attribute of the
-/// forwarding in those types, `@forward(inline)`, and one of that in boxes,
+/// behind the signature (`fn phase(&self) -> u8 = 0;`). An attribute of the forwarding in those
+/// types may precede `fn`, `@forward(inline)`, and one of the forwarding in boxes,
 /// `@boxed(inline(never))`.
 macro_rules! behaviour {
     (

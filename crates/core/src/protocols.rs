@@ -723,7 +723,7 @@ pub fn parts() -> Vec<(&'static str, Words, Vec<Setting>)> {
     all_forms().map(|(axis, words, part)| (axis, words, part.settings())).collect()
 }
 
-/// The tables of the parameters of all parts of endpoints, each once.
+/// The tables of the parameters of all parts of endpoints, without repetition.
 pub fn tables() -> Vec<ParameterTable> {
     let mut all: Vec<ParameterTable> = Vec::new();
     for table in AXES.iter().flat_map(|axis| (axis.tables)()) {

@@ -1,4 +1,4 @@
-//! What tests of several modules need.
+//! Instants, streams and comparisons that tests of several modules share.
 
 use crate::media::MediaSetup;
 use crate::units::{Duration, Rate, Time};

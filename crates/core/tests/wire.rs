@@ -1,5 +1,5 @@
-//! Packets as bytes: what is written is read, what is damaged is refused or harmless, and what is
-//! forged does nothing that lasts.
+//! Packets as bytes: written packets are read back, damaged ones are refused or harmless, and
+//! forged ones have no lasting effect.
 
 use proptest::prelude::*;
 

@@ -62,8 +62,8 @@ fn parse(folder: &Dir<'_>) -> Result<Suite, ExperimentError> {
     Suite::parse(&name("suite.toml"), &text_of("suite.toml")?, &text_of)
 }
 
-/// The text of a file with the rate traces of the suites in place of the names of their files, since
-/// a page in a browser cannot read those.
+/// The text of a file with the rate traces of the suites in place of the names of their files,
+/// since a page in a browser cannot read those.
 fn with_traces(text: &str) -> String {
     let traces =
         SUITES.files().filter_map(|file| Some((file.path().to_str()?, file.contents_utf8()?)));

@@ -664,7 +664,7 @@ impl<'a> Campaign<'a> {
         Ok((experiment, index, metric))
     }
 
-    /// All cells of some checks, each once.
+    /// All cells of some checks, without repetition.
     fn cells_of(&self, condition: Condition, checks: &[usize]) -> BTreeSet<(usize, usize)> {
         let all = self.checks(condition);
         let cells = checks.iter().flat_map(|i| all[*i].cells());
@@ -903,7 +903,7 @@ impl<'a> Campaign<'a> {
         })
     }
 
-    /// The choices that the experiments of a claim declare, each once.
+    /// The choices that the experiments of a claim declare, without repetition.
     fn readings_of(&self, experiment: usize, claim: usize) -> Vec<&'a Reading> {
         let plans = self.plans;
         let involved = self.involved(experiment, claim);

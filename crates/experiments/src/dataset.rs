@@ -1,5 +1,5 @@
 //! The rows of a growing sweep on disk: Parquet files that others may read at any time, a journal
-//! of the rows that are in no file yet, and a record of the completed runs, each once.
+//! of the rows that are in no file yet, and a record of each completed run.
 //!
 //! A dataset is a folder with a folder per experiment, `experiment=ID`, of files
 //! `part-NNNNN.parquet`: what pyarrow, polars, DuckDB and Spark call hive partitions. Rows stand in

@@ -362,7 +362,8 @@ const SLICE: f64 = 100_000.0;
 /// Runs a scenario to its end, or to the moment `cancel` is set.
 ///
 /// # Errors
-/// [`ExperimentError::Cancelled`] then, and [`ExperimentError::Part`] if a part of another crate failed.
+/// [`ExperimentError::Cancelled`] then, and [`ExperimentError::Part`] if a part of another crate
+/// failed.
 pub fn simulate(scenario: &Scenario, cancel: &AtomicBool) -> Result<Outcome, ExperimentError> {
     let mut simulation = Simulation::new(scenario);
     let slices = (scenario.predicted_packet_hops() / SLICE).clamp(20.0, 1e6);

@@ -325,8 +325,8 @@ fn rates_are_what_was_acknowledged_in_time() {
     let found = folder.compare(&log(false), &log(true));
     let [departure] = &found.departures[..] else { panic!("{:?}", found.departures) };
     assert_eq!(departure.quantity, Quantity::Rate);
-    // 50 packets in 500 ms are 800 kbit/s. Beyond a tenth is the sixth that is missing: B misses
-    // 201, 203 .. 211, the last of which were due at 2130 ms; at 2130 ms there are 44 of 50.
+    // 50 packets in 500 ms are 800 kbit/s. A tenth is exceeded when the sixth packet is missing: B
+    // misses 201, 203 .. 211, the last of which were due at 2130 ms; at 2130 ms there are 44 of 50.
     assert_eq!(departure.values, [800_000.0, 704_000.0]);
     assert!((departure.time_ms - 2130.0).abs() < 1e-6, "{}", departure.time_ms);
     let last = found.samples.last().unwrap();

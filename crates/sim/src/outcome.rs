@@ -300,8 +300,8 @@ pub(crate) fn insert_after<T, C>(all: &mut Vec<Metric<T, C>>, name: &str, more: 
 
 impl TransferOutcome {
     /// Time from the instant at which it could send to the acknowledgment of its last
-    /// packet; `None` if the run ended before. A handshake is left out, since Windward's own
-    /// connections have none: what is left is comparable.
+    /// packet; `None` if the run ended before. Handshakes are left out, since Windward's own
+    /// connections have none, so that stacks are comparable with them.
     pub fn completion_time(&self) -> Option<Duration> {
         self.completed.map(|completed| completed.since(self.start + self.handshake))
     }

@@ -156,7 +156,7 @@ fn frame(bytes: &mut Bytes<'_>) -> Option<FrameFacts> {
         0x18 => {
             bytes.pass(2)?;
             let length = bytes.byte()?;
-            // Behind the connection ID is the token of its stateless reset.
+            // The token of its stateless reset follows the connection ID.
             bytes.take(usize::from(length) + 16)?;
             "new_connection_id"
         }

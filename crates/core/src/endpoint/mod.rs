@@ -27,8 +27,8 @@ pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
 crate::parameters! {
-    /// Parameters of the two endpoints of a connection that every protocol has; those of its parts are
-    /// in the [protocol](crate::protocols::Protocol). Windows are counted in packets.
+    /// Parameters of the two endpoints of a connection that every protocol has; those of its parts
+    /// are in the [protocol](crate::protocols::Protocol). Windows are counted in packets.
     pub struct EndpointConfig in "", "";
     /// The defaults of scenario files.
     pub const DEFAULT;
@@ -77,8 +77,8 @@ crate::parameters! {
     /// Without a limit in slow start, as in Linux.
     byte_counting: bool = false,
         ValueKind::Bool, "", "growth counts what ACKs acknowledge (RFC 3465), not ACKs";
-    /// The rule of Linux (tcp_cwnd_validate; RFC 7661 in spirit). False for the state of the window at
-    /// the latest packet.
+    /// The rule of Linux (tcp_cwnd_validate; RFC 7661 in spirit). False for the state of the window
+    /// at the latest packet.
     cwnd_validation: bool = false, ValueKind::Bool, "",
         "growth needs a full window, or in slow start half of it, since the last round trip";
     /// RFC 5681 section 4.1, RFC 2861.

@@ -1,7 +1,7 @@
 //! Entries to send: files, folders and links below the paths of the user.
 //!
 //! Everything is found in open folders, so that nothing outside is listed if a folder is replaced
-//! by a link meanwhile. What was found is known again by its [`Mark`] when it is opened.
+//! by a link meanwhile. An entry is recognized by its [`Mark`] when it is opened.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -218,7 +218,7 @@ struct Joint {
     key: String,
     /// The searches of its claims.
     searches: Vec<usize>,
-    /// The nearest worlds of its claims, each once.
+    /// The nearest worlds of its claims, without repetition.
     nearest: Vec<Deviation>,
     candidates: VecDeque<Deviation>,
     seen: Vec<Deviation>,

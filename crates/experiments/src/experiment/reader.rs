@@ -842,12 +842,14 @@ fn earlier(
     for table in &keys.earlier {
         let EarlierKeys { edition, checks } = EarlierKeys::read(table)?;
         if edition >= keys.edition {
-            let message =
-                format!("edition {edition} is not earlier than the claim's own, {}", keys.edition);
+            let message = format!(
+                "edition {edition} is not earlier than that of the claim, {}",
+                keys.edition
+            );
             return Err(table.error_at("edition", message));
         }
         if all.last().is_some_and(|(last, _)| last.edition >= edition) {
-            let message = "earlier editions stand in their order, each once";
+            let message = "the numbers of earlier editions must rise";
             return Err(table.error_at("edition", message));
         }
         let (checks, spots) = all_checks(table, &checks, axes, about)?;

@@ -312,7 +312,7 @@ fn joint_and_former_worlds_beyond_the_budget_are_named_and_not_judged() {
     let summary =
         reproduce_with(list, &Effort::Quick, &options, &report, dir.path(), &noisy).unwrap();
     let claim = &summary.claims[0];
-    assert!(claim.is_finished(), "what is left out is not to come");
+    assert!(claim.is_finished(), "worlds that are left out are not still to come");
     let former = [&claim.formerly, &claim.earlier[0].formerly].map(|f| f.as_ref().unwrap());
     assert!(former.iter().all(|world| world.left_out && !world.is_judged()));
     assert_eq!(claim.in_joint(0), None);

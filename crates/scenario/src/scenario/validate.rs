@@ -69,7 +69,7 @@ impl Scenario {
     }
 
     /// Checks everything on which the engine relies: times, parameters of queues, channels,
-    /// protocols and endpoints, and that routes cross existing links, each once.
+    /// protocols and endpoints, and that routes cross existing links, none of them twice.
     ///
     /// # Errors
     /// The first invalid value.

@@ -33,7 +33,7 @@ pub fn extend_json_schema(schema: &mut Value, key: &str, keys: Keys) {
     });
 }
 
-/// The tables below the root, each once.
+/// The tables below the root, without repetition.
 #[derive(Default)]
 struct Tables {
     found: Map<String, Value>,

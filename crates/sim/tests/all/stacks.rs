@@ -334,7 +334,7 @@ fn transfers_that_arrive_at_random_are_separate_connections() {
     let shortest =
         outcome.transfers.iter().filter_map(TransferOutcome::completion_time).min().unwrap();
     assert!((shortest.as_secs_f64() - 2.0 * RTT - 0.003).abs() < 2e-4, "{shortest}");
-    // The pairs of hosts carried the bytes of the transfers, each once.
+    // The pairs of hosts carried each byte of the transfers once.
     let carried: f64 = outcome.flows.iter().map(|flow| flow.goodput_bps * 101.0 / 8.0).sum();
     assert!((carried - 7776.0 * count as f64).abs() < 1.0, "{carried} in {count}");
     for flow in &outcome.flows {

@@ -147,7 +147,7 @@ mod tests {
             ack.header
         };
         assert_eq!(write(), CongestionHeader::XcpReverse { feedback: 400.0 });
-        // The latest of the others follow on the next acknowledgments, each once.
+        // The next acknowledgments have the latest of the others, one each.
         assert_eq!(write(), estcp::UNWRITTEN);
         assert_eq!(write(), CongestionHeader::Survival { probability: 1.0 });
         assert_eq!(write(), CongestionHeader::None);

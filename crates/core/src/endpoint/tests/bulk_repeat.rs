@@ -166,7 +166,7 @@ fn without_timestamps_the_back_off_lasts_until_a_packet_sent_once_is_acknowledge
     let mut line = Timeline::new("newreno", &config);
     line.at(0, Start, &[0, 1]);
     line.at(1000, TimerExpires, &[0]);
-    // 0 was sent twice (Karn): the timeout stays at 2 s. So was 1, after it.
+    // 0 was sent twice (Karn): the timeout stays at 2 s. After it, 1 was sent twice too.
     line.at(1100, Arrives(0), &[1, 2]);
     line.next_timer(3100);
     line.at(1200, Arrives(1), &[3]);

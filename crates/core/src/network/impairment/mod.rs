@@ -42,9 +42,9 @@ use reorder::Reorder;
 /// The impairments of a link besides losses; none by default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impairments {
-    /// A delay that changes, in place of the link's own.
+    /// A delay that changes, in place of the delay of the link.
     pub delay: Option<ChangingDelay>,
-    /// A random delay for each packet, beyond the link's own.
+    /// A random delay of each packet, in addition to the delay of the link.
     pub jitter: Option<JitterConfig>,
     /// Packets that take longer.
     pub reorder: Option<ReorderConfig>,

@@ -685,7 +685,7 @@ mod tests {
             (0..1000).map(fate).collect::<Vec<bool>>()
         };
         let same = fates(&[]);
-        // To the same loss and back from another: what is drawn is what would have been.
+        // The same loss again, and another loss and back: the draws are those without a change.
         assert_eq!(fates(&[(300, 0.3)]), same);
         let other = fates(&[(300, 0.6), (600, 0.3)]);
         assert_eq!((&other[..300], &other[600..]), (&same[..300], &same[600..]));

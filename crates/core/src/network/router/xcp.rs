@@ -51,9 +51,9 @@ parameters! {
     beta: f64 = 0.226, ValueKind::Number { least: 0.0, most: 10.0 }, "", "weight of the queue";
     shuffle: f64 = 0.1,
         ValueKind::Number { least: 0.0, most: 1.0 }, "", "share of the traffic shuffled";
-    /// Neither Katabi et al. 2002 nor the draft has it; Katabi's code for ns-2 does, with 0.6 of the
-    /// buffer. Without it a single flow may be granted 0.4 of the bandwidth-delay product at once,
-    /// and a burst of that size overflows a smaller buffer.
+    /// Neither Katabi et al. 2002 nor the draft has it; Katabi's code for ns-2 does, with 0.6 of
+    /// the buffer. Without it a single flow may be granted 0.4 of the bandwidth-delay product at
+    /// once, and a burst of that size overflows a smaller buffer.
     increase_limit: Option<f64> = None, ValueKind::Bytes { most: 1e18 }, "",
         "bound of the growth of windows in an interval plus the queue", absent = "none";
     /// True for a standing queue. lr2008 section 7.2: Q becomes (Qbar - gamma), Qbar an exponential
