@@ -340,35 +340,23 @@ $ windward schema > target/scenario.schema.json
 """
 
 
-# In the order of the floors of the house.
-CRATES = (
-    "core", "sim", "netns", "logs", "stacks", "experiments", "net", "conformance", "report", "evaluation",
-    "evaluate", "cli",
-)
-
-
 def rust(pages: Path) -> str:
     """The crates, with links to the pages of cargo doc if they are there."""
-    page = ["# Rust API", ""]
-    there = pages.is_dir()
-    if there:
-        page += ["Every public item, and the private ones for those who carry Windward on, by `cargo doc`:", ""]
-    else:
-        page += [
-            "This site was built without the pages of `cargo doc`, which has every item: "
-            "`cargo doc --workspace --no-deps --document-private-items --open`.",
-            "",
-        ]
-    for name in CRATES:
-        manifest = tomllib.loads((ROOT / "crates" / name / "Cargo.toml").read_text("utf-8"))["package"]
-        crate = manifest["name"]
-        library = "windward_cli" if name == "cli" else crate.replace("-", "_")
+    page = [
+        "# Rust API",
+        "",
+        "The crates of Windward. `cargo doc --workspace --no-deps --document-private-items --open` shows every item; "
+        "crates with a link have these pages here.",
+        "",
+    ]
+    for path in sorted((ROOT / "crates").glob("*/Cargo.toml")):
+        manifest = tomllib.loads(path.read_text("utf-8"))
+        crate, about = manifest["package"]["name"], manifest["package"]["description"]
+        library = manifest.get("lib", {}).get("name", crate.replace("-", "_"))
         shown = f"`{crate}`"
-        if there:
+        if (pages / library / "index.html").exists():
             shown = f'<a href="../rust/{library}/index.html"><code>{crate}</code></a>'
-        about = manifest["description"]
-        about = about if isinstance(about, str) else "The command line."
-        page.append(f"- {shown}: {cell(about)}")
+        page.append(f"- {shown}: {cell(about if isinstance(about, str) else 'The command line.')}")
     page += [
         "",
         "[Architecture](../architecture.md) says what is where, and [one packet's life](../packet.md) how it "
