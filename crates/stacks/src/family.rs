@@ -26,13 +26,11 @@ pub(crate) trait Family: Sized + 'static {
     /// Makes controllers that drive a protocol of Windward, which has no obstacle.
     fn drive(protocol: &Protocol, seed: u64) -> Arc<Self::Controllers>;
 
-    /// Makes both ends of a connection. `watched` records what happens at the sender.
-    fn connect(
-        setup: &StackSetup,
-        controllers: Arc<Self::Controllers>,
-        watched: Arc<Watched>,
-    ) -> Box<dyn Connection>;
+    const CONNECT: Connect<Self::Controllers>;
 }
+
+/// Makes both ends of a connection. [`Watched`] records what happens at the sender.
+pub(crate) type Connect<F> = fn(&StackSetup, Arc<F>, Arc<Watched>) -> Box<dyn Connection>;
 
 /// A controller that the stack brings along.
 pub(crate) struct Own<F: ?Sized> {
@@ -83,7 +81,7 @@ impl<F: Family> Stack for Member<F> {
             Source::Driven(protocol) => F::drive(protocol, setup.seed),
             Source::Factory(factory) => Arc::clone(factory),
         };
-        F::connect(setup, controllers, watched)
+        (F::CONNECT)(setup, controllers, watched)
     }
 }
 
@@ -177,10 +175,7 @@ pub(crate) fn with_controller<F: Family>(
     name: &str,
     controller: ControllerConfig,
 ) -> Result<Arc<dyn Stack>, String> {
-    let whole = format!("{}:{name}", F::NAME);
-    if crate::all().find(&whole).is_some() {
-        return Err(format!("there is already a stack {whole}"));
-    }
+    let whole = new_name::<F>(name)?;
     let protocol = Protocol { window: controller, ..*protocols::plain() };
     if let Some(why) = obstacle(&protocol) {
         return Err(format!("{whole} is not possible: {why}"));
@@ -201,14 +196,20 @@ pub(crate) fn with_factory<F: Family>(
     name: &str,
     factory: Arc<F::Controllers>,
 ) -> Result<Arc<dyn Stack>, String> {
-    let whole = format!("{}:{name}", F::NAME);
-    if crate::all().find(&whole).is_some() {
-        return Err(format!("there is already a stack {whole}"));
-    }
+    let whole = new_name::<F>(name)?;
     let summary = format!("{} with a congestion controller of another crate", F::NAME);
     let source = format!("{}, and the controller's own crate", F::VERSION);
     let facts = facts_of_driven::<F>(whole, summary, source, ON_FACTORIES);
     Ok(Arc::new(Member::<F> { facts, source: Source::Factory(factory) }))
+}
+
+/// The name of the stack with a controller of that name, which must be new.
+fn new_name<F: Family>(name: &str) -> Result<String, String> {
+    let whole = format!("{}:{name}", F::NAME);
+    match crate::all().find(&whole) {
+        Some(_) => Err(format!("there is already a stack {whole}")),
+        None => Ok(whole),
+    }
 }
 
 /// Rows of the protocol table that can run in a stack: the first with each pair of congestion

@@ -8,7 +8,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use noq_proto::{
     Connection, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
-    PathId, SendStream, ServerConfig, Transmit,
+    PathId, SendStream, ServerConfig,
 };
 
 use super::connection::PathNumbers;
@@ -43,13 +43,9 @@ pub(super) fn write(mut stream: SendStream<'_>, bytes: Bytes) -> usize {
     stream.write_chunks(&mut &mut [bytes][..]).unwrap_or(0)
 }
 
-pub(super) fn poll_transmit(
-    connection: &mut Connection,
-    now: Instant,
-    segments: usize,
-    batch: &mut Vec<u8>,
-) -> Option<Transmit> {
-    connection.poll_transmit(now, NonZeroUsize::new(segments)?, batch)
+/// The largest number of segments of a batch.
+pub(super) fn segments(most: usize) -> Option<NonZeroUsize> {
+    NonZeroUsize::new(most)
 }
 
 /// The first path is the only one.

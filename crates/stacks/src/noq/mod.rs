@@ -7,12 +7,10 @@ use noq_proto as proto;
 use noq_proto::congestion::{Bbr3Config, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::driver::Pacer;
 use windward_core::protocols::Protocol;
-use windward_sim::stack::{Connection, StackSetup};
 
 use self::controller::MakeDriving;
-use crate::family::{Family, Own};
+use crate::family::{Connect, Family, Own};
 use crate::s2n;
-use crate::watched::Watched;
 
 #[path = "../quic/connection.rs"]
 mod connection;
@@ -86,17 +84,10 @@ impl Family for Noq {
     const VERSION: &'static str = "noq-proto 1.4.0";
     const PACER: Pacer = Pacer::Rate;
     const OWN: &'static [Own<Controllers>] = OWN;
+    const CONNECT: Connect<Controllers> = connection::connect;
 
     fn drive(protocol: &Protocol, seed: u64) -> Arc<Controllers> {
         Arc::new(MakeDriving { protocol: *protocol, seed })
-    }
-
-    fn connect(
-        setup: &StackSetup,
-        controllers: Arc<Controllers>,
-        watched: Arc<Watched>,
-    ) -> Box<dyn Connection> {
-        Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }
 

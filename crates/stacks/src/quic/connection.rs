@@ -72,12 +72,8 @@ struct Peer {
     client: Option<ClientConfig>,
     /// Datagrams of the endpoint itself: refusals and resets.
     responses: VecDeque<Vec<u8>>,
-    /// Batch of datagrams that has not left completely, the size of its segments, and the position
-    /// of the next one.
-    batch: Vec<u8>,
-    segment: usize,
-    next: usize,
-    ecn: Codepoint,
+    batch: Batch,
+    /// Largest number of datagrams of a batch.
     segments: usize,
     /// Largest payload that the path carries, bytes.
     largest: usize,
@@ -89,9 +85,39 @@ struct Peer {
     held: Option<Time>,
 }
 
+/// Makes both ends of a connection. `watched` records what happens at the sender.
+pub(super) fn connect(
+    setup: &StackSetup,
+    controller: Arc<dyn ControllerFactory + Send + Sync>,
+    watched: Arc<Watched>,
+) -> Box<dyn Connection> {
+    Box::new(Pair::new(setup, controller, watched))
+}
+
+/// Datagrams of a connection that leave back to back.
+struct Batch {
+    bytes: Vec<u8>,
+    /// Length of each but the last.
+    segment: usize,
+    /// Place of the next one.
+    next: usize,
+    ecn: Codepoint,
+}
+
+impl Batch {
+    /// True if all of it has left.
+    fn is_empty(&self) -> bool {
+        self.next >= self.bytes.len()
+    }
+
+    /// The place of the next datagram.
+    fn datagram(&self) -> Range<usize> {
+        self.next..(self.next + self.segment).min(self.bytes.len())
+    }
+}
+
 impl Pair {
-    /// Makes both ends. `watched` records what happens at the sender.
-    pub(super) fn new(
+    fn new(
         setup: &StackSetup,
         controller: Arc<dyn ControllerFactory + Send + Sync>,
         watched: Arc<Watched>,
@@ -182,7 +208,7 @@ impl Pair {
         }
         let Some(driver) = self.watched.driver() else { return false };
         if let Some(datagram) = peer.next_datagram(clock::instant(now))
-            && peer.segment >= Spacing::FULL
+            && peer.batch.segment >= Spacing::FULL
         {
             peer.held = driver.depart(now, datagram.len());
         }
@@ -274,7 +300,7 @@ impl Connection for Pair {
     }
 
     fn poll_transmit(&mut self, now: Time, end: End, payload: &mut Vec<u8>) -> Option<Codepoint> {
-        if end == End::Sender && !self.ends[end as usize].has_batch() {
+        if end == End::Sender && self.ends[end as usize].batch.is_empty() {
             self.write();
         }
         if end == End::Sender && self.holds(now) {
@@ -382,10 +408,7 @@ impl Peer {
             connection: None,
             client,
             responses: VecDeque::new(),
-            batch: Vec::new(),
-            segment: 0,
-            next: 0,
-            ecn: Codepoint::NotEct,
+            batch: Batch { bytes: Vec::new(), segment: 0, next: 0, ecn: Codepoint::NotEct },
             segments: setup.config.segments as usize,
             largest: setup.config.payload() as usize,
             numbers: [None; 3],
@@ -428,11 +451,6 @@ impl Peer {
         }
     }
 
-    /// True if datagrams of the batch are left.
-    fn has_batch(&self) -> bool {
-        self.next < self.batch.len()
-    }
-
     fn poll_transmit(
         &mut self,
         now: std::time::Instant,
@@ -444,12 +462,12 @@ impl Peer {
         }
         loop {
             let datagram = self.next_datagram(now)?;
-            self.next = datagram.end;
+            self.batch.next = datagram.end;
             // A probe that is larger than the MTU of the path is lost.
             if datagram.len() <= self.largest {
                 payload.clear();
-                payload.extend_from_slice(&self.batch[datagram]);
-                return Some(self.ecn);
+                payload.extend_from_slice(&self.batch.bytes[datagram]);
+                return Some(self.batch.ecn);
             }
         }
     }
@@ -457,22 +475,23 @@ impl Peer {
     /// The place of the next datagram of the connection in the batch; `None` if it has none to send
     /// now.
     fn next_datagram(&mut self, now: std::time::Instant) -> Option<Range<usize>> {
-        if !self.has_batch() {
+        if self.batch.is_empty() {
             let (_, connection) = self.connection.as_mut()?;
-            self.batch.clear();
-            self.next = 0;
             let batch = &mut self.batch;
-            let made = differences::poll_transmit(connection, now, self.segments, batch)?;
-            self.batch.truncate(made.size);
-            self.segment = made.segment_size.unwrap_or(made.size).max(1);
-            self.ecn = match made.ecn {
+            batch.bytes.clear();
+            batch.next = 0;
+            let segments = differences::segments(self.segments)?;
+            let made = connection.poll_transmit(now, segments, &mut batch.bytes)?;
+            batch.bytes.truncate(made.size);
+            batch.segment = made.segment_size.unwrap_or(made.size).max(1);
+            batch.ecn = match made.ecn {
                 None => Codepoint::NotEct,
                 Some(EcnCodepoint::Ect0) => Codepoint::Ect0,
                 Some(EcnCodepoint::Ect1) => Codepoint::Ect1,
                 Some(EcnCodepoint::Ce) => Codepoint::Ce,
             };
         }
-        Some(self.next..(self.next + self.segment).min(self.batch.len()))
+        Some(self.batch.datagram())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
     Connection, ConnectionIdGenerator, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
-    SendStream, ServerConfig, Transmit,
+    SendStream, ServerConfig,
 };
 
 use super::connection::PathNumbers;
@@ -43,13 +43,10 @@ pub(super) fn write(mut stream: SendStream<'_>, bytes: Bytes) -> usize {
     stream.write_chunks(&mut [bytes]).map_or(0, |written| written.bytes)
 }
 
-pub(super) fn poll_transmit(
-    connection: &mut Connection,
-    now: Instant,
-    segments: usize,
-    batch: &mut Vec<u8>,
-) -> Option<Transmit> {
-    connection.poll_transmit(now, segments, batch)
+/// The largest number of segments of a batch.
+#[expect(clippy::unnecessary_wraps, reason = "noq takes no zero")]
+pub(super) fn segments(most: usize) -> Option<usize> {
+    Some(most)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "noq may have no path")]

@@ -7,10 +7,8 @@ use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use windward_core::endpoint::driver::Pacer;
 use windward_core::protocols::Protocol;
 use windward_quic::WindwardConfig;
-use windward_sim::stack::{Connection, StackSetup};
 
-use crate::family::{Family, Own};
-use crate::watched::Watched;
+use crate::family::{Connect, Family, Own};
 
 #[path = "../quic/connection.rs"]
 mod connection;
@@ -63,19 +61,12 @@ impl Family for Quinn {
     const VERSION: &'static str = "quinn-proto 0.11.19";
     const PACER: Pacer = Pacer::Window;
     const OWN: &'static [Own<Controllers>] = OWN;
+    const CONNECT: Connect<Controllers> = connection::connect;
 
     fn drive(protocol: &Protocol, seed: u64) -> Arc<Controllers> {
         let config = WindwardConfig::of(protocol)
             .unwrap_or_else(|why| unreachable!("it was checked before: {why}"));
         Arc::new(config.with_seed(seed))
-    }
-
-    fn connect(
-        setup: &StackSetup,
-        controllers: Arc<Controllers>,
-        watched: Arc<Watched>,
-    ) -> Box<dyn Connection> {
-        Box::new(connection::Pair::new(setup, controllers, watched))
     }
 }
 

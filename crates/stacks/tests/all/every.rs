@@ -63,7 +63,10 @@ fn a_clean_path_is_used_by_all() {
         let flow = &outcome.flows[0];
         assert_eq!((flow.protocol.as_ref(), flow.failure.as_deref()), (name, None));
         let goodput = flow.goodput_bps;
-        assert!((0.75 * MOST..MOST).contains(&goodput), "{name}: {goodput}");
+        // quinn's own fill it, and others leave a part to their way of searching.
+        let least =
+            if ["quinn:cubic", "quinn:newreno", "quinn:bbr"].contains(&name) { 0.85 } else { 0.75 };
+        assert!((least * MOST..MOST).contains(&goodput), "{name}: {goodput}");
         assert!(flow.mean_rtt_s.unwrap() > 0.08, "{name}: {:?}", flow.mean_rtt_s);
     }
 }

@@ -1,43 +1,15 @@
 //! quinn over links of the simulator.
 
-use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::{Outcome, Simulation};
+use windward_sim::{Outcome, Scenario, Simulation};
 
-/// 10 Mbit/s, a round trip of 80 ms, and a tail-drop queue of one bandwidth-delay product, 100 kB.
-const PATH: &str = r#"
-duration = "30s"
-[dumbbell]
-bottleneck = { rate = "10Mbit", delay = "40ms", queue = "100kB" }
-access = { rate = "1Gbit", delay = "0ms" }
-[[flows]]
-group = "bulk"
-protocol = "quinn:cubic"
-packet_size = 1500
-"#;
+use crate::common::{self, PATH};
 
-fn file(changes: &[(&str, &str)]) -> ScenarioFile {
-    let mut file = ScenarioFile::parse("path.toml", PATH).unwrap();
-    for (key, value) in changes {
-        file.set(key, value).unwrap();
-    }
-    file.with_stacks(&windward_stacks::all())
+fn scenario(changes: &[(&str, &str)]) -> Scenario {
+    common::scenario(PATH, &windward_stacks::all(), changes)
 }
 
 fn run(changes: &[(&str, &str)]) -> Outcome {
-    windward_sim::run(&file(changes).build().unwrap())
-}
-
-#[test]
-fn a_clean_path_is_filled() {
-    for name in ["quinn:cubic", "quinn:newreno", "quinn:bbr"] {
-        let outcome = run(&[("flows.bulk.protocol", name)]);
-        let flow = &outcome.flows[0];
-        assert_eq!((flow.protocol.as_ref(), flow.failure.as_deref()), (name, None));
-        // Of 1500 bytes 28 are headers of IP and UDP, 16 a tag, and some 20 QUIC's: 95.7 %.
-        assert!((8.2e6..9.58e6).contains(&flow.goodput_bps), "{name}: {}", flow.goodput_bps);
-        assert!(flow.mean_rtt_s.unwrap() > 0.08, "{name}: {:?}", flow.mean_rtt_s);
-        assert!(flow.packets_sent > 20_000 && flow.mean_cwnd_packets.unwrap() > 60.0, "{name}");
-    }
+    windward_sim::run(&scenario(changes))
 }
 
 #[test]
@@ -61,23 +33,8 @@ fn a_search_for_the_mtu_finds_that_of_the_path() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run() {
-    for name in ["quinn:cubic", "quinn:newreno", "quinn:bbr"] {
-        let changes = [
-            ("flows.bulk.protocol", name),
-            ("flows.bulk.last_hop.loss", "0.02"),
-            ("duration", "20s"),
-        ];
-        let first = run(&changes);
-        assert_eq!(first, run(&changes), "{name}");
-        let other = run(&[&changes[..], &[("seed", "2")]].concat());
-        assert_ne!(first.fingerprint, other.fingerprint, "{name}");
-    }
-}
-
-#[test]
 fn looking_at_a_run_does_not_change_it() {
-    let scenario = file(&[("flows.bulk.last_hop.loss", "0.02")]).build().unwrap();
+    let scenario = scenario(&[("flows.bulk.last_hop.loss", "0.02")]);
     let fast = windward_sim::run(&scenario);
     for other in [Simulation::traced(&scenario), Simulation::changeable(&scenario)] {
         let other = other.finish();
@@ -168,7 +125,7 @@ fn transfers_are_the_same_with_the_same_seed() {
     assert_eq!(first, run(&changes));
     let other = run(&[&changes[..], &[("seed", "2")]].concat());
     assert_ne!(first.fingerprint, other.fingerprint);
-    let scenario = file(&changes).build().unwrap();
+    let scenario = scenario(&changes);
     let plain = Simulation::traced(&scenario).finish();
     assert_eq!((plain.fingerprint, plain.transfers), (first.fingerprint, first.transfers));
 }

@@ -1,8 +1,8 @@
 //! A path for stacks.
 
-use windward_sim::Outcome;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
+use windward_sim::{Outcome, Scenario};
 
 /// 10 Mbit/s, a round trip of 80 ms, and a tail-drop queue of one bandwidth-delay product, 100 kB.
 pub(crate) const PATH: &str = r#"
@@ -16,11 +16,16 @@ protocol = "quinn:cubic"
 packet_size = 1500
 "#;
 
-/// Runs that scenario with these changes; it may name these stacks.
-pub(crate) fn run(text: &str, stacks: &Stacks, changes: &[(&str, &str)]) -> Outcome {
+/// The scenario with these changes; it may name these stacks.
+pub(crate) fn scenario(text: &str, stacks: &Stacks, changes: &[(&str, &str)]) -> Scenario {
     let mut file = ScenarioFile::parse("path.toml", text).unwrap();
     for (key, value) in changes {
         file.set(key, value).unwrap();
     }
-    windward_sim::run(&file.with_stacks(stacks).build().unwrap())
+    file.with_stacks(stacks).build().unwrap()
+}
+
+/// Runs that scenario.
+pub(crate) fn run(text: &str, stacks: &Stacks, changes: &[(&str, &str)]) -> Outcome {
+    windward_sim::run(&scenario(text, stacks, changes))
 }
