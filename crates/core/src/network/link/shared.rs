@@ -6,7 +6,7 @@ use super::frames::{Frame, Shared, State, Waiting};
 use super::queued::QueuedLink;
 use super::{Departure, Fate, Packets};
 use crate::network::medium::{MediumConfig, Transmission};
-use crate::units::Time;
+use crate::units::{Duration, Time};
 
 impl<T> QueuedLink<T> {
     /// Lets the link share a [medium](crate::network::Medium), before the first packet: packets
@@ -38,20 +38,26 @@ impl<T> QueuedLink<T> {
     ) -> Option<Transmission> {
         self.look(now);
         let mut shared = self.shared.take()?;
-        let sent = self.transmit_frames(&mut shared, now, medium, collides, packets, fates);
+        let count = self.gather(&mut shared, now, medium, packets, fates);
+        let sent = (count > 0).then(|| {
+            let sent = self.send_frames(&mut shared, count, now, medium, collides, packets);
+            deliver(&mut shared, self.wire.delay, fates);
+            sent
+        });
         self.shared = Some(shared);
         sent
     }
 
-    fn transmit_frames(
+    /// Gathers the frames of a PPDU: those that failed before, then packets that wait. Returns
+    /// their number.
+    fn gather(
         &mut self,
         shared: &mut Shared<T>,
         now: Time,
         medium: &MediumConfig,
-        collides: bool,
         packets: &mut (impl Packets<T> + ?Sized),
         fates: &mut Vec<Fate<T>>,
-    ) -> Option<Transmission> {
+    ) -> usize {
         let rate = self.told;
         let most = medium.frames as usize;
         let (mut count, mut bytes) = (0, 0);
@@ -74,34 +80,42 @@ impl<T> QueuedLink<T> {
         {
             match self.take(now, packets) {
                 Some(Ok((waiting, _))) => {
-                    let (attempts, state) = (0, State::Due);
                     (count, bytes) = (count + 1, with(bytes, waiting.size));
                     shared.frames.push_back(Frame {
                         waiting,
-                        attempts,
+                        attempts: 0,
                         start: now,
                         end: now,
-                        state,
+                        state: State::Due,
                     });
                 }
                 Some(Err(fate)) => fates.push(fate),
                 None => break,
             }
         }
-        if count == 0 {
-            return None;
-        }
+        count
+    }
+
+    /// Sends the first `count` frames that are due in a PPDU.
+    fn send_frames(
+        &mut self,
+        shared: &mut Shared<T>,
+        count: usize,
+        now: Time,
+        medium: &MediumConfig,
+        collides: bool,
+        packets: &mut (impl Packets<T> + ?Sized),
+    ) -> Transmission {
         let is_aggregated = count > 1;
         let (mut sent, mut end, mut is_acknowledged) = (0, now, false);
-        let wire = &mut self.wire;
         for frame in shared.due().take(count) {
             let Waiting { handle, label, size, .. } = &frame.waiting;
             sent += medium.frame_bytes(*size, is_aggregated);
             frame.start = end;
-            end = now + medium.data_time(rate, sent);
+            end = now + medium.data_time(self.told, sent);
             frame.end = end;
             frame.attempts += 1;
-            let fails = collides || wire.destroys(end, *label, packets.packet(handle));
+            let fails = collides || self.wire.destroys(end, *label, packets.packet(handle));
             frame.state = match fails {
                 false => State::Received,
                 true if frame.attempts >= medium.attempts => State::GivenUp,
@@ -109,19 +123,21 @@ impl<T> QueuedLink<T> {
             };
             is_acknowledged |= !fails;
         }
-        let delay = wire.delay;
         self.sent_until(end);
-        // The far end delivers in order.
-        let mut heard = Time::ZERO;
-        while shared.frames.front().is_some_and(|frame| frame.state != State::Due)
-            && let Some(frame) = shared.frames.pop_front()
-        {
-            let Frame { waiting: Waiting { handle, arrived, .. }, start, end, state, .. } = frame;
-            heard = heard.max(end);
-            let destroyed = state == State::GivenUp;
-            let departure = Departure { start, end, arrival: heard + delay, destroyed };
-            fates.push(Fate::Sent { handle, arrived, departure });
-        }
-        Some(Transmission { end, is_aggregated, is_acknowledged })
+        Transmission { end, is_aggregated, is_acknowledged }
+    }
+}
+
+/// Delivers the frames at the front that are not due again, in order.
+fn deliver<T>(shared: &mut Shared<T>, delay: Duration, fates: &mut Vec<Fate<T>>) {
+    let mut heard = Time::ZERO;
+    while shared.frames.front().is_some_and(|frame| frame.state != State::Due)
+        && let Some(frame) = shared.frames.pop_front()
+    {
+        let Frame { waiting: Waiting { handle, arrived, .. }, start, end, state, .. } = frame;
+        heard = heard.max(end);
+        let destroyed = state == State::GivenUp;
+        let departure = Departure { start, end, arrival: heard + delay, destroyed };
+        fates.push(Fate::Sent { handle, arrived, departure });
     }
 }

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::units::Duration;
+use windward_core::units::{Duration, Rate};
 
 use super::advice;
+use super::arrivals::Plan;
 use super::bounds::INSTANTS;
 use super::chain::{Chain, DumbbellKeys, ParkingLotKeys};
 use super::endpoint;
@@ -120,28 +121,14 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
             None => Ok(route.bottleneck),
         };
         // Only nodes of a graph have names; a parking lot numbers its bottlenecks.
-        let node = |key| group.section.value(key, &readers::name());
-        let nodes = match keys.links {
-            Some(_) => node("from")?.zip(node("to")?).map(|(from, to)| [from.into(), to.into()]),
-            None => None,
-        };
-        let traffic = group.traffic.clone();
-        let mut kind = FlowKind { traffic, start: group.start, stop: group.stop, nodes };
+        let mut kind = flow_kind(group, keys.links.is_some())?;
         if let (Some(plan), Some(first)) = (&group.arrivals, routes.first()) {
             let rate = links.wire(at(first)?).rate.mean();
-            let (of_each, expected) =
-                plan.resolve(group.count, rate, group.packet_size(), duration)?;
-            transfers += expected;
+            transfers += arrive(&mut kind, plan, group, rate, duration)?;
             if transfers > MAX_TRANSFERS {
                 return Err(plan.error(format!(
                     "more than {MAX_TRANSFERS} transfers are expected up to this group"
                 )));
-            }
-            kind.start = (of_each.from, of_each.from);
-            if let Traffic::Transport { arrivals, .. } | Traffic::Stack { arrivals, .. } =
-                &mut kind.traffic
-            {
-                *arrivals = Some(of_each);
             }
         }
         let kind = Arc::new(kind);
@@ -173,6 +160,33 @@ pub(super) fn build(root: &Section<'_>, given: Given<'_>) -> Result<Scenario> {
         flows,
         groups: groups.iter().map(|group| group.name.to_owned()).collect(),
     })
+}
+
+/// The kind of all flows of a group. Its nodes have names if `names_nodes`.
+fn flow_kind(group: &Group<'_>, names_nodes: bool) -> Result<FlowKind> {
+    let node = |key| group.section.value(key, &readers::name());
+    let nodes = match names_nodes {
+        true => node("from")?.zip(node("to")?).map(|(from, to)| [from.into(), to.into()]),
+        false => None,
+    };
+    Ok(FlowKind { traffic: group.traffic.clone(), start: group.start, stop: group.stop, nodes })
+}
+
+/// Gives flows their arrivals at a bottleneck of this rate. Returns the transfers expected.
+fn arrive(
+    kind: &mut FlowKind,
+    plan: &Plan,
+    group: &Group<'_>,
+    rate: Rate,
+    duration: Duration,
+) -> Result<f64> {
+    let (of_each, expected) = plan.resolve(group.count, rate, group.packet_size(), duration)?;
+    kind.start = (of_each.from, of_each.from);
+    if let Traffic::Transport { arrivals, .. } | Traffic::Stack { arrivals, .. } = &mut kind.traffic
+    {
+        *arrivals = Some(of_each);
+    }
+    Ok(expected)
 }
 
 /// The names of all flows: the name of the group and a number.
