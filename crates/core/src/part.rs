@@ -449,10 +449,9 @@ macro_rules! words {
 ///
 /// The first line names the table in which the keys stand, and its subject. The constant has the
 /// defaults, as [`Default`] has. The meaning is also the documentation of the field, after the
-/// comment before it. After the meaning may follow `table = "..."`, if the key stands in another
-/// table, which the first line lists as well (`and "table", "its subject"`); `absent = "..."`, the
-/// meaning of an absent value; `when = ...`, a function of the configuration that returns whether
-/// the parameter has an effect; and `advice = ...`, an [`Advice`].
+/// comment before it. After the meaning may follow `absent = "..."`, the meaning of an absent
+/// value; `when = ...`, a function of the configuration that returns whether the parameter has an
+/// effect; and `advice = ...`, an [`Advice`].
 ///
 /// A field without a kind is not a parameter. One with `=> included` after its default has
 /// parameters of its own, which become those of the configuration.
@@ -463,8 +462,7 @@ macro_rules! words {
 macro_rules! parameters {
     (
         $(#[$attribute:meta])*
-        pub struct $config:ident in $table:literal, $about:literal
-        $(and $other:literal, $other_about:literal)*;
+        pub struct $config:ident in $table:literal, $about:literal;
         $(#[$source:meta])*
         pub const $defaults:ident;
         $(
@@ -472,8 +470,7 @@ macro_rules! parameters {
             $key:ident: $type:ty = $default:expr
             $(
                 , $kind:expr, $unit:literal, $meaning:expr
-                $(, table = $own:literal)? $(, absent = $absent:literal)?
-                $(, when = $when:expr)? $(, advice = $advice:expr)?
+                $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)?
             )?
             $(=> $included:ident)?;
         )*
@@ -497,12 +494,12 @@ macro_rules! parameters {
         }
 
         $crate::parameters! {
-            @implement $config, $table, [($table, $about) $(, ($other, $other_about))*],
+            @implement $config, $table, $about,
             [$({
                 $key
                 $(
-                    , $kind, $unit, $meaning $(, table = $own)? $(, absent = $absent)?
-                    $(, when = $when)? $(, advice = $advice)?
+                    , $kind, $unit, $meaning $(, absent = $absent)? $(, when = $when)?
+                    $(, advice = $advice)?
                 )?
                 $(=> $included $type)?
             })*]
@@ -516,18 +513,18 @@ macro_rules! parameters {
         $(@check($it:ident) $check:block)?
     ) => {
         $crate::parameters! {
-            @implement $config, $table, [($table, $about)],
+            @implement $config, $table, $about,
             [$({ $key, $kind, $unit, $meaning $(, absent = $absent)? $(, when = $when)? })*]
             $(@check($it) $check)?
         }
     };
     (
-        @implement $config:ident, $table:literal, [$($tables:tt)+], [$({ $($line:tt)+ })*]
+        @implement $config:ident, $table:literal, $about:literal, [$({ $($line:tt)+ })*]
         $(@check($it:ident) $check:block)?
     ) => {
         impl $crate::part::Parameters for $config {
             fn tables() -> Vec<(&'static str, &'static str)> {
-                [vec![$($tables)+] $(, $crate::parameters!(@tables $($line)+))*].concat()
+                [vec![($table, $about)] $(, $crate::parameters!(@tables $($line)+))*].concat()
             }
             fn settings(&self) -> Vec<$crate::part::Setting> {
                 let mut all = Vec::new();
@@ -561,11 +558,10 @@ macro_rules! parameters {
     (
         @setting $self:ident, $all:ident, $table:literal,
         $key:ident, $kind:expr, $unit:literal, $meaning:expr
-        $(, table = $own:literal)? $(, absent = $absent:literal)? $(, when = $when:expr)?
-        $(, advice = $advice:expr)?
+        $(, absent = $absent:literal)? $(, when = $when:expr)? $(, advice = $advice:expr)?
     ) => {
         $all.push($crate::part::Setting {
-            table: $crate::parameters!(@last $table $(, $own)?),
+            table: $table,
             doc: $crate::part::ParameterDoc {
                 key: stringify!($key),
                 kind: $kind,
@@ -587,16 +583,9 @@ macro_rules! parameters {
         let (table, key, value) = $asked;
         $crate::part::Parameters::set(&mut $self.$key, table, key, value)
     }};
-    (
-        @set $self:ident, $asked:tt, $table:literal,
-        $key:ident, $kind:expr, $unit:literal, $meaning:expr
-        $(, table = $own:literal)? $(, absent = $absent:literal)? $(, when = $when:expr)?
-        $(, advice = $advice:expr)?
-    ) => {{
+    (@set $self:ident, $asked:tt, $table:literal, $key:ident, $($rest:tt)+) => {{
         let (table, key, value) = $asked;
-        table == $crate::parameters!(@last $table $(, $own)?)
-            && key == stringify!($key)
-            && $crate::part::put(&mut $self.$key, value)
+        table == $table && key == stringify!($key) && $crate::part::put(&mut $self.$key, value)
     }};
 
     (@check $self:ident, $key:ident => $included:ident $type:ty) => {

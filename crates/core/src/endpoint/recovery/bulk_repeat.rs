@@ -44,7 +44,7 @@
 //! Limited transmit and the rule for duplicates of an old window are as in `fast_recovery`. The
 //! sliding window that section III A mentions is not described there and not implemented.
 
-use super::fast_recovery::{FastRecovery, NewRenoConfig, partial_deflation};
+use super::fast_recovery::{FastRecovery, NewRenoConfig};
 use super::timed::Scheme;
 use super::{Acked, Finding, RecoveryReport, Sent, Sequences};
 use crate::endpoint::EndpointConfig;
@@ -58,7 +58,7 @@ const LARGEST_FACTOR: u64 = 64;
 crate::parameters! {
     /// Parameters of Bulk Repeat.
     #[derive(Eq)]
-    pub struct BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery" and "", "";
+    pub struct BulkRepeatConfig in "bulk_repeat", "of tcpw-br: recovery";
     /// The readings that fit the paper's figures.
     pub const DEFAULT;
     /// `None` is the paper's choice.
@@ -70,8 +70,8 @@ crate::parameters! {
         "timeout while losses are errors", absent = "the RTO without back-off";
     timeout_window: TimeoutWindow = TimeoutWindow::Repeated,
         ValueKind::Word(TimeoutWindow::WORDS), "", "cwnd after a timeout by an error";
-    partial_deflation: bool = NewRenoConfig::DEFAULT.partial_deflation,
-        ValueKind::Bool, "", partial_deflation!(), table = "";
+    /// The recovery while losses are congestion.
+    newreno: NewRenoConfig = NewRenoConfig::DEFAULT => included;
 }
 
 crate::words!(Repeat { Round = "round", Ack = "ack" });
@@ -182,10 +182,9 @@ impl BulkRepeat {
 impl Scheme for BulkRepeat {
     const ASKS_FOR_CAUSE: bool = true;
     fn new(config: &BulkRepeatConfig, endpoint: &EndpointConfig) -> Self {
-        let newreno = NewRenoConfig { partial_deflation: config.partial_deflation };
         BulkRepeat {
             config: *config,
-            newreno: FastRecovery::new(Some(newreno), endpoint),
+            newreno: FastRecovery::new(Some(config.newreno), endpoint),
             after_timeout: false,
             bulk: None,
             bulks: 0,

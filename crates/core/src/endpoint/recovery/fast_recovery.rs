@@ -23,16 +23,8 @@ crate::parameters! {
     /// The value of RFC 6582.
     pub const DEFAULT;
     /// By the packets that they acknowledged (RFC 6582 step 3). False if they reset it to cwnd.
-    partial_deflation: bool = true, ValueKind::Bool, "", partial_deflation!();
+    partial_deflation: bool = true, ValueKind::Bool, "", "deflate the send-out window on partial ACKs";
 }
-
-/// The meaning of `partial_deflation`, for all schemes that have it.
-macro_rules! partial_deflation {
-    () => {
-        "deflate the send-out window on partial ACKs"
-    };
-}
-pub(super) use partial_deflation;
 
 /// The state of fast recovery.
 #[derive(Debug)]

@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use super::timed::{FACTOR, Scheme, factor_meaning};
+use super::timed::{FACTOR, Scheme};
 use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, ValueKind, Words};
@@ -31,12 +31,12 @@ crate::parameters! {
     pub struct LossMonitorConfig in "", "";
     /// The reading that fits the paper's figures, and its factor.
     pub const DEFAULT;
+    /// Section 4.3.
+    retransmission_timeout_factor: f64 = 2.0, FACTOR, "", "retransmission over recovery timeout";
     /// After a retransmission the count of later acknowledgments starts again only with the
     /// acknowledgment of a packet sent more than a window after it.
     loss_monitor_guard: bool = false,
         ValueKind::Bool, "", "lr2008 section 5.2, last sentence, literally";
-    /// Section 4.3.
-    retransmission_timeout_factor: f64 = 2.0, FACTOR, "", factor_meaning!();
 }
 
 /// W\[j\]: the state of an outstanding segment.

@@ -17,8 +17,7 @@
 //! - After a connection reset, duplicates are ignored until everything sent before is acknowledged,
 //!   since they report packets sent twice (as in RFC 6582 section 3.2).
 
-use super::fast_recovery::partial_deflation;
-use super::timed::{FACTOR, Scheme, factor_meaning};
+use super::timed::{FACTOR, Scheme};
 use super::{Acked, Finding, RecoveryReport, Sent, Sequences, fits};
 use crate::endpoint::EndpointConfig;
 use crate::part::{Form, Part, ValueKind, Words};
@@ -33,9 +32,9 @@ crate::parameters! {
     /// True for LR: retransmission timer and aggressive reset of the recovery timer (4.2, 4.3).
     retransmission_timer: bool = false;
     /// Section 4.3.
-    retransmission_timeout_factor: f64 = 2.0, FACTOR, "", factor_meaning!();
+    retransmission_timeout_factor: f64 = 2.0, FACTOR, "", "retransmission over recovery timeout";
     /// By the packets that they acknowledged (section 4.1). False if they reset it to cwnd.
-    partial_deflation: bool = true, ValueKind::Bool, "", partial_deflation!();
+    partial_deflation: bool = true, ValueKind::Bool, "", "deflate the send-out window on partial ACKs";
     old_duplicates: OldDuplicates = OldDuplicates::Ignore,
         ValueKind::Word(OldDuplicates::WORDS), "",
         "lr2008: duplicates caused by packets sent twice: ignore, by their echo, or count";

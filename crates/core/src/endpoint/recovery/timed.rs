@@ -66,12 +66,6 @@ pub trait Scheme: Part + std::fmt::Debug + Send + Sync + Sized {
 /// The ratio of the retransmission timeout to the recovery timeout, for schemes with both timers of
 /// LR (lr2008 section 4.3).
 pub(super) const FACTOR: ValueKind = ValueKind::Number { least: 1.0, most: 1000.0 };
-macro_rules! factor_meaning {
-    () => {
-        "retransmission over recovery timeout"
-    };
-}
-pub(super) use factor_meaning;
 
 /// A scheme with its timers.
 #[derive(Debug)]
