@@ -315,10 +315,9 @@ impl Sender {
         self.integrate(now);
         let outstanding = self.seqs.outstanding();
         if newly > 0 {
-            if !SAMPLES {
-            } else if self.estimators.times_by_timestamp() {
+            if SAMPLES && self.estimators.times_by_timestamp() {
                 self.sample_rtt(now, ack.timestamp);
-            } else {
+            } else if SAMPLES {
                 self.sample_rtt_by_karn(now, ack);
             }
             self.seqs.una = ack.seq;

@@ -286,7 +286,7 @@ impl Flight {
     }
 
     fn close(&mut self, index: usize) {
-        let Some(packet) = self.packets.get_mut(index) else { return };
+        let packet = &mut self.packets[index];
         self.count -= u64::from(packet.bytes > 0);
         self.bytes -= u64::from(packet.bytes);
         packet.bytes = 0;

@@ -208,7 +208,7 @@ struct Counters {
     forgotten: u64,
 }
 
-/// The services that the parts of the protocol ask for.
+/// Measurements that the parts of the protocol ask for.
 #[derive(Debug, Clone, Copy)]
 struct Needs {
     /// Acknowledgments, for the discriminator.

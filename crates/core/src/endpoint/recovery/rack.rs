@@ -744,7 +744,7 @@ impl Rack {
     fn take_lost(&mut self, report: &mut RecoveryReport) -> bool {
         let mut resent = false;
         for number in &report.numbers().lost {
-            let Some(seq) = self.transmission(*number).map(|t| t.seq) else { continue };
+            let seq = self.transmission(*number).expect("lost packets were sent").seq;
             let datum = &mut self.data[(seq - self.data_base) as usize];
             resent |= datum.resent;
             datum.lost = true;

@@ -128,16 +128,16 @@ impl Cuback {
 
     /// Begins an epoch of congestion avoidance at cwnd, after a window of `cwnd_prior`, of which
     /// `delivered` packets arrived in a round trip.
-    fn begin(&mut self, cwnd_prior: f64, delivered: f64, path: &Path) {
+    fn begin(&mut self, cwnd_prior: f64, delivered: f64, path: &Path) -> Curves {
         let rtt = if path.srtt.is_zero() { path.rtt } else { path.srtt };
-        self.curves = Some(Curves {
+        self.pending = 0.0;
+        *self.curves.insert(Curves {
             w_max: self.w_max.max(self.cwnd),
             cwnd_prior: cwnd_prior.max(self.cwnd),
             cwnd_epoch: self.cwnd,
             bandwidth: delivered.max(self.cwnd) / rtt.as_secs_f64(),
             alpha_beyond: if self.config.reno_alpha { 1.0 } else { ALPHA },
-        });
-        self.pending = 0.0;
+        })
     }
 
     /// RFC 9438 section 4.7, fast convergence.
@@ -180,10 +180,10 @@ impl Controller for Cuback {
             return;
         }
         // Section 3: avoidance entered without a congestion event begins at its own W_max.
-        if self.curves.is_none() {
-            self.begin(self.cwnd, self.cwnd, &ack.path);
-        }
-        let Some(curves) = self.curves else { return };
+        let curves = match self.curves {
+            Some(curves) => curves,
+            None => self.begin(self.cwnd, self.cwnd, &ack.path),
+        };
         self.pending += ack.newly_acked as f64;
         loop {
             let price = curves.price(self.cwnd);

@@ -221,26 +221,13 @@ impl Leaf for Term {
         let words = Variable::ALL.iter().map(|(word, _)| *word);
         let words = words.chain(Function::ALL.iter().map(|(word, ..)| *word));
         let words: Vec<&str> = words.chain(["abs", "min", "max", "mean", "at_least"]).collect();
-        let near = words.iter().find(|word| differ_by_one(word, name));
+        // One character more, less, other or exchanged with its neighbour.
+        let near = words.iter().find(|word| strsim::osa_distance(word, name) == 1);
         let help = near.map_or_else(
             || format!("valid: {}", words.join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
         Err(format!("`{name}` is not a variable or function of controllers; {help}"))
-    }
-}
-
-/// True if one character more, less, other or exchanged with its neighbour makes the one the other.
-fn differ_by_one(a: &str, b: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let same_start = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[same_start..], &b[same_start..]);
-    match (a, b) {
-        ([x, y, a @ ..], [v, w, b @ ..]) if (x, y) == (w, v) && a == b => true,
-        ([_, a @ ..], [_, rest @ ..]) if a == rest => true,
-        ([_, a @ ..], _) if a == b => true,
-        (_, [_, b @ ..]) if a == b => true,
-        _ => false,
     }
 }
 
