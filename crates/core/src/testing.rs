@@ -1,6 +1,12 @@
-//! Instants, streams and comparisons that tests of several modules share.
+//! Fixtures that tests of several modules share.
 
+use crate::endpoint::EndpointConfig;
+use crate::endpoint::discrimination::{DiscriminatorPart, DiscriminatorSetup};
+use crate::endpoint::feedback::FeedbackConfig;
+use crate::endpoint::window::{ControllerPart, ControllerSetup};
 use crate::media::MediaSetup;
+use crate::part::Plain;
+use crate::rng::Stream;
 use crate::units::{Duration, Rate, Time};
 
 /// The instant so many milliseconds after the start.
@@ -24,4 +30,17 @@ pub(crate) fn media(start: u64) -> MediaSetup {
         fps: 30.0,
         packet_size: 1000,
     }
+}
+
+/// A controller at the start of a connection.
+pub(crate) fn new_controller<C: ControllerPart>(config: C::Config, endpoint: &EndpointConfig) -> C {
+    let stream = Stream::new(1, "test", "window");
+    let feedback = &FeedbackConfig::None(Plain);
+    C::new(&config, ControllerSetup { feedback, endpoint, stream })
+}
+
+/// A discriminator at the start of a connection.
+pub(crate) fn new_discriminator<D: DiscriminatorPart>(config: D::Config) -> D {
+    let endpoint = &EndpointConfig::default();
+    D::new(&config, DiscriminatorSetup { endpoint, stream: Stream::new(1, "t", "t") })
 }

@@ -43,15 +43,9 @@ impl Part for Backlog {
 
 impl DiscriminatorPart for Backlog {
     fn new(config: &BacklogConfig, _: DiscriminatorSetup<'_>) -> Self {
-        Backlog::of(*config)
-    }
-}
-
-impl Backlog {
-    fn of(config: BacklogConfig) -> Self {
         // 1 - p/2 = 4/5.
         let random = Probability::new(0.4).unwrap_or(Probability::ONE);
-        Backlog { meter: BacklogMeter::new(config), random }
+        Backlog { meter: BacklogMeter::new(*config), random }
     }
 }
 
@@ -81,6 +75,7 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::{BaseRtt, LossRate, VenoRtt};
     use crate::endpoint::event::{LossSign, Path};
+    use crate::testing::new_discriminator;
     use crate::units::Duration;
 
     fn path(cwnd: f64, rtt: u64) -> Path {
@@ -90,7 +85,7 @@ mod tests {
 
     /// The verdict on a loss after acknowledgments with these RTTs.
     fn verdict(config: BacklogConfig, cwnd: f64, rtts: &[u64]) -> f64 {
-        let mut backlog = Backlog::of(config);
+        let mut backlog = new_discriminator::<Backlog>(config);
         let mut latest = path(cwnd, 80);
         for rtt in rtts {
             latest = path(cwnd, *rtt);
@@ -115,7 +110,7 @@ mod tests {
         // x 30/110 = 5.5. Since the loss: 20 x 10/110 = 1.8.
         let latest = BacklogConfig { rtt: VenoRtt::Latest, ..BacklogConfig::DEFAULT };
         for (base_rtt, expected) in [(BaseRtt::Connection, 1.0), (BaseRtt::Loss, 0.4)] {
-            let mut backlog = Backlog::of(BacklogConfig { base_rtt, ..latest });
+            let mut backlog = new_discriminator::<Backlog>(BacklogConfig { base_rtt, ..latest });
             let mut hear = |rtt| {
                 let path = path(20.0, rtt);
                 backlog.on_ack(&AckEvent { path, newly_acked: 1, ..AckEvent::default() });

@@ -150,22 +150,18 @@ impl Part for ErrorShare {
 
 impl DiscriminatorPart for ErrorShare {
     fn new(config: &ErrorShareConfig, setup: DiscriminatorSetup<'_>) -> Self {
-        ErrorShare::of(*config, setup.stream)
-    }
-}
-
-impl ErrorShare {
-    fn of(config: ErrorShareConfig, stream: Stream) -> Self {
         ErrorShare {
-            config,
-            stream,
+            config: *config,
+            stream: setup.stream,
             survival: 1.0,
             links: Vec::new(),
             unjudged_from: None,
             told: false,
         }
     }
+}
 
+impl ErrorShare {
     /// e, the fraction of packets that the path corrupts, as far as the sender knows at `now`.
     fn corruption_rate(&self, now: Time) -> f64 {
         let survival = |link: &Link| {
@@ -262,15 +258,13 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::{LossSign, Path};
+    use crate::testing::new_discriminator;
     use crate::units::Duration;
 
     /// A connection that has lost `lost` of 10 000 packets, the one being judged included, on a
     /// path of this survival probability.
     fn share(adaptive: bool, config: ErrorShareConfig, survival: f64) -> ErrorShare {
-        let mut share = ErrorShare::of(
-            ErrorShareConfig { adaptive, ..config },
-            Stream::new(1, "test", "ceten"),
-        );
+        let mut share = new_discriminator::<ErrorShare>(ErrorShareConfig { adaptive, ..config });
         let header = CongestionHeader::Survival { probability: survival };
         share.on_ack(&AckEvent { header, ..AckEvent::default() });
         share
@@ -337,7 +331,7 @@ mod tests {
     #[test]
     fn reports_of_links_multiply_and_wait_for_their_time() {
         let ms = |time| Time::ZERO + Duration::from_millis(time);
-        let mut share = ErrorShare::of(ErrorShareConfig::DEFAULT, Stream::new(1, "t", "t"));
+        let mut share = new_discriminator::<ErrorShare>(ErrorShareConfig::DEFAULT);
         let mut report = |at, link, p| {
             let probability = Probability::new(p).unwrap();
             share.on_notice(

@@ -74,15 +74,11 @@ impl Part for FullQueue {
 
 impl DiscriminatorPart for FullQueue {
     fn new(config: &FullQueueConfig, _: DiscriminatorSetup<'_>) -> Self {
-        FullQueue::of(*config)
+        FullQueue { config: *config, full: None, episode: None, high: 0, unjudged_from: None }
     }
 }
 
 impl FullQueue {
-    fn of(config: FullQueueConfig) -> Self {
-        FullQueue { config, full: None, episode: None, high: 0, unjudged_from: None }
-    }
-
     /// Adds a sample of the RTT of a full queue.
     fn learn(&mut self, rtt: Duration) {
         let ps = Duration::from_ps;
@@ -156,6 +152,7 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::LossSign;
+    use crate::testing::new_discriminator;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -185,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_loss_below_the_rtt_of_a_full_queue_is_random() {
-        let mut judge = FullQueue::of(FullQueueConfig { guard: MS(1000) });
+        let mut judge = new_discriminator::<FullQueue>(FullQueueConfig { guard: MS(1000) });
         assert_eq!(episode(&mut judge, 180, 1), 1.0, "nothing is known yet");
         // sfqRTT 180, fqRTTvar 90: congestion from 90 ms. One more overflow at 180 ms: var 67.5,
         // congestion from 112.5 ms.
@@ -205,7 +202,7 @@ mod tests {
 
     #[test]
     fn five_milliseconds_of_queue_are_congestion_for_those_who_drop_early() {
-        let mut judge = FullQueue::of(FullQueueConfig::DEFAULT);
+        let mut judge = new_discriminator::<FullQueue>(FullQueueConfig::DEFAULT);
         for _ in 0..30 {
             episode(&mut judge, 300, 2);
         }
@@ -215,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_second_loss_within_the_round_trip_makes_it_congestion_after_all() {
-        let mut judge = FullQueue::of(FullQueueConfig::DEFAULT);
+        let mut judge = new_discriminator::<FullQueue>(FullQueueConfig::DEFAULT);
         for _ in 0..30 {
             episode(&mut judge, 300, 2);
         }

@@ -105,15 +105,18 @@ impl Part for IsolatedLoss {
 
 impl DiscriminatorPart for IsolatedLoss {
     fn new(config: &IsolatedLossConfig, _: DiscriminatorSetup<'_>) -> Self {
-        IsolatedLoss::of(*config)
+        IsolatedLoss {
+            config: *config,
+            episode: None,
+            high: 0,
+            rate: 0.0,
+            last: 0,
+            unjudged_from: None,
+        }
     }
 }
 
 impl IsolatedLoss {
-    fn of(config: IsolatedLossConfig) -> Self {
-        IsolatedLoss { config, episode: None, high: 0, rate: 0.0, last: 0, unjudged_from: None }
-    }
-
     /// The smoothed share with the loss of `seq`.
     fn rate_with(&self, seq: u64) -> f64 {
         let since = seq.saturating_sub(self.last).min(SCOPE);
@@ -178,6 +181,7 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::LossSign;
+    use crate::testing::new_discriminator;
 
     fn loss(seq: u64) -> LossEvent {
         let sign = LossSign::Acknowledgments;
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_second_loss_of_a_round_trip_is_congestion() {
-        let mut judge = IsolatedLoss::of(IsolatedLossConfig::DEFAULT);
+        let mut judge = new_discriminator::<IsolatedLoss>(IsolatedLossConfig::DEFAULT);
         ack(&mut judge, 10, 60);
         judge.on_lost(&Path::default(), 1);
         assert_eq!(judge.judge(&loss(10)), Probability::ZERO);
@@ -211,14 +215,14 @@ mod tests {
     #[test]
     fn a_count_of_one_is_every_loss() {
         let config = IsolatedLossConfig { count: 1, ..IsolatedLossConfig::DEFAULT };
-        assert_eq!(IsolatedLoss::of(config).judge(&loss(5)), Probability::ONE);
+        assert_eq!(new_discriminator::<IsolatedLoss>(config).judge(&loss(5)), Probability::ONE);
     }
 
     /// 1/16 = 0.0625, times 15/16 plus the new share: 0.1174 and 0.1656 for consecutive losses;
     /// after 32 or more packets (15/16)^32 = 0.1268 of the share remains.
     #[test]
     fn the_third_of_three_close_losses_is_above_the_filters_threshold() {
-        let mut judge = IsolatedLoss::of(IsolatedLossConfig::RATE);
+        let mut judge = new_discriminator::<IsolatedLoss>(IsolatedLossConfig::RATE);
         for (seq, rate, verdict) in [
             (100, 0.0625, 0.0),
             (101, 0.117_432, 0.0),

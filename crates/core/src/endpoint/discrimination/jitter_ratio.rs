@@ -131,14 +131,8 @@ impl Part for JitterRatio {
 
 impl DiscriminatorPart for JitterRatio {
     fn new(config: &JitterRatioConfig, _: DiscriminatorSetup<'_>) -> Self {
-        JitterRatio::of(*config)
-    }
-}
-
-impl JitterRatio {
-    fn of(config: JitterRatioConfig) -> Self {
         JitterRatio {
-            config,
+            config: *config,
             latest: None,
             sum: 0.0,
             older: None,
@@ -147,7 +141,9 @@ impl JitterRatio {
             spared: false,
         }
     }
+}
 
+impl JitterRatio {
     /// The jitter ratio now; zero before there is one.
     fn ratio(&self) -> f64 {
         let from = match self.config.span {
@@ -220,7 +216,7 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::{LossSign, Path};
-    use crate::testing::ms;
+    use crate::testing::{ms, new_discriminator};
     use crate::units::Duration;
 
     const CWND: f64 = 10.0;
@@ -242,7 +238,7 @@ mod tests {
         config: JitterRatioConfig,
         packets: impl IntoIterator<Item = (u64, u64)>,
     ) -> (JitterRatio, LossEvent) {
-        let mut ratio = JitterRatio::of(config);
+        let mut ratio = new_discriminator::<JitterRatio>(config);
         let rtt = Duration::from_millis(100);
         let path = Path { cwnd: CWND, rtt, min_rtt: rtt, ..Path::default() };
         for (sent, received) in packets {

@@ -47,12 +47,6 @@ impl Part for SpikeOrRateGap {
 
 impl DiscriminatorPart for SpikeOrRateGap {
     fn new(config: &SpikeOrRateGapConfig, _: DiscriminatorSetup<'_>) -> Self {
-        SpikeOrRateGap::of(*config)
-    }
-}
-
-impl SpikeOrRateGap {
-    fn of(config: SpikeOrRateGapConfig) -> Self {
         SpikeOrRateGap { spike: Spike::new(config.spike), rate_gap: config.rate_gap }
     }
 }
@@ -80,11 +74,12 @@ mod tests {
     use super::*;
     use crate::endpoint::estimator::LossRate;
     use crate::endpoint::event::{LossSign, Path};
+    use crate::testing::new_discriminator;
     use crate::units::Duration;
 
     #[test]
     fn an_acknowledgment_before_the_first_sample_is_no_rtt_of_zero() {
-        let mut rule = SpikeOrRateGap::of(SpikeOrRateGapConfig::DEFAULT);
+        let mut rule = new_discriminator::<SpikeOrRateGap>(SpikeOrRateGapConfig::DEFAULT);
         let path = |ms| Path { cwnd: 10.0, rtt: Duration::from_millis(ms), ..Path::default() };
         for ms in [0, 100, 101, 100] {
             rule.on_ack(&AckEvent { path: path(ms), newly_acked: 1, ..AckEvent::default() });

@@ -34,7 +34,6 @@
 use super::cuback::Cuback;
 use super::cubic::{Cubic, CubicConfig};
 use super::{Controller, ControllerPart, ControllerSetup};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::RttFloor;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
@@ -190,20 +189,16 @@ impl Part for Abba {
 
 impl ControllerPart for Abba {
     fn new(config: &AbbaConfig, setup: ControllerSetup<'_>) -> Self {
-        Abba::of(*config, setup.endpoint)
+        let base = match config.base {
+            AbbaBase::Cubic => Base::Cubic(Cubic::of(config.cubic, setup.endpoint)),
+            AbbaBase::Cuback => Base::Cuback(Cuback::of(config.cubic, setup.endpoint)),
+        };
+        let (floor, latest) = (RttFloor::default(), Duration::ZERO);
+        Abba { config: *config, base, floor, latest, model: None }
     }
 }
 
 impl Abba {
-    fn of(config: AbbaConfig, endpoint: &EndpointConfig) -> Self {
-        let base = match config.base {
-            AbbaBase::Cubic => Base::Cubic(Cubic::of(config.cubic, endpoint)),
-            AbbaBase::Cuback => Base::Cuback(Cuback::of(config.cubic, endpoint)),
-        };
-        let (floor, latest) = (RttFloor::default(), Duration::ZERO);
-        Abba { config, base, floor, latest, model: None }
-    }
-
     /// Takes the RTT sample of an acknowledgment, if it has one. Few duplicates have a sample; it
     /// differs from the last one.
     fn sample(&mut self, ack: &AckEvent) {
@@ -286,8 +281,9 @@ impl Controller for Abba {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
     use crate::endpoint::event::Path;
-    use crate::testing::ms as at;
+    use crate::testing::{ms as at, new_controller};
 
     const DEFAULT: AbbaConfig = AbbaConfig::DEFAULT;
     const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -379,7 +375,7 @@ mod tests {
 
     fn controller(initial_window: f64, base: AbbaBase) -> Abba {
         let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
-        Abba::of(AbbaConfig { base, ..DEFAULT }, &endpoint)
+        new_controller::<Abba>(AbbaConfig { base, ..DEFAULT }, &endpoint)
     }
 
     fn path(controller: &Abba, now: u64, rtt: u64) -> Path {

@@ -31,7 +31,6 @@
 //! - A loss that may be corruption reduces 1 / delta by half of the probability of congestion.
 
 use super::{Controller, ControllerPart, ControllerSetup};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{Greatest, Least};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
@@ -109,15 +108,9 @@ impl ControllerPart for Copa {
     /// Its default mode responds to delay alone.
     const ANSWERS_ECN: bool = false;
     fn new(config: &CopaConfig, setup: ControllerSetup<'_>) -> Self {
-        Copa::of(*config, setup.endpoint)
-    }
-}
-
-impl Copa {
-    fn of(config: CopaConfig, endpoint: &EndpointConfig) -> Self {
         Copa {
-            config,
-            cwnd: endpoint.initial_window.max(LEAST),
+            config: *config,
+            cwnd: setup.endpoint.initial_window.max(LEAST),
             packets: 1.0 / config.delta,
             in_slow_start: true,
             velocity: 1.0,
@@ -128,11 +121,13 @@ impl Copa {
             least: Least::default(),
             greatest: Greatest::default(),
             last_empty: Time::ZERO,
-            round: (Time::ZERO, endpoint.initial_window),
+            round: (Time::ZERO, setup.endpoint.initial_window),
             lost_in_round: false,
         }
     }
+}
 
+impl Copa {
     fn measure(&mut self, now: Time, rtt: Duration) {
         if self.srtt.is_zero() {
             self.srtt = rtt;
@@ -245,15 +240,16 @@ impl Controller for Copa {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
     use crate::endpoint::event::Path;
     use crate::endpoint::tests::path::TestPath;
-    use crate::testing::ms as at;
+    use crate::testing::{ms as at, new_controller};
     use crate::units::Probability;
 
     /// A Copa past slow start, with a window of 20 packets and an RTT of 80 ms.
     fn copa() -> Copa {
         let config = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
-        let mut controller = Copa::of(CopaConfig::DEFAULT, &config);
+        let mut controller = new_controller::<Copa>(CopaConfig::DEFAULT, &config);
         controller.in_slow_start = false;
         controller.round = (Time::NEVER, 20.0); // No round trip ends.
         controller.measure(at(80), Duration::from_millis(80));

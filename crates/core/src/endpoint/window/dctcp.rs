@@ -16,7 +16,6 @@
 
 use super::reno::Reno;
 use super::{Controller, ControllerPart, ControllerSetup};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::packet::Flags;
 use crate::part::{Ability, Form, Need, Part, Plain, Words};
@@ -59,14 +58,8 @@ impl ControllerPart for Dctcp {
     /// DCTCP responds to marks itself.
     const ANSWERS_ECN: bool = false;
     fn new(_: &Plain, setup: ControllerSetup<'_>) -> Self {
-        Dctcp::of(setup.endpoint)
-    }
-}
-
-impl Dctcp {
-    fn of(endpoint: &EndpointConfig) -> Self {
         Dctcp {
-            reno: Reno::of(endpoint),
+            reno: Reno::of(setup.endpoint),
             alpha: 1.0,
             acked: 0,
             marked: 0,
@@ -74,6 +67,9 @@ impl Dctcp {
             reduced_until: 0,
         }
     }
+}
+
+impl Dctcp {
     /// The estimated share of marked packets.
     pub fn alpha(&self) -> f64 {
         self.alpha
@@ -127,14 +123,19 @@ impl Controller for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
     use crate::endpoint::event::Path;
     use crate::endpoint::tests::path::TestPath;
     use crate::endpoint::window::ControllerState;
     use crate::network::EcnThreshold;
+    use crate::testing::new_controller;
     use crate::units::Duration;
 
     fn dctcp(initial_window: f64) -> Dctcp {
-        Dctcp::of(&EndpointConfig { initial_window, ..EndpointConfig::default() })
+        new_controller::<Dctcp>(
+            Plain,
+            &EndpointConfig { initial_window, ..EndpointConfig::default() },
+        )
     }
 
     /// An acknowledgment of one packet in a window of ten.

@@ -24,7 +24,6 @@
 //! - Slow start is Reno's; Limited Slow-Start (RFC 3742) is not implemented.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 
@@ -97,23 +96,19 @@ impl ControllerPart for Highspeed {
     }
 
     fn new(config: &HighspeedConfig, setup: ControllerSetup<'_>) -> Self {
-        Highspeed::of(config, setup.endpoint)
-    }
-}
-
-impl Highspeed {
-    fn of(config: &HighspeedConfig, endpoint: &EndpointConfig) -> Self {
         let span = libm::log(config.high_window / config.low_window);
         Highspeed {
             low_window: config.low_window,
             high_decrease: config.high_decrease,
             span,
             power: 2.0 + libm::log(config.high_p / config.low_p()) / span,
-            cwnd: endpoint.initial_window,
+            cwnd: setup.endpoint.initial_window,
             ssthresh: f64::INFINITY,
         }
     }
+}
 
+impl Highspeed {
     /// b(w), with l = ln(w / Low_Window).
     fn b(&self, l: f64) -> f64 {
         let share = (l / self.span).clamp(0.0, 1.0);
@@ -174,12 +169,14 @@ impl Controller for Highspeed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
     use crate::endpoint::event::Path;
     use crate::part::Parameters;
+    use crate::testing::new_controller;
 
     fn controller(cwnd: f64) -> Highspeed {
         let endpoint = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
-        Highspeed::of(&HighspeedConfig::DEFAULT, &endpoint)
+        new_controller::<Highspeed>(HighspeedConfig::DEFAULT, &endpoint)
     }
 
     /// Rows of RFC 3649 appendix B: w, a(w), b(w). Each is the first w at which a is above the next

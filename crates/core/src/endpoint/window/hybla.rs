@@ -29,7 +29,6 @@
 //!   flight, which are already scaled by rho.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::{Duration, Time};
@@ -76,16 +75,12 @@ impl ControllerPart for Hybla {
     /// Packet spacing.
     const PACES: bool = true;
     fn new(config: &HyblaConfig, setup: ControllerSetup<'_>) -> Self {
-        Hybla::of(*config, setup.endpoint)
+        let (cwnd, ssthresh) = (setup.endpoint.initial_window, f64::INFINITY);
+        Hybla { config: *config, cwnd, ssthresh, rho: 0.0, last_ack: None }
     }
 }
 
 impl Hybla {
-    fn of(config: HyblaConfig, endpoint: &EndpointConfig) -> Self {
-        let (cwnd, ssthresh) = (endpoint.initial_window, f64::INFINITY);
-        Hybla { config, cwnd, ssthresh, rho: 0.0, last_ack: None }
-    }
-
     /// Computes rho from the smallest RTT. The first rho scales the window.
     fn measure(&mut self, ack: &AckEvent) {
         let min_rtt = ack.path.min_rtt;
@@ -156,7 +151,9 @@ impl Controller for Hybla {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
     use crate::endpoint::event::Path;
+    use crate::testing::new_controller;
 
     /// An acknowledgment of one packet at `at` milliseconds, over a path of `rtt` milliseconds.
     fn ack(at: u64, rtt: u64) -> AckEvent {
@@ -173,7 +170,10 @@ mod tests {
 
     fn hybla(rtt0: u64) -> Hybla {
         let config = HyblaConfig { rtt0: Duration::from_millis(rtt0) };
-        Hybla::of(config, &EndpointConfig { initial_window: 2.0, ..EndpointConfig::default() })
+        new_controller::<Hybla>(
+            config,
+            &EndpointConfig { initial_window: 2.0, ..EndpointConfig::default() },
+        )
     }
 
     #[test]

@@ -26,7 +26,6 @@
 //! RTT is the latest sample. Rate control never raises the window.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{ArrivalCounter, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::packet::{CongestionHeader, Flags};
@@ -88,15 +87,9 @@ impl Part for NewJersey {
 
 impl ControllerPart for NewJersey {
     fn new(config: &NewJerseyConfig, setup: ControllerSetup<'_>) -> Self {
-        NewJersey::of(*config, setup.endpoint)
-    }
-}
-
-impl NewJersey {
-    fn of(config: NewJerseyConfig, endpoint: &EndpointConfig) -> Self {
         NewJersey {
-            config,
-            cwnd: endpoint.initial_window,
+            config: *config,
+            cwnd: setup.endpoint.initial_window,
             ssthresh: f64::INFINITY,
             arrivals: ArrivalCounter::new(Counting::Exact),
             rate: 0.0,
@@ -104,7 +97,9 @@ impl NewJersey {
             controlled: None,
         }
     }
+}
 
+impl NewJersey {
     fn estimate(&mut self, ack: &AckEvent) {
         let arrived = self.arrivals.on_ack(ack.newly_acked);
         let CongestionHeader::Timestamps { received } = ack.header else { return };
@@ -169,7 +164,8 @@ impl Controller for NewJersey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::ms;
+    use crate::endpoint::EndpointConfig;
+    use crate::testing::{ms, new_controller};
     use crate::units::Duration;
 
     fn ack(received: u64, flags: Flags) -> AckEvent {
@@ -185,7 +181,10 @@ mod tests {
 
     fn controller(on_warning: bool) -> NewJersey {
         let endpoint = EndpointConfig { initial_window: 20.0, ..EndpointConfig::default() };
-        NewJersey::of(NewJerseyConfig { on_warning, ..NewJerseyConfig::DEFAULT }, &endpoint)
+        new_controller::<NewJersey>(
+            NewJerseyConfig { on_warning, ..NewJerseyConfig::DEFAULT },
+            &endpoint,
+        )
     }
 
     #[test]

@@ -25,7 +25,6 @@
 //! - alpha, beta are the paper's Vegas-2,4; it also measures Vegas-1,3.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, ValueKind, Words};
 use crate::units::Duration;
@@ -84,15 +83,9 @@ impl Part for Vegas {
 
 impl ControllerPart for Vegas {
     fn new(config: &VegasConfig, setup: ControllerSetup<'_>) -> Self {
-        Vegas::of(*config, setup.endpoint)
-    }
-}
-
-impl Vegas {
-    fn of(config: VegasConfig, endpoint: &EndpointConfig) -> Self {
         Vegas {
-            config,
-            cwnd: endpoint.initial_window,
+            config: *config,
+            cwnd: setup.endpoint.initial_window,
             ssthresh: f64::INFINITY,
             rtt: None,
             round_end: 0,
@@ -100,7 +93,9 @@ impl Vegas {
             was_limited: false,
         }
     }
+}
 
+impl Vegas {
     /// Adjusts the window after a round trip without losses.
     fn adjust(&mut self, rtt: Duration, base: Duration) {
         let (rtt, base) = (rtt.as_secs_f64(), base.as_secs_f64());
@@ -177,12 +172,14 @@ impl Controller for Vegas {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
     use crate::endpoint::event::Path;
     use crate::endpoint::tests::path::TestPath;
+    use crate::testing::new_controller;
 
     fn vegas(cwnd: f64, ssthresh: f64) -> Vegas {
         let config = EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() };
-        Vegas { ssthresh, ..Vegas::of(VegasConfig::DEFAULT, &config) }
+        Vegas { ssthresh, ..new_controller::<Vegas>(VegasConfig::DEFAULT, &config) }
     }
 
     /// A round trip of `rtt` milliseconds with one acknowledgment, over a path of 80 ms.

@@ -9,7 +9,6 @@
 //! applies to the packets in flight (RFC 5681), where the paper says cwnd.
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{BacklogConfig, BacklogMeter};
 use crate::endpoint::event::{AckEvent, CongestionEvent, ResetEvent};
 use crate::part::{Form, Part, Words};
@@ -36,14 +35,8 @@ impl Part for Veno {
 
 impl ControllerPart for Veno {
     fn new(config: &BacklogConfig, setup: ControllerSetup<'_>) -> Self {
-        Veno::of(*config, setup.endpoint)
-    }
-}
-
-impl Veno {
-    fn of(config: BacklogConfig, endpoint: &EndpointConfig) -> Self {
-        let meter = BacklogMeter::new(config);
-        Veno { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY, meter }
+        let meter = BacklogMeter::new(*config);
+        Veno { cwnd: setup.endpoint.initial_window, ssthresh: f64::INFINITY, meter }
     }
 }
 
@@ -84,7 +77,9 @@ impl Controller for Veno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
     use crate::endpoint::event::Path;
+    use crate::testing::new_controller;
     use crate::units::{Duration, Probability};
 
     fn path(cwnd: f64, rtt: u64) -> Path {
@@ -94,7 +89,7 @@ mod tests {
 
     /// A window of 20 packets in congestion avoidance.
     fn avoiding() -> Veno {
-        let mut veno = Veno::of(BacklogConfig::DEFAULT, &EndpointConfig::default());
+        let mut veno = new_controller::<Veno>(BacklogConfig::DEFAULT, &EndpointConfig::default());
         let event = CongestionEvent::certain(path(40.0, 80));
         veno.on_congestion(&event);
         assert_eq!(veno.cwnd(), 20.0);

@@ -25,7 +25,6 @@
 //! intelligent window adjustment).
 
 use super::{Controller, ControllerPart, ControllerSetup, reno};
-use crate::endpoint::EndpointConfig;
 use crate::endpoint::estimator::{BandwidthKind, Counting};
 use crate::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use crate::part::{Ability, Form, Part, ValueKind, Words};
@@ -113,13 +112,7 @@ impl ControllerPart for Westwood {
         Some((config.estimator, config.counting))
     }
     fn new(_: &WestwoodConfig, setup: ControllerSetup<'_>) -> Self {
-        Westwood::of(setup.endpoint)
-    }
-}
-
-impl Westwood {
-    fn of(endpoint: &EndpointConfig) -> Self {
-        Westwood { cwnd: endpoint.initial_window, ssthresh: f64::INFINITY }
+        Westwood { cwnd: setup.endpoint.initial_window, ssthresh: f64::INFINITY }
     }
 }
 
@@ -165,6 +158,8 @@ fn pipe(path: &Path) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::EndpointConfig;
+    use crate::testing::new_controller;
     use crate::units::{Duration, Probability};
 
     fn path(bandwidth: f64) -> Path {
@@ -173,7 +168,10 @@ mod tests {
     }
 
     fn westwood(cwnd: f64) -> Westwood {
-        Westwood::of(&EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() })
+        new_controller::<Westwood>(
+            WestwoodConfig::BE,
+            &EndpointConfig { initial_window: cwnd, ..EndpointConfig::default() },
+        )
     }
 
     fn congestion(path: Path) -> CongestionEvent {
