@@ -182,7 +182,7 @@ impl Groups {
 }
 
 /// The arrival-time filter (section 5.3).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Filter {
     /// m, ms per group.
     gradient: f64,
@@ -217,7 +217,7 @@ impl Filter {
 }
 
 /// The over-use detector (section 5.4).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Detector {
     /// del_var_th, ms.
     threshold: f64,
@@ -404,19 +404,8 @@ impl MediaControllerPart for Gcc {
             config: *config,
             setup: *setup,
             groups: Groups::default(),
-            filter: Filter {
-                gradient: 0.0,
-                error: config.initial_error,
-                noise: 1.0,
-                intervals: VecDeque::new(),
-                groups: 0,
-            },
-            detector: Detector {
-                threshold: config.threshold,
-                updated: None,
-                above: 0.0,
-                before: 0.0,
-            },
+            filter: Filter { error: config.initial_error, noise: 1.0, ..Filter::default() },
+            detector: Detector { threshold: config.threshold, ..Detector::default() },
             arrivals: VecDeque::new(),
             state: State::Increase,
             rate: start,

@@ -107,7 +107,7 @@ pub struct Nada {
 }
 
 /// The measurements of section 4.2.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Statistics {
     /// Packets of the last LOGWIN, each with the time at which it arrived or was missed.
     recent: VecDeque<(Time, Reported)>,
@@ -325,14 +325,7 @@ impl MediaControllerPart for Nada {
         Nada {
             config: *config,
             setup: *setup,
-            statistics: Statistics {
-                recent: VecDeque::new(),
-                base: None,
-                delays: VecDeque::new(),
-                p_loss: 0.0,
-                p_mark: 0.0,
-                losses: LossIntervals::default(),
-            },
+            statistics: Statistics::default(),
             r_ref: setup.clamp(setup.start.as_bps() as f64),
             x_prev: 0.0,
             rtt: Duration::ZERO,

@@ -124,7 +124,7 @@ pub struct Scream {
 }
 
 /// Measurements of the queueing delay.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Delays {
     base: Option<Duration>,
     /// qdelay, seconds.
@@ -137,7 +137,7 @@ struct Delays {
 }
 
 /// Media rate control.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct MediaRate {
     /// target_bitrate.
     target: f64,
@@ -368,15 +368,7 @@ impl MediaControllerPart for Scream {
         Scream {
             config: *config,
             setup: *setup,
-            delays: Delays {
-                base: None,
-                latest: 0.0,
-                fraction_avg: 0.0,
-                fractions: VecDeque::from(vec![0.0; FRACTIONS]),
-                sampled: Time::ZERO,
-                trend: 0.0,
-                trend_mem: 0.0,
-            },
+            delays: Delays { fractions: VecDeque::from(vec![0.0; FRACTIONS]), ..Delays::default() },
             target: DelayTarget::new(config.target_low, config.target_high),
             cwnd: f64::from(config.min_window),
             in_fast_increase: true,
@@ -384,17 +376,7 @@ impl MediaControllerPart for Scream {
             maxima: VecDeque::new(),
             srtt: None,
             deaf: [Time::ZERO; 2],
-            rate: MediaRate {
-                target: start,
-                last_max: 1.0,
-                adjusted: None,
-                sent: 0,
-                acked: 0,
-                waiting_before: 0,
-                transmit: 0.0,
-                ack: 0.0,
-                media: VecDeque::new(),
-            },
+            rate: MediaRate { target: start, last_max: 1.0, ..MediaRate::default() },
         }
     }
 

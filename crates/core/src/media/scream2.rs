@@ -185,7 +185,7 @@ pub struct Scream2 {
 }
 
 /// The share of marked packets (section 4.2.1.3).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Marks {
     /// l4s_alpha.
     alpha: f64,
@@ -195,7 +195,7 @@ struct Marks {
 }
 
 /// The queueing delay (section 4.2.1.4). All delays are in seconds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Delays {
     base: Option<Duration>,
     /// qdelay.
@@ -212,7 +212,7 @@ struct Delays {
 }
 
 /// Bytes in flight (section 4.1.1).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Flight {
     latest: u64,
     /// max_bytes_in_flight and max_bytes_in_flight_prev: largest of this round trip and of the one
@@ -223,7 +223,7 @@ struct Flight {
 }
 
 /// Media rate control (section 4.4).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct MediaRate {
     /// target_bitrate.
     target: f64,
@@ -517,18 +517,14 @@ impl MediaControllerPart for Scream2 {
             setup: *setup,
             has_begun: false,
             srtt: None,
-            marks: Marks { alpha: 0.0, delivered: 0, marked: 0, updated: Time::ZERO },
+            marks: Marks::default(),
             delays: Delays {
-                base: None,
-                latest: 0.0,
-                average: 0.0,
-                averaged: Time::ZERO,
                 extremes: (0.0, config.target_low.as_secs_f64()),
-                jitter: 0.0,
                 scale: 1.0,
+                ..Delays::default()
             },
             target: DelayTarget::new(config.target_low, config.target_high),
-            flight: Flight { latest: 0, most: 0, most_before: 0, round: Time::ZERO },
+            flight: Flight::default(),
             window: f64::from(config.min_window),
             inflection: 1.0,
             has_grown: true,
@@ -538,11 +534,7 @@ impl MediaControllerPart for Scream2 {
             reacted: Time::ZERO,
             rate: MediaRate {
                 target: setup.clamp(setup.start.as_bps() as f64),
-                adjustment: 0.0,
-                excess: 0.0,
-                sent: 0,
-                frames: VecDeque::new(),
-                nominal: 0.0,
+                ..MediaRate::default()
             },
         }
     }

@@ -157,31 +157,42 @@ pub struct XcpRouter {
     /// Ends of the control and of the queue interval.
     control_due: Time,
     queue_due: Time,
-
-    // Sums over the control interval under way.
     interval: f64,
-    input_bytes: f64,
-    sum_inter_packet: f64,
-    sum_rtt_inter_packet: f64,
-
-    // Decisions of the last control interval.
     mean_rtt: f64,
-    positive_scale: f64,
-    negative_scale: f64,
-    positive_residue: f64,
-    negative_residue: f64,
-
-    /// Minimum of the queue in the present interval, and Q or Qbar - gamma from the last.
-    running_min_queue: f64,
-    queue_term: f64,
-    average_queue: f64,
-
+    sums: Sums,
+    grants: Grants,
+    queue: MinQueue,
     /// True if nothing has arrived since before the last control interval began.
     idle: bool,
     /// True if the ends of intervals change nothing until a packet arrives or leaves.
     asleep: bool,
     /// The queue when it fell asleep.
     still_queue: f64,
+}
+
+/// Sums over the control interval under way.
+#[derive(Debug, Clone, Default)]
+struct Sums {
+    input_bytes: f64,
+    inter_packet: f64,
+    rtt_inter_packet: f64,
+}
+
+/// Decisions of the last control interval.
+#[derive(Debug, Clone, Default)]
+struct Grants {
+    positive_scale: f64,
+    negative_scale: f64,
+    positive_residue: f64,
+    negative_residue: f64,
+}
+
+/// The minimum of the queue in the present interval, and Q or Qbar - gamma from the last.
+#[derive(Debug, Clone, Default)]
+struct MinQueue {
+    running_min: f64,
+    term: f64,
+    average: f64,
 }
 
 impl XcpRouter {
@@ -194,17 +205,10 @@ impl XcpRouter {
             control_due: first,
             queue_due: first,
             interval: INITIAL_INTERVAL,
-            input_bytes: 0.0,
-            sum_inter_packet: 0.0,
-            sum_rtt_inter_packet: 0.0,
             mean_rtt: INITIAL_INTERVAL,
-            positive_scale: 0.0,
-            negative_scale: 0.0,
-            positive_residue: 0.0,
-            negative_residue: 0.0,
-            running_min_queue: 0.0,
-            queue_term: 0.0,
-            average_queue: 0.0,
+            sums: Sums::default(),
+            grants: Grants::default(),
+            queue: MinQueue::default(),
             idle: false,
             asleep: false,
             still_queue: 0.0,
@@ -223,12 +227,12 @@ impl XcpRouter {
             self.wake(now, true);
         }
         self.idle = false;
-        self.input_bytes += f64::from(packet.size);
+        self.sums.input_bytes += f64::from(packet.size);
         if let CongestionHeader::Xcp { rtt, inter_packet, .. } = packet.header
             && rtt > 0.0
         {
-            self.sum_inter_packet += inter_packet;
-            self.sum_rtt_inter_packet += rtt.min(MAX_INTERVAL) * inter_packet;
+            self.sums.inter_packet += inter_packet;
+            self.sums.rtt_inter_packet += rtt.min(MAX_INTERVAL) * inter_packet;
         }
     }
 
@@ -237,7 +241,7 @@ impl XcpRouter {
         if self.asleep {
             self.wake(now, false);
         }
-        self.running_min_queue = self.running_min_queue.min(queue_bytes as f64);
+        self.queue.running_min = self.queue.running_min.min(queue_bytes as f64);
         let size = f64::from(packet.size);
         let CongestionHeader::Xcp { rtt, inter_packet, delta, .. } = &mut packet.header else {
             return;
@@ -246,23 +250,24 @@ impl XcpRouter {
             *delta = 0.0;
             return;
         }
-        let mut positive = (self.positive_scale * *inter_packet).min(self.positive_residue);
-        let mut negative = (self.negative_scale * size).min(self.negative_residue);
+        let mut positive =
+            (self.grants.positive_scale * *inter_packet).min(self.grants.positive_residue);
+        let mut negative = (self.grants.negative_scale * size).min(self.grants.negative_residue);
         let feedback = positive - negative;
         if *delta >= feedback {
             *delta = feedback;
         } else {
             // An earlier router was stricter: this router does not grant the difference.
-            negative = (negative + (feedback - *delta)).min(self.negative_residue);
+            negative = (negative + (feedback - *delta)).min(self.grants.negative_residue);
             positive = *delta + negative;
         }
-        self.positive_residue = (self.positive_residue - positive).max(0.0);
-        self.negative_residue = (self.negative_residue - negative).max(0.0);
-        if self.positive_residue == 0.0 {
-            self.positive_scale = 0.0;
+        self.grants.positive_residue = (self.grants.positive_residue - positive).max(0.0);
+        self.grants.negative_residue = (self.grants.negative_residue - negative).max(0.0);
+        if self.grants.positive_residue == 0.0 {
+            self.grants.positive_scale = 0.0;
         }
-        if self.negative_residue == 0.0 {
-            self.negative_scale = 0.0;
+        if self.grants.negative_residue == 0.0 {
+            self.grants.negative_scale = 0.0;
         }
     }
 
@@ -282,8 +287,8 @@ impl XcpRouter {
         }
         let queue = queue_bytes as f64;
         self.asleep = self.idle
-            && self.running_min_queue == queue
-            && self.next_queue_term(queue) == (self.queue_term, self.average_queue);
+            && self.queue.running_min == queue
+            && self.next_queue_term(queue) == (self.queue.term, self.queue.average);
         self.still_queue = queue;
     }
 
@@ -307,8 +312,8 @@ impl XcpRouter {
     /// Draft section 4.5: Q is the smallest queue of the interval, so that a burst that comes
     /// and goes within an RTT is not mistaken for a standing queue.
     fn end_queue_interval(&mut self, now: Time, queue_bytes: f64) {
-        (self.queue_term, self.average_queue) = self.next_queue_term(self.running_min_queue);
-        self.running_min_queue = queue_bytes;
+        (self.queue.term, self.queue.average) = self.next_queue_term(self.queue.running_min);
+        self.queue.running_min = queue_bytes;
         self.queue_due = now + self.queue_interval(queue_bytes);
     }
 
@@ -318,7 +323,7 @@ impl XcpRouter {
         if !persistent {
             return (sample, 0.0);
         }
-        let average = weight * self.average_queue + (1.0 - weight) * sample;
+        let average = weight * self.queue.average + (1.0 - weight) * sample;
         (average - target_packets * f64::from(packet_size), average)
     }
 
@@ -328,32 +333,32 @@ impl XcpRouter {
     }
 
     fn end_control_interval(&mut self, now: Time, queue_bytes: f64) {
-        self.mean_rtt = if self.sum_inter_packet > 0.0 {
-            (self.sum_rtt_inter_packet / self.sum_inter_packet).max(LEAST_RTT)
+        self.mean_rtt = if self.sums.inter_packet > 0.0 {
+            (self.sums.rtt_inter_packet / self.sums.inter_packet).max(LEAST_RTT)
         } else {
             INITIAL_INTERVAL
         };
         let (mut change, mut shuffled) = (0.0, 0.0);
-        if self.input_bytes > 0.0 {
-            let input = self.input_bytes / self.interval;
+        if self.sums.input_bytes > 0.0 {
+            let input = self.sums.input_bytes / self.interval;
             change = self.spec.alpha * (self.capacity - input)
-                - self.spec.beta * self.queue_term / self.mean_rtt;
+                - self.spec.beta * self.queue.term / self.mean_rtt;
             shuffled = (self.spec.shuffle * input - change.abs()).max(0.0);
         }
-        self.positive_residue = change.max(0.0) + shuffled;
+        self.grants.positive_residue = change.max(0.0) + shuffled;
         if let Some(limit) = self.spec.increase_limit {
             let room = (limit - queue_bytes).max(0.0) / self.mean_rtt;
-            self.positive_residue = self.positive_residue.min(room);
+            self.grants.positive_residue = self.grants.positive_residue.min(room);
         }
-        self.negative_residue = (-change).max(0.0) + shuffled;
+        self.grants.negative_residue = (-change).max(0.0) + shuffled;
         let share = |residue: f64, sum: f64| if sum > 0.0 { residue / sum } else { 0.0 };
-        self.positive_scale = share(self.positive_residue, self.sum_inter_packet);
-        self.negative_scale = share(self.negative_residue, self.input_bytes);
+        self.grants.positive_scale = share(self.grants.positive_residue, self.sums.inter_packet);
+        self.grants.negative_scale = share(self.grants.negative_residue, self.sums.input_bytes);
 
-        self.idle = self.input_bytes == 0.0;
-        self.input_bytes = 0.0;
-        self.sum_inter_packet = 0.0;
-        self.sum_rtt_inter_packet = 0.0;
+        self.idle = self.sums.input_bytes == 0.0;
+        self.sums.input_bytes = 0.0;
+        self.sums.inter_packet = 0.0;
+        self.sums.rtt_inter_packet = 0.0;
         self.interval = self.mean_rtt.max(MIN_INTERVAL);
         self.control_due = now + Duration::from_secs_f64(self.interval);
     }
@@ -433,7 +438,7 @@ mod tests {
         router.grant(Time::ZERO, &mut small, 1000);
         // Twice as much a packet, with half as many packets: equal shares of the increase.
         close(granted(&small), 8000.0);
-        close(router.positive_residue, 160_000.0 - 12_000.0);
+        close(router.grants.positive_residue, 160_000.0 - 12_000.0);
     }
 
     #[test]
@@ -444,7 +449,7 @@ mod tests {
         for _ in 0..60 {
             router.count(Time::ZERO, &xcp(0.1, 60.0, f64::MAX));
         }
-        router.queue_term = 5000.0;
+        router.queue.term = 5000.0;
         router.end_control_interval(Time::ZERO, 5000.0);
         // F = 0.4 (-200 000) - 0.226 x 5000 / 0.1 = -91 300; h = 120 000 - 91 300 = 28 700.
         // Positive 28 700 / 0.1 s; negative 120 000 / 60 000 bytes = 2 per byte.
@@ -468,11 +473,11 @@ mod tests {
         }
         let before = router.clone();
         router.end_intervals(router.next_end(), 4000);
-        close(router.positive_scale, 300_000.0);
-        close(router.negative_residue, 0.0);
+        close(router.grants.positive_scale, 300_000.0);
+        close(router.grants.negative_residue, 0.0);
         let mut full = before;
         full.end_intervals(full.next_end(), 12_000);
-        close(full.positive_scale, 0.0);
+        close(full.grants.positive_scale, 0.0);
     }
 
     #[test]
@@ -491,12 +496,12 @@ mod tests {
         }
         router.end_intervals(router.next_end(), 0);
         close(router.mean_rtt, 0.1);
-        close(router.positive_scale, 500_000.0);
-        close(router.negative_scale, 2.0);
+        close(router.grants.positive_scale, 500_000.0);
+        close(router.grants.negative_scale, 2.0);
         let mut datagram = Packet { size: 1000, ..Packet::default() };
         router.grant(Time::ZERO, &mut datagram, 1000);
         assert_eq!(datagram.header, CongestionHeader::None);
-        close(router.positive_residue, 100_000.0);
+        close(router.grants.positive_residue, 100_000.0);
     }
 
     #[test]
@@ -537,10 +542,10 @@ mod tests {
     fn the_persistent_queue_is_averaged_and_shifted() {
         let mut router =
             XcpRouter::with_rate(XcpRouterConfig::persistent(), Rate::from_bps(8_000_000).unwrap());
-        router.running_min_queue = 20_000.0;
+        router.queue.running_min = 20_000.0;
         router.end_queue_interval(Time::ZERO, 0.0);
         // Qbar = 0.9 x 0 + 0.1 x 20 000 = 2000; minus 10 packets of 1000 bytes.
-        close(router.queue_term, -8000.0);
+        close(router.queue.term, -8000.0);
     }
 
     /// Two routers see the same traffic in bursts between long pauses; one of them is kept awake.
