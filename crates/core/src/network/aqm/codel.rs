@@ -100,11 +100,6 @@ impl Codel {
         }
     }
 
-    /// True in the dropping state.
-    pub fn is_dropping(&self) -> bool {
-        self.dropping
-    }
-
     /// Section 5.6: the time of the next drop after one at `t`.
     fn control_law(&self, t: Time, count: u32) -> Time {
         t + self.config.interval.mul_f64(1.0 / f64::from(count.max(1)).sqrt())
@@ -243,7 +238,7 @@ mod tests {
         assert_eq!(drops, [1100, 1200, 1271, 1329, 1379, 1424, 1464]);
         // One that has waited for less ends it.
         assert_eq!(leave(&mut codel, 1500, 4), QueueAction::Pass);
-        assert!(!codel.is_dropping());
+        assert!(!codel.dropping);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Part for CongestionWarning {
             what: "marks every packet while the average queue is above a share of its limit",
             source: "Xu, Tian and Ansari 2005; estcp2010",
         },
-        config: CongestionWarningConfig { threshold: 1.0 / 3.0, sample_weight: 0.2 },
+        config: CongestionWarningConfig::PUBLISHED,
     }];
 }
 

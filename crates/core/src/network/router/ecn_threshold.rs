@@ -31,7 +31,7 @@ impl Part for EcnThreshold {
             what: "marks every packet that finds more than K packets waiting",
             source: "RFC 8257 section 3.1; Alizadeh et al. 2010, section 3.1",
         },
-        config: EcnThreshold { threshold: 20 },
+        config: EcnThreshold::ALIZADEH,
     }];
 }
 

@@ -130,12 +130,7 @@ impl Part for TrafficController {
             what: "tells all flows when to cut their windows and how fast to grow",
             source: "estcp2010",
         },
-        config: EstcpRouterConfig {
-            target: Duration::from_secs(5),
-            gamma: Gamma::OneFlow,
-            initial_g: 0.1,
-            mean_packet_size: 1000,
-        },
+        config: EstcpRouterConfig::PUBLISHED,
     }];
 }
 

@@ -47,7 +47,7 @@ impl Part for ForgingRouter {
             what: "forged feedback: the same grant in each packet, and marks on none or on all",
             source: "RFC 9743 section 7.6",
         },
-        config: ForgedMarksConfig { grant: 1e6, marks: ForgedMarks::None },
+        config: ForgedMarksConfig::GENEROUS,
     }];
 }
 
