@@ -59,9 +59,6 @@ struct Kept {
 
 impl Feed {
     /// A feed whose clients first get the event `about`, one line of JSON.
-    ///
-    /// # Errors
-    /// If no thread can be made.
     pub fn new(about: String) -> io::Result<Self> {
         let kept = Kept {
             about,
@@ -130,7 +127,7 @@ impl Kept {
         self.bytes += event.len();
         self.events.push_back(event);
         while self.bytes > MAX_KEPT {
-            let Some(oldest) = self.events.pop_front() else { break };
+            let oldest = self.events.pop_front().expect("the bytes are of events");
             self.bytes -= oldest.len();
             self.first += 1;
         }

@@ -39,9 +39,6 @@ const ALL_ROWS: &str = "rows";
 const RIVALS: [&str; 2] = ["linux-cubic", "cubic"];
 
 /// The built-in table of programs under those of `files`, of which a later one takes precedence.
-///
-/// # Errors
-/// If a file cannot be read, or is not a table of programs.
 pub fn programs(files: &[PathBuf]) -> Result<Programs, Error> {
     let mut table = Programs::parse("programs.toml", BUILTIN).map_err(Error::Failed)?;
     for file in files {
@@ -67,9 +64,6 @@ pub struct Network {
 
 impl Network {
     /// One link.
-    ///
-    /// # Errors
-    /// If a value is invalid.
     pub fn of_link(link: &Link, stacks: Stacks) -> Result<Self, Error> {
         let (source, words) = (link.source(stacks)?, Some(link.words()));
         Ok(Network { source, link: Some(DOWN.to_owned()), words })
@@ -301,9 +295,6 @@ pub struct Campaign {
 
 impl Campaign {
     /// Plans and checks all runs.
-    ///
-    /// # Errors
-    /// If the network, a program or a value is invalid.
     pub fn new(
         network: Network,
         cast: Cast,
@@ -646,10 +637,10 @@ impl Campaign {
                 Ok(Some(emulated)) => {
                     why = format!("too slow twice: {}", emulated.clock.faults().join(", "));
                 }
-                Err(error @ (trial::Error::Ended { .. } | trial::Error::Nothing(_))) => {
+                Err(error @ (Error::Ended { .. } | Error::Nothing(_))) => {
                     return Ok(Tried::Bad(error.to_string()));
                 }
-                Err(error) => return Err(Error::Failed(error.to_string())),
+                Err(error) => return Err(error),
             }
         }
         Ok(Tried::Bad(why))
@@ -686,8 +677,7 @@ impl Campaign {
             plans.push(twin.plan(&self.endpoint(entry)).map_err(Error::Input)?);
         }
         let source = self.source(job, rival.is_some())?;
-        let twin = trial::twin(&source.file()?, &source.stacks, &plans);
-        let (scenario, flows) = twin.map_err(|error| Error::Failed(error.to_string()))?;
+        let (scenario, flows) = trial::twin(&source.file()?, &source.stacks, &plans)?;
         Ok(trial::simulate(&scenario, &flows, self.measured_window(), began, stop))
     }
 }

@@ -38,9 +38,6 @@ pub trait Outside {
     fn write(&mut self, port: usize, end: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()>;
 
     /// Sends packets that were written and kept back.
-    ///
-    /// # Errors
-    /// As of [`Outside::write`].
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -152,9 +149,6 @@ const LONGEST_STEP: Duration = Duration::from_millis(10);
 
 /// Runs `simulation` by `clock`, until `until` or until the outside asks to stop; a simulation that
 /// is too slow for the clock stays behind it. Each of `ports` has the index of its flow.
-///
-/// # Errors
-/// Those of the outside.
 pub fn run(
     simulation: &mut Simulation,
     ports: &[(usize, Port)],

@@ -8,7 +8,6 @@ use std::io::{self, BufWriter};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use windward_core::units::{Duration, Time};
 use windward_netns::{Inside, prefer_this_thread, sweep};
@@ -17,13 +16,13 @@ use windward_sim::stack::End;
 use windward_sim::{Outcome, Scenario, Simulation};
 
 use crate::clock::{Clock, Monotonic};
+use crate::command::Started;
 use crate::emulate::{self, Lateness};
 use crate::error::Error;
 use crate::port::Port;
 use crate::record::Recorder;
 use crate::source::{KEPT, Source};
-use crate::testbed::{self, Testbed, listens};
-use crate::trial::Started;
+use crate::testbed::{self, Testbed};
 use crate::waits::Watch;
 
 /// An emulation under way.
@@ -75,9 +74,6 @@ pub struct Finished {
 impl Emulation {
     /// Makes the namespaces and devices for a simulation of `scenario` and its ports. `go_on` gets
     /// the share that exists, and returns whether to continue; if not, the result is `None`.
-    ///
-    /// # Errors
-    /// As of [`Testbed::new`].
     pub fn new(
         scenario: Scenario,
         (simulation, ports): (Simulation, Vec<Port>),
@@ -124,9 +120,6 @@ impl Emulation {
     }
 
     /// Runs until the testbed requests a stop, the scenario ends or `until`, whichever is first.
-    ///
-    /// # Errors
-    /// If packets cannot be read or written.
     pub fn run(&mut self, until: Time) -> Result<Until, Error> {
         let until = until.min(self.end());
         let ports = self.testbed.ports().to_vec();
@@ -143,9 +136,6 @@ impl Emulation {
     }
 
     /// Ends the emulation: kills remaining processes in the namespaces, and collects the results.
-    ///
-    /// # Errors
-    /// If processes cannot be killed.
     pub fn finish(mut self) -> Result<Finished, Error> {
         let waited = self.watch.take().and_then(Watch::finish);
         let strays = self.testbed.strays();
@@ -248,9 +238,6 @@ pub struct Ended {
     pub stderr: String,
 }
 
-/// Number of checks, 20 ms apart, for a command that listens before the next one starts.
-const LOOKS: u32 = 100;
-
 /// Time between two reports of progress.
 const BETWEEN: Duration = Duration::from_millis(200);
 
@@ -279,10 +266,10 @@ pub fn emulate(
     let emulation = Emulation::new(loaded.scenario, begun, recorder, &of_testbed, go_on)?;
     let Some(mut emulation) = emulation else { return Ok(None) };
     emulation.testbed.publish_for_sweep();
-    let mut running = Vec::new();
+    let mut running: Vec<(String, Started)> = Vec::new();
     for (node, line) in &options.commands {
         if let Some((_, before)) = running.last() {
-            wait_until_it_listens(before, stop);
+            before.wait_until_it_listens(stop);
         }
         running.push((node.clone(), start(&mut emulation.testbed, node, line)?));
     }
@@ -311,7 +298,7 @@ pub fn emulate(
     }
     let Finished { outcome, ports, clock, recorded, testbed, .. } = emulation.finish()?;
     testbed.close(|_| {});
-    recorded.map_err(|error| Error::Failed(format!("cannot write the record: {error}")))?;
+    recorded.map_err(Error::doing("write the record"))?;
     Ok(Some(Emulated { outcome, ports, clock, commands }))
 }
 
@@ -321,14 +308,5 @@ fn start(testbed: &mut Testbed, node: &str, line: &str) -> Result<Started, Error
         let nodes = nodes.join(", ");
         Error::Input(format!("no port begins or ends at a node `{node}`; the nodes are {nodes}"))
     })?;
-    Ok(Started::new(namespace, line)?)
-}
-
-fn wait_until_it_listens(command: &Started, stop: &AtomicBool) {
-    for _ in 0..LOOKS {
-        if listens(command.child.id()) || stop.load(Ordering::Relaxed) {
-            return;
-        }
-        thread::sleep(std::time::Duration::from_millis(20));
-    }
+    Started::new(namespace, line)
 }

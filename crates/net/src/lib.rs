@@ -12,8 +12,8 @@
 //! Emulations of outside programs:
 //!
 //! - `link` and `source`: a scenario from the options of a link, or from a file, ready for a clock.
-//! - `testbed`: network namespaces at the ends of ports, in which programs run. `waits`: the time
-//!   for which these programs wait for a CPU.
+//! - `testbed`: network namespaces at the ends of ports. `command`: programs in them. `waits`: the
+//!   time for which these programs wait for a CPU.
 //! - `emulation`: a scenario with programs at its ports. `programs`: a table of programs to
 //!   measure. `trial`: a measurement of programs. `campaign`: a comparison of many of them.
 //!
@@ -26,6 +26,8 @@
 #[cfg(target_os = "linux")]
 pub mod campaign;
 pub mod clock;
+#[cfg(target_os = "linux")]
+mod command;
 pub mod emulate;
 #[cfg(target_os = "linux")]
 pub mod emulation;

@@ -48,9 +48,6 @@ const LEAST_QUEUE: f64 = 32_000.0;
 
 impl Link {
     /// The scenario of this link, with one port that begins at `outside` and ends at `inside`.
-    ///
-    /// # Errors
-    /// If a value is invalid.
     pub fn source(&self, stacks: Stacks) -> Result<Source, Error> {
         let mut source = Source {
             name: NAME.to_owned(),

@@ -15,7 +15,6 @@
 //! A file without its end was cut; one with a wrong checksum was altered. Both errors tell the
 //! position.
 
-use std::fmt;
 use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
@@ -76,59 +75,33 @@ enum RecordedEvent {
 const CRC: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
 
 /// Reason why a record cannot be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
-    Io(io::Error),
+    #[error("cannot read the record: {0}")]
+    Io(#[source] io::Error),
     /// It is not a record of this version.
+    #[error("this is not a record, or one of another version")]
     NotOne,
     /// It was cut: its end is missing.
+    #[error("the record was cut: it ends after {packets} packets, before its end was written")]
     Cut {
         /// Number of packets that are there.
         packets: u64,
     },
     /// It was altered after this many packets.
+    #[error("the record was altered: the checksum after packet {packets} does not match")]
     Altered {
         /// Number of packets before.
         packets: u64,
     },
     /// Bytes follow the end of the record.
+    #[error("the record ends at byte {offset}, but the file goes on")]
     Longer {
         /// Offset in the file at which they begin.
         offset: u64,
     },
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Io(error) => write!(f, "cannot read the record: {error}"),
-            Error::NotOne => f.write_str("this is not a record, or one of another version"),
-            Error::Cut { packets } => write!(
-                f,
-                "the record was cut: it ends after {packets} packets, before its end was written"
-            ),
-            Error::Altered { packets } => {
-                write!(
-                    f,
-                    "the record was altered: the checksum after packet {packets} does not match"
-                )
-            }
-            Error::Longer { offset } => {
-                write!(f, "the record ends at byte {offset}, but the file goes on")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// Writes a record.
@@ -145,9 +118,6 @@ pub struct Recorder<W> {
 
 impl<W: Write> Recorder<W> {
     /// Begins a record.
-    ///
-    /// # Errors
-    /// If writing fails.
     pub fn begin(mut out: W, header: Header) -> io::Result<Self> {
         let kept = header.kept as usize;
         out.write_all(MAGIC)?;
@@ -220,9 +190,6 @@ pub struct Reader<R> {
 
 impl<R: Read> Reader<R> {
     /// Reads the header.
-    ///
-    /// # Errors
-    /// If there is no header.
     pub fn open(from: R) -> Result<Self, Error> {
         let mut from = Counted { from, bytes: 0 };
         let mut magic = [0; MAGIC.len()];

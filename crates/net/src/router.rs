@@ -115,18 +115,12 @@ impl Stats {
             is_real_time: false,
         }
     }
-}
 
-impl Stats {
     /// The kind of router that most of the `unserved` datagrams asked for.
     pub fn most_wanted(&self) -> Option<RouterKind> {
-        most_wanted(&self.unserved)
+        let all = RouterKind::ALL.into_iter().filter(|kind| self.unserved[*kind as usize] > 0);
+        all.max_by_key(|kind| self.unserved[*kind as usize])
     }
-}
-
-fn most_wanted(unserved: &[u64; RouterKind::ALL.len()]) -> Option<RouterKind> {
-    let all = RouterKind::ALL.into_iter().filter(|kind| unserved[*kind as usize] > 0);
-    all.max_by_key(|kind| unserved[*kind as usize])
 }
 
 /// State that the thread of a queue shares with others.
@@ -157,9 +151,6 @@ pub struct Router {
 
 impl Router {
     /// Starts a queue before a device in the network namespace of the calling thread.
-    ///
-    /// # Errors
-    /// Those of [`Diverted::begin`].
     pub fn start(settings: &Settings) -> windward_netns::Result<Self> {
         let diverted = Diverted::begin(settings.device(), settings.own())?;
         let shared = Arc::new(Shared {
@@ -202,7 +193,7 @@ impl Router {
     /// The kind of router that datagrams asked for and the queue does not have; of several, the one
     /// that most datagrams asked for.
     pub fn unserved(&self) -> Option<RouterKind> {
-        most_wanted(&lock(&self.shared.stats).unserved)
+        lock(&self.shared.stats).most_wanted()
     }
 
     /// Number of rounds of its thread: more than one a second, unless it hangs.
@@ -412,14 +403,15 @@ impl Note {
         bytes
     }
 
-    /// Splits bytes into a packet and its note.
-    fn split(bytes: &[u8]) -> Option<(&[u8], Note)> {
-        let (packet, note) = bytes.split_last_chunk::<{ Self::LENGTH }>()?;
+    /// Splits what the engine carries into the packet and its note.
+    fn split(bytes: &[u8]) -> (&[u8], Note) {
+        let whole = bytes.split_last_chunk::<{ Self::LENGTH }>();
+        let (packet, note) = whole.expect("each packet enters with its note");
         let [a, b, c, d, ecn, is_ours, at @ ..] = *note;
         let all = [Codepoint::NotEct, Codepoint::Ect0, Codepoint::Ect1, Codepoint::Ce];
-        let ecn = *all.iter().find(|codepoint| **codepoint as u8 == ecn)?;
+        let ecn = all.into_iter().find(|codepoint| *codepoint as u8 == ecn);
         let (id, at) = (u32::from_be_bytes([a, b, c, d]), i64::from_be_bytes(at));
-        Some((packet, Note { id, ecn, is_ours: is_ours != 0, at }))
+        (packet, Note { id, ecn: ecn.expect("one of these"), is_ours: is_ours != 0, at })
     }
 }
 
@@ -431,11 +423,10 @@ impl Gate<'_> {
         self.link.port.watch_losses();
         self.published = Time::ZERO;
         for bytes in &mut self.held {
-            if let Some((_, note)) = Note::split(bytes) {
-                let length = bytes.len() - Note::LENGTH;
-                bytes.truncate(length);
-                bytes.extend(Note { at: note.at - before, ..note }.bytes());
-            }
+            let (packet, note) = Note::split(bytes);
+            let length = packet.len();
+            bytes.truncate(length);
+            bytes.extend(Note { at: note.at - before, ..note }.bytes());
         }
     }
 
@@ -446,12 +437,11 @@ impl Gate<'_> {
     /// Tells the kernel which packets the queue has dropped.
     fn drop_lost(&mut self) -> io::Result<()> {
         while let Some(lost) = self.link.port.pop_lost() {
-            if let Some((packet, note)) = Note::split(&lost.bytes) {
-                self.stats.dropped.add(packet.len());
-                self.inside -= 1;
-                self.outstanding.remove(note.id);
-                self.diverted.discard(note.id)?;
-            }
+            let (packet, note) = Note::split(&lost.bytes);
+            self.stats.dropped.add(packet.len());
+            self.inside -= 1;
+            self.outstanding.remove(note.id);
+            self.diverted.discard(note.id)?;
             self.link.port.recycle(lost);
         }
         Ok(())
@@ -483,10 +473,8 @@ impl Outside for Gate<'_> {
         if !self.link.is_draining {
             // Not all at one instant, which the engine would regard as an endless loop.
             for bytes in self.held.drain(..self.held.len().min(BATCH)) {
-                if let Some((_, note)) = Note::split(&bytes) {
-                    self.inside += 1;
-                    take(0, End::Sender, &bytes, note.ecn);
-                }
+                self.inside += 1;
+                take(0, End::Sender, &bytes, Note::split(&bytes).1.ecn);
             }
         }
         let now = self.link.clock.now();
@@ -516,7 +504,7 @@ impl Outside for Gate<'_> {
     }
 
     fn write(&mut self, _: usize, _: End, bytes: &[u8], ecn: Codepoint) -> io::Result<()> {
-        let Some((packet, note)) = Note::split(bytes) else { return Ok(()) };
+        let (packet, note) = Note::split(bytes);
         let sojourn = (nanoseconds(self.link.clock.now()) - note.at).max(0) as u64;
         self.stats.sojourn.record(Duration::from_nanos(sojourn));
         self.stats.sent.add(packet.len());
@@ -611,9 +599,8 @@ mod tests {
     fn what_is_noted_behind_a_packet_is_read_again() {
         let note = Note { id: 77, ecn: Codepoint::Ect1, is_ours: true, at: -5 };
         let bytes = [&[1, 2, 3][..], &note.bytes()].concat();
-        let (packet, read) = Note::split(&bytes).unwrap();
+        let (packet, read) = Note::split(&bytes);
         assert_eq!((packet, read.id, read.ecn), (&[1, 2, 3][..], 77, Codepoint::Ect1));
         assert_eq!((read.is_ours, read.at), (true, -5));
-        assert!(Note::split(&bytes[4..]).is_none());
     }
 }

@@ -48,18 +48,12 @@ pub struct Loaded {
 
 impl Source {
     /// Reads a scenario file, without changes.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read(path: &Path, is_open: bool, stacks: Stacks) -> Result<Self, Error> {
         let (name, text) = (ScenarioFile::name(path), ScenarioFile::text(path)?);
         Ok(Source { name, text, changes: Vec::new(), is_open, stacks })
     }
 
     /// The file with its changes.
-    ///
-    /// # Errors
-    /// If the file or a change is invalid.
     pub fn file(&self) -> Result<ScenarioFile, Error> {
         let mut file = ScenarioFile::parse(&self.name, &self.text)?;
         for (key, value) in &self.changes {
@@ -69,9 +63,6 @@ impl Source {
     }
 
     /// Adds a port to a dumbbell or a parking lot that has none.
-    ///
-    /// # Errors
-    /// If the file or a change is invalid.
     pub fn add_port(&mut self) -> Result<(), Error> {
         let file = self.file()?;
         if !file.has_protocol(NAME) && (file.has("dumbbell") || file.has("parking_lot")) {
@@ -104,9 +95,6 @@ impl Source {
 
     /// Begins a record of a run of this scenario in a file, with the first `kept` bytes of each
     /// packet.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn record(
         &self,
         loaded: &Loaded,
@@ -178,9 +166,6 @@ impl Recorded {
     }
 
     /// Runs it again in virtual time.
-    ///
-    /// # Errors
-    /// If the record was cut or altered.
     pub fn replay(self, observer: Option<Box<dyn Observer>>) -> Result<Outcome, Error> {
         let Recorded { path, reader, loaded } = self;
         let (mut simulation, ports) = loaded.begin(observer);

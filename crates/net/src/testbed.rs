@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use windward_core::units::Duration;
 use windward_netns::packet::{self, Ecn};
-use windward_netns::{Namespace, Pair, PairOptions, Poller, Received, Result, ToSend, Tun};
+use windward_netns::{Namespace, Pair, PairOptions, Poller, Received, Result, ToSend};
 use windward_sim::Scenario;
 use windward_sim::record::EmulationRecord;
 use windward_sim::scenario::Traffic;
@@ -32,7 +32,7 @@ pub struct Options {
     /// MTU of the devices, bytes, instead of the packet size of the ports; larger packets are
     /// answered by ICMP.
     pub mtu: Option<u16>,
-    /// True if the kernel may hand over and take many packets at once; see [`Tun`].
+    /// True if the kernel may hand over and take many packets at once; see [`windward_netns::Tun`].
     pub offload: bool,
     /// True if default routes lead to the node where a port begins.
     pub default_routes: bool,
@@ -269,9 +269,6 @@ impl Testbed {
 
     /// Ends an emulation when `file` can be read, such as that of a [child](windward_netns::Inside)
     /// that has ended. The file must stay open as long as the testbed.
-    ///
-    /// # Errors
-    /// As of [`Poller::add`].
     pub fn end_with(&mut self, file: BorrowedFd<'_>) -> Result<()> {
         self.poller.add(file, WATCHED)
     }
@@ -288,9 +285,6 @@ impl Testbed {
 
     /// Measures how long programs in the namespaces wait for a CPU, from now on; not those in the
     /// network of the caller.
-    ///
-    /// # Errors
-    /// If the namespaces cannot be identified, or a thread cannot be made.
     pub fn watch_waits(&self) -> io::Result<Watch> {
         let ids: Result<_> = self.namespaces.values().map(Namespace::id).collect();
         Watch::start(ids.map_err(io::Error::other)?)
@@ -314,9 +308,6 @@ impl Testbed {
     }
 
     /// Kills what still runs in the namespaces, as dropping the testbed does.
-    ///
-    /// # Errors
-    /// As of [`Namespace::kill_all`].
     pub fn kill_all(&self) -> Result<usize> {
         self.namespaces.values().map(Namespace::kill_all).sum()
     }
@@ -376,7 +367,10 @@ impl Outside for Testbed {
                         End::Receiver => &pairs[device.port].outside,
                     };
                     let from = (far.ipv4, far.ipv6.unwrap_or(Ipv6Addr::UNSPECIFIED));
-                    answer(&side.tun, bytes, device.mtu, from);
+                    // Where ICMP allows an answer.
+                    if let Some(answer) = packet::too_big(bytes, device.mtu, from.0, from.1) {
+                        let _ = side.tun.send(&answer);
+                    }
                     for piece in packet::fragments(bytes, device.mtu) {
                         take(device.port, device.end, &piece, codepoint(header.ecn));
                     }
@@ -387,13 +381,7 @@ impl Outside for Testbed {
     }
 
     fn write(&mut self, port: usize, end: End, bytes: &[u8], _: Codepoint) -> io::Result<()> {
-        let device = &mut self.devices[2 * port + end as usize];
-        let tun = &device.of(&self.pairs).tun;
-        if tun.has_offload() {
-            device.to_send.push(bytes);
-        } else if tun.send(bytes).is_err() {
-            self.strays.refused += 1;
-        }
+        self.devices[2 * port + end as usize].to_send.push(bytes);
         Ok(())
     }
 
@@ -417,18 +405,6 @@ impl Outside for Testbed {
         }
         let stopped = self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
         Ok(!self.ended && !stopped)
-    }
-}
-
-/// Tells the sender of a packet that it is too large, where ICMP allows that.
-fn answer(tun: &Tun, bytes: &[u8], mtu: u16, (ipv4, ipv6): (Ipv4Addr, Ipv6Addr)) {
-    let Some(message) = packet::too_big(bytes, mtu, ipv4, ipv6) else { return };
-    if tun.has_offload() {
-        let mut to_send = ToSend::default();
-        to_send.push(&message);
-        let _ = tun.send_many(&mut to_send);
-    } else {
-        let _ = tun.send(&message);
     }
 }
 

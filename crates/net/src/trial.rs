@@ -5,33 +5,31 @@
 //! first flow, and takes [`Window::time`]. Bytes and packets are those of IP, headers included, as
 //! links count them.
 
-use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, BufWriter};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::panic::resume_unwind;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use rustix::fs::{MemfdFlags, memfd_create};
-
 use windward_core::units::{Duration, Time};
-use windward_netns::{Inside, Namespace, prefer_this_thread};
+use windward_netns::{Inside, Namespace};
 use windward_sim::record::EmulationRecord;
-use windward_sim::scenario::file::{ScenarioError, ScenarioFile};
-use windward_sim::scenario::{FlowKind, Traffic};
+use windward_sim::scenario::file::ScenarioFile;
+use windward_sim::scenario::{FlowKind, MAX_DURATION, Traffic};
 use windward_sim::stack::Stacks;
 use windward_sim::{LinkSnapshot, Scenario, Simulation};
 
-use crate::clock::{Clock, Monotonic};
-use crate::emulate::{self, Lateness};
+use crate::command::{SAID, Started};
+use crate::emulate;
+use crate::emulation::{Emulation, Finished, Until};
+use crate::error::Error;
 use crate::perf::Plan;
 use crate::port::Ports;
 use crate::record::Recorder;
-use crate::testbed::{self, Testbed, listens};
+use crate::testbed::{self, Testbed};
 
 /// Shell commands of the programs at the ends of a port, each in a network namespace of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,83 +103,6 @@ pub struct Emulated {
     pub fingerprint: u64,
 }
 
-/// Reason why a measurement failed.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum Error {
-    /// The scenario is invalid.
-    Scenario(ScenarioError),
-    /// The number of ports differs from that of programs.
-    Ports {
-        /// Number of ports.
-        ports: usize,
-        /// Number of programs.
-        programs: usize,
-    },
-    /// Namespaces, devices or children cannot be made.
-    Netns(windward_netns::Error),
-    /// A system call failed.
-    Io {
-        /// The attempt, such as `choose the congestion control bbr`.
-        doing: String,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The client ended before the measurement did.
-    Ended {
-        /// Exit status, as in shells.
-        status: i32,
-        /// End of the standard error of client and server.
-        said: String,
-    },
-    /// Nothing was delivered for this time.
-    Nothing(Duration),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Scenario(error) => error.fmt(f),
-            Error::Ports { ports, programs } => write!(
-                f,
-                "each port needs a program: ports in the scenario {ports}, programs {programs}"
-            ),
-            Error::Netns(error) => error.fmt(f),
-            Error::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
-            Error::Ended { status, said } if said.is_empty() => {
-                write!(f, "the client ended too early, with status {status}")
-            }
-            Error::Ended { status, said } => {
-                write!(f, "the client ended too early, with status {status}: {said}")
-            }
-            Error::Nothing(waited) => write!(f, "nothing was delivered in {waited}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Scenario(error) => Some(error),
-            Error::Netns(error) => Some(error),
-            Error::Io { source, .. } => Some(source),
-            Error::Ports { .. } | Error::Ended { .. } | Error::Nothing(_) => None,
-        }
-    }
-}
-
-impl From<ScenarioError> for Error {
-    fn from(error: ScenarioError) -> Self {
-        Error::Scenario(error)
-    }
-}
-
-impl From<windward_netns::Error> for Error {
-    fn from(error: windward_netns::Error) -> Self {
-        Error::Netns(error)
-    }
-}
-
 /// Time between two samples of the queue.
 const LOOK: Duration = Duration::from_millis(10);
 /// Time between two checks whether anything was delivered.
@@ -193,9 +114,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(8);
 /// Longest time that a program may take to end after it was asked to.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Maximum length of the standard error of a program that is shown, bytes.
-const SAID: usize = 600;
-
 /// Counts at an instant.
 #[derive(Debug)]
 struct Standing {
@@ -333,9 +251,7 @@ pub fn twin(
     let stacks = stacks.clone().with(Ports::new());
     let mut scenario = file.clone().with_stacks(&stacks).build()?;
     let ports: Vec<usize> = testbed::ports(&scenario).map(|(flow, _)| flow).collect();
-    if ports.len() != plans.len() || ports.is_empty() {
-        return Err(Error::Ports { ports: ports.len(), programs: plans.len() });
-    }
+    pair_up(ports.len(), plans.len())?;
     for (flow, plan) in ports.iter().zip(plans) {
         let flow = &mut scenario.flows[*flow];
         let Plan { protocol, config } = plan.clone();
@@ -343,6 +259,16 @@ pub fn twin(
         flow.kind = Arc::new(FlowKind { traffic, ..(*flow.kind).clone() });
     }
     Ok((scenario, ports))
+}
+
+/// Checks that each port has a program, and that there is one.
+fn pair_up(ports: usize, programs: usize) -> Result<(), Error> {
+    if ports == programs && ports > 0 {
+        return Ok(());
+    }
+    Err(Error::Failed(format!(
+        "each port needs a program: ports in the scenario {ports}, programs {programs}"
+    )))
 }
 
 /// Measures flows of a scenario in virtual time. If a beginning is given, such as that of a program
@@ -388,88 +314,35 @@ pub fn simulate(
 /// are recorded, if asked for. `None` if `stop` became true.
 ///
 /// # Errors
-/// [`Error`]; among others, without the rights to make namespaces, and if the record cannot be
+/// Among others, without the rights to make namespaces, and if the record cannot be
 /// written.
-pub fn emulate<W: Write + Send>(
+pub fn emulate(
     file: &ScenarioFile,
     stacks: &Stacks,
     programs: &[Program],
     window: Window,
-    recorder: Option<Recorder<W>>,
+    recorder: Option<Recorder<BufWriter<File>>>,
     stop: &'static AtomicBool,
 ) -> Result<Option<Emulated>, Error> {
-    // From then on the thread that moves packets has a higher priority.
-    let run = || match TrialRun::begin(file, stacks, programs, window, stop)? {
-        Some(run) => run.measure(recorder),
+    // The thread that moves packets gets a higher priority.
+    let run = || match TrialRun::begin(file, stacks, programs, window, recorder, stop)? {
+        Some(run) => run.measure(),
         None => Ok(None),
     };
     let on_a_thread = thread::scope(|scope| {
         let thread = thread::Builder::new().name("trial".into()).spawn_scoped(scope, run);
         thread.map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
     });
-    on_a_thread.map_err(|source| Error::Io { doing: "make a thread".to_owned(), source })?
-}
-
-/// Output of a program, in memory.
-fn paper() -> Result<File, Error> {
-    let file = memfd_create("windward", MemfdFlags::CLOEXEC);
-    file.map(File::from).map_err(|error| Error::Io {
-        doing: "make a file in memory".to_owned(),
-        source: error.into(),
-    })
-}
-
-fn read(file: &mut File) -> String {
-    let mut bytes = Vec::new();
-    // Reading from memory does not fail.
-    let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// A command under way.
-#[derive(Debug)]
-pub(crate) struct Started {
-    pub(crate) child: Inside,
-    stdout: File,
-    stderr: File,
-}
-
-impl Started {
-    pub(crate) fn new(namespace: &Namespace, command: &str) -> Result<Self, Error> {
-        let (stdout, stderr) = (paper()?, paper()?);
-        let copies = stdout.try_clone().and_then(|out| Ok((out, stderr.try_clone()?)));
-        let (out, err) = copies
-            .map_err(|source| Error::Io { doing: "share a file in memory".to_owned(), source })?;
-        let child = namespace.spawn("/bin/sh", |sh| {
-            sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(out).stderr(err)
-        })?;
-        Ok(Started { child, stdout, stderr })
-    }
-
-    /// Everything that it wrote to standard output and standard error.
-    pub(crate) fn wrote(&mut self) -> [String; 2] {
-        [read(&mut self.stdout), read(&mut self.stderr)]
-    }
-
-    /// End of its standard error.
-    fn said(&mut self) -> String {
-        let said = read(&mut self.stderr);
-        let mut from = said.len().saturating_sub(SAID);
-        while !said.is_char_boundary(from) {
-            from += 1;
-        }
-        said[from..].trim().to_owned()
-    }
+    on_a_thread.map_err(Error::doing("make a thread"))?
 }
 
 /// A run in progress.
 #[derive(Debug)]
 struct TrialRun {
-    simulation: Simulation,
     /// Dropped before the testbed, which kills all else in its namespaces.
     clients: Vec<Started>,
     servers: Vec<Started>,
-    testbed: Testbed,
+    emulation: Emulation,
     ruler: Ruler,
     window: Window,
     says: bool,
@@ -482,6 +355,7 @@ impl TrialRun {
         stacks: &Stacks,
         programs: &[Program],
         window: Window,
+        recorder: Option<Recorder<BufWriter<File>>>,
         stop: &'static AtomicBool,
     ) -> Result<Option<Self>, Error> {
         let ports = Ports::new();
@@ -489,21 +363,22 @@ impl TrialRun {
         let mut scenario = file.clone().with_stacks(&stacks).build()?;
         emulate::prepare(&mut scenario, true);
         let flows: Vec<usize> = testbed::ports(&scenario).map(|(flow, _)| flow).collect();
-        if flows.len() != programs.len() || flows.is_empty() {
-            return Err(Error::Ports { ports: flows.len(), programs: programs.len() });
-        }
+        pair_up(flows.len(), programs.len())?;
         let ruler = Ruler::new(&scenario, flows, window);
         let simulation = Simulation::changeable(&scenario);
+        // It lasts until the client ends.
+        scenario.duration = MAX_DURATION;
         let options =
             testbed::Options { apart: true, default_routes: true, ..testbed::Options::default() };
         let go_on = |_| !stop.load(Ordering::Relaxed);
-        let Some(mut testbed) = Testbed::new(&scenario, ports.take(), &options, go_on)? else {
-            return Ok(None);
-        };
+        let begun = (simulation, ports.take());
+        let emulation = Emulation::new(scenario, begun, recorder, &options, go_on)?;
+        let Some(mut emulation) = emulation else { return Ok(None) };
+        let testbed = &mut emulation.testbed;
         testbed.publish_for_sweep();
         let (mut servers, mut clients) = (Vec::new(), Vec::new());
         for (port, program) in programs.iter().enumerate() {
-            servers.push(start_server(&mut testbed, port, program, stop)?);
+            servers.push(start_server(testbed, port, program, stop)?);
         }
         for (port, program) in programs.iter().enumerate() {
             let [_, inside] = testbed.ends()[port].clone();
@@ -513,49 +388,26 @@ impl TrialRun {
         testbed.end_with(clients[0].child.as_fd())?;
         testbed.stop_on(Some(stop));
         let says = programs[0].says;
-        Ok(Some(TrialRun { simulation, clients, servers, testbed, ruler, window, says, stop }))
+        Ok(Some(TrialRun { clients, servers, emulation, ruler, window, says, stop }))
     }
 
     /// Runs until the first client ends, or takes too long.
-    fn measure<W: Write>(
-        mut self,
-        mut recorder: Option<Recorder<W>>,
-    ) -> Result<Option<Emulated>, Error> {
-        // Before this thread gets a higher priority, which the threads that it makes would inherit.
-        let watch = self.testbed.watch_waits();
-        let watch =
-            watch.map_err(|source| Error::Io { doing: "make a thread".to_owned(), source })?;
-        let real_time = prefer_this_thread().is_ok();
-        let clock = Monotonic::start();
-        let ports = self.testbed.ports().to_vec();
-        let mut late = Lateness::new();
+    fn measure(mut self) -> Result<Option<Emulated>, Error> {
+        // Without the priority packets may be late, which the record of the clock shows.
+        let _ = self.emulation.begin();
         let mut end = Time::ZERO + PATIENCE;
-        let mut run = |run: &mut TrialRun, until: Time| {
-            let TrialRun { simulation, testbed, .. } = run;
-            let more = emulate::run_recorded(
-                simulation,
-                &ports,
-                testbed,
-                &clock,
-                until,
-                recorder.as_mut(),
-            );
-            let more = more.map_err(|source| Error::Io { doing: "emulate".to_owned(), source })?;
-            late.add(&more);
-            Ok::<_, Error>(run.simulation.now() >= until)
-        };
         loop {
             let next = self.ruler.next().min(end);
-            let is_there = run(&mut self, next)?;
+            let until = self.emulation.run(next)?;
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            if !is_there {
-                self.ruler.end(&mut self.simulation);
+            if until == Until::Stopped {
+                self.ruler.end(&mut self.emulation.simulation);
                 break;
             }
             if next == self.ruler.next() {
-                self.ruler.look(&mut self.simulation);
+                self.ruler.look(&mut self.emulation.simulation);
             }
             if next == end {
                 break;
@@ -568,34 +420,32 @@ impl TrialRun {
         let Some(mut figures) = self.ruler.figures() else {
             return Err(self.too_early());
         };
-        figures.packet_size = ports.first().map_or(0, |(_, port)| port.largest());
-        if !self.testbed.has_ended() {
+        let testbed = &self.emulation.testbed;
+        figures.packet_size = testbed.ports().first().map_or(0, |(_, port)| port.largest());
+        if !testbed.has_ended() {
             self.clients[0].child.terminate()?;
-            run(&mut self, clock.now() + LAST_WORDS)?;
+            self.emulation.run(self.emulation.now() + LAST_WORDS)?;
         }
-        let waited = watch.finish();
-        let strays = self.testbed.strays();
+        let Finished { outcome, clock, recorded, testbed: _testbed, .. } =
+            self.emulation.finish()?;
+        recorded.map_err(Error::doing("write the record"))?;
         let mut outputs = Vec::new();
         for client in &mut self.clients {
-            client.child.kill()?;
             client.child.wait()?;
-            outputs.push(read(&mut client.stdout));
+            let [stdout, _] = client.wrote();
+            outputs.push(stdout);
         }
-        let until = self.simulation.now();
-        let recorded = recorder.map(|recorder| recorder.finish(until)).transpose();
-        recorded.map_err(|source| Error::Io { doing: "write the record".to_owned(), source })?;
-        let fingerprint = self.simulation.stop().fingerprint;
-        let clock = strays.record(&late, real_time, waited);
-        Ok(Some(Emulated { figures, outputs, clock, fingerprint }))
+        Ok(Some(Emulated { figures, outputs, clock, fingerprint: outcome.fingerprint }))
     }
 
     fn too_early(&mut self) -> Error {
-        if !self.testbed.has_ended() {
+        if !self.emulation.testbed.has_ended() {
             return Error::Nothing(PATIENCE);
         }
         let client = &mut self.clients[0];
         let status = client.child.wait().map_or(-1, Inside::exit_code);
-        let said = [client.said(), read(&mut client.stdout), self.servers[0].said()];
+        let [stdout, _] = client.wrote();
+        let said = [client.said(), stdout, self.servers[0].said()];
         let said = said.iter().map(|said| said.trim()).find(|said| !said.is_empty());
         Error::Ended { status, said: said.unwrap_or_default().chars().take(SAID).collect() }
     }
@@ -627,12 +477,7 @@ fn start_server(
         choose(namespace, name)?;
     }
     let server = Started::new(namespace, &program.server)?;
-    for _ in 0..100 {
-        if listens(server.child.id()) || stop.load(Ordering::Relaxed) {
-            break;
-        }
-        thread::sleep(std::time::Duration::from_millis(20));
-    }
+    server.wait_until_it_listens(stop);
     Ok(server)
 }
 
@@ -649,9 +494,9 @@ fn choose(namespace: &Namespace, name: &str) -> Result<(), Error> {
         match chosen {
             Ok(()) => return Ok(()),
             Err(_) if tries < 5 => {}
-            Err(source) => {
+            Err(error) => {
                 let doing = format!("choose the congestion control {name} of the kernel");
-                return Err(Error::Io { doing, source });
+                return Err(Error::doing(doing)(error));
             }
         }
     }
@@ -663,9 +508,6 @@ const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 /// The congestion controls that the kernel has loaded (ip-sysctl,
 /// tcp_available_congestion_control).
-///
-/// # Errors
-/// If /proc cannot be read.
 pub fn kernel_controls() -> io::Result<Vec<String>> {
     Ok(fs::read_to_string(AVAILABLE)?.split_whitespace().map(str::to_owned).collect())
 }

@@ -51,9 +51,6 @@ pub struct Watch {
 impl Watch {
     /// Begins to watch; waiting before this does not count. Call it before a thread gets a higher
     /// priority, which the watching thread would inherit.
-    ///
-    /// # Errors
-    /// If a thread cannot be made.
     pub fn start(namespaces: Vec<NamespaceId>) -> io::Result<Self> {
         let (stop, stopped) = channel::<()>();
         let mut readings = Readings::new(namespaces);
@@ -194,22 +191,28 @@ mod tests {
         assert_eq!(Waited { waited: Duration::from_secs(3), watched }.share(), 1.0);
     }
 
-    /// A busy loop on the first CPU, in a network namespace of its own if asked for.
-    struct Busy(Child);
+    /// A process that ends with the test.
+    struct Running(Child);
 
-    impl Busy {
-        fn start(apart: bool) -> Self {
-            let line = "exec taskset -c 0 sh -c 'while :; do :; done'";
-            let mut command = match apart {
-                true => Command::new("unshare"),
-                false => Command::new("sh"),
-            };
-            let command = if apart { command.args(["-n", "sh"]) } else { &mut command };
-            Busy(command.args(["-c", line]).stdin(Stdio::null()).spawn().unwrap())
+    impl Running {
+        fn start(words: &[&str]) -> Self {
+            let mut command = Command::new(words[0]);
+            Running(command.args(&words[1..]).stdin(Stdio::null()).spawn().unwrap())
+        }
+
+        /// The namespace that unshare has made for it, as soon as it is there.
+        fn namespace(&self) -> NamespaceId {
+            let own = fs::metadata("/proc/self/ns/net").unwrap().ino();
+            let file = format!("/proc/{}/ns/net", self.0.id());
+            let found = (0..500).find_map(|_| {
+                thread::sleep(std::time::Duration::from_millis(10));
+                fs::metadata(&file).ok().filter(|file| file.ino() != own)
+            });
+            found.map(|file| (file.dev(), file.ino())).expect("unshare makes a namespace")
         }
     }
 
-    impl Drop for Busy {
+    impl Drop for Running {
         fn drop(&mut self) {
             let _ = self.0.kill();
             let _ = self.0.wait();
@@ -224,16 +227,10 @@ mod tests {
             println!("skipped: it needs root, unshare and taskset");
             return;
         }
-        let program = Busy::start(true);
-        let file = format!("/proc/{}/ns/net", program.0.id());
-        let own = fs::metadata("/proc/self/ns/net").unwrap().ino();
-        // It is in its namespace as soon as unshare has got there.
-        let id = (0..500).find_map(|_| {
-            thread::sleep(std::time::Duration::from_millis(10));
-            fs::metadata(&file).ok().filter(|file| file.ino() != own)
-        });
-        let id = id.map(|file| (file.dev(), file.ino())).expect("unshare makes a namespace");
-        let others = [Busy::start(false), Busy::start(false)];
+        let busy = ["taskset", "-c", "0", "sh", "-c", "while :; do :; done"];
+        let program = Running::start(&[&["unshare", "-n"], &busy[..]].concat());
+        let id = program.namespace();
+        let others = [Running::start(&busy), Running::start(&busy)];
         let watch = Watch::start(vec![id]).unwrap();
         // A third of one CPU is what it can have at most, however busy the machine is.
         thread::sleep(std::time::Duration::from_secs(2));
@@ -244,14 +241,8 @@ mod tests {
         drop(others);
         assert!(starved.share() > 0.3, "{starved:?}");
         // Asleep, it waits for nothing.
-        let asleep = Command::new("unshare").args(["-n", "sleep", "60"]).spawn().unwrap();
-        let asleep = Busy(asleep);
-        let idle = (0..500).find_map(|_| {
-            thread::sleep(std::time::Duration::from_millis(10));
-            let file = fs::metadata(format!("/proc/{}/ns/net", asleep.0.id())).ok()?;
-            (file.ino() != own).then_some((file.dev(), file.ino()))
-        });
-        let watch = Watch::start(vec![idle.expect("unshare makes a namespace")]).unwrap();
+        let asleep = Running::start(&["unshare", "-n", "sleep", "60"]);
+        let watch = Watch::start(vec![asleep.namespace()]).unwrap();
         thread::sleep(std::time::Duration::from_secs(1));
         let idle = watch.finish().expect("this kernel counts");
         assert!(idle.share() < starved.share() / 2.0, "{idle:?} and {starved:?}");

@@ -139,10 +139,7 @@ impl Inside {
     /// # Errors
     /// If the child has other rights than this process.
     pub fn kill(&mut self) -> Result<()> {
-        match pidfd_send_signal(&self.process, Signal::KILL) {
-            Err(rustix::io::Errno::SRCH) => Ok(()),
-            other => other.context(|| format!("cannot kill the process {}", self.id)),
-        }
+        self.send(Signal::KILL)
     }
 
     /// Sends it SIGTERM, if it has not ended.
@@ -150,16 +147,17 @@ impl Inside {
     /// # Errors
     /// If the child has other rights than this process.
     pub fn terminate(&self) -> Result<()> {
-        match pidfd_send_signal(&self.process, Signal::TERM) {
+        self.send(Signal::TERM)
+    }
+
+    fn send(&self, signal: Signal) -> Result<()> {
+        match pidfd_send_signal(&self.process, signal) {
             Err(rustix::io::Errno::SRCH) => Ok(()),
             other => other.context(|| format!("cannot end the process {}", self.id)),
         }
     }
 
     /// Waits until it ends, and returns its status.
-    ///
-    /// # Errors
-    /// If the status cannot be read.
     pub fn wait(&mut self) -> Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
@@ -171,9 +169,6 @@ impl Inside {
     }
 
     /// Status with which it ended, if it has ended.
-    ///
-    /// # Errors
-    /// If the status cannot be read.
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
         if self.status.is_some() {
             return Ok(self.status);

@@ -19,8 +19,8 @@ use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
 use crate::error::{Context, Error, Result};
 use crate::nftables::{
-    ACKNOWLEDGE, EQUAL, FORWARD, NAME_LENGTH, OUTPUT_NAME, REGISTER, REQUEST, add_table, attribute,
-    await_answers, empty_chains, expression, message, nested, netfilter, number, text,
+    ACKNOWLEDGE, EQUAL, FORWARD, OUTPUT_NAME, REQUEST, add_table, attribute, await_answers, chain,
+    empty_chains, expression, message, meta, name_is, netfilter, number, rule, text,
 };
 
 // Numbers of linux/netfilter.h, nf_tables.h, xt_NFQUEUE.h and nfnetlink_queue.h. No crate provides
@@ -124,9 +124,6 @@ impl Diverted {
 
     /// Calls `each` with the packets that have arrived since the last call, at most `most` of them,
     /// and the kernel's number of each. Returns true if there may be more.
-    ///
-    /// # Errors
-    /// Errors of the kernel.
     pub fn read(&mut self, most: usize, mut each: impl FnMut(u32, &[u8])) -> io::Result<bool> {
         for _ in 0..most {
             let length = match recv(&self.queue, &mut self.buffer[..], RecvFlags::DONTWAIT) {
@@ -150,17 +147,11 @@ impl Diverted {
 
     /// Lets a packet continue, with the bytes of `changed` if they differ from those read. The
     /// verdict is sent at the latest with [`Diverted::flush`].
-    ///
-    /// # Errors
-    /// Errors of the kernel.
     pub fn pass(&mut self, id: u32, changed: Option<&[u8]>) -> io::Result<()> {
         self.decide(id, ACCEPT, changed)
     }
 
     /// Drops a packet. The verdict is sent as with [`Diverted::pass`].
-    ///
-    /// # Errors
-    /// Errors of the kernel.
     pub fn discard(&mut self, id: u32) -> io::Result<()> {
         self.decide(id, DROP, None)
     }
@@ -179,9 +170,6 @@ impl Diverted {
     }
 
     /// Sends all verdicts to the kernel.
-    ///
-    /// # Errors
-    /// Errors of the kernel.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.verdicts.is_empty() {
             return Ok(());
@@ -197,18 +185,12 @@ impl Diverted {
     /// This must happen before this, or another `Diverted` in the same namespace, is dropped: when
     /// a chain is removed, the kernel drops all packets of the namespace that it holds for
     /// processes.
-    ///
-    /// # Errors
-    /// Errors of the kernel.
     pub fn end(&mut self) -> io::Result<()> {
         let table = table_of(&self.device);
         empty_chains(&mut self.table, NFPROTO_INET, &table, chains(self.own))
     }
 
     /// Packets that the kernel dropped because this process read too late.
-    ///
-    /// # Errors
-    /// If /proc/net/netfilter/nfnetlink_queue cannot be read.
     pub fn overflow(&self) -> Result<u64> {
         let queues = queues().context(|| format!("cannot read {QUEUES_PATH}"))?;
         let own = queues.iter().find(|fields| fields.first() == Some(&self.number.into()));
@@ -292,19 +274,13 @@ fn table_of(device: &str) -> Vec<u8> {
 fn divert(device: &str, own: bool, hand_over: &[u8]) -> io::Result<Socket> {
     let mut socket = netfilter()?;
     let table = table_of(device);
-    let mut name = device.as_bytes().to_vec();
-    name.resize(NAME_LENGTH, 0);
-    let load = [number(1, REGISTER), number(2, OUTPUT_NAME)].concat();
-    let compare = [number(1, REGISTER), number(2, EQUAL), nested(3, &attribute(1, &name))].concat();
-    let expressions =
-        [&expression("meta", &load), &expression("cmp", &compare), hand_over].concat();
-    let chain = |(name, hook): (&&str, u32)| {
-        let hook = [number(1, hook), number(2, AFTER_FILTERS)].concat();
-        let chain = [table.clone(), text(3, name), nested(4, &hook), text(7, "filter")].concat();
-        let rule = [table.clone(), text(2, name), nested(4, &expressions)].concat();
+    let expressions = [&meta(OUTPUT_NAME), &name_is(EQUAL, device), hand_over].concat();
+    let hooked = |(name, hook): (&&str, u32)| {
+        let chain = chain(&table, name, hook, AFTER_FILTERS, "filter");
+        let rule = rule(&table, name, &expressions);
         (chain, vec![rule])
     };
-    let chains: Vec<_> = chains(own).iter().zip([FORWARD, LOCAL_OUT]).map(chain).collect();
+    let chains: Vec<_> = chains(own).iter().zip([FORWARD, LOCAL_OUT]).map(hooked).collect();
     add_table(&mut socket, NFPROTO_INET, &table, &chains)?;
     Ok(socket)
 }

@@ -108,9 +108,6 @@ impl Published {
 }
 
 /// All published namespaces, including those of processes that have ended.
-///
-/// # Errors
-/// If /run/netns exists and cannot be read.
 pub fn published() -> Result<Vec<Published>> {
     let mut all = names()?;
     // The name exists shortly before the namespace is bound to it (NSFS_MAGIC, linux/magic.h).

@@ -72,9 +72,6 @@ impl Namespace {
     }
 
     /// Another handle of the same namespace, without the name.
-    ///
-    /// # Errors
-    /// Without descriptors.
     pub fn again(&self) -> io::Result<Self> {
         let network = self.network.try_clone()?;
         Ok(Namespace { _hold: None, network, files: self.files.clone(), name: None })
@@ -101,9 +98,6 @@ impl Namespace {
     /// inside differs from that outside. If /etc/resolv.conf names a server on another machine,
     /// nothing changes. Otherwise the servers of systemd-resolved replace the local resolver, or
     /// without systemd-resolved `gateway`, which must then answer.
-    ///
-    /// # Errors
-    /// If /etc/resolv.conf exists and cannot be read.
     pub fn use_resolver(&mut self, gateway: IpAddr) -> Result<()> {
         let read = |path: &str| match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -120,18 +114,12 @@ impl Namespace {
     }
 
     /// Device and inode of its file, as in /proc/PID/ns/net.
-    ///
-    /// # Errors
-    /// If the file cannot be examined.
     pub fn id(&self) -> Result<(u64, u64)> {
         let file = fstat(&self.network).context(|| "cannot look at a network namespace")?;
         Ok((file.st_dev, file.st_ino))
     }
 
     /// Kills every process in it except this one, and returns their number.
-    ///
-    /// # Errors
-    /// If /proc cannot be read.
     pub fn kill_all(&self) -> Result<usize> {
         kill_inside(self.network.as_fd())
     }

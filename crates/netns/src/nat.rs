@@ -12,8 +12,8 @@ use crate::guard::{Hold, hold};
 use crate::namespace::Namespace;
 use crate::nftables::{
     EQUAL, ESTABLISHED, FILTER, FORWARD, INPUT_NAME, NFPROTO_IPV4, NOT_EQUAL, OUTPUT_NAME,
-    POSTROUTING, RELATED, SOURCE, SOURCE_NAT, add_table, compare, connection_state, drop_it,
-    expression, masked, meta, name_is, nested, netfilter, number, payload, text,
+    POSTROUTING, RELATED, SOURCE, SOURCE_NAT, add_table, chain, compare, connection_state, drop_it,
+    expression, masked, meta, name_is, netfilter, payload, rule, text,
 };
 use crate::pair::Pair;
 use crate::tun::PREFIX;
@@ -95,13 +95,7 @@ fn add<'a>(
     let mut socket = netfilter()?;
     // A process that is still ending may have a table with the same address.
     let table = text(1, &format!("windward-{}-{inside}", std::process::id()));
-    let chain = |name: &str, hook: u32, priority: u32, kind: &str| {
-        let hook = [number(1, hook), number(2, priority)].concat();
-        [table.clone(), text(3, name), nested(4, &hook), text(7, kind)].concat()
-    };
-    let rule = |chain: &str, expressions: &[Vec<u8>]| {
-        [table.clone(), text(2, chain), nested(4, &expressions.concat())].concat()
-    };
+    let rule = |chain: &str, expressions: &[Vec<u8>]| rule(&table, chain, &expressions.concat());
     let source = payload(SOURCE, 4);
     let own = compare(EQUAL, &inside.octets());
     let nat = vec![rule("out", &[source.clone(), own, expression("masq", &[])])];
@@ -142,8 +136,8 @@ fn add<'a>(
         )
     }));
     let chains = [
-        (chain("forward", FORWARD, FILTER, "filter"), forwarded),
-        (chain("out", POSTROUTING, SOURCE_NAT, "nat"), nat),
+        (chain(&table, "forward", FORWARD, FILTER, "filter"), forwarded),
+        (chain(&table, "out", POSTROUTING, SOURCE_NAT, "nat"), nat),
     ];
     add_table(&mut socket, NFPROTO_IPV4, &table, &chains)?;
     Ok(socket)

@@ -28,7 +28,7 @@ pub(crate) const FILTER: u32 = 0;
 /// NF_IP_PRI_NAT_SRC.
 pub(crate) const SOURCE_NAT: u32 = 100;
 /// NFT_REG_1.
-pub(crate) const REGISTER: u32 = 1;
+const REGISTER: u32 = 1;
 const NETWORK_HEADER: u32 = 1;
 /// Offset of the source address in an IPv4 header.
 pub(crate) const SOURCE: u32 = 12;
@@ -37,7 +37,7 @@ pub(crate) const NOT_EQUAL: u32 = 1;
 pub(crate) const INPUT_NAME: u32 = 6;
 pub(crate) const OUTPUT_NAME: u32 = 7;
 /// IFNAMSIZ.
-pub(crate) const NAME_LENGTH: usize = 16;
+const NAME_LENGTH: usize = 16;
 const CONNECTION_STATE: u32 = 0;
 /// NF_CT_STATE_BIT of IP_CT_ESTABLISHED and of IP_CT_RELATED.
 pub(crate) const ESTABLISHED: u32 = 1 << 1;
@@ -113,6 +113,17 @@ pub(crate) fn add_table(
         messages.extend(rules.iter().map(add));
     }
     transact(socket, &messages)
+}
+
+/// A chain at a hook, with this priority.
+pub(crate) fn chain(table: &[u8], name: &str, hook: u32, priority: u32, kind: &str) -> Vec<u8> {
+    let hook = [number(1, hook), number(2, priority)].concat();
+    [table, &text(3, name), &nested(4, &hook), &text(7, kind)].concat()
+}
+
+/// A rule of a chain.
+pub(crate) fn rule(table: &[u8], chain: &str, expressions: &[u8]) -> Vec<u8> {
+    [table, &text(2, chain), &nested(4, expressions)].concat()
 }
 
 /// Removes all rules from these chains, which remain.
@@ -192,7 +203,7 @@ pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     attribute
 }
 
-pub(crate) fn nested(kind: u16, attributes: &[u8]) -> Vec<u8> {
+fn nested(kind: u16, attributes: &[u8]) -> Vec<u8> {
     attribute(kind | NESTED, attributes)
 }
 

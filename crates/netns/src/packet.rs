@@ -136,22 +136,10 @@ impl Header {
     }
 }
 
-/// Sets congestion experienced. Returns whether that was possible: the packet must be ECN-capable
-/// or marked already; otherwise it is not changed.
+/// Sets the ECN field of a packet. Returns false if the bytes are not a packet.
 ///
 /// The IPv4 header checksum is updated and not computed anew (RFC 1624 equation 3), so that a wrong
 /// checksum stays wrong; IPv6 has no header checksum.
-pub fn mark(packet: &mut [u8]) -> bool {
-    let Ok(header) = Header::parse(packet) else { return false };
-    if header.ecn == Ecn::NotEct {
-        return false;
-    }
-    write_ecn(packet, header, Ecn::Ce);
-    true
-}
-
-/// Sets the ECN field of a packet. Returns false if the bytes are not a packet. The checksum is
-/// updated as by [`mark`], which routers should use: RFC 3168 section 5 allows them nothing else.
 pub fn set_ecn(packet: &mut [u8], ecn: Ecn) -> bool {
     let Ok(header) = Header::parse(packet) else { return false };
     write_ecn(packet, header, ecn);
@@ -484,40 +472,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn marking_keeps_checksums_right(tos: u8, flags: u16, payload: Vec<u8>) {
+        fn any_field_can_be_set(tos: u8, flags: u16, payload: Vec<u8>, ecn in prop::sample::select(vec![Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce])) {
             let mut packet = v4(tos, flags, 17, &payload);
-            let before = packet.clone();
-            let capable = tos & 3 != 0;
-            prop_assert_eq!(mark(&mut packet), capable);
-            prop_assert_eq!(checksum(&packet[..20]), 0);
-            if capable {
-                prop_assert_eq!(packet[1], tos | 3);
-                packet[1] = tos;
-                packet[10..12].copy_from_slice(&before[10..12]);
-            }
-            prop_assert_eq!(packet, before, "nothing else changes");
-        }
-
-        #[test]
-        fn any_field_can_be_set(tos: u8, ecn in prop::sample::select(vec![Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce])) {
-            let mut packet = v4(tos, 0, 17, &[1, 2, 3]);
             prop_assert!(set_ecn(&mut packet, ecn));
             // Except for the two representations of zero, as if sent with the new field.
             prop_assert_eq!(checksum(&packet[..20]), 0);
-            let mut expected = v4(tos & !3 | ecn as u8, 0, 17, &[1, 2, 3]);
+            let mut expected = v4(tos & !3 | ecn as u8, flags, 17, &payload);
             expected[10..12].copy_from_slice(&packet[10..12]);
             prop_assert_eq!(packet, expected);
-            let mut packet = v6(tos, 17, &[1, 2, 3]);
+            // A payload of no bytes would be a jumbogram without its option.
+            let payload = [&payload[..], &[1]].concat();
+            let mut packet = v6(tos, 17, &payload);
             prop_assert!(set_ecn(&mut packet, ecn));
-            prop_assert_eq!(packet, v6(tos & !3 | ecn as u8, 17, &[1, 2, 3]));
-        }
-
-        #[test]
-        fn marking_finds_the_traffic_class(class: u8, payload in prop::collection::vec(any::<u8>(), 1..99)) {
-            let mut packet = v6(class, 17, &payload);
-            prop_assert_eq!(mark(&mut packet), class & 3 != 0);
-            let marked = if class & 3 == 0 { class } else { class | 3 };
-            prop_assert_eq!(packet, v6(marked, 17, &payload));
+            prop_assert_eq!(packet, v6(tos & !3 | ecn as u8, 17, &payload));
         }
 
         #[test]
@@ -529,7 +496,7 @@ mod tests {
             if let Some(answer) = answer {
                 prop_assert!(Header::parse(&answer).is_ok());
             }
-            mark(&mut bytes);
+            set_ecn(&mut bytes, Ecn::Ce);
         }
 
         #[test]
@@ -539,7 +506,7 @@ mod tests {
             let length = (bytes.len() - V6_HEADER) as u16;
             bytes[4..6].copy_from_slice(&length.to_be_bytes());
             too_big(&bytes, 30, US4, US6);
-            mark(&mut bytes);
+            set_ecn(&mut bytes, Ecn::Ce);
         }
     }
 }

@@ -47,9 +47,6 @@ pub struct End {
 impl End {
     /// Number of packets for this device that the kernel has dropped so far because too many waited
     /// to be read. Links do not see these drops, which invalidate a measurement.
-    ///
-    /// # Errors
-    /// If the counter cannot be read.
     pub fn overflow(&mut self) -> Result<u64> {
         self.netlink.overflow(self.index)
     }

@@ -20,9 +20,6 @@ use crate::error::{Context, Result};
 const SECOND: u64 = 1_000_000_000;
 
 /// Waits until one file is ready, for at most `timeout` or until a signal, as [`Poller::wait`].
-///
-/// # Errors
-/// If the kernel has no memory left.
 pub fn wait(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
     let mut files = [PollFd::from_borrowed_fd(file, PollFlags::IN)];
     match poll(&mut files, Some(&rounded_up(timeout))) {
@@ -45,9 +42,6 @@ pub struct Poller {
 
 impl Poller {
     /// A poller without files.
-    ///
-    /// # Errors
-    /// Without descriptors or memory.
     pub fn new() -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC).context(|| "cannot make an epoll")?;
         Ok(Poller { epoll, ready: Vec::with_capacity(64) })
@@ -55,9 +49,6 @@ impl Poller {
 
     /// Adds `file`, identified by `number`: it is ready when it can be read, or has an error or an
     /// end. The file must stay open for as long.
-    ///
-    /// # Errors
-    /// If the kernel cannot wait for such files, or without memory.
     pub fn add(&self, file: BorrowedFd<'_>, number: u64) -> Result<()> {
         epoll::add(&self.epoll, file, EventData::new_u64(number), EventFlags::IN)
             .context(|| "cannot wait for a file")
@@ -65,9 +56,6 @@ impl Poller {
 
     /// Waits until one of them is ready, for at most `timeout` or until a signal. Returns the
     /// numbers of some that are ready.
-    ///
-    /// # Errors
-    /// If the kernel has no memory left.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<impl Iterator<Item = u64>> {
         let timeout = rounded_up(timeout);
         self.ready.clear();

@@ -10,9 +10,6 @@ use crate::process::kill_inside;
 
 /// Removes names under /run/netns of processes that have ended, kills remaining processes in those
 /// namespaces, and switches off the [forwarding](crate::Pair::masquerade) that they needed.
-///
-/// # Errors
-/// If that directory exists and cannot be read.
 pub fn sweep() -> Result<()> {
     for stale in names()?.into_iter().filter(|published| !published.is_alive()) {
         // A name that is no longer bound cannot be opened as a namespace.

@@ -58,48 +58,13 @@ impl Tun {
         &self.name
     }
 
-    /// Its MTU, bytes of an IP packet.
-    pub fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    /// True if the kernel passes many packets at once.
-    pub fn has_offload(&self) -> bool {
-        self.offload
-    }
-
-    /// Reads one packet into `buffer`, without offload; returns its length, bytes.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is none, [`io::ErrorKind::InvalidInput`] with
-    /// offload, and errors of the kernel (EBADFD once the device has been deleted by others).
-    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.without_offload()?;
-        self.device.recv(buffer)
-    }
-
-    /// Writes one packet, without offload. The kernel accepts or drops it and never waits.
-    ///
-    /// # Errors
-    /// As for [`Tun::recv`]; EINVAL for an unknown IP version, EIO while the device is off.
-    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
-        self.without_offload()?;
-        self.device.send(packet).map(|_| ())
-    }
-
-    fn without_offload(&self) -> io::Result<()> {
-        match self.offload {
-            true => Err(io::Error::new(io::ErrorKind::InvalidInput, "the device has offload")),
-            false => Ok(()),
-        }
-    }
-
     /// Reads the packets that the kernel hands over at once, one or with offload several of a flow,
     /// and replaces the contents of `received`.
     ///
     /// # Errors
-    /// As for [`Tun::recv`]. [`io::ErrorKind::Other`] and [`io::ErrorKind::InvalidInput`] mean a
-    /// GSO packet that could not be split, and was lost.
+    /// [`io::ErrorKind::WouldBlock`] if there is none, and errors of the kernel (EBADFD once the
+    /// device has been deleted by others). [`io::ErrorKind::Other`] and
+    /// [`io::ErrorKind::InvalidInput`] mean a GSO packet that could not be split, and was lost.
     pub fn recv_many(&self, received: &mut Received) -> io::Result<()> {
         let Received { whole, packets, lengths, count } = received;
         *count = 0;
@@ -107,11 +72,23 @@ impl Tun {
         Ok(())
     }
 
-    /// Writes all packets in order, and empties `packets`. With offload, packets of one TCP or UDP
-    /// flow with the same traffic class are merged if possible.
+    /// Writes one packet, as [`Tun::send_many`].
     ///
     /// # Errors
-    /// The last error of [`Tun::send`]; the other packets were written nevertheless.
+    /// As there.
+    pub fn send(&self, packet: &[u8]) -> io::Result<()> {
+        let mut one = ToSend::default();
+        one.push(packet);
+        self.send_many(&mut one)
+    }
+
+    /// Writes all packets in order, and empties `packets`. With offload, packets of one TCP or UDP
+    /// flow with the same traffic class are merged if possible. The kernel accepts or drops a
+    /// packet and never waits.
+    ///
+    /// # Errors
+    /// The last error of a packet: EINVAL for an unknown IP version, EIO while the device is off.
+    /// The other packets were written nevertheless.
     pub fn send_many(&self, packets: &mut ToSend) -> io::Result<()> {
         let ToSend { table, packets, count } = packets;
         let sent = self.device.send_multiple(table, &mut packets[..*count], VIRTIO_NET_HDR_LEN);

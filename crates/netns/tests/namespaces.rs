@@ -27,7 +27,7 @@ mod linux {
     use rustix::process::{Pid, Signal, kill_process, kill_process_group};
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use windward_core::units::Duration as Span;
-    use windward_netns::packet::{Ecn, Header, mark, too_big};
+    use windward_netns::packet::{Ecn, Header, set_ecn, too_big};
     use windward_netns::{
         Inside, Namespace, Pair, PairOptions, Poller, Published, Received, Rights, ToSend, Tun,
         become_root, published, start_up, sweep,
@@ -164,11 +164,11 @@ mod linux {
     }
 
     fn read_one(tun: &Tun) -> Option<Vec<u8>> {
-        let mut buffer = vec![0; 2000];
+        let mut received = Received::new(tun);
         let [ready] = wait([tun.as_fd()], Some(Span::from_millis(2000)));
         ready.then(|| {
-            let length = tun.recv(&mut buffer).unwrap();
-            buffer[..length].to_vec()
+            tun.recv_many(&mut received).unwrap();
+            received.packets().next().unwrap().to_vec()
         })
     }
 
@@ -302,7 +302,7 @@ mod linux {
         rustix::net::sockopt::set_ip_tos(&client, 0b1011_1010).unwrap();
         let marking = |packet: &mut Vec<u8>| {
             assert_eq!(Header::parse(packet).unwrap().ecn, Ecn::Ect0);
-            assert!(mark(packet));
+            assert!(set_ecn(packet, Ecn::Ce));
         };
         carrying(&pair, marking, || {
             client.send_to(b"x", server.local_addr().unwrap()).unwrap();

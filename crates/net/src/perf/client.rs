@@ -275,10 +275,9 @@ impl Flow {
     }
 
     /// Sends the current request of the greeting, or repeats it.
-    fn ask(&mut self, server: SocketAddr, config: &ClientConfig) {
-        let ClientState::Greeting { cookie } = &self.state else { return };
+    fn ask(&mut self, server: SocketAddr, config: &ClientConfig, cookie: Option<[u8; COOKIE_LEN]>) {
         let client = self.client;
-        let bytes = match *cookie {
+        let bytes = match cookie {
             None => Greeting::Hello { client }.encode(),
             Some(cookie) => {
                 let (keyed, test) = (config.psk.is_some(), self.test.clone());
@@ -302,11 +301,11 @@ impl Flow {
     ) -> Result<(), Error> {
         let ClientState::Greeting { cookie } = &mut self.state else { return Ok(()) };
         match Greeting::decode(bytes) {
-            Ok(Greeting::Challenge { client, cookie: given }) if client == self.client => {
+            Some(Greeting::Challenge { client, cookie: given }) if client == self.client => {
                 *cookie = Some(given);
                 self.repeat = now;
             }
-            Ok(Greeting::Accept { client, server: nonce, connection })
+            Some(Greeting::Accept { client, server: nonce, connection })
                 if client == self.client && cookie.is_some() =>
             {
                 if config.psk.as_ref().is_some_and(|psk| !psk.knows_greeting(bytes)) {
@@ -324,13 +323,13 @@ impl Flow {
                 self.state = ClientState::Open(Box::new(connection));
             }
             // A cookie that is too old is requested again.
-            Ok(Greeting::Refuse { client, refusal: Refusal::Cookie, .. })
+            Some(Greeting::Refuse { client, refusal: Refusal::Cookie, .. })
                 if client == self.client =>
             {
                 *cookie = None;
                 self.repeat = now + REPEAT;
             }
-            Ok(Greeting::Refuse { client, refusal, reason })
+            Some(Greeting::Refuse { client, refusal, reason })
                 if client == self.client && cookie.is_some() =>
             {
                 *cookie = None;
@@ -358,12 +357,12 @@ impl Client<'_> {
             let mut open = 0;
             let mut wake = deadline;
             for flow in &mut self.flows {
-                if matches!(flow.state, ClientState::Open(_)) {
+                let ClientState::Greeting { cookie } = flow.state else {
                     open += 1;
                     continue;
-                }
+                };
                 if flow.repeat <= now {
-                    flow.ask(self.server, self.config);
+                    flow.ask(self.server, self.config, cookie);
                     flow.repeat = now + REPEAT;
                     check(flow.flush(now), self.server, self.datagram)?;
                 }

@@ -301,9 +301,6 @@ impl Connection {
     }
 
     /// Makes the time stamps of data unpredictable.
-    ///
-    /// # Errors
-    /// If the system has no random bytes.
     pub(super) fn hide_clock(&mut self) -> Result<(), NoRandomness> {
         self.stamp = u64::from_be_bytes(random()?) >> 2;
         Ok(())
@@ -462,7 +459,9 @@ impl Connection {
 
     fn on_data(&mut self, now: Time, packet: &mut Packet, outbox: &mut Outbox) {
         let local = self.local(now);
-        let Half::Receives(receiving) = &mut self.half else { return };
+        let Half::Receives(receiving) = &mut self.half else {
+            unreachable!("data are for a half that receives");
+        };
         // A sender that respects the window sends nothing beyond; such packets would only fill
         // memory.
         if packet.seq >= receiving.next + self.sizes.rwnd {
@@ -504,7 +503,9 @@ impl Connection {
 
     fn on_ack(&mut self, now: Time, ack: &Packet) {
         let local = self.local(now);
-        let Half::Sends(sending) = &mut self.half else { return };
+        let Half::Sends(sending) = &mut self.half else {
+            unreachable!("acknowledgments are for a half that sends");
+        };
         // Acknowledged data must have been sent, and each acknowledgment must echo a transmission.
         let high = sending.sender.sequences().high;
         let is_sane = ack.seq <= high
@@ -532,8 +533,7 @@ impl Connection {
     /// Appends a packet as a datagram of at least `length` bytes; returns its length.
     fn push_packet(&mut self, packet: &Packet, length: usize, outbox: &mut Outbox) -> usize {
         let mut head = [0; wire::MAX + SESSION_LEN];
-        // The buffer fits every packet, and neither half has a datagram.
-        let Some(at) = wire::encode(packet, &mut head) else { return 0 };
+        let at = wire::encode(packet, &mut head).expect("the buffer fits every packet");
         if packet.kind == PacketKind::Data {
             let stamp = packet.timestamp.as_ps().wrapping_add(self.stamp);
             head[wire::FIXED - 8..wire::FIXED].copy_from_slice(&stamp.to_be_bytes());

@@ -4,8 +4,6 @@
 //! the congestion header where they expect it; what belongs to the session follows. Routers do not
 //! know the kinds of all other datagrams, and let them pass.
 
-use std::fmt;
-
 use windward_core::units::Duration;
 use windward_core::wire::{MAGIC, VERSION};
 
@@ -291,18 +289,6 @@ pub(super) enum Greeting {
     },
 }
 
-/// Error: bytes that are not a greeting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NotAGreeting;
-
-impl fmt::Display for NotAGreeting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the datagram does not begin a connection")
-    }
-}
-
-impl std::error::Error for NotAGreeting {}
-
 impl Greeting {
     fn kind(&self) -> FrameKind {
         match self {
@@ -360,16 +346,9 @@ impl Greeting {
         bytes
     }
 
-    /// Reads a greeting. Its MAC, if it has one, is in the last bytes; the caller checks it.
-    ///
-    /// # Errors
-    ///
-    /// If the bytes are not exactly a greeting: each greeting has one encoding.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Greeting, NotAGreeting> {
-        Greeting::read(bytes).ok_or(NotAGreeting)
-    }
-
-    fn read(bytes: &[u8]) -> Option<Greeting> {
+    /// Reads a greeting; `None` if the bytes are not exactly one, since each has one encoding. Its
+    /// MAC, if it has one, is in the last bytes; the caller checks it.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Greeting> {
         let kind = FrameKind::of(bytes)?;
         let (prefix, mut rest) = bytes.split_at_checked(4)?;
         if prefix[3] != 0 {
@@ -460,11 +439,11 @@ mod tests {
         ] {
             let bytes = greeting.encode();
             assert!(bytes.len() <= REQUEST_LEN);
-            assert_eq!(Greeting::decode(&bytes), Ok(greeting));
+            assert_eq!(Greeting::decode(&bytes), Some(greeting));
             assert!((0..bytes.len()).all(|end| {
                 // Only a reason has a variable length.
                 let end = Greeting::decode(&bytes[..end]);
-                end.is_err() || matches!(end, Ok(Greeting::Refuse { .. }))
+                end.is_none() || matches!(end, Some(Greeting::Refuse { .. }))
             }));
         }
     }
@@ -491,7 +470,7 @@ mod tests {
                 bytes[tail..].fill(0);
                 if bytes.len() > 1000 { bytes.resize(REQUEST_LEN, 0); }
             }
-            if let Ok(greeting) = Greeting::decode(&bytes) {
+            if let Some(greeting) = Greeting::decode(&bytes) {
                 let mut again = greeting.encode();
                 // The caller fills in the MAC.
                 if matches!(greeting, Greeting::Open { .. } | Greeting::Accept { .. }) {

@@ -164,7 +164,7 @@ impl Echoes {
     /// Notes an echo. Returns the number of the transmission, and whether this is its first echo.
     fn mark(&mut self, at: usize) -> (u64, bool) {
         let number = self.first + at as u64;
-        let Some(stamp) = self.stamps.get_mut(at) else { return (number, false) };
+        let stamp = &mut self.stamps[at];
         let is_first = *stamp & 1 == 0;
         *stamp |= 1;
         (number, is_first)

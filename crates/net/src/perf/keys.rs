@@ -28,22 +28,11 @@ pub(super) const COOKIE_LIFE: Duration = Duration::from_secs(10);
 pub const MIN_KEY_LEN: usize = 16;
 
 /// The system gave no random bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the system has no random bytes")]
 pub struct NoRandomness;
 
-impl fmt::Display for NoRandomness {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the system has no random bytes")
-    }
-}
-
-impl std::error::Error for NoRandomness {}
-
 /// Returns unpredictable bytes.
-///
-/// # Errors
-///
-/// If the system has no random bytes.
 pub(super) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
@@ -77,10 +66,6 @@ impl fmt::Debug for Cookies {
 
 impl Cookies {
     /// Maker of cookies that cannot be forged.
-    ///
-    /// # Errors
-    ///
-    /// If the system has no random bytes.
     pub(super) fn new() -> Result<Self, NoRandomness> {
         Ok(Cookies(hmac(&random()?)))
     }
@@ -107,7 +92,7 @@ impl Cookies {
         client: &[u8; NONCE_LEN],
         cookie: &[u8; COOKIE_LEN],
     ) -> bool {
-        let Some((time, mac)) = cookie.split_first_chunk::<8>() else { return false };
+        let (time, mac) = cookie.split_first_chunk::<8>().expect("a cookie is longer");
         let made = u64::from_be_bytes(*time);
         let is_fresh = made <= now.as_nanos() && now.as_nanos() - made <= COOKIE_LIFE.as_nanos();
         is_fresh && self.mac(*time, from, client).verify_truncated_left(mac).is_ok()

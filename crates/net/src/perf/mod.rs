@@ -29,7 +29,6 @@
 //! # Ok::<(), windward_net::perf::Error>(())
 //! ```
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
@@ -72,10 +71,11 @@ pub const PATIENCE: Duration = Duration::from_secs(15);
 pub const MAX_SILENCE: Duration = Duration::from_secs(240);
 
 /// Reason why a measurement failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A system call failed.
+    #[error("cannot {doing}: {source}")]
     Io {
         /// The attempt, such as `bind to 127.0.0.1:9743`.
         doing: String,
@@ -83,14 +83,21 @@ pub enum Error {
         source: io::Error,
     },
     /// The system has no random bytes.
-    NoRandomness,
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
     /// No server listens there (ICMP port unreachable).
+    #[error("nothing listens at {0}: start `windward perf server` there, or set its --port")]
     NothingListens(SocketAddr),
     /// No answer came.
+    #[error("no answer from {0}: check that `windward perf server` runs there and that UDP passes")]
     NoAnswer(SocketAddr),
     /// The server has become silent.
+    #[error(
+        "nothing new has arrived from {0} for {PATIENCE} or longer: the server or the path is down"
+    )]
     Silent(SocketAddr),
     /// The server refused.
+    #[error("the server refused: {reason}")]
     Refused {
         /// The reason, for programs.
         refusal: Refusal,
@@ -98,8 +105,12 @@ pub enum Error {
         reason: String,
     },
     /// The protocol or a parameter is invalid; the reason as text.
+    #[error("{0}")]
     Test(String),
     /// Datagrams of this size exceed the MTU of the interface.
+    #[error(
+        "datagrams of {datagram} bytes exceed the MTU of the interface: choose a smaller packet_size"
+    )]
     TooLarge {
         /// Bytes of UDP payload.
         datagram: usize,
@@ -109,49 +120,5 @@ pub enum Error {
 impl Error {
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { doing: doing.into(), source }
-    }
-}
-
-impl From<NoRandomness> for Error {
-    fn from(_: NoRandomness) -> Self {
-        Error::NoRandomness
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
-            Error::NoRandomness => NoRandomness.fmt(f),
-            Error::NothingListens(server) => write!(
-                f,
-                "nothing listens at {server}: start `windward perf server` there, or set its --port"
-            ),
-            Error::NoAnswer(server) => write!(
-                f,
-                "no answer from {server}: check that `windward perf server` runs there and that UDP passes"
-            ),
-            Error::Silent(server) => {
-                write!(
-                    f,
-                    "nothing new has arrived from {server} for {PATIENCE} or longer: the server or the path is down"
-                )
-            }
-            Error::Refused { reason, .. } => write!(f, "the server refused: {reason}"),
-            Error::Test(wrong) => f.write_str(wrong),
-            Error::TooLarge { datagram } => write!(
-                f,
-                "datagrams of {datagram} bytes exceed the MTU of the interface: choose a smaller packet_size"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { source, .. } => Some(source),
-            _ => None,
-        }
     }
 }

@@ -253,7 +253,7 @@ impl Sessions {
         if is_host(from) {
             match FrameKind::of(bytes) {
                 Some(FrameKind::Hello | FrameKind::Open) => {
-                    if let Ok(greeting) = Greeting::decode(bytes) {
+                    if let Some(greeting) = Greeting::decode(bytes) {
                         return self.greet(now, from, greeting, bytes, outbox);
                     }
                 }
@@ -602,10 +602,6 @@ impl Server {
     }
 
     /// Address at which it listens.
-    ///
-    /// # Errors
-    ///
-    /// If the system call fails.
     pub fn local_addr(&self) -> Result<SocketAddr, Error> {
         self.socket.local_addr().map_err(Error::io("ask for the address of a socket"))
     }

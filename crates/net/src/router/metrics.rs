@@ -134,9 +134,6 @@ fn write(registry: &Registry) -> String {
 }
 
 /// Answers `GET /metrics` until it is dropped. The queues never wait for a client.
-///
-/// # Errors
-/// If no thread can be made.
 pub fn serve(listener: Listener, routers: &[Router]) -> io::Result<Server> {
     let queues = routers.iter().map(|router| Arc::clone(&router.shared)).collect();
     let registry = registry(queues);

@@ -1,6 +1,5 @@
 //! Settings of queues: a file with a table for each device, and the command line over it.
 
-use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
@@ -82,16 +81,9 @@ impl PartialEq for Settings {
 }
 
 /// An error in settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct SettingsError(String);
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SettingsError {}
 
 impl From<FileError> for SettingsError {
     fn from(error: FileError) -> Self {
