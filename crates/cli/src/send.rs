@@ -190,10 +190,10 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
         dry_run: args.dry_run,
         files: figures.files.get(),
         bytes: figures.size.get(),
-        stored: figures.stored.get(),
-        same: figures.same.get(),
+        stored: figures.now.stored.get(),
+        same: figures.now.same.get(),
         skipped: remarks.skipped,
-        skipped_links: figures.skipped_links.get(),
+        skipped_links: figures.now.skipped_links.get(),
         failed: remarks.failed,
         sent_bytes: figures.sent.get(),
         seconds,
@@ -304,7 +304,7 @@ impl Line {
             }
             _ => 0.0,
         };
-        let (done, size, path) = (figures.done.get(), figures.size.get(), figures.path());
+        let (done, size, path) = (figures.now.done.get(), figures.size.get(), figures.path());
         let is_counted = figures.is_counted.load(Ordering::Relaxed);
         let left = if is_counted { eta(size.saturating_sub(done), rate) } else { None };
         let left = left.map_or_else(String::new, |left| format!("  ETA {:#}", HumanDuration(left)));

@@ -1,7 +1,7 @@
 //! Addresses as users write them, and link-local addresses, which need a network interface.
 
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 use if_addrs::{Interface, get_if_addrs};
 
@@ -18,21 +18,36 @@ pub fn resolve(text: &str) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
+/// Addresses by which other machines may reach a socket that is bound there, loopback last, which
+/// leads nowhere from another machine.
+pub(crate) fn of_machine(bound: SocketAddr) -> Vec<SocketAddr> {
+    if !bound.ip().is_unspecified() {
+        return vec![bound];
+    }
+    let mut interfaces = get_if_addrs().unwrap_or_default();
+    interfaces.retain(|own| !own.is_link_local() && (bound.is_ipv6() || own.ip().is_ipv4()));
+    interfaces.sort_by_key(|own| (own.is_loopback(), own.ip().is_ipv6()));
+    let mut ips: Vec<IpAddr> = interfaces.iter().map(Interface::ip).collect();
+    ips.dedup();
+    ips.into_iter().map(|ip| SocketAddr::new(ip, bound.port())).collect()
+}
+
+/// The address to bind for connections to another one.
+pub(crate) fn towards(address: SocketAddr) -> SocketAddr {
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(any, 0)
+}
+
 /// The first address of those of [`resolve`].
-///
-/// # Errors
-///
-/// As there.
 pub fn parse(text: &str) -> io::Result<SocketAddr> {
     let none = || io::Error::other("the name has no address");
     resolve(text)?.into_iter().next().ok_or_else(none)
 }
 
 /// The addresses of [`resolve`], as they can be connected to: see [`with_links`].
-///
-/// # Errors
-///
-/// As there.
 pub(crate) async fn look_up(text: &str) -> io::Result<Vec<SocketAddr>> {
     let found = match scoped(text) {
         Some(address) => vec![address?],

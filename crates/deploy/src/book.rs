@@ -1,15 +1,15 @@
 //! Tickets that a receiver has given out, kept across restarts: one for each folder.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::identity::{Fingerprint, make_private_directory};
+use crate::peers::replace;
 use crate::ticket::{Token, draw_token};
 
 /// Longest record, bytes.
@@ -41,10 +41,6 @@ pub struct Book {
 impl Book {
     /// Reads the ticket of a folder. Draws a new one if the folder has no ticket, or one that no
     /// sender has used and that is not valid at `now` (seconds since 1970).
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read or written.
     pub fn open(
         directory: &Path,
         folder: &Path,
@@ -72,23 +68,8 @@ impl Book {
     }
 
     /// Writes the record, so that it survives a crash.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn save(&self) -> Result<()> {
-        let temporary = self.path.with_extension(format!("{}.tmp", std::process::id()));
-        let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&temporary)?;
-            file.write_all(&serde_json::to_vec_pretty(&self.record)?)?;
-            file.sync_all()?;
-            fs::rename(&temporary, &self.path)
-        };
+        let write = || replace(&self.path, &serde_json::to_vec_pretty(&self.record)?);
         write().map_err(Error::file(&self.path, "cannot write"))
     }
 

@@ -1,7 +1,7 @@
 //! QUIC endpoints on tokio: windows, socket buffers, services, and limits on those who knock.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+use crate::address;
 use crate::budget;
 use crate::crowd::Crowd;
 use crate::error::{Error, Result};
@@ -25,6 +26,7 @@ use crate::identity::{Fingerprint, Identity, SERVER_NAME};
 use crate::mtu;
 use crate::pace::PacedSocket;
 use crate::qlog::Qlog;
+use crate::run::joined;
 use crate::tls::{self, Trust};
 
 /// Purpose of a connection. Each service has its own name in TLS (ALPN, RFC 7301), which ends in
@@ -54,18 +56,8 @@ impl Service {
 pub struct Options {
     /// Congestion controller: a protocol of the table that QUIC can run.
     pub protocol: String,
-    /// Limit of the bytes that a peer may have sent and the application not read, over all streams.
-    /// It bounds the memory of a connection, and the rate at window / RTT. Within it, the receive
-    /// window grows with what arrives in a round trip.
-    pub receive_window: u32,
-    /// The same for one stream.
-    pub stream_receive_window: u32,
-    /// Limit of the bytes that the application has written and the peer has not acknowledged.
-    /// Within it, the send window follows the congestion window.
-    pub send_window: u32,
-    /// The application bounds by itself what it writes, and its peer by credits: neither window
-    /// follows.
-    pub own_budget: bool,
+    /// Limits of the bytes that a connection may hold.
+    pub windows: Windows,
     /// Bidirectional streams that the peer may have open at once.
     pub bidi_streams: u32,
     /// Unidirectional streams that the peer may have open at once.
@@ -87,16 +79,36 @@ pub struct Options {
     pub qlog: Option<Arc<Qlog>>,
 }
 
+/// Limits of the bytes that a connection may hold: they bound its memory, and its rate at window /
+/// RTT.
+#[derive(Debug, Clone, Copy)]
+pub struct Windows {
+    /// Bytes that a peer may have sent and the application not read, over all streams. Within it,
+    /// the receive window grows with what arrives in a round trip.
+    pub receive: u32,
+    /// The same for one stream.
+    pub stream: u32,
+    /// Bytes that the application has written and the peer has not acknowledged. Within it, the
+    /// send window follows the congestion window.
+    pub send: u32,
+    /// The application bounds by itself what it writes, and its peer by credits: neither window
+    /// follows.
+    pub are_fixed: bool,
+}
+
+impl Default for Windows {
+    /// 400 Mbit/s at 100 ms are 5 MB. A packet that is lost twice delays the rest of its stream by
+    /// some round trips.
+    fn default() -> Self {
+        Windows { receive: 24 << 20, stream: 8 << 20, send: 24 << 20, are_fixed: false }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Options {
             protocol: DEFAULT_PROTOCOL.to_owned(),
-            // 400 Mbit/s at 100 ms are 5 MB. A packet that is lost twice delays the rest of its
-            // stream by some round trips.
-            receive_window: 24 << 20,
-            stream_receive_window: 8 << 20,
-            send_window: 24 << 20,
-            own_budget: false,
+            windows: Windows::default(),
             bidi_streams: 1024,
             uni_streams: 64,
             datagrams: 0,
@@ -121,21 +133,22 @@ fn controller(name: &str) -> Result<Arc<dyn ControllerFactory + Send + Sync>> {
     }
 }
 
-impl Options {
+impl Windows {
     /// The receive window of a new connection. Credits of streams need the whole of it.
-    fn first_receive_window(&self) -> u32 {
-        let first = if self.own_budget { u32::MAX } else { FIRST_RECEIVE_WINDOW };
-        self.receive_window.min(first)
+    fn first_receive(&self) -> u32 {
+        if self.are_fixed { self.receive } else { self.receive.min(FIRST_RECEIVE_WINDOW) }
     }
+}
 
+impl Options {
     fn transport(&self) -> Result<TransportConfig> {
         let mut transport = TransportConfig::default();
         let idle = IdleTimeout::try_from(self.idle_timeout)
             .map_err(|_| Error::Input("the idle timeout is too long".to_owned()))?;
         transport
-            .receive_window(VarInt::from_u32(self.first_receive_window()))
-            .stream_receive_window(VarInt::from_u32(self.stream_receive_window))
-            .send_window(u64::from(self.send_window.min(FIRST_SEND_WINDOW)))
+            .receive_window(VarInt::from_u32(self.windows.first_receive()))
+            .stream_receive_window(VarInt::from_u32(self.windows.stream))
+            .send_window(u64::from(self.windows.send.min(FIRST_SEND_WINDOW)))
             .max_concurrent_bidi_streams(VarInt::from_u32(self.bidi_streams))
             .max_concurrent_uni_streams(VarInt::from_u32(self.uni_streams))
             .datagram_receive_buffer_size((self.datagrams > 0).then_some(self.datagrams))
@@ -159,6 +172,8 @@ impl Options {
     }
 }
 
+/// Delay between attempts at the addresses of a peer.
+const STAGGER: Duration = Duration::from_millis(300);
 /// Longest time of the end of an endpoint: a signal ends a program within a second.
 const CLOSING: Duration = Duration::from_millis(400);
 /// Send window of a new connection, bytes.
@@ -201,11 +216,18 @@ impl Connection {
             .ok_or_else(|| Error::Peer("the peer shows no certificate".to_owned()))?;
         let mut following = JoinSet::new();
         following.spawn(Arc::clone(socket).follow(quic.clone()));
-        let first = options.first_receive_window();
-        following.spawn(follow_arrivals(quic.clone(), first, options.receive_window));
-        match u64::from(options.send_window) {
-            most if options.own_budget => quic.set_send_window(most),
-            most => drop(following.spawn(follow_window(quic.clone(), most))),
+        let windows = options.windows;
+        following.spawn(follow_arrivals(quic.clone(), windows.first_receive(), windows.receive));
+        match u64::from(windows.send) {
+            most if windows.are_fixed => quic.set_send_window(most),
+            // The send window follows the budget of the congestion window.
+            most => {
+                let quic = quic.clone();
+                following.spawn(async move {
+                    budget::follow(&quic, |wanted| quic.set_send_window((wanted as u64).min(most)))
+                        .await;
+                });
+            }
         }
         Ok(Connection { quic, service, peer, _following: Arc::new(following) })
     }
@@ -214,12 +236,6 @@ impl Connection {
     pub fn refuse(&self, why: &Error) {
         self.quic.close(VarInt::from_u32(why.code() as u32), why.to_string().as_bytes());
     }
-}
-
-/// Keeps the send window at the budget of the congestion window, and at most at the limit of the
-/// options.
-async fn follow_window(quic: quinn::Connection, most: u64) {
-    budget::follow(&quic, |wanted| quic.set_send_window((wanted as u64).min(most))).await;
 }
 
 /// Lets the receive window grow to [`ROUNDS_HELD`] times what arrives in a round trip, up to a
@@ -256,22 +272,25 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Binds a socket for outgoing connections. Must be called in a tokio runtime.
-    ///
-    /// # Errors
-    ///
-    /// If the address cannot be bound, or the options are invalid.
     pub fn client(bind: SocketAddr, identity: Arc<Identity>, options: Options) -> Result<Self> {
         options.transport()?;
         let (quic, socket, hint) = open(bind, None, &identity, &options)?;
         Ok(Endpoint { quic, socket, identity, options: Arc::new(options), hint })
     }
 
+    /// Binds a socket for connections to IPv6 and IPv4, or to IPv4 alone where the machine has no
+    /// IPv6.
+    pub fn anywhere(identity: &Arc<Identity>, options: &Options) -> Result<Self> {
+        let open =
+            |ip| Endpoint::client(SocketAddr::new(ip, 0), Arc::clone(identity), options.clone());
+        match open(Ipv6Addr::UNSPECIFIED.into()) {
+            Err(Error::Socket { .. }) => open(Ipv4Addr::UNSPECIFIED.into()),
+            endpoint => endpoint,
+        }
+    }
+
     /// Binds a socket for outgoing connections, and for incoming ones that ask for one of the
     /// services. [`Listener::accept`] gives those that completed the handshake.
-    ///
-    /// # Errors
-    ///
-    /// If the address cannot be bound, or the options are invalid.
     pub fn server(
         bind: SocketAddr,
         identity: Arc<Identity>,
@@ -321,6 +340,38 @@ impl Endpoint {
         }
     }
 
+    /// Connects to the first address that answers. Attempts begin one after the other, a moment
+    /// apart.
+    ///
+    /// # Errors
+    ///
+    /// The first refusal, else the first other error.
+    pub async fn connect_first(
+        &self,
+        addresses: &[SocketAddr],
+        service: Service,
+        trust: Trust,
+    ) -> Result<Connection> {
+        let mut attempts = JoinSet::new();
+        for (index, address) in address::with_links(addresses).into_iter().enumerate() {
+            let endpoint = self.clone();
+            attempts.spawn(async move {
+                tokio::time::sleep(STAGGER * index as u32).await;
+                endpoint.connect(address, service, trust).await
+            });
+        }
+        let mut first = None;
+        while let Some(attempt) = attempts.join_next().await {
+            match (joined(attempt)?, &first) {
+                (Ok(connection), _) => return Ok(connection),
+                // A refusal says more than silence at another address.
+                (Err(error), Some(Error::Unreachable(_)) | None) => first = Some(error),
+                (Err(_), Some(_)) => {}
+            }
+        }
+        Err(first.unwrap_or_else(|| Error::Unreachable("the peer has no address".to_owned())))
+    }
+
     /// An IPv4 address as a socket of IPv6 names it.
     fn mapped(&self, to: SocketAddr) -> SocketAddr {
         match (self.quic.local_addr(), to) {
@@ -332,10 +383,6 @@ impl Endpoint {
     }
 
     /// Address of the socket.
-    ///
-    /// # Errors
-    ///
-    /// If the system does not tell.
     pub fn local_address(&self) -> Result<SocketAddr> {
         self.quic
             .local_addr()
@@ -494,8 +541,7 @@ fn buffer_hint(socket: &Socket, wanted: usize) -> Option<String> {
 mod tests {
     use super::*;
 
-    const HOME: SocketAddr =
-        SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+    const HOME: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
@@ -505,24 +551,29 @@ mod tests {
         Arc::new(Identity::generate().expect("an identity"))
     }
 
+    /// A client, the server that it is connected to with its key, and both ends of the connection.
+    async fn met() -> (Endpoint, Endpoint, Trust, [Connection; 2]) {
+        let far = identity();
+        let trust = Trust::Pinned(far.fingerprint());
+        let (server, mut listener) =
+            Endpoint::server(HOME, far, &[Service::Forward], Options::default()).expect("a server");
+        let to = server.local_address().expect("an address");
+        let client = Endpoint::client(HOME, identity(), Options::default()).expect("a client");
+        let (out, back) =
+            tokio::join!(client.connect(to, Service::Forward, trust), listener.accept());
+        (client, server, trust, [out.expect("connected"), back.expect("accepted")])
+    }
+
     #[test]
     fn both_sides_know_each_other_by_fingerprint() {
         runtime().block_on(async {
-            let (near, far) = (identity(), identity());
-            let (server, mut listener) =
-                Endpoint::server(HOME, Arc::clone(&far), &[Service::Forward], Options::default())
-                    .expect("a server");
-            let to = server.local_address().expect("an address");
-            let client =
-                Endpoint::client(HOME, Arc::clone(&near), Options::default()).expect("a client");
-            let trust = Trust::Pinned(far.fingerprint());
-            let (out, back) =
-                tokio::join!(client.connect(to, Service::Forward, trust), listener.accept());
-            let (out, back) = (out.expect("connected"), back.expect("accepted"));
-            assert_eq!((out.peer, back.peer), (far.fingerprint(), near.fingerprint()));
+            let (client, server, trust, [out, back]) = met().await;
+            let keys = (server.fingerprint(), client.fingerprint());
+            assert_eq!((out.peer, back.peer), keys);
             assert_eq!(back.service, Service::Forward);
 
-            let other = Trust::Pinned(near.fingerprint());
+            let to = server.local_address().expect("an address");
+            let other = Trust::Pinned(client.fingerprint());
             let error =
                 client.connect(to, Service::Forward, other).await.expect_err("another peer");
             assert!(
@@ -546,18 +597,9 @@ mod tests {
     #[test]
     fn a_connection_that_nobody_holds_is_closed() {
         runtime().block_on(async {
-            let far = identity();
-            let trust = Trust::Pinned(far.fingerprint());
-            let (server, mut listener) =
-                Endpoint::server(HOME, far, &[Service::Forward], Options::default())
-                    .expect("a server");
-            let to = server.local_address().expect("an address");
-            let client = Endpoint::client(HOME, identity(), Options::default()).expect("a client");
-            let (out, back) =
-                tokio::join!(client.connect(to, Service::Forward, trust), listener.accept());
-            drop(out.expect("connected"));
-            let closed = back.expect("accepted").quic;
-            let reason = tokio::time::timeout(Duration::from_secs(5), closed.closed()).await;
+            let (_client, _server, _, [out, back]) = met().await;
+            drop(out);
+            let reason = tokio::time::timeout(Duration::from_secs(5), back.quic.closed()).await;
             let reason = reason.expect("within five seconds");
             assert!(matches!(reason, quinn::ConnectionError::ApplicationClosed(_)), "{reason:?}");
         });
@@ -574,51 +616,6 @@ mod tests {
                 Endpoint::server(taken, identity(), &[Service::Forward], Options::default())
                     .expect_err("the port is taken");
             assert!(error.to_string().contains("another program has this port"), "{error}");
-        });
-    }
-
-    #[test]
-    fn a_stalled_handshake_keeps_no_place() {
-        runtime().block_on(async {
-            let far = identity();
-            let options = Options {
-                handshakes: 4,
-                handshake_timeout: Duration::from_millis(300),
-                ..Options::default()
-            };
-            let (server, mut listener) =
-                Endpoint::server(HOME, Arc::clone(&far), &[Service::Forward], options)
-                    .expect("a server");
-            let to = server.local_address().expect("an address");
-            // Clients that send their first packets and then read nothing.
-            for _ in 0..20 {
-                let client =
-                    Endpoint::client(HOME, identity(), Options::default()).expect("a client");
-                let config = tls::client(&identity(), Trust::Unchecked, Service::Forward.alpn())
-                    .expect("tls");
-                let connecting = client.quic.connect_with(
-                    quinn::ClientConfig::new(Arc::new(config)),
-                    to,
-                    SERVER_NAME,
-                );
-                drop(connecting);
-            }
-            let client = Endpoint::client(HOME, identity(), Options::default()).expect("a client");
-            let mut tries = 0;
-            let connected = loop {
-                let trust = Trust::Pinned(far.fingerprint());
-                match client.connect(to, Service::Forward, trust).await {
-                    Ok(connection) => break connection,
-                    Err(error) if tries < 50 => {
-                        tries += 1;
-                        assert!(error.is_temporary(), "{error:?}");
-                        tokio::time::sleep(Duration::from_millis(50)).await;
-                    }
-                    Err(error) => panic!("{error}"),
-                }
-            };
-            assert!(listener.accept().await.is_some());
-            drop(connected);
         });
     }
 

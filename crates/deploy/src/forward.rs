@@ -41,7 +41,7 @@ pub use reply::Reply;
 pub use server::{Invitation, Server, ServerSettings};
 pub use target::{Host, Mapping, Rule, Rules, Target, read_bind};
 
-use crate::endpoint::Options;
+use crate::endpoint::{Options, Windows};
 use crate::qlog::Qlog;
 
 /// First byte of the control stream of a server that accepts the peer.
@@ -65,10 +65,13 @@ fn options(
     Options {
         protocol: protocol.map_or(default.protocol.clone(), str::to_owned),
         qlog,
-        receive_window: u32::try_from(window).unwrap_or(u32::MAX),
-        // The credit of a stream is the bound that counts.
-        stream_receive_window: u32::try_from(2 * credit::LARGEST_WINDOW).unwrap_or(u32::MAX),
-        own_budget: true,
+        windows: Windows {
+            receive: u32::try_from(window).unwrap_or(u32::MAX),
+            // The credit of a stream is the bound that counts.
+            stream: u32::try_from(2 * credit::LARGEST_WINDOW).unwrap_or(u32::MAX),
+            are_fixed: true,
+            ..default.windows
+        },
         bidi_streams: streams,
         uni_streams: 32,
         datagrams: 256 << 10,

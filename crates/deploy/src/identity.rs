@@ -75,10 +75,6 @@ pub struct Identity {
 
 impl Identity {
     /// Makes a key and a certificate that no file keeps.
-    ///
-    /// # Errors
-    ///
-    /// If the system gives no random numbers.
     pub fn generate() -> Result<Self> {
         let (_, identity) = make()?;
         Ok(identity)

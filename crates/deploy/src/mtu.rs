@@ -1,6 +1,8 @@
 //! Size of datagrams: what the interface towards a peer carries.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use crate::address::towards;
 
 /// UDP payload of an interface with an MTU of 1500, and of one that is not known, bytes.
 const USUAL: u16 = 1500 - HEADERS;
@@ -30,12 +32,8 @@ fn interface_mtu(peer: SocketAddr) -> Option<u32> {
         // With its interface.
         IpAddr::V6(_) => peer,
     };
-    let any: IpAddr = match peer {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
     // Nothing is sent: the kernel only chooses the own address.
-    let socket = UdpSocket::bind((any, 0)).ok()?;
+    let socket = UdpSocket::bind(towards(peer)).ok()?;
     socket.connect(peer).ok()?;
     let own = socket.local_addr().ok()?.ip();
     let interfaces = if_addrs::get_if_addrs().ok()?;
@@ -51,6 +49,8 @@ fn interface_mtu(peer: SocketAddr) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     #[test]

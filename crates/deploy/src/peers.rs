@@ -194,10 +194,6 @@ impl PeerList {
     }
 
     /// All lines; none if there is no file.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read, or a line is invalid.
     pub fn read(&self) -> Result<Vec<Peer>> {
         let text = self.text()?;
         self.lines(&text).filter_map(|(_, peer, _)| peer.transpose()).collect()
@@ -205,10 +201,6 @@ impl PeerList {
 
     /// Key of a receiver or server with this name, or with one of the addresses to which the name
     /// leads.
-    ///
-    /// # Errors
-    ///
-    /// As for [`PeerList::read`].
     pub fn find(
         &self,
         role: Role,
@@ -222,10 +214,6 @@ impl PeerList {
     }
 
     /// True if a peer of this key may use this scope.
-    ///
-    /// # Errors
-    ///
-    /// As for [`PeerList::read`].
     pub fn admits(&self, role: Role, key: Fingerprint, scope: &str) -> Result<bool> {
         let fits = |peer: &Peer| (peer.role, peer.key, &*peer.scope) == (role, key, scope);
         Ok(self.read()?.iter().any(fits))
@@ -233,10 +221,6 @@ impl PeerList {
 
     /// Adds a line for a peer that may use a scope, unless there is one. A key keeps the name that
     /// it has.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read or written.
     pub fn admit(&self, mut new: Peer) -> Result<()> {
         let _lock = self.lock()?;
         let peers = self.read()?;
@@ -251,10 +235,6 @@ impl PeerList {
 
     /// Adds the names by which a receiver or server was reached. Names that are there stay as they
     /// are.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read or written.
     pub fn remember(&self, role: Role, names: &[String], key: Fingerprint) -> Result<()> {
         let _lock = self.lock()?;
         let peers = self.read()?;
@@ -450,8 +430,8 @@ impl PeerList {
         Ok(lock)
     }
 
-    /// Replaces the file, which is whole at any time, also after a crash. Owner and mode stay, so
-    /// that a server can read what an administrator has changed. A link stays a link.
+    /// Replaces the file. Its owner and mode stay, so that a server can read what an administrator
+    /// has changed. A link stays a link.
     fn write(&self, text: &str) -> Result<()> {
         let path = match fs::symlink_metadata(&self.path) {
             Ok(_) => Descent::system()
@@ -460,25 +440,27 @@ impl PeerList {
                 .map_err(Error::file(&self.path, "cannot write"))?,
             Err(_) => self.path.clone(),
         };
-        let mut temporary = path.clone().into_os_string();
-        temporary.push(".new");
-        let write = || -> io::Result<()> {
-            let _ = fs::remove_file(&temporary);
-            let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-            if let Ok(before) = fs::metadata(&path) {
-                let new = file.metadata()?;
-                if (new.uid(), new.gid()) != (before.uid(), before.gid()) {
-                    fchown(&file, Some(before.uid()), Some(before.gid()))?;
-                }
-                file.set_permissions(before.permissions())?;
-            }
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)
-        };
-        write().map_err(Error::file(&self.path, "cannot write"))
+        replace(&path, text.as_bytes()).map_err(Error::file(&self.path, "cannot write"))
     }
+}
+
+/// Writes a file that is whole at any time, also after a crash. Owner and mode stay; a new file is
+/// for its owner alone.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let _ = fs::remove_file(&temporary);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    if let Ok(before) = fs::metadata(path) {
+        let new = file.metadata()?;
+        if (new.uid(), new.gid()) != (before.uid(), before.gid()) {
+            fchown(&file, Some(before.uid()), Some(before.gid()))?;
+        }
+        file.set_permissions(before.permissions())?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
 }
 
 /// True for HOST:PORT.

@@ -28,10 +28,6 @@ pub struct Qlog {
 
 impl Qlog {
     /// Opens the folder, or makes it.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be made.
     pub fn open(folder: &Path) -> Result<Self> {
         let (path, folder) =
             make_folder(folder).map_err(Error::file(folder, "cannot make the folder"))?;

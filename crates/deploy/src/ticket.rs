@@ -21,10 +21,6 @@ pub const MAX_ADDRESSES: usize = 8;
 pub type Token = [u8; 16];
 
 /// Draws a token.
-///
-/// # Errors
-///
-/// If the system gives no random numbers.
 pub fn draw_token() -> Result<Token> {
     use ring::rand::SecureRandom;
     let mut token = [0; 16];

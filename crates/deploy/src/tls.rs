@@ -41,20 +41,6 @@ impl ByFingerprint {
             _ => Ok(()),
         }
     }
-
-    fn check_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn refuse_old() -> rustls::Error {
-        rustls::Error::General("TLS before version 1.3".to_owned())
-    }
 }
 
 /// Signatures of either side are checked alike: by its key, in TLS 1.3 only.
@@ -66,7 +52,7 @@ macro_rules! check_signatures {
             _: &CertificateDer<'_>,
             _: &DigitallySignedStruct,
         ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-            Err(Self::refuse_old())
+            Err(rustls::Error::General("TLS before version 1.3".to_owned()))
         }
 
         fn verify_tls13_signature(
@@ -75,7 +61,8 @@ macro_rules! check_signatures {
             certificate: &CertificateDer<'_>,
             signature: &DigitallySignedStruct,
         ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-            self.check_signature(message, certificate, signature)
+            let algorithms = &self.provider.signature_verification_algorithms;
+            verify_tls13_signature(message, certificate, signature, algorithms)
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

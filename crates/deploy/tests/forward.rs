@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quinn::SendStream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinSet;
@@ -16,7 +17,9 @@ use windward_deploy::forward::{
     ServerSettings,
 };
 use windward_deploy::peers::{Choice, Peer, PeerList, Role};
-use windward_deploy::{Endpoint, Error, Fingerprint, Identity, Options, Service, Trust, clock};
+use windward_deploy::{
+    Connection, Endpoint, Error, Fingerprint, Identity, Options, Service, Trust, clock,
+};
 
 /// Longest time of anything here; nothing comes near it unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -80,6 +83,20 @@ impl Bed {
         Forwarder::start(Arc::clone(&self.near), self.remote(), ports).await.expect("started")
     }
 
+    /// A connection without a forwarder, which has greeted, with its control stream.
+    async fn greet(&self) -> (Connection, SendStream) {
+        let to = self.server.endpoint().local_address().expect("an address");
+        let client = Endpoint::client(home(), Arc::clone(&self.near), Options::default());
+        let trust = Trust::Pinned(self.far.fingerprint());
+        let client = client.expect("a client");
+        let connecting = client.connect(to, Service::Forward, trust);
+        let connection = bounded(connecting).await.expect("connected");
+        let (mut send, mut recv) = connection.quic.open_bi().await.expect("a stream");
+        send.write_all(&NO_TOKEN).await.expect("written");
+        bounded(recv.read_exact(&mut [0])).await.expect("welcome");
+        (connection, send)
+    }
+
     /// A forwarder to one target.
     async fn to(&self, target: SocketAddr) -> Forwarder {
         self.forward(&[format!("0:{target}")]).await
@@ -119,6 +136,31 @@ async fn say(program: &mut TcpStream) {
     bounded(program.read_exact(&mut back)).await.expect("read");
 }
 
+/// Sends bytes to an echo and then the end, and waits for both.
+async fn echoed(program: &mut TcpStream, bytes: &[u8]) {
+    program.write_all(bytes).await.expect("written");
+    program.shutdown().await.expect("half closed");
+    assert_eq!(ending(program).await, (bytes.len(), None));
+}
+
+/// The same for more than buffers hold.
+async fn all_echoed(program: &mut TcpStream, sent: &[u8]) {
+    let (mut read, mut write) = program.split();
+    let mut got = Vec::new();
+    let both = async {
+        tokio::join!(
+            async {
+                write.write_all(sent).await.expect("written");
+                // The echo ends after the end, and no earlier.
+                write.shutdown().await.expect("half closed");
+            },
+            async { read.read_to_end(&mut got).await.expect("read") }
+        )
+    };
+    bounded(both).await;
+    assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+}
+
 async fn connect(address: SocketAddr) -> TcpStream {
     TcpStream::connect(address).await.expect("connected")
 }
@@ -141,21 +183,7 @@ async fn bytes_and_their_end_arrive_in_both_directions() {
     let bed = serve("127.0.0.1:*", Limits::default()).await;
     let forwarder = bed.to(echo().await).await;
     let mut stream = connect(forwarder.addresses()[0]).await;
-    let sent = bytes(5_000_000, 1);
-    let (mut read, mut write) = stream.split();
-    let mut got = Vec::new();
-    let both = async {
-        tokio::join!(
-            async {
-                write.write_all(&sent).await.expect("written");
-                // The echo ends after the end, and no earlier.
-                write.shutdown().await.expect("half closed");
-            },
-            async { read.read_to_end(&mut got).await.expect("read") }
-        )
-    };
-    bounded(both).await;
-    assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+    all_echoed(&mut stream, &bytes(5_000_000, 1)).await;
 }
 
 #[tokio::test]
@@ -250,13 +278,7 @@ async fn many_connections_at_once_keep_their_bytes_apart() {
     let mut all = JoinSet::new();
     for number in 0..200 {
         all.spawn(async move {
-            let mut stream = connect(to).await;
-            let sent = bytes(20_000, number);
-            stream.write_all(&sent).await.expect("written");
-            stream.shutdown().await.expect("half closed");
-            let mut got = Vec::new();
-            stream.read_to_end(&mut got).await.expect("read");
-            assert!(got == sent, "connection {number}");
+            all_echoed(&mut connect(to).await, &bytes(20_000, number)).await;
         });
     }
     bounded(all.join_all()).await;
@@ -300,20 +322,7 @@ async fn readers_that_do_not_read_stop_their_writers_and_nobody_else() {
     assert!(unread <= 50 * (32 << 10) + (1 << 20), "{unread} bytes in buffers");
     // Others go on.
     let mut program = connect(forwarder.addresses()[1]).await;
-    let sent = bytes(2_000_000, 3);
-    let (mut read, mut write) = program.split();
-    let mut got = Vec::new();
-    bounded(async {
-        tokio::join!(
-            async {
-                write.write_all(&sent).await.expect("written");
-                write.shutdown().await.expect("half closed");
-            },
-            async { read.read_to_end(&mut got).await.expect("read") }
-        )
-    })
-    .await;
-    assert!(got == sent);
+    all_echoed(&mut program, &bytes(2_000_000, 3)).await;
     writers.shutdown().await;
     drop(targets);
 }
@@ -354,19 +363,13 @@ async fn an_invitation_admits_one_key_once() {
 async fn peers_that_speak_garbage_do_no_harm() {
     let bed = serve("127.0.0.1:*", Limits::default()).await;
     let to = bed.server.endpoint().local_address().expect("an address");
-    let trust = Trust::Pinned(bed.far.fingerprint());
-    let client = Endpoint::client(home(), Arc::clone(&bed.near), Options::default()).expect("one");
     // Not even QUIC.
     let raw = UdpSocket::bind(home()).await.expect("a socket");
     for length in [0, 1, 20, 1200] {
         raw.send_to(&bytes(length, 5), to).await.expect("sent");
     }
     for round in 0..4 {
-        let connection = bounded(client.connect(to, Service::Forward, trust)).await.expect("it");
-        let (mut send, mut recv) = connection.quic.open_bi().await.expect("a stream");
-        send.write_all(&NO_TOKEN).await.expect("written");
-        let mut welcome = [0];
-        bounded(recv.read_exact(&mut welcome)).await.expect("welcome");
+        let (connection, mut send) = bed.greet().await;
         // Records that nobody knows, for streams that do not exist, then requests alike.
         send.write_all(&bytes(17 * 50, round)).await.expect("written");
         let (mut stream, mut answer) = connection.quic.open_bi().await.expect("a stream");
@@ -385,10 +388,7 @@ async fn peers_that_speak_garbage_do_no_harm() {
     // It serves others as before.
     let forwarder = bed.to(echo().await).await;
     let mut program = connect(forwarder.addresses()[0]).await;
-    program.write_all(b"hello").await.expect("written");
-    let mut back = [0; 5];
-    bounded(program.read_exact(&mut back)).await.expect("read");
-    assert_eq!(&back, b"hello");
+    say(&mut program).await;
 }
 
 #[tokio::test]
@@ -396,18 +396,13 @@ async fn a_server_that_ends_lets_open_connections_finish() {
     let bed = serve("127.0.0.1:*", Limits::default()).await;
     let forwarder = bed.to(echo().await).await;
     let mut program = connect(forwarder.addresses()[0]).await;
-    program.write_all(b"one").await.expect("written");
-    let mut back = [0; 3];
-    bounded(program.read_exact(&mut back)).await.expect("read");
+    say(&mut program).await;
     let finish = async {
         // While the server ends.
         tokio::time::sleep(Duration::from_millis(300)).await;
-        program.write_all(b"two").await.expect("written");
-        program.shutdown().await.expect("half closed");
-        ending(&mut program).await
+        echoed(&mut program, b"two").await;
     };
-    let (end, ()) = bounded(async { tokio::join!(finish, bed.server.shut_down(LIMIT)) }).await;
-    assert_eq!(end, (3, None));
+    bounded(async { tokio::join!(finish, bed.server.shut_down(LIMIT)) }).await;
     // There is no server any more: programs wait, and are refused.
     let mut late = connect(forwarder.addresses()[0]).await;
     assert_eq!(ending(&mut late).await, (0, RESET));
@@ -511,9 +506,7 @@ async fn a_forwarder_finds_its_server_again() {
     .await;
     // This program waits for the connection.
     let mut program = connect(forwarder.addresses()[0]).await;
-    program.write_all(b"again").await.expect("written");
-    program.shutdown().await.expect("half closed");
-    assert_eq!(ending(&mut program).await, (5, None));
+    echoed(&mut program, b"again").await;
     drop(again);
 }
 
@@ -563,9 +556,7 @@ async fn socks_connects_by_name_and_relays_datagrams() {
     let mut answer = [0; 12];
     bounded(program.read_exact(&mut answer)).await.expect("read");
     assert_eq!(answer, [5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
-    program.write_all(b"by name").await.expect("written");
-    program.shutdown().await.expect("half closed");
-    assert_eq!(ending(&mut program).await, (7, None));
+    echoed(&mut program, b"by name").await;
 
     // A target that is not allowed: code 2.
     let mut program = connect(socks).await;
@@ -596,9 +587,7 @@ async fn metrics_count_what_was_done() {
     let bed = serve("127.0.0.1:*", Limits::default()).await;
     let forwarder = bed.to(echo().await).await;
     let mut program = connect(forwarder.addresses()[0]).await;
-    program.write_all(b"12345").await.expect("written");
-    program.shutdown().await.expect("half closed");
-    assert_eq!(ending(&mut program).await, (5, None));
+    echoed(&mut program, b"12345").await;
     let metrics = forwarder.metrics().expect("metrics");
     let mut client = connect(metrics).await;
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {metrics}\r\n\r\n");
@@ -614,13 +603,7 @@ async fn metrics_count_what_was_done() {
 #[tokio::test]
 async fn a_request_that_is_given_up_has_not_timed_out() {
     let bed = serve("127.0.0.1:*", Limits::default()).await;
-    let to = bed.server.endpoint().local_address().expect("an address");
-    let client = Endpoint::client(home(), Arc::clone(&bed.near), Options::default()).expect("one");
-    let trust = Trust::Pinned(bed.far.fingerprint());
-    let connection = bounded(client.connect(to, Service::Forward, trust)).await.expect("it");
-    let (mut send, mut recv) = connection.quic.open_bi().await.expect("a stream");
-    send.write_all(&NO_TOKEN).await.expect("written");
-    bounded(recv.read_exact(&mut [0])).await.expect("welcome");
+    let (connection, _send) = bed.greet().await;
     let (mut stream, mut answer) = connection.quic.open_bi().await.expect("a stream");
     stream.write_all(&[1]).await.expect("written");
     stream.reset(1u32.into()).expect("open");
@@ -650,8 +633,7 @@ async fn a_peer_has_no_more_connections_than_its_limit() {
     drop(held);
     other.shut_down(Duration::ZERO).await;
     let mut program = connect(third.addresses()[0]).await;
-    program.write_all(b"a").await.expect("written");
-    bounded(program.read_exact(&mut [0])).await.expect("read");
+    say(&mut program).await;
 }
 
 /// QUIC gives streams back in steps of an eighth of their limit, so places are counted apart.
@@ -666,9 +648,7 @@ async fn every_place_is_there_again_after_a_thousand_connections() {
         for _ in 0..20 {
             some.spawn(async move {
                 let mut program = connect(to).await;
-                program.write_all(b"abc").await.expect("written");
-                program.shutdown().await.expect("half closed");
-                assert_eq!(ending(&mut program).await, (3, None));
+                echoed(&mut program, b"abc").await;
             });
         }
         bounded(some.join_all()).await;

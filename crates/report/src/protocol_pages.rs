@@ -121,7 +121,7 @@ impl Pages {
         for (key, doc) in endpoint_keys(&self.keys) {
             let own = settings.iter().find(|setting| names(setting, key));
             if !protocol.applies(key).unwrap_or(true) {
-                if EndpointConfig::KEYS.iter().any(|common| common.doc.key == key) {
+                if EndpointConfig::DEFAULT.settings().iter().any(|common| names(common, key)) {
                     without.push(format!("`{key}`"));
                 }
             } else if protocol.own_default(key) == Some(Value::Bool(true)) {

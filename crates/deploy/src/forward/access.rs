@@ -23,10 +23,6 @@ pub struct Access {
 impl Access {
     /// Adds a word of `--allow`: `RULES` for the peer that uses the ticket, or `KEY=RULES` for the
     /// peer with this key.
-    ///
-    /// # Errors
-    ///
-    /// If the key or a rule is invalid.
     pub fn allow(&mut self, text: &str) -> Result<(), Error> {
         match text.split_once('=') {
             Some((key, rules)) => {
@@ -42,10 +38,6 @@ impl Access {
     }
 
     /// Accepts the clients of a list, as it is at any time.
-    ///
-    /// # Errors
-    ///
-    /// If the list cannot be read, or a line is invalid.
     pub fn follow(&mut self, list: PeerList) -> Result<(), Error> {
         self.lists.push((list, None));
         self.read()
@@ -53,10 +45,6 @@ impl Access {
 
     /// Reads the lists again if one has changed, and returns whether one had. After an error,
     /// everything is as before, and only the next change is looked at.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Access::follow`].
     pub fn refresh(&mut self) -> Result<bool, Error> {
         let has_changed = self.lists.iter().any(|(list, stamp)| list.stamp() != *stamp);
         if has_changed { self.read().map(|()| true) } else { Ok(false) }
@@ -82,10 +70,6 @@ impl Access {
 
     /// Accepts a peer that used the ticket, with the rules of its `--allow`, and writes it into the
     /// first list.
-    ///
-    /// # Errors
-    ///
-    /// If the list cannot be written.
     pub fn invite(&mut self, key: Fingerprint) -> Result<(), Error> {
         let scope = self.invited.join(",");
         match self.lists.first() {

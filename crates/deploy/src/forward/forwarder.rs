@@ -233,13 +233,8 @@ async fn carry(program: TcpStream, target: Target, shared: Shared) {
     prepare(&program);
     let opened = shared.link.open(Kind::Tcp, target.clone()).await;
     let ended = match opened {
-        Ok((_, mut send, mut recv, lane)) => {
-            let activity = Activity::new(None);
-            let done = Box::pin(pump(&program, &mut send, &mut recv, &lane, true, &activity)).await;
-            if done.is_err() {
-                abort(program, &mut send, &mut recv);
-            }
-            done
+        Ok((_, send, recv, lane)) => {
+            pump(program, (send, recv), &lane, true, &Activity::new(None)).await
         }
         Err(error) => {
             reset(program);
@@ -288,15 +283,9 @@ async fn serve_socks(mut program: TcpStream, from: SocketAddr, shared: Shared) {
     let bound = SocketAddr::from(([0; 4], 0));
     let answered = socks::answer(&mut program, code, bound).await;
     let ended = match (opened, answered) {
-        (Ok((mut send, mut recv, lane)), Ok(())) => {
+        (Ok((send, recv, lane)), Ok(())) => {
             lane.begin();
-            let activity = Activity::new(None);
-            let done =
-                Box::pin(pump(&program, &mut send, &mut recv, &lane, false, &activity)).await;
-            if done.is_err() {
-                abort(program, &mut send, &mut recv);
-            }
-            done
+            pump(program, (send, recv), &lane, false, &Activity::new(None)).await
         }
         (Ok((mut send, mut recv, _)), Err(error)) => {
             abort(program, &mut send, &mut recv);

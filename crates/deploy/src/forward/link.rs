@@ -1,6 +1,6 @@
 //! The QUIC connection of a forwarder to its server, which is made anew whenever it is lost.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -237,54 +237,31 @@ impl Link {
     }
 }
 
-/// Connects to the first address that answers.
-///
-/// # Errors
-///
-/// That of the last address, or of the first that is final.
+/// Connects to the first address that answers, and greets.
 async fn dial(
     identity: &Arc<Identity>,
     remote: &Remote,
     meter: &Arc<Meter>,
 ) -> Result<(Endpoint, Arc<Session>)> {
-    let mut last = Error::Unreachable("the server has no address".to_owned());
+    let mut addresses = Vec::new();
     for name in &remote.addresses {
-        let found = match address::look_up(name).await {
-            Ok(found) => found,
-            Err(error) => {
-                last = Error::Unreachable(format!("{name}: {error}"));
-                continue;
-            }
-        };
-        for address in found {
-            match dial_one(identity, remote, address, meter).await {
-                Ok(up) => return Ok(up),
-                Err(error) if error.is_temporary() => last = error,
-                Err(error) => return Err(error),
-            }
+        match address::look_up(name).await {
+            Ok(found) => addresses.extend(found),
+            Err(error) => debug!(%name, %error, "no address"),
         }
     }
-    Err(last)
-}
-
-async fn dial_one(
-    identity: &Arc<Identity>,
-    remote: &Remote,
-    address: SocketAddr,
-    meter: &Arc<Meter>,
-) -> Result<(Endpoint, Arc<Session>)> {
-    let any: IpAddr = match address {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
+    if addresses.is_empty() {
+        let names = remote.addresses.join(", ");
+        return Err(Error::Unreachable(format!("{names}: the server has no address")));
+    }
     let options =
         options(remote.protocol.as_deref(), remote.qlog.clone(), STREAMS_OF_SERVER, BUFFER);
-    let endpoint = Endpoint::client(SocketAddr::new(any, 0), Arc::clone(identity), options)?;
+    let endpoint = Endpoint::anywhere(identity, &options)?;
     if let Some(hint) = endpoint.hint() {
         debug!(hint);
     }
     let trust = Trust::Pinned(remote.key);
-    let connection = endpoint.connect(address, Service::Forward, trust).await?;
+    let connection = endpoint.connect_first(&addresses, Service::Forward, trust).await?;
     let quic = connection.quic;
     let greet = async {
         let (mut send, mut recv) = quic.open_bi().await?;
@@ -299,7 +276,7 @@ async fn dial_one(
     };
     let control = timeout(GREETING, greet)
         .await
-        .map_err(|_| Error::Unreachable(format!("{address} does not greet")))??;
+        .map_err(|_| Error::Unreachable("the server does not greet".to_owned()))??;
     let session = Session::start(quic, control, BUFFER, Arc::clone(meter));
     Ok((endpoint, session))
 }

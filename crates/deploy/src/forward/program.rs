@@ -2,8 +2,7 @@
 //! manager.
 
 use std::convert::Infallible;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,11 +66,32 @@ pub struct ServerProgram {
 
 impl ServerProgram {
     /// Serves until SIGTERM or SIGINT.
-    ///
-    /// # Errors
-    ///
-    /// If a setting is invalid, or an address cannot be bound.
     pub fn run(&self, mut tell: impl FnMut(News<'_>)) -> Result<()> {
+        self.check()?;
+        let access = self.access()?;
+        let identity = Arc::new(Identity::open(&self.directory)?);
+        let advice = PeerList::open(&self.directory).advice();
+        self.check_access(&access, advice.as_deref())?;
+        if access.has_invited() && self.ticket.is_none() {
+            tell(News::Hint(
+                "--allow without a key is for the peer of a ticket: without --ticket, it opens nothing",
+            ));
+        }
+        if let Some(advice) = advice {
+            tell(News::Hint(&advice));
+        }
+        match access.listed() {
+            0 => {}
+            listed => tell(News::Hint(&format!(
+                "clients that lists accept: {listed}, each to the targets of its lines (`windward peers \
+                 list`)"
+            ))),
+        }
+        run::to_end(self.serve(identity, access, tell))
+    }
+
+    /// Checks the arguments by themselves.
+    fn check(&self) -> Result<()> {
         if self.advertise.len() > MAX_ADDRESSES {
             return Err(Error::Input(format!(
                 "--advertise: a ticket has at most {MAX_ADDRESSES} addresses"
@@ -86,83 +106,61 @@ impl ServerProgram {
         if self.ticket.is_some_and(|valid| valid.is_zero()) {
             return Err(Error::Input("--expires: a ticket must be valid for some time".to_owned()));
         }
-        let access = self.access()?;
-        let identity = Arc::new(Identity::open(&self.directory)?);
-        let list = PeerList::open(&self.directory);
-        let ticket = self.ticket.map(|valid| Ok::<_, Error>((draw_token()?, valid))).transpose()?;
-        let advice = list.advice().map_or_else(String::new, |advice| format!(". {advice}"));
-        if access.is_empty() && !access.has_invited() {
-            return Err(Error::Input(format!(
+        Ok(())
+    }
+
+    /// Checks that some peer may reach something.
+    fn check_access(&self, access: &Access, advice: Option<&str>) -> Result<()> {
+        let advice = advice.map_or_else(String::new, |advice| format!(". {advice}"));
+        match (access.is_empty(), access.has_invited(), self.ticket) {
+            (true, false, _) => Err(Error::Input(format!(
                 "no peer may reach anything: write --allow 127.0.0.1:22 --ticket for the peer that \
                  uses the ticket, or --allow KEY=127.0.0.1:22 for the one with this key{advice}"
-            )));
-        }
-        if ticket.is_some() && !access.has_invited() {
-            return Err(Error::Input(
+            ))),
+            (false, false, Some(_)) => Err(Error::Input(
                 "the peer of the ticket may reach nothing: write --allow 127.0.0.1:22".to_owned(),
-            ));
-        }
-        if access.is_empty() && ticket.is_none() {
-            return Err(Error::Input(format!(
+            )),
+            (true, true, None) => Err(Error::Input(format!(
                 "no peer is accepted: write --ticket for a first one, or name keys with --allow \
                  KEY=... or --authorized FILE (`windward forward --print-key` prints a key){advice}"
-            )));
-        }
-        if access.has_invited() && ticket.is_none() {
-            tell(News::Hint(
-                "--allow without a key is for the peer of a ticket: without --ticket, it opens nothing",
-            ));
-        }
-        if let Some(advice) = list.advice() {
-            tell(News::Hint(&advice));
-        }
-        match access.listed() {
-            0 => {}
-            listed => tell(News::Hint(&format!(
-                "clients that lists accept: {listed}, each to the targets of its lines (`windward peers \
-                 list`)"
             ))),
+            _ => Ok(()),
         }
-        run::to_end(async {
-            let mut signals = Signals::new()?;
-            // The end of a terminal is not that of the server.
-            let _hang_up = listen_to(SignalKind::hangup())?;
-            let invitation = ticket.map(|(token, valid)| {
-                (Invitation { token, until: clock::time_of_day() + valid }, valid)
-            });
-            let fingerprint = identity.fingerprint();
-            let server = Server::start(
-                identity,
-                &self.settings,
-                access,
-                invitation.map(|(invitation, _)| invitation),
-            )
-            .await?;
-            let address = server.endpoint().local_address()?;
-            tell(News::Serves(address, fingerprint));
-            if let Some(metrics) = server.metrics() {
-                tell(News::Metrics(metrics));
+    }
+
+    async fn serve(
+        &self,
+        identity: Arc<Identity>,
+        access: Access,
+        mut tell: impl FnMut(News<'_>),
+    ) -> Result<()> {
+        let mut signals = Signals::new()?;
+        // The end of a terminal is not that of the server.
+        let _hang_up = listen_to(SignalKind::hangup())?;
+        let invitation = match self.ticket {
+            Some(valid) => {
+                Some(Invitation { token: draw_token()?, until: clock::time_of_day() + valid })
             }
-            if let Some(hint) = server.endpoint().hint() {
-                tell(News::Hint(hint));
-            }
-            if let Some((invitation, _)) = invitation {
-                tell(News::Ticket(&Ticket {
-                    addresses: self.addresses(address),
-                    fingerprint,
-                    token: invitation.token,
-                    expires: invitation.until.as_secs(),
-                }));
-            }
-            signals.end().await;
-            tell(News::Ending);
-            tokio::select! {
-                () = server.shut_down(self.grace) => {}
-                // The user does not want to wait.
-                () = signals.end() => debug!("ended at once"),
-            }
-            Ok(())
-        })
+            None => None,
+        };
+        let fingerprint = identity.fingerprint();
+        let server = Server::start(identity, &self.settings, access, invitation).await?;
+        let address = server.endpoint().local_address()?;
+        tell(News::Serves(address, fingerprint));
+        if let Some(metrics) = server.metrics() {
+            tell(News::Metrics(metrics));
+        }
+        if let Some(hint) = server.endpoint().hint() {
+            tell(News::Hint(hint));
+        }
+        if let Some(Invitation { token, until }) = invitation {
+            let (addresses, expires) = (self.addresses(address), until.as_secs());
+            tell(News::Ticket(&Ticket { addresses, fingerprint, token, expires }));
+        }
+        signals.end().await;
+        tell(News::Ending);
+        signals.hurry(server.shut_down(self.grace)).await;
+        Ok(())
     }
 
     /// Keys and rules of the arguments and lists.
@@ -188,23 +186,12 @@ impl ServerProgram {
     }
 
     fn addresses(&self, bound: SocketAddr) -> Vec<SocketAddr> {
-        if !self.advertise.is_empty() {
-            return self.advertise.clone();
-        }
-        if !bound.ip().is_unspecified() {
-            return vec![bound];
-        }
-        let mut own: Vec<IpAddr> = if_addrs::get_if_addrs()
-            .unwrap_or_default()
-            .iter()
-            .filter(|interface| bound.is_ipv6() || interface.ip().is_ipv4())
-            .filter(|interface| !interface.is_link_local())
-            .map(if_addrs::Interface::ip)
-            .collect();
-        // Loopback last: it leads nowhere from another machine.
-        own.sort_by_key(|address| (address.is_loopback(), address.is_ipv6()));
-        own.dedup();
-        own.into_iter().take(MAX_ADDRESSES).map(|ip| SocketAddr::new(ip, bound.port())).collect()
+        let all = if self.advertise.is_empty() {
+            address::of_machine(bound)
+        } else {
+            self.advertise.clone()
+        };
+        all.into_iter().take(MAX_ADDRESSES).collect()
     }
 }
 
@@ -269,10 +256,7 @@ impl ForwarderProgram {
                 }
             }
             tell(News::Ending);
-            tokio::select! {
-                () = forwarder.shut_down(self.grace) => {}
-                () = signals.end() => debug!("ended at once"),
-            }
+            signals.hurry(forwarder.shut_down(self.grace)).await;
             Ok(())
         })
     }
@@ -354,24 +338,13 @@ impl ForwarderProgram {
 
 /// The key that a server shows.
 async fn ask_key(identity: &Arc<Identity>, name: &str) -> Result<Fingerprint> {
-    let unreachable = |error: io::Error| Error::Unreachable(format!("{name}: {error}"));
-    let mut last = Error::Unreachable(format!("{name} has no address"));
-    for address in address::look_up(name).await.map_err(unreachable)? {
-        let any = match address {
-            SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
-            SocketAddr::V6(_) => SocketAddr::from(([0; 16], 0)),
-        };
-        let endpoint = Endpoint::client(any, Arc::clone(identity), Options::default())?;
-        match endpoint.connect(address, Service::Forward, Trust::Unchecked).await {
-            Ok(connection) => {
-                let key = connection.peer;
-                endpoint.close("only the key was asked for").await;
-                return Ok(key);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+    let found = address::look_up(name).await;
+    let addresses = found.map_err(|error| Error::Unreachable(format!("{name}: {error}")))?;
+    let endpoint = Endpoint::anywhere(identity, &Options::default())?;
+    let connection = endpoint.connect_first(&addresses, Service::Forward, Trust::Unchecked).await?;
+    let key = connection.peer;
+    endpoint.close("only the key was asked for").await;
+    Ok(key)
 }
 
 fn listen_to(kind: SignalKind) -> Result<Signal> {
@@ -389,6 +362,14 @@ impl Signals {
     fn new() -> Result<Self> {
         let terminate = listen_to(SignalKind::terminate())?;
         Ok(Signals { terminate, interrupt: listen_to(SignalKind::interrupt())? })
+    }
+
+    /// Waits for an end, unless another signal says that the user does not want to.
+    async fn hurry(&mut self, end: impl Future<Output = ()>) {
+        tokio::select! {
+            () = end => {}
+            () = self.end() => debug!("ended at once"),
+        }
     }
 
     async fn end(&mut self) {

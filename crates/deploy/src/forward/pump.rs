@@ -77,8 +77,23 @@ pub(super) fn prepare(tcp: &TcpStream) {
 ///
 /// # Errors
 ///
-/// If either side broke. [`abort`] then tells both.
+/// If either side broke: both ends get a reset.
 pub(super) async fn pump(
+    tcp: TcpStream,
+    (mut send, mut recv): (SendStream, RecvStream),
+    lane: &Lane,
+    expects_reply: bool,
+    activity: &Activity,
+) -> Result<(), Broken> {
+    // Boxed, since a task has the size of its largest state.
+    let carried = Box::pin(carry(&tcp, &mut send, &mut recv, lane, expects_reply, activity)).await;
+    if carried.is_err() {
+        abort(tcp, &mut send, &mut recv);
+    }
+    carried
+}
+
+async fn carry(
     tcp: &TcpStream,
     send: &mut SendStream,
     recv: &mut RecvStream,

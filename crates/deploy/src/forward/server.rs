@@ -218,10 +218,6 @@ async fn accept(mut listener: Listener, shared: Arc<Shared>) {
 }
 
 /// Serves a peer until its connection ends.
-///
-/// # Errors
-///
-/// If the peer is refused.
 async fn serve(connection: &Connection, shared: &Arc<Shared>) -> Result<()> {
     let busy = |text: &str| Error::Busy(text.to_owned());
     let key = connection.peer;
@@ -448,21 +444,15 @@ async fn connect(addresses: &[SocketAddr]) -> std::result::Result<TcpStream, Rep
 /// Forwards between a target and a stream.
 async fn forward(
     tcp: TcpStream,
-    mut stream: Stream,
+    stream: Stream,
     activity: &Activity,
 ) -> std::result::Result<(), Broken> {
     prepare(&tcp);
-    let done = match stream.send.write_all(&[Reply::Connected as u8]).await {
-        Ok(()) => {
-            stream.lane.begin();
-            let Stream { send, recv, lane } = &mut stream;
-            // Boxed, since a task has the size of its largest state.
-            Box::pin(pump(&tcp, send, recv, lane, false, activity)).await
-        }
-        Err(_) => Err(Broken::Reset),
-    };
-    if done.is_err() {
-        abort(tcp, &mut stream.send, &mut stream.recv);
+    let Stream { mut send, mut recv, lane } = stream;
+    if send.write_all(&[Reply::Connected as u8]).await.is_err() {
+        abort(tcp, &mut send, &mut recv);
+        return Err(Broken::Reset);
     }
-    done
+    lane.begin();
+    pump(tcp, (send, recv), &lane, false, activity).await
 }

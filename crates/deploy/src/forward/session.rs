@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::{sleep, timeout};
@@ -211,29 +211,19 @@ impl Session {
 
     /// Hands a datagram over to its flow. One that nobody takes is dropped, as UDP does.
     fn pass(&self, mut datagram: Bytes) {
-        let known = datagram.split_to_checked(FLOW_NUMBER).and_then(|number| {
-            let number = u32::from_be_bytes(number.as_ref().try_into().ok()?);
+        let known = datagram.first_chunk::<FLOW_NUMBER>().and_then(|number| {
+            let number = u32::from_be_bytes(*number);
             lock(&self.flows).get(&number).cloned()
         });
         let Some(flow) = known else {
             self.meter.dropped_datagrams.inc();
             return;
         };
+        datagram.advance(FLOW_NUMBER);
         match flow.try_send(datagram) {
             Ok(()) => self.meter.datagrams.inc(),
             Err(_) => self.meter.dropped_datagrams.inc(),
         };
-    }
-}
-
-/// Splits off the front, where there is enough.
-trait SplitChecked: Sized {
-    fn split_to_checked(&mut self, length: usize) -> Option<Self>;
-}
-
-impl SplitChecked for Bytes {
-    fn split_to_checked(&mut self, length: usize) -> Option<Self> {
-        (self.len() >= length).then(|| self.split_to(length))
     }
 }
 

@@ -18,6 +18,7 @@ use super::reply::Reply;
 use super::session::{Session, VarIntId};
 use super::target::Target;
 use super::wire::{ABORTED, Kind};
+use crate::address::towards;
 use crate::clock;
 
 /// A flow ends after this time without a datagram. RFC 4787 (REQ-5) asks NATs for two minutes.
@@ -33,12 +34,8 @@ const LARGEST: usize = 65_507;
 pub(super) async fn connect(addresses: &[SocketAddr]) -> Result<UdpSocket, Reply> {
     let mut last = Reply::HostUnreachable;
     for address in addresses {
-        let bind = match address {
-            SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
-            SocketAddr::V6(_) => SocketAddr::from(([0; 16], 0)),
-        };
         let socket = async {
-            let socket = UdpSocket::bind(bind).await?;
+            let socket = UdpSocket::bind(towards(*address)).await?;
             socket.connect(address).await?;
             Ok::<_, std::io::Error>(socket)
         };

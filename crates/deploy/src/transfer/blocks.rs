@@ -3,6 +3,10 @@
 //! A block is a subtree of BLAKE3's hash tree, so that the hashes of the blocks (chaining values)
 //! give the hash of the file: the one that `b3sum` prints. A file of one block has that hash alone.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
 use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
 };
@@ -73,6 +77,29 @@ impl Blocks {
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(self.start(index));
         hasher
+    }
+
+    /// Hash of a block that is read from a file, or of the whole file if it is one block. `go_on`
+    /// is asked before each read.
+    pub fn read(
+        &self,
+        file: &File,
+        index: u32,
+        mut go_on: impl FnMut() -> io::Result<()>,
+    ) -> io::Result<Hash> {
+        let is_single = self.is_single();
+        let mut hasher = if is_single { blake3::Hasher::new() } else { self.hasher(index) };
+        let (mut at, mut left) = (self.start(index), self.len(index));
+        let mut buffer = vec![0; left.min(LEAST_BLOCK) as usize];
+        while left > 0 {
+            go_on()?;
+            let bytes = &mut buffer[..left.min(LEAST_BLOCK) as usize];
+            file.read_exact_at(bytes, at)?;
+            hasher.update(bytes);
+            at += bytes.len() as u64;
+            left -= bytes.len() as u64;
+        }
+        Ok(if is_single { *hasher.finalize().as_bytes() } else { Blocks::finish(&hasher) })
     }
 
     /// Hash of a block from its hasher, of a file with several.

@@ -16,27 +16,34 @@ pub struct Figures {
     pub size: Counter,
     /// True when all files are found.
     pub is_counted: AtomicBool,
-    /// Entries with an outcome, in this connection.
-    pub settled: Counter,
-    /// Bytes of files that are sent or were there already, in this connection.
-    pub done: Counter,
+    /// Counts of the present connection.
+    pub now: Progress,
     /// Bytes of contents that were written to streams, in all connections: holes are not.
     pub sent: Counter,
-    /// Entries stored, in this connection.
-    pub stored: Counter,
-    /// Entries that were there already, in this connection.
-    pub same: Counter,
-    /// Links that were left out, in this connection.
-    pub skipped_links: Counter,
     /// Steps of the protocol, in all connections: each moves the transfer on.
     pub(crate) steps: Counter,
     /// Connections that were lost.
     pub reconnects: Counter,
-    /// Entries that a dry run would send.
-    names: Mutex<Vec<RelPath>>,
     path: Mutex<PathFigures>,
     remarks: Mutex<Remarks>,
     said: Mutex<Vec<String>>,
+}
+
+/// Counts of one connection.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Entries with an outcome.
+    pub settled: Counter,
+    /// Bytes of files that are sent or were there already.
+    pub done: Counter,
+    /// Entries stored.
+    pub stored: Counter,
+    /// Entries that were there already.
+    pub same: Counter,
+    /// Links that were left out.
+    pub skipped_links: Counter,
+    /// Entries that a dry run would send.
+    names: Mutex<Vec<RelPath>>,
 }
 
 /// A count that several threads change.
@@ -136,23 +143,23 @@ impl Figures {
 
     /// Begins the counts of a new connection.
     pub fn begin(&self) {
-        let counters = [&self.settled, &self.done, &self.stored, &self.same, &self.skipped_links];
-        for counter in counters {
+        let Progress { settled, done, stored, same, skipped_links, names } = &self.now;
+        for counter in [settled, done, stored, same, skipped_links] {
             counter.reset();
         }
+        lock(names).clear();
         *lock(&self.remarks) = Remarks::default();
-        lock(&self.names).clear();
     }
 
     /// Notes an entry that a dry run would send.
     pub(crate) fn would_send(&self, name: RelPath) {
-        self.stored.add(1);
-        lock(&self.names).push(name);
+        self.now.stored.add(1);
+        lock(&self.now.names).push(name);
     }
 
     /// Entries that a dry run would send, sorted by name.
     pub fn take_names(&self) -> Vec<RelPath> {
-        let mut names = std::mem::take(&mut *lock(&self.names));
+        let mut names = std::mem::take(&mut *lock(&self.now.names));
         names.sort();
         names
     }
@@ -189,7 +196,7 @@ impl Figures {
 
     /// How far the present connection is: bytes and entries that are done.
     pub(crate) fn extent(&self) -> u64 {
-        self.done.get().saturating_add(self.settled.get())
+        self.now.done.get().saturating_add(self.now.settled.get())
     }
 }
 

@@ -214,10 +214,7 @@ impl Folder {
     pub fn link(&self, path: &RelPath, target: &[u8], changed: Stamp) -> io::Result<()> {
         let parent = self.parent(path)?;
         let temporary = temporary_name(path.name());
-        match fs::unlinkat(&*parent, &temporary[..], AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
+        remove(&parent, &temporary)?;
         fs::symlinkat(target, &*parent, &temporary[..])?;
         fs::utimensat(&*parent, &temporary[..], &times(changed), AtFlags::SYMLINK_NOFOLLOW)?;
         self.rename(path, false)
@@ -260,10 +257,7 @@ impl Folder {
     pub fn make_temporary(&self, path: &RelPath) -> io::Result<File> {
         let parent = self.parent(path)?;
         let name = temporary_name(path.name());
-        match fs::unlinkat(&*parent, &name[..], AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
+        remove(&parent, &name)?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         Ok(fs::openat(&*parent, &name[..], flags, Mode::RUSR | Mode::WUSR)?.into())
     }
@@ -301,7 +295,7 @@ impl Folder {
     /// Removes the temporary file of a file.
     pub fn discard(&self, path: &RelPath) {
         if let Ok(parent) = self.parent(path) {
-            let _ = fs::unlinkat(&*parent, &temporary_name(path.name())[..], AtFlags::empty());
+            let _ = remove(&parent, &temporary_name(path.name()));
         }
     }
 
@@ -323,6 +317,14 @@ impl Folder {
         }
         // Linux reports here what could not be written.
         Ok(fs::syncfs(self.descent.root())?)
+    }
+}
+
+/// Removes an entry of an open folder, if it is there.
+fn remove(parent: &OwnedFd, name: &[u8]) -> io::Result<()> {
+    match fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use crate::clock;
@@ -25,8 +25,6 @@ use crate::transfer::wire::{
     Entry, Frame, HASHES, Kind, MAX_LARGE, MAX_OPEN, MAX_OPEN_PATHS, Part, Stamp,
 };
 
-/// A part of a file that is read at once, bytes.
-const READ: usize = 256 << 10;
 /// A part of a file that is copied at once, bytes.
 const COPY: u64 = 64 << 20;
 /// Longest time for which hashes wait for others of the same message.
@@ -164,6 +162,9 @@ fn is_replaceable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 
+/// Neither a file, a folder nor a link.
+const OTHER: &str = "something else with this name is there";
+
 fn vanished() -> io::Error {
     io::Error::other("it vanished")
 }
@@ -276,7 +277,7 @@ impl Intake {
                     continue;
                 }
             };
-            match self.consider(&path, entry, &mut answers) {
+            match self.consider(&path, &entry, &mut answers) {
                 Ok(()) => {}
                 Err(error) if is_general(&error) && !self.dry_run => {
                     return Err(Error::file(self.folder.at(&path), "cannot write")(error));
@@ -298,99 +299,137 @@ impl Intake {
         Ok(answers)
     }
 
-    fn consider(&self, path: &RelPath, entry: Entry, answers: &mut Answers) -> io::Result<()> {
-        let (id, changed) = (entry.id, entry.changed);
-        if changed.nanos >= 1_000_000_000 {
+    fn consider(&self, path: &RelPath, entry: &Entry, answers: &mut Answers) -> io::Result<()> {
+        if entry.changed.nanos >= 1_000_000_000 {
             return Err(io::Error::other("its time is invalid"));
         }
         let there = self.folder.look(path)?;
-        let kind = there.as_ref().map(folder::file_type);
         match entry.kind {
-            Kind::Folder => match kind {
-                Some(FileType::Directory) => {
-                    if let (Some(stat), false) = (&there, self.dry_run) {
-                        self.folder.open_up(path, stat)?;
-                    }
-                    answers.same.push(id);
-                }
-                Some(_) => return Err(io::Error::other("a file with this name is there")),
-                None => {
-                    if !self.dry_run {
-                        self.folder.make(path, entry.mode)?;
-                    }
-                    answers.stored.push(id);
-                }
-            },
-            Kind::Link { target } => {
-                check_link(path, &target).map_err(io::Error::other)?;
-                match kind {
-                    Some(FileType::Symlink) if self.folder.link_target(path)? == target => {
-                        answers.same.push(id);
-                    }
-                    None | Some(FileType::Symlink | FileType::RegularFile) => {
-                        let _claim = self.claimant.claim(path)?;
-                        if !self.dry_run {
-                            self.folder.link(path, &target, changed)?;
-                        }
-                        answers.stored.push(id);
-                    }
-                    Some(_) => {
-                        return Err(io::Error::other("something else with this name is there"));
-                    }
-                }
+            Kind::Folder => self.consider_folder(path, entry, there.as_ref(), answers),
+            Kind::Link { ref target } => {
+                self.consider_link(path, entry, target, there.as_ref(), answers)
             }
             Kind::File { size, space } => {
-                if size > MAX_SIZE {
-                    return Err(io::Error::other("no file can have this size"));
-                }
-                let claim = self.claimant.claim(path)?;
-                let is_file = kind == Some(FileType::RegularFile);
-                let mode = self.folder.mode(path, entry.mode, there.as_ref().filter(|_| is_file));
-                match (kind, &there) {
-                    (None | Some(FileType::Symlink), _) => {}
-                    (Some(FileType::RegularFile), Some(stat)) => {
-                        let same = stat.st_size as u64 == size && folder::changed(stat) == changed;
-                        if same && !self.checksum {
-                            if !self.dry_run
-                                && (stat.st_mode & 0o777) as u16 != mode
-                                && let Some(file) = self.folder.open_file(path)?
-                            {
-                                folder::dress(&file, mode, changed)?;
-                            }
-                            if !self.dry_run {
-                                // An ended attempt may have left one.
-                                self.folder.discard(path);
-                            }
-                            answers.same.push(id);
-                            return Ok(());
-                        }
-                    }
-                    (Some(FileType::Directory), _) => {
-                        return Err(io::Error::other("a folder with this name is there"));
-                    }
-                    _ => return Err(io::Error::other("something else with this name is there")),
-                }
-                let blocks = Blocks::of(size);
-                let base = self.base(path, blocks, is_file)?;
-                if base == Base::Nothing && size.min(space) > self.folder.free() {
-                    return Err(io::Error::other(format!(
-                        "it needs {} bytes, and the disk has {} free",
-                        size.min(space),
-                        self.folder.free()
-                    )));
-                }
-                let is_asked = base == Base::Nothing;
-                let state = Mutex::new(State { base, is_asked, ..State::default() });
-                let slot = Slot { claim, mode, changed, blocks, is_new: kind.is_none(), state };
-                let mut table = lock(&self.table);
-                if !table.names.insert(path.clone()) {
-                    return Err(io::Error::other("it is offered twice at once"));
-                }
-                table.paths += path.bytes().len();
-                table.open.insert(id, Arc::new(slot));
-                if base == Base::Nothing { answers.want.push(id) } else { answers.compare.push(id) }
+                self.consider_file(path, entry, (size, space), there.as_ref(), answers)
             }
         }
+    }
+
+    fn consider_folder(
+        &self,
+        path: &RelPath,
+        entry: &Entry,
+        there: Option<&Stat>,
+        answers: &mut Answers,
+    ) -> io::Result<()> {
+        match there {
+            Some(stat) if folder::file_type(stat) == FileType::Directory => {
+                if !self.dry_run {
+                    self.folder.open_up(path, stat)?;
+                }
+                answers.same.push(entry.id);
+            }
+            Some(_) => return Err(io::Error::other("a file with this name is there")),
+            None => {
+                if !self.dry_run {
+                    self.folder.make(path, entry.mode)?;
+                }
+                answers.stored.push(entry.id);
+            }
+        }
+        Ok(())
+    }
+
+    fn consider_link(
+        &self,
+        path: &RelPath,
+        entry: &Entry,
+        target: &[u8],
+        there: Option<&Stat>,
+        answers: &mut Answers,
+    ) -> io::Result<()> {
+        check_link(path, target).map_err(io::Error::other)?;
+        match there.map(folder::file_type) {
+            Some(FileType::Symlink) if self.folder.link_target(path)? == target => {
+                answers.same.push(entry.id);
+            }
+            None | Some(FileType::Symlink | FileType::RegularFile) => {
+                let _claim = self.claimant.claim(path)?;
+                if !self.dry_run {
+                    self.folder.link(path, target, entry.changed)?;
+                }
+                answers.stored.push(entry.id);
+            }
+            Some(_) => return Err(io::Error::other(OTHER)),
+        }
+        Ok(())
+    }
+
+    fn consider_file(
+        &self,
+        path: &RelPath,
+        entry: &Entry,
+        (size, space): (u64, u64),
+        there: Option<&Stat>,
+        answers: &mut Answers,
+    ) -> io::Result<()> {
+        if size > MAX_SIZE {
+            return Err(io::Error::other("no file can have this size"));
+        }
+        let claim = self.claimant.claim(path)?;
+        let file = match there.map(|stat| (folder::file_type(stat), stat)) {
+            None | Some((FileType::Symlink, _)) => None,
+            Some((FileType::RegularFile, stat)) => Some(stat),
+            Some((FileType::Directory, _)) => {
+                return Err(io::Error::other("a folder with this name is there"));
+            }
+            Some(_) => return Err(io::Error::other(OTHER)),
+        };
+        let mode = self.folder.mode(path, entry.mode, file);
+        if let Some(stat) = file
+            && !self.checksum
+            && (stat.st_size as u64, folder::changed(stat)) == (size, entry.changed)
+        {
+            self.keep(path, stat, mode, entry.changed)?;
+            answers.same.push(entry.id);
+            return Ok(());
+        }
+        let blocks = Blocks::of(size);
+        let base = self.base(path, blocks, file.is_some())?;
+        let is_asked = base == Base::Nothing;
+        if is_asked && size.min(space) > self.folder.free() {
+            return Err(io::Error::other(format!(
+                "it needs {} bytes, and the disk has {} free",
+                size.min(space),
+                self.folder.free()
+            )));
+        }
+        let state = Mutex::new(State { base, is_asked, ..State::default() });
+        let changed = entry.changed;
+        let slot = Slot { claim, mode, changed, blocks, is_new: there.is_none(), state };
+        let mut table = lock(&self.table);
+        if !table.names.insert(path.clone()) {
+            return Err(io::Error::other("it is offered twice at once"));
+        }
+        table.paths += path.bytes().len();
+        table.open.insert(entry.id, Arc::new(slot));
+        let list = if is_asked { &mut answers.want } else { &mut answers.compare };
+        list.push(entry.id);
+        Ok(())
+    }
+
+    /// Keeps a file that is there, with the permissions that it is to have.
+    fn keep(&self, path: &RelPath, stat: &Stat, mode: u16, changed: Stamp) -> io::Result<()> {
+        if self.dry_run {
+            return Ok(());
+        }
+        if (stat.st_mode & 0o777) as u16 != mode
+            && let Some(file) = self.folder.open_file(path)?
+        {
+            folder::dress(&file, mode, changed)?;
+        }
+        // An ended attempt may have left one.
+        self.folder.discard(path);
         Ok(())
     }
 
@@ -445,13 +484,14 @@ impl Intake {
         let file = file.ok_or_else(|| failed(vanished()))?;
         let length = file.metadata().map_err(failed)?.len();
         lock(&slot.state).mark = Some(mark(&file).map_err(failed)?);
-        let mut buffer = vec![0; READ];
         let count = slot.blocks.count();
         let mut pending = Vec::with_capacity(HASHES.min(count as usize));
         let mut since = clock::now();
         for index in 0..count {
-            let hash =
-                self.hash_block(&file, length, slot.blocks, index, &mut buffer).map_err(failed)?;
+            // Where the file ends before the block does, there is none.
+            let is_there = slot.blocks.start(index) + slot.blocks.len(index) <= length;
+            let read = || slot.blocks.read(&file, index, || self.must_go_on());
+            let hash = is_there.then(read).transpose().map_err(failed)?;
             let is_last = index + 1 == count;
             {
                 let mut state = lock(&slot.state);
@@ -473,33 +513,6 @@ impl Intake {
             }
         }
         Ok(())
-    }
-
-    /// Hash of a block; none if the file ends before the block does.
-    fn hash_block(
-        &self,
-        file: &File,
-        length: u64,
-        blocks: Blocks,
-        index: u32,
-        buffer: &mut [u8],
-    ) -> io::Result<Option<Hash>> {
-        let (mut at, mut left) = (blocks.start(index), blocks.len(index));
-        if left > length.saturating_sub(at) {
-            return Ok(None);
-        }
-        let is_single = blocks.is_single();
-        let mut hasher = if is_single { blake3::Hasher::new() } else { blocks.hasher(index) };
-        while left > 0 {
-            self.must_go_on()?;
-            let part = left.min(buffer.len() as u64) as usize;
-            let bytes = &mut buffer[..part];
-            file.read_exact_at(bytes, at)?;
-            hasher.update(bytes);
-            at += part as u64;
-            left -= part as u64;
-        }
-        Ok(Some(if is_single { *hasher.finalize().as_bytes() } else { Blocks::finish(&hasher) }))
     }
 
     /// The temporary file of a file with several blocks, open for writing.
@@ -695,10 +708,6 @@ impl Intake {
     }
 
     /// Waits until everything stored is on the disk.
-    ///
-    /// # Errors
-    ///
-    /// If the disk does not take it.
     pub fn sync(&self) -> Result<()> {
         if self.dry_run {
             return Ok(());
@@ -720,6 +729,24 @@ struct Current {
     index: u32,
     next: u64,
     hasher: blake3::Hasher,
+}
+
+impl Current {
+    /// Begins a block that the sender was asked for.
+    fn begin(slot: &Slot, id: u64, index: u32, offset: u64) -> Result<Self, Failure> {
+        if index >= slot.blocks.count() || offset != slot.blocks.start(index) {
+            return Err(Failure::Violation("a block that does not begin at its beginning"));
+        }
+        let mut state = lock(&slot.state);
+        if !state.is_asked {
+            return Err(Failure::Violation("data that nobody asked for"));
+        }
+        state.begun.resize(slot.blocks.count() as usize, false);
+        if std::mem::replace(&mut state.begun[index as usize], true) {
+            return Err(Failure::Violation("a block twice"));
+        }
+        Ok(Current { id, index, next: offset, hasher: slot.blocks.hasher(index) })
+    }
 }
 
 impl Inlet {
@@ -846,23 +873,11 @@ impl Inlet {
         }
         // Less than 2^15 blocks, checked by the end below.
         let index = (offset / slot.blocks.block).min(u64::from(u32::MAX)) as u32;
-        let begins = self.current.as_ref().is_none_or(|c| c.id != id || c.index != index);
-        if begins {
-            if index >= slot.blocks.count() || offset != slot.blocks.start(index) {
-                return Err(Failure::Violation("a block that does not begin at its beginning"));
-            }
-            let mut state = lock(&slot.state);
-            if !state.is_asked {
-                return Err(Failure::Violation("data that nobody asked for"));
-            }
-            state.begun.resize(slot.blocks.count() as usize, false);
-            if std::mem::replace(&mut state.begun[index as usize], true) {
-                return Err(Failure::Violation("a block twice"));
-            }
-            self.current =
-                Some(Current { id, index, next: offset, hasher: slot.blocks.hasher(index) });
-        }
-        let Some(current) = &mut self.current else { return Ok(()) };
+        let current = self.current.take().filter(|c| (c.id, c.index) == (id, index));
+        let current = match current {
+            Some(current) => self.current.insert(current),
+            None => self.current.insert(Current::begin(slot, id, index, offset)?),
+        };
         let end = slot.blocks.start(index) + slot.blocks.len(index);
         if current.next != offset || length > end - offset {
             return Err(Failure::Violation("a part outside its block"));

@@ -147,21 +147,6 @@ fn append(file: &File, offset: u64, length: usize, buffer: &mut Vec<u8>) -> io::
     Ok(())
 }
 
-/// Hash of one block of a file with several.
-pub(crate) fn hash_block(file: &File, blocks: Blocks, index: u32) -> Result<Hash, Unsent> {
-    let mut hasher = blocks.hasher(index);
-    let mut buffer = vec![0; MAX_FRAME.min(blocks.len(index)) as usize];
-    let (mut at, mut left) = (blocks.start(index), blocks.len(index));
-    while left > 0 {
-        let bytes = &mut buffer[..left.min(MAX_FRAME) as usize];
-        file.read_exact_at(bytes, at)?;
-        hasher.update(bytes);
-        at += bytes.len() as u64;
-        left -= bytes.len() as u64;
-    }
-    Ok(Blocks::finish(&hasher))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;

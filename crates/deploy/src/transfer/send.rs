@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,14 +20,14 @@ use crate::endpoint::{Connection, Endpoint, Options, Service};
 use crate::error::{Error, Result, one_line, shown};
 use crate::identity::{Fingerprint, Identity};
 use crate::peers::{self, PeerList, Role};
-use crate::run;
+use crate::run::{self, blocking, joined, raised};
 use crate::sync::lock;
 use crate::ticket::{Ticket, Token};
 use crate::tls::Trust;
 use crate::transfer::blocks::{ABSENT, Blocks, Hash, LEAST_BLOCK};
 use crate::transfer::figures::{Figures, PathFigures};
 use crate::transfer::outlet::{self, Unsent};
-use crate::transfer::receive::{FAREWELL, blocking, raised};
+use crate::transfer::reception::FAREWELL;
 use crate::transfer::walk::{Found, Source, Walk};
 use crate::transfer::wire::{
     self, Entry, Frame, Kind, MAX_FRAME, Part, STREAMS, ToReceiver, ToSender,
@@ -47,8 +47,6 @@ const LARGE: usize = 32;
 const TOGETHER: usize = 128;
 /// Attempts for a file that changes while it is sent.
 const ATTEMPTS: u8 = 3;
-/// Delay between attempts at the addresses of a ticket.
-const STAGGER: Duration = Duration::from_millis(300);
 /// Time in which the peer says why it ended the connection.
 const REASON: Duration = Duration::from_millis(500);
 /// Time without an answer after which the user is told.
@@ -151,14 +149,16 @@ pub async fn send(
     figures: &Arc<Figures>,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let endpoint = client(&identity, &options.endpoint)?;
+    let endpoint = Endpoint::anywhere(&identity, &options.endpoint)?;
+    let trust = Trust::Pinned(target.fingerprint);
     count(walk.clone(), Arc::clone(figures));
     let mut pause = FIRST_PAUSE;
     let mut progress = Progress::new(options);
     let result = loop {
         let attempt = async {
             let connection = tokio::select! {
-                connected = connect(&endpoint, target) => connected?,
+                connected =
+                    endpoint.connect_first(&target.addresses, Service::Transfer, trust) => connected?,
                 never = silence(target, figures) => match never {},
             };
             figures.steps.add(1);
@@ -294,15 +294,6 @@ fn remember(home: &Path, target: &Target, connection: &Connection) {
     let _ = PeerList::open(home).remember(Role::Receiver, &names, connection.peer);
 }
 
-/// A socket for IPv6 and IPv4, or for IPv4 alone where the machine has no IPv6.
-fn client(identity: &Arc<Identity>, options: &Options) -> Result<Endpoint> {
-    let open = |ip| Endpoint::client(SocketAddr::new(ip, 0), Arc::clone(identity), options.clone());
-    match open(IpAddr::V6(Ipv6Addr::UNSPECIFIED)) {
-        Err(Error::Socket { .. }) => open(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
-        endpoint => endpoint,
-    }
-}
-
 /// Counts files and bytes on a thread, for the time that is left.
 fn count(walk: Walk, figures: Arc<Figures>) {
     let counting = move || {
@@ -317,33 +308,6 @@ fn count(walk: Walk, figures: Arc<Figures>) {
     };
     // Without the thread there is no such time.
     let _ = std::thread::Builder::new().name("count".to_owned()).spawn(counting);
-}
-
-/// Connects to the first address that answers.
-async fn connect(endpoint: &Endpoint, target: &Target) -> Result<Connection> {
-    let mut attempts = JoinSet::new();
-    for (index, address) in address::with_links(&target.addresses).into_iter().enumerate() {
-        let endpoint = endpoint.clone();
-        let trust = Trust::Pinned(target.fingerprint);
-        attempts.spawn(async move {
-            tokio::time::sleep(STAGGER * index as u32).await;
-            endpoint.connect(address, Service::Transfer, trust).await
-        });
-    }
-    let mut first = None;
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt {
-            Ok(Ok(connection)) => return Ok(connection),
-            // A refusal says more than silence at another address.
-            Ok(Err(error)) => match &first {
-                Some(Error::Unreachable(_)) | None => first = Some(error),
-                Some(_) => {}
-            },
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => {}
-        }
-    }
-    Err(first.unwrap_or_else(|| Error::Input("the ticket has no address".to_owned())))
 }
 
 /// An offer without an outcome.
@@ -424,6 +388,33 @@ enum Work {
     Block(Arc<Large>, u32),
 }
 
+/// Offers to the receiver, and the answers that it may still give.
+#[derive(Debug)]
+struct Offers {
+    /// Offers without an outcome.
+    table: Mutex<HashMap<u64, Pending>>,
+    /// Number of entries that were offered, which have the numbers below it.
+    count: AtomicU64,
+    /// Answers that the receiver may still give beyond those that ask for contents.
+    answers: AtomicU64,
+    /// Wakes the task that offers.
+    settled: Notify,
+    /// True while entries are found that may be offered.
+    is_walking: AtomicBool,
+    /// True from just before the last message on, whose answer may be fast.
+    is_ended: AtomicBool,
+}
+
+/// Streams, and the files that they send.
+#[derive(Debug)]
+struct Lanes {
+    queue: Mutex<Queue>,
+    /// Wakes streams that wait for work.
+    work: Notify,
+    /// Number of streams in use: few on a slow path, so that an interruption loses little.
+    count: AtomicU32,
+}
+
 /// One connection of a transfer.
 #[derive(Debug)]
 struct Session {
@@ -431,27 +422,13 @@ struct Session {
     figures: Arc<Figures>,
     system: Arc<Descent>,
     dry_run: bool,
-    /// Number of entries that were offered, which have the numbers below it.
-    offered: AtomicU64,
-    /// True while entries are found that may be offered.
-    is_walking: AtomicBool,
-    /// True from just before the last message on, whose answer may be fast.
-    is_ended: AtomicBool,
-    /// Answers that the receiver may still give beyond those that ask for contents.
-    answers: AtomicU64,
-    /// When this side last said that it compares.
-    compared: Mutex<Instant>,
-    table: Mutex<HashMap<u64, Pending>>,
-    queue: Mutex<Queue>,
-    /// Wakes streams that wait for work.
-    work: Notify,
-    /// Wakes the task that offers.
-    settled: Notify,
-    /// Number of streams in use: few on a slow path, so that an interruption loses little.
-    lanes: AtomicU32,
+    limiter: Option<Limiter>,
+    offers: Offers,
+    lanes: Lanes,
     messages: mpsc::Sender<ToReceiver>,
     again: mpsc::UnboundedSender<Source>,
-    limiter: Option<Limiter>,
+    /// When this side last said that it compares.
+    compared: Mutex<Instant>,
 }
 
 /// The path of a connection now.
@@ -495,19 +472,19 @@ async fn session(
         figures: Arc::clone(figures),
         system: Arc::clone(walk.system()),
         dry_run: options.dry_run,
-        offered: AtomicU64::new(0),
-        is_walking: AtomicBool::new(true),
-        is_ended: AtomicBool::new(false),
-        answers: AtomicU64::new(0),
-        compared: Mutex::new(clock::now()),
-        table: Mutex::default(),
-        queue: Mutex::default(),
-        work: Notify::new(),
-        settled: Notify::new(),
-        lanes: AtomicU32::new(2),
+        limiter: options.limit.map(Limiter::new),
+        offers: Offers {
+            table: Mutex::default(),
+            count: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+            settled: Notify::new(),
+            is_walking: AtomicBool::new(true),
+            is_ended: AtomicBool::new(false),
+        },
+        lanes: Lanes { queue: Mutex::default(), work: Notify::new(), count: AtomicU32::new(2) },
         messages,
         again,
-        limiter: options.limit.map(Limiter::new),
+        compared: Mutex::new(clock::now()),
     });
     let mut tasks: JoinSet<Result<()>> = JoinSet::new();
     tasks.spawn(Arc::clone(&session).watch());
@@ -527,7 +504,7 @@ async fn session(
         tokio::select! {
             Err(error) = &mut speaking => return Err(error),
             Some(()) = at_complete.recv() => {
-                if !session.is_ended.load(Ordering::Acquire) {
+                if !session.offers.is_ended.load(Ordering::Acquire) {
                     return Err(Error::Peer("the receiver ends the transfer early".to_owned()));
                 }
                 // A lost close would leave the receiver waiting; the end of a stream is repeated.
@@ -538,12 +515,7 @@ async fn session(
                 let _ = tokio::time::timeout(most, speaking).await;
                 return Ok(());
             }
-            Some(task) = tasks.join_next() => match task {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => return Err(error),
-                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-                Err(_) => {}
-            },
+            Some(task) = tasks.join_next() => joined(task)??,
             reason = quic.closed() => return Err(reason.into()),
         }
     }
@@ -592,10 +564,11 @@ impl Session {
             let path = path_of(&self.quic);
             self.figures.set_path(path);
             let lanes = (2 * path.window / LEAST_BLOCK).clamp(2, u64::from(STREAMS));
-            if self.lanes.swap(lanes as u32, Ordering::Relaxed) < lanes as u32 {
-                self.work.notify_waiters();
+            if self.lanes.count.swap(lanes as u32, Ordering::Relaxed) < lanes as u32 {
+                self.lanes.work.notify_waiters();
             }
-            if self.is_walking.load(Ordering::Relaxed) && lock(&self.table).is_empty() {
+            if self.offers.is_walking.load(Ordering::Relaxed) && lock(&self.offers.table).is_empty()
+            {
                 // Nothing waits for the receiver.
                 self.figures.steps.add(1);
             }
@@ -633,8 +606,8 @@ impl Session {
             };
             let Some(item) = item else {
                 self.flush(&mut batch, &mut batched).await?;
-                let settled = self.settled.notified();
-                if is_walked && lock(&self.table).is_empty() {
+                let settled = self.offers.settled.notified();
+                if is_walked && lock(&self.offers.table).is_empty() {
                     // A file is sent again before its first offer is forgotten.
                     match repeated.try_recv() {
                         Ok(source) => {
@@ -659,8 +632,8 @@ impl Session {
             self.take(item, &mut batch, &mut batched, &places, &bytes).await?;
         }
 
-        self.is_walking.store(false, Ordering::Relaxed);
-        let mut id = self.offered.load(Ordering::Relaxed);
+        self.offers.is_walking.store(false, Ordering::Relaxed);
+        let mut id = self.offers.count.load(Ordering::Relaxed);
         let mut found = walk_into(walk.clone());
         while let Some(item) = found.recv().await {
             if let Found::Entry(source) = item
@@ -669,7 +642,7 @@ impl Session {
                 batched += source.name.bytes().len();
                 batch.push(entry(id, &source));
                 id += 1;
-                self.answers.fetch_add(1, Ordering::Relaxed);
+                self.offers.answers.fetch_add(1, Ordering::Relaxed);
                 if batch.len() >= OFFERED || batched >= OFFERED_BYTES {
                     batched = 0;
                     self.tell(ToReceiver::Folders(std::mem::take(&mut batch))).await?;
@@ -680,7 +653,7 @@ impl Session {
         if !batch.is_empty() {
             self.tell(ToReceiver::Folders(batch)).await?;
         }
-        self.is_ended.store(true, Ordering::Release);
+        self.offers.is_ended.store(true, Ordering::Release);
         self.tell(ToReceiver::End).await
     }
 
@@ -696,7 +669,7 @@ impl Session {
         let source = match item {
             Found::Entry(source) => source,
             Found::SkippedLink(path, why) => {
-                self.figures.skipped_links.add(1);
+                self.figures.now.skipped_links.add(1);
                 self.figures.remark(format!("{}: skipped: {why}", shown(&path)), false);
                 return Ok(());
             }
@@ -730,7 +703,7 @@ impl Session {
             }
         };
         let size = source.size();
-        let id = self.offered.load(Ordering::Relaxed);
+        let id = self.offers.count.load(Ordering::Relaxed);
         let offer = entry(id, &source);
         let link = if let Kind::Link { target } = &source.kind { target.len() } else { 0 };
         let pending = Pending {
@@ -741,10 +714,10 @@ impl Session {
             large: None,
             _places: permits,
         };
-        lock(&self.table).insert(id, pending);
-        self.offered.store(id + 1, Ordering::Relaxed);
+        lock(&self.offers.table).insert(id, pending);
+        self.offers.count.store(id + 1, Ordering::Relaxed);
         // Two streams may fail at the same file at once.
-        self.answers.fetch_add(2, Ordering::Relaxed);
+        self.offers.answers.fetch_add(2, Ordering::Relaxed);
         self.figures.steps.add(1);
         batch.push(offer);
         *batched += length + link;
@@ -791,9 +764,9 @@ impl Session {
                     for id in ids {
                         if let Some(pending) = self.settle(id) {
                             if !pending.is_asked {
-                                self.figures.done.add(pending.size);
+                                self.figures.now.done.add(pending.size);
                             }
-                            self.figures.same.add(1);
+                            self.figures.now.same.add(1);
                         }
                     }
                 }
@@ -832,7 +805,7 @@ impl Session {
             _ => 0,
         };
         let take = |left: u64| left.checked_sub(outcomes as u64);
-        match self.answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+        match self.offers.answers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::Peer(
                 "the receiver answers for entries that were not offered".to_owned(),
@@ -842,13 +815,13 @@ impl Session {
 
     /// The file that the receiver wants.
     fn wanted(&self, id: u64) -> Result<Job> {
-        let mut table = lock(&self.table);
+        let mut table = lock(&self.offers.table);
         table.get_mut(&id).ok_or_else(not_open)?.job(id)
     }
 
     /// Adds hashes of the receiver's blocks; the file to compare when they are complete.
     fn compared(&self, id: u64, hashes: Vec<Hash>) -> Result<Option<Job>> {
-        let mut table = lock(&self.table);
+        let mut table = lock(&self.offers.table);
         let pending = table.get_mut(&id).ok_or_else(not_open)?;
         let count = Blocks::of(pending.size).count() as usize;
         if hashes.is_empty() || pending.hashes.len() + hashes.len() > count {
@@ -863,33 +836,33 @@ impl Session {
     }
 
     fn enqueue(&self, job: Job) {
-        let mut queue = lock(&self.queue);
+        let mut queue = lock(&self.lanes.queue);
         if Blocks::of(job.size).is_single() {
             queue.small.push_back(job);
         } else {
             queue.waiting.push_back(job);
         }
         drop(queue);
-        self.work.notify_one();
+        self.lanes.work.notify_one();
     }
 
     /// Forgets an offer that has an outcome.
     fn settle(&self, id: u64) -> Option<Pending> {
-        let pending = lock(&self.table).remove(&id)?;
+        let pending = lock(&self.offers.table).remove(&id)?;
         if let Some(large) = &pending.large {
             large.is_given_up.store(true, Ordering::Relaxed);
-            lock(&self.queue).begun -= 1;
-            self.work.notify_waiters();
+            lock(&self.lanes.queue).begun -= 1;
+            self.lanes.work.notify_waiters();
         }
-        self.figures.settled.add(1);
+        self.figures.now.settled.add(1);
         self.figures.steps.add(1);
-        self.settled.notify_one();
+        self.offers.settled.notify_one();
         Some(pending)
     }
 
     /// Withdraws an offer, and offers the file again if it changed.
     async fn withdraw(&self, id: u64, source: &Source, why: Unsent) -> Result<()> {
-        if !lock(&self.table).contains_key(&id) {
+        if !lock(&self.offers.table).contains_key(&id) {
             return Ok(());
         }
         self.tell(ToReceiver::Withdraw { id }).await?;
@@ -918,7 +891,7 @@ impl Session {
 
     /// The next work for a stream.
     fn next(&self) -> Option<Work> {
-        let mut queue = lock(&self.queue);
+        let mut queue = lock(&self.lanes.queue);
         if !queue.small.is_empty() {
             let mut jobs: Vec<Job> = Vec::new();
             let mut bytes = 0;
@@ -957,8 +930,8 @@ impl Session {
         let mut stream: Option<SendStream> = None;
         loop {
             let work = loop {
-                let woken = self.work.notified();
-                if index < self.lanes.load(Ordering::Relaxed)
+                let woken = self.lanes.work.notified();
+                if index < self.lanes.count.load(Ordering::Relaxed)
                     && let Some(work) = self.next()
                 {
                     break work;
@@ -1028,7 +1001,7 @@ impl Session {
             match outcome {
                 Err(why) => self.withdraw(job.id, &job.source, why).await?,
                 Ok((hash, differs)) => {
-                    self.figures.done.add(job.size);
+                    self.figures.now.done.add(job.size);
                     if differs {
                         self.figures.sent.add(job.size);
                     }
@@ -1048,7 +1021,7 @@ impl Session {
         self.tell(ToReceiver::Withdraw { id }).await?;
         match self.settle(id) {
             Some(pending) if differs => self.count(&pending),
-            Some(_) => self.figures.same.add(1),
+            Some(_) => self.figures.now.same.add(1),
             None => {}
         }
         Ok(())
@@ -1059,7 +1032,7 @@ impl Session {
         if self.dry_run {
             self.figures.would_send(pending.source.name.clone());
         } else {
-            self.figures.stored.add(1);
+            self.figures.now.stored.add(1);
         }
     }
 
@@ -1070,7 +1043,7 @@ impl Session {
         let file = match opened {
             Ok(file) => file,
             Err(why) => {
-                lock(&self.queue).begun -= 1;
+                lock(&self.lanes.queue).begun -= 1;
                 return self.withdraw(job.id, &job.source, why).await;
             }
         };
@@ -1087,15 +1060,15 @@ impl Session {
             is_given_up: AtomicBool::new(false),
             progress: Mutex::new(progress),
         });
-        match lock(&self.table).get_mut(&id) {
+        match lock(&self.offers.table).get_mut(&id) {
             Some(pending) => pending.large = Some(Arc::clone(&large)),
             None => {
-                lock(&self.queue).begun -= 1;
+                lock(&self.lanes.queue).begun -= 1;
                 return Ok(());
             }
         }
-        lock(&self.queue).large.push_back(large);
-        self.work.notify_waiters();
+        lock(&self.lanes.queue).large.push_back(large);
+        self.lanes.work.notify_waiters();
         Ok(())
     }
 
@@ -1144,9 +1117,9 @@ impl Session {
         let base = large.job.base.get(index as usize).copied().filter(|hash| *hash != ABSENT);
         if base.is_some() {
             let own = Arc::clone(large);
-            match blocking(move || Ok(outlet::hash_block(&own.file, blocks, index))).await? {
+            match blocking(move || Ok(blocks.read(&own.file, index, || Ok(())))).await? {
                 Ok(hash) => known = Some(hash),
-                Err(why) => return Ok(Err(why)),
+                Err(why) => return Ok(Err(why.into())),
             }
         }
         let differs = known.is_none() || known != base;
@@ -1173,7 +1146,7 @@ impl Session {
                     }
                     Err(why) => return Ok(Err(why)),
                 }
-                self.figures.done.add(part);
+                self.figures.now.done.add(part);
                 at += part;
             }
             hash = Blocks::finish(&hasher);
@@ -1182,7 +1155,7 @@ impl Session {
             end.extend_from_slice(&hash);
             self.write(stream, end).await?;
         } else {
-            self.figures.done.add(length);
+            self.figures.now.done.add(length);
             if differs {
                 let own = Arc::clone(large);
                 let data = blocking(move || Ok(outlet::data_in(&own.file, blocks, index))).await?;

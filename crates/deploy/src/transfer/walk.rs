@@ -206,22 +206,19 @@ struct Level {
 }
 
 impl Level {
-    /// Reads more names if the last ones are used up. It reads nothing at the end of the folder.
-    fn read(&mut self, system: &Descent, buffer: &mut [MaybeUninit<u8>]) -> io::Result<()> {
-        if self.open.is_none() {
-            let folder = open_folder(&*system.folder(&self.folder.place)?, b".", OFlags::RDONLY)?;
-            let stat = fs::fstat(&folder)?;
-            if !is_same(&stat, &self.folder.stat) {
-                return Err(io::Error::other("the folder was replaced by another one"));
-            }
-            if self.next > 0 {
-                fs::seek(&folder, SeekFrom::Start(self.next))?;
-            }
-            self.open = Some(folder);
-        }
-        let Some(folder) = &self.open else { return Ok(()) };
+    /// The next name, with the folder and the open folder; `None` at the end.
+    fn next(
+        &mut self,
+        system: &Descent,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> io::Result<Option<(Vec<u8>, &Seen, &OwnedFd)>> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => self.open_again(system)?,
+        };
+        let open = self.open.insert(open);
         if self.names.is_empty() {
-            let mut entries = RawDir::new(folder, buffer);
+            let mut entries = RawDir::new(&*open, buffer);
             while let Some(entry) = entries.next() {
                 let entry = entry?;
                 self.next = entry.next_entry_cookie();
@@ -234,7 +231,19 @@ impl Level {
                 }
             }
         }
-        Ok(())
+        Ok(self.names.pop().map(|name| (name, &self.folder, &*open)))
+    }
+
+    /// Opens the folder where its names go on.
+    fn open_again(&self, system: &Descent) -> io::Result<OwnedFd> {
+        let folder = open_folder(&*system.folder(&self.folder.place)?, b".", OFlags::RDONLY)?;
+        if !is_same(&fs::fstat(&folder)?, &self.folder.stat) {
+            return Err(io::Error::other("the folder was replaced by another one"));
+        }
+        if self.next > 0 {
+            fs::seek(&folder, SeekFrom::Start(self.next))?;
+        }
+        Ok(folder)
     }
 }
 
@@ -313,18 +322,21 @@ impl Walk {
                 None => true,
             };
             let Some(level) = levels.last_mut().filter(|_| goes_on) else { return goes_on };
-            if let Err(error) = level.read(&self.system, &mut buffer) {
-                seen = Some(Err(Found::Failed(absolute(&level.folder.place), error.to_string())));
-                levels.pop();
-            } else if let (Some(open), Some(name)) = (&level.open, level.names.pop()) {
-                let next = self.see(root, &level.folder, open, &name);
-                let is_folder = next.as_ref().is_ok_and(Seen::is_folder);
-                let below = join(&level.folder.below, &name);
-                if !self.excluded.matched(&*text(&below), is_folder).is_ignore() {
-                    seen = Some(next);
+            match level.next(&self.system, &mut buffer) {
+                Ok(Some((name, folder, open))) => {
+                    let next = self.see(root, folder, open, &name);
+                    let is_folder = next.as_ref().is_ok_and(Seen::is_folder);
+                    let below = join(&folder.below, &name);
+                    if !self.excluded.matched(&*text(&below), is_folder).is_ignore() {
+                        seen = Some(next);
+                    }
                 }
-            } else {
-                levels.pop();
+                Ok(None) => drop(levels.pop()),
+                Err(error) => {
+                    let place = absolute(&level.folder.place);
+                    seen = Some(Err(Found::Failed(place, error.to_string())));
+                    levels.pop();
+                }
             }
         }
     }

@@ -184,10 +184,6 @@ fn read_error(error: quinn::ReadExactError) -> Error {
 }
 
 /// Writes a message to a control stream.
-///
-/// # Errors
-///
-/// If the connection is lost.
 pub async fn write<T: Serialize>(stream: &mut quinn::SendStream, message: &T) -> Result<()> {
     stream.write_all(&encode(message)).await.map_err(write_error)
 }
@@ -273,10 +269,6 @@ impl Frame {
     }
 
     /// True if some bytes are the beginning of a frame, and do not have its end.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Frame::take`].
     pub fn is_partial(bytes: &[u8]) -> Result<bool> {
         let taken = Frame::take(bytes)?;
         Ok(taken.is_none_or(|(frame, header)| ((bytes.len() - header) as u64) < frame.part.tail()))

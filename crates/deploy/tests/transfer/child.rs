@@ -4,11 +4,9 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use windward_deploy::transfer::send::SendOptions;
-use windward_deploy::transfer::walk::Choice;
 
 use crate::place::Place;
 
@@ -33,8 +31,7 @@ fn as_a_child() {
                 patience: Duration::from_secs(60),
                 ..place.send_options()
             };
-            let sent =
-                place.send_with(&ticket, &options, Choice::default(), &AtomicBool::new(false));
+            let sent = place.send_by(&ticket, &options);
             sent.0.expect("sent");
         }
     }

@@ -3,10 +3,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 
 use windward_deploy::Error;
-use windward_deploy::transfer::walk::Choice;
 
 use crate::child::Process;
 use crate::place::{Place, noise, write};
@@ -40,8 +38,7 @@ fn behind(
 /// The reason for which the receiver ends the transfer.
 fn refusal(place: &Place) -> String {
     let ticket = fs::read_to_string(place.home().join("ticket")).expect("a ticket");
-    let (result, _) =
-        place.send_with(&ticket, &place.send_options(), Choice::default(), &AtomicBool::new(false));
+    let (result, _) = place.send(&ticket);
     match result {
         Err(Error::Refused(why)) => why,
         other => panic!("{other:?}"),
@@ -77,10 +74,9 @@ fn a_file_that_does_not_fit_does_not_stop_the_others() {
     write(&place.from.join("small"), b"small");
     let Some(mut receiver) = receiver(&place, "size=1m") else { return };
     let ticket = fs::read_to_string(place.home().join("ticket")).expect("a ticket");
-    let (result, figures) = place.send(&ticket);
-    result.expect("the transfer ends");
+    let figures = place.sent(&ticket, &place.send_options());
     let remarks = figures.take_remarks();
-    assert_eq!((remarks.failed, figures.stored.get()), (1, 2), "{remarks:?}");
+    assert_eq!((remarks.failed, figures.now.stored.get()), (1, 2), "{remarks:?}");
     let remark = &remarks.pending[0].0;
     assert!(remark.contains("it needs 3000000 bytes, and the disk has"), "{remark}");
     // Its ticket stays valid.

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use quinn::{RecvStream, SendStream};
+use windward_deploy::endpoint::Windows;
 use windward_deploy::ticket::Ticket;
 use windward_deploy::transfer::blocks::{ABSENT, Blocks, LEAST_BLOCK};
 use windward_deploy::transfer::receive::ReceiveOptions;
@@ -15,7 +17,7 @@ use windward_deploy::transfer::walk::{Choice, Walk};
 use windward_deploy::transfer::wire::{
     self, Entry, Frame, Kind, Part, Stamp, ToReceiver, ToSender,
 };
-use windward_deploy::{Endpoint, Error, Identity, Options, Service, Trust, clock};
+use windward_deploy::{Connection, Endpoint, Error, Identity, Options, Service, Trust, clock};
 
 use crate::place::{LOOPBACK, Place, Receiver, noise, tree, write};
 
@@ -46,25 +48,30 @@ impl Raw {
         Raw { runtime, endpoint, ticket, between: Cell::new(None) }
     }
 
-    /// Greets, makes offers, and reads nothing until the receiver closes; with its reason.
+    /// A connection that has greeted, with its control stream.
+    async fn greet(&self) -> (Connection, SendStream, RecvStream) {
+        let trust = Trust::Pinned(self.ticket.fingerprint);
+        let connecting = self.endpoint.connect(self.ticket.addresses[0], Service::Transfer, trust);
+        let connection = connecting.await.expect("connected");
+        let (mut send, receive) = connection.quic.open_bi().await.expect("a stream");
+        let token = Some(self.ticket.token);
+        let hello = ToReceiver::Hello { token, dry_run: false, checksum: false };
+        wire::write(&mut send, &hello).await.expect("written");
+        (connection, send, receive)
+    }
+
+    /// Makes offers, and reads nothing until the receiver closes; with its reason.
     fn deafly(&self, entries: &[Entry]) -> Option<Error> {
         self.runtime.block_on(async {
-            let trust = Trust::Pinned(self.ticket.fingerprint);
-            let connecting =
-                self.endpoint.connect(self.ticket.addresses[0], Service::Transfer, trust);
-            let connection = connecting.await.expect("connected");
-            let (mut send, _receive) = connection.quic.open_bi().await.expect("a stream");
-            let token = Some(self.ticket.token);
-            let hello = ToReceiver::Hello { token, dry_run: false, checksum: false };
-            wire::write(&mut send, &hello).await.expect("written");
+            let (connection, mut send, _receive) = self.greet().await;
             let _ = wire::write(&mut send, &ToReceiver::Offer(entries.to_vec())).await;
             let closed = tokio::time::timeout(PATIENCE, connection.quic.closed()).await;
             closed.ok().map(Error::from)
         })
     }
 
-    /// Greets, makes offers, sends bytes on a data stream, and returns the answers until the
-    /// receiver closes or is silent for `patience`, with the reason.
+    /// Makes offers, sends bytes on a data stream, and returns the answers until the receiver
+    /// closes or is silent for `patience`, with the reason.
     fn say(
         &self,
         patience: Duration,
@@ -73,21 +80,7 @@ impl Raw {
         data: &[u8],
     ) -> (Vec<ToSender>, Option<Error>) {
         self.runtime.block_on(async {
-            let trust = Trust::Pinned(self.ticket.fingerprint);
-            let connection = self
-                .endpoint
-                .connect(self.ticket.addresses[0], Service::Transfer, trust)
-                .await
-                .expect("connected");
-            let (mut send, mut receive) = connection.quic.open_bi().await.expect("a stream");
-            let hello = ToReceiver::Hello {
-                token: Some(self.ticket.token),
-                dry_run: false,
-                checksum: false,
-            };
-            if !messages.is_empty() {
-                wire::write(&mut send, &hello).await.expect("written");
-            }
+            let (connection, mut send, mut receive) = self.greet().await;
             for message in messages {
                 let _ = wire::write(&mut send, message).await;
             }
@@ -112,11 +105,7 @@ impl Raw {
                 let _ = opened.finish();
                 stream = Some(opened);
             }
-            while let Ok(Ok(Some(answer))) =
-                tokio::time::timeout(patience, wire::read::<ToSender>(&mut receive)).await
-            {
-                answers.push(answer);
-            }
+            answers.extend(rest(&mut receive, patience).await);
             let closed = tokio::time::timeout(patience, connection.quic.closed()).await;
             drop(stream);
             connection.quic.close(0u32.into(), b"");
@@ -125,34 +114,46 @@ impl Raw {
     }
 }
 
-/// A name, messages, bytes after them on the control stream, and bytes on a data stream.
-type Violation = (&'static str, Vec<ToReceiver>, Vec<u8>, Vec<u8>);
+/// Answers until there is none for so long.
+async fn rest(receive: &mut RecvStream, patience: Duration) -> Vec<ToSender> {
+    let mut answers = Vec::new();
+    while let Ok(Ok(Some(answer))) =
+        tokio::time::timeout(patience, wire::read::<ToSender>(receive)).await
+    {
+        answers.push(answer);
+    }
+    answers
+}
 
 fn file(id: u64, path: &[u8], size: u64) -> Entry {
     let changed = Stamp { seconds: 0, nanos: 0 };
     Entry { id, path: path.to_vec(), mode: 0o7777, changed, kind: Kind::File { size, space: 0 } }
 }
 
+/// A frame of the offer with this number.
+fn frame(id: u64, part: Part, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Frame { id, part }.put(&mut bytes);
+    bytes.extend_from_slice(body);
+    bytes
+}
+
 #[test]
-fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
+fn a_hostile_sender_writes_nothing_outside() {
     let place = Place::new();
-    write(&place.from.join("a"), b"a");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let raw = Raw::new(&place, &receiver);
     let outside = place.to.with_file_name("victim");
     fs::write(&outside, b"untouched").expect("written");
-
     // Names that lead out, and a link through which the next name would.
     let names: [&[u8]; 8] =
         [b"../victim", b"/etc/passwd", b"a/../../victim", b"", b".", b"x\0", b"a//b", &[b'n'; 300]];
     let mut offers: Vec<Entry> =
         names.iter().enumerate().map(|(id, name)| file(id as u64, name, 1)).collect();
-    let link = |id, path: &[u8], target: &[u8]| Entry {
-        kind: Kind::Link { target: target.to_vec() },
-        ..file(id, path, 0)
-    };
-    offers.push(link(8, b"gate", b"../"));
-    offers.push(link(9, b"gate", b"/tmp"));
+    for (id, target) in [(8, "../"), (9, "/tmp")] {
+        let kind = Kind::Link { target: target.into() };
+        offers.push(Entry { kind, ..file(id, b"gate", 0) });
+    }
     // 2^60 bytes are more than any disk has: the sum of claims is bounded by what is free.
     offers
         .push(Entry { kind: Kind::File { size: 1 << 60, space: 1 << 60 }, ..file(10, b"huge", 0) });
@@ -164,16 +165,19 @@ fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
     assert!(closed.is_none(), "they do not end the transfer: {closed:?}");
     assert_eq!(fs::read_dir(&place.to).expect("there").count(), 0);
     assert_eq!(fs::read(&outside).expect("there"), b"untouched");
+    receiver.stop();
+}
 
-    let offer = |entry: Entry| vec![ToReceiver::Offer(vec![entry])];
-    let frame = |part: Part, body: &[u8]| {
-        let mut bytes = Vec::new();
-        Frame { id: 0, part }.put(&mut bytes);
-        bytes.extend_from_slice(body);
-        bytes
-    };
-    let huge = 1u64 << 40;
-    let large = |size| offer(file(0, b"l", size));
+#[test]
+fn a_violation_ends_the_session_and_leaves_nothing() {
+    let place = Place::new();
+    write(&place.from.join("a"), b"a");
+    let receiver = place.keeper();
+    let raw = Raw::new(&place, &receiver);
+    let offer = |name: &[u8], size| vec![ToReceiver::Offer(vec![file(0, name, size)])];
+    let nothing = || ToReceiver::Offer(vec![]);
+    let (small, large) = (|| offer(b"s", 3), || offer(b"l", 600_000));
+    let frame = |part, body: &[u8]| frame(0, part, body);
     let data = noise(2, LEAST_BLOCK as usize);
     let mut hasher = Blocks::of(600_000).hasher(0);
     hasher.update(&data);
@@ -182,78 +186,65 @@ fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
     let begun: Vec<u8> =
         [0, LEAST_BLOCK, 0].iter().flat_map(|offset| frame(Part::Data(*offset, 1), &[0])).collect();
     let finish = ToReceiver::Finish { id: 0, hash: [0; 32], sent: 3 };
-    let violations: Vec<Violation> = vec![
-        ("a length of 4 GB", vec![ToReceiver::Offer(vec![])], vec![0xff; 4], vec![]),
-        ("garbage", vec![ToReceiver::Offer(vec![])], vec![3, 0, 0, 0, 0xff, 0xff, 0xff], vec![]),
-        ("frames of garbage", vec![ToReceiver::Offer(vec![])], vec![], noise(1, 5000)),
-        (
-            "data of no offer",
-            vec![ToReceiver::Offer(vec![])],
-            vec![],
-            frame(Part::Whole(0), &[0; 32]),
-        ),
-        ("another size", offer(file(0, b"s", 3)), vec![], frame(Part::Whole(2), &[0; 34])),
-        ("a false hash", offer(file(0, b"s", 3)), vec![], frame(Part::Whole(3), &[0; 35])),
-        (
-            "a part past the end",
-            offer(file(0, b"l", 600_000)),
-            vec![],
-            frame(Part::Data(1 << 50, 1), &[0]),
-        ),
-        (
-            "a part inside a block",
-            offer(file(0, b"l", 600_000)),
-            vec![],
-            frame(Part::Data(5, 1), &[0]),
-        ),
-        ("the end of nothing", offer(file(0, b"l", huge)), vec![], frame(Part::End(7), &[0; 32])),
-        (
-            "an end too early",
-            vec![ToReceiver::Offer(vec![file(0, b"s", 3)]), ToReceiver::End],
-            vec![],
-            vec![],
-        ),
-        (
-            "a block twice",
-            large(600_000),
-            vec![],
-            [&block[..], &frame(Part::Data(0, 1), &[0])].concat(),
-        ),
-        ("a block begun twice", large(600_000), vec![], begun),
-        ("parts without bytes", large(600_000), vec![], frame(Part::Data(0, 0), &[])),
-        (
-            "more data than asked for",
-            [offer(file(0, b"m", 600_000)), vec![ToReceiver::Withdraw { id: 0 }]].concat(),
-            vec![],
-            block.repeat(3),
-        ),
-        (
-            "an end twice",
-            [offer(file(0, b"n", 600_000)), vec![finish.clone(), finish]].concat(),
-            vec![],
-            vec![],
-        ),
-        ("withdrawn for ever", vec![ToReceiver::Withdraw { id: 0 }; 100], vec![], vec![]),
-        ("offers of nothing for ever", vec![ToReceiver::Offer(vec![]); 100], vec![], vec![]),
-        (
-            "folders for ever",
-            vec![ToReceiver::Folders(vec![file(0, b"f", 0); 100])],
-            vec![],
-            vec![],
-        ),
-        ("compares for ever", vec![ToReceiver::Comparing; 100], vec![], vec![]),
+    let withdraw = ToReceiver::Withdraw { id: 0 };
+    let after = |mut offer: Vec<ToReceiver>, more: &[ToReceiver]| {
+        offer.extend_from_slice(more);
+        offer
+    };
+    // Messages, and bytes after them on the control stream.
+    let words: [(&str, Vec<ToReceiver>, &[u8]); 9] = [
+        ("a length of 4 GB", vec![nothing()], &[0xff; 4]),
+        ("garbage", vec![nothing()], &[3, 0, 0, 0, 0xff, 0xff, 0xff]),
+        ("an end too early", after(small(), &[ToReceiver::End]), &[]),
+        ("an end twice", after(offer(b"n", 600_000), &[finish.clone(), finish]), &[]),
+        ("withdrawn for ever", vec![withdraw.clone(); 100], &[]),
+        ("offers of nothing for ever", vec![nothing(); 100], &[]),
+        ("folders for ever", vec![ToReceiver::Folders(vec![file(0, b"f", 0); 100])], &[]),
+        ("compares for ever", vec![ToReceiver::Comparing; 100], &[]),
         (
             "numbers that fall",
             vec![ToReceiver::Offer(vec![file(5, b"s", 3), file(5, b"t", 3)])],
-            vec![],
-            vec![],
+            &[],
         ),
     ];
-    for (what, messages, control, data) in violations {
-        let (_, closed) = raw.say(PATIENCE, &messages, &control, &data);
+    for (what, messages, control) in words {
+        let (_, closed) = raw.say(PATIENCE, &messages, control, &[]);
         assert!(matches!(closed, Some(Error::Refused(_))), "{what}: {closed:?}");
     }
-    // Many offers without contents: the receiver ends it at its limit, whatever follows.
+    // Messages, and bytes on a data stream.
+    let frames: [(&str, Vec<ToReceiver>, Vec<u8>); 11] = [
+        ("frames of garbage", vec![nothing()], noise(1, 5000)),
+        ("data of no offer", vec![nothing()], frame(Part::Whole(0), &[0; 32])),
+        ("another size", small(), frame(Part::Whole(2), &[0; 34])),
+        ("a false hash", small(), frame(Part::Whole(3), &[0; 35])),
+        ("a part past the end", large(), frame(Part::Data(1 << 50, 1), &[0])),
+        ("a part inside a block", large(), frame(Part::Data(5, 1), &[0])),
+        ("the end of nothing", offer(b"h", 1 << 40), frame(Part::End(7), &[0; 32])),
+        ("a block twice", large(), [&block[..], &frame(Part::Data(0, 1), &[0])].concat()),
+        ("a block begun twice", large(), begun),
+        ("parts without bytes", large(), frame(Part::Data(0, 0), &[])),
+        ("more data than asked for", after(offer(b"m", 600_000), &[withdraw]), block.repeat(3)),
+    ];
+    for (what, messages, data) in frames {
+        let (_, closed) = raw.say(PATIENCE, &messages, &[], &data);
+        assert!(matches!(closed, Some(Error::Refused(_))), "{what}: {closed:?}");
+    }
+    // An honest transfer follows. No violation left a file under a final name.
+    place.send(&receiver.ticket).0.expect("sent");
+    assert_eq!(place.tree(), tree(&place.from));
+    for entry in fs::read_dir(&place.to).expect("there").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(name == "from" || name.starts_with(".windward-"), "{name}");
+    }
+    receiver.stop();
+}
+
+/// Many offers without contents: the receiver ends it at its limit, whatever follows.
+#[test]
+fn a_flood_of_offers_is_ended() {
+    let place = Place::new();
+    let receiver = place.keeper();
+    let raw = Raw::new(&place, &receiver);
     let flood: Vec<ToReceiver> = (0..600u64)
         .map(|batch| {
             let entries = (0..100)
@@ -264,16 +255,6 @@ fn a_hostile_sender_writes_nothing_outside_and_holds_nothing() {
     let (answers, closed) = raw.say(PATIENCE, &flood, b"", b"");
     assert!(matches!(closed, Some(Error::Refused(_))), "{closed:?}");
     assert!(answers.len() < 200, "{}", answers.len());
-
-    // An honest transfer follows. No violation left a file under a final name.
-    place.send(&receiver.ticket).0.expect("sent");
-    assert_eq!(place.tree(), tree(&place.from));
-    let names: Vec<_> =
-        fs::read_dir(&place.to).expect("there").flatten().map(|entry| entry.file_name()).collect();
-    for name in &names {
-        let name = name.to_string_lossy();
-        assert!(name == "from" || name.starts_with(".windward-"), "{names:?}");
-    }
     receiver.stop();
 }
 
@@ -294,7 +275,7 @@ fn a_sender_that_has_left_holds_no_receiver() {
     write(&place.to.join("short"), b"1");
     let hole = fs::File::create(place.to.join("hole")).expect("made");
     hole.set_len(1 << 42).expect("a hole");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let raw = Raw::new(&place, &receiver);
     let offers = [file(0, b"short", i64::MAX as u64), file(1, b"hole", 1 << 42)];
     let offers = [ToReceiver::Offer(offers.to_vec())];
@@ -336,7 +317,8 @@ fn a_deaf_sender_is_left() {
     let receiver =
         Receiver::start(ReceiveOptions { keep: true, patience, ..place.receive_options() });
     for window in [1, 40] {
-        let options = Options { stream_receive_window: window, ..Options::default() };
+        let windows = Windows { stream: window, ..Windows::default() };
+        let options = Options { windows, ..Options::default() };
         let raw = Raw::with(&place, &receiver, options);
         let since = clock::now();
         let closed = raw.deafly(&(0..500).map(|id| file(id, b"../out", 3)).collect::<Vec<_>>());
@@ -361,50 +343,60 @@ enum Silence {
     Forgetful,
 }
 
-/// A sender with this receiver, whose patience is a second: how it ends.
-fn send_to(place: &Place, silence: Silence) -> Error {
+impl Silence {
+    async fn treat(self, connection: Connection) {
+        if self == Silence::Deaf {
+            connection.quic.closed().await;
+            return;
+        }
+        let (mut send, mut receive) = connection.quic.accept_bi().await.expect("a stream");
+        if self != Silence::Dumb {
+            wire::write(&mut send, &ToSender::Welcome).await.expect("written");
+        }
+        if self >= Silence::Full {
+            take_offers(&mut receive).await;
+            let _ = wire::write(&mut send, &ToSender::Want(vec![1, 2])).await;
+        }
+        if self == Silence::Forgetful {
+            let mut stream = connection.quic.accept_uni().await.expect("a stream");
+            let _ = stream.read(&mut vec![0; 1 << 16]).await;
+            connection.quic.close(0u32.into(), b"");
+        } else {
+            connection.quic.closed().await;
+        }
+    }
+}
+
+/// Reads three offers. They come in one message or in several, as the folder is read.
+async fn take_offers(receive: &mut RecvStream) {
+    let mut offered = 0;
+    while offered < 3 {
+        if let Some(ToReceiver::Offer(more)) = wire::read(receive).await.expect("read") {
+            offered += more.len();
+        }
+    }
+}
+
+/// How a sender ends, with this patience, whose connections are treated so.
+fn send_to(place: &Place, patience: Duration, treat: impl AsyncFn(Connection)) -> Error {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("a runtime").block_on(async {
         let identity = Arc::new(Identity::open(&place.far).expect("an identity"));
         let fingerprint = identity.fingerprint();
-        let options = Options { uni_streams: 32, receive_window: 1 << 20, ..Options::default() };
+        let windows = Windows { receive: 1 << 20, ..Windows::default() };
+        let options = Options { uni_streams: 32, windows, ..Options::default() };
         let (endpoint, mut listener) =
             Endpoint::server(LOOPBACK, identity, &[Service::Transfer], options).expect("a server");
         let addresses = vec![endpoint.local_address().expect("an address")];
         let serve = async {
             while let Some(connection) = listener.accept().await {
-                if silence == Silence::Deaf {
-                    connection.quic.closed().await;
-                    continue;
-                }
-                let (mut send, mut receive) = connection.quic.accept_bi().await.expect("a stream");
-                if silence != Silence::Dumb {
-                    wire::write(&mut send, &ToSender::Welcome).await.expect("written");
-                }
-                let mut offered = 0;
-                while silence >= Silence::Full && offered < 3 {
-                    let message = wire::read(&mut receive).await.expect("read");
-                    if let Some(ToReceiver::Offer(more)) = message {
-                        offered += more.len();
-                    }
-                }
-                if silence >= Silence::Full {
-                    let _ = wire::write(&mut send, &ToSender::Want(vec![1, 2])).await;
-                }
-                if silence == Silence::Forgetful {
-                    let mut stream = connection.quic.accept_uni().await.expect("a stream");
-                    let _ = stream.read(&mut vec![0; 1 << 16]).await;
-                    connection.quic.close(0u32.into(), b"");
-                } else {
-                    connection.quic.closed().await;
-                }
+                treat(connection).await;
             }
         };
         let target = Target { addresses, fingerprint, token: None, name: None };
         let walk = Walk::new(std::slice::from_ref(&place.from), Choice::default()).expect("walk");
         let near = Arc::new(Identity::open(&place.near).expect("an identity"));
-        let patience = Duration::from_secs(1);
         let options = SendOptions { patience, ..place.send_options() };
         let (stop, figures) = (AtomicBool::new(false), Arc::default());
         let sender = send::send(near, &target, &walk, &options, &figures, &stop);
@@ -423,58 +415,13 @@ fn patience_ends_whatever_the_receiver_does_not_say() {
     for silence in
         [Silence::Deaf, Silence::Dumb, Silence::Polite, Silence::Full, Silence::Forgetful]
     {
-        let error = send_to(&place, silence);
+        let treat = async |connection| silence.treat(connection).await;
+        let error = send_to(&place, Duration::from_secs(1), treat);
         assert!(
             matches!(&error, Error::Unreachable(why) if why.contains("without progress")),
             "{silence:?}: {error:?}"
         );
     }
-}
-
-/// A receiver that says what it likes once the sender has offered; how the sender ends.
-fn receive_with(place: &Place, answers: &[ToSender]) -> Error {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.expect("a runtime").block_on(async {
-        let identity = Arc::new(Identity::open(&place.far).expect("an identity"));
-        let fingerprint = identity.fingerprint();
-        let options = Options { uni_streams: 32, ..Options::default() };
-        let (endpoint, mut listener) =
-            Endpoint::server(LOOPBACK, identity, &[Service::Transfer], options).expect("a server");
-        let addresses = vec![endpoint.local_address().expect("an address")];
-        let ticket = Ticket { addresses, fingerprint, token: [0; 16], expires: u64::MAX };
-        let serve = async {
-            let connection = listener.accept().await.expect("a sender");
-            let (mut send, mut receive) = connection.quic.accept_bi().await.expect("a stream");
-            let hello = wire::read::<ToReceiver>(&mut receive).await.expect("read");
-            assert!(matches!(hello, Some(ToReceiver::Hello { .. })), "{hello:?}");
-            wire::write(&mut send, &ToSender::Welcome).await.expect("written");
-            // Offers come in one message or in several, as the folder is read.
-            let mut offered = 0;
-            while offered < 3 {
-                if let ToReceiver::Offer(more) =
-                    wire::read(&mut receive).await.expect("read").expect("an offer")
-                {
-                    offered += more.len();
-                }
-            }
-            for answer in answers {
-                let _ = wire::write(&mut send, answer).await;
-            }
-            connection.quic.closed().await
-        };
-        let word = ticket.to_string();
-        let (target, walk) = (
-            Target::parse(&word, &place.near).expect("a ticket"),
-            Walk::new(std::slice::from_ref(&place.from), Choice::default()).expect("a folder"),
-        );
-        let near = Arc::new(Identity::open(&place.near).expect("an identity"));
-        let (options, stop) = (place.send_options(), AtomicBool::new(false));
-        let figures = Arc::default();
-        let sender = send::send(near, &target, &walk, &options, &figures, &stop);
-        let sent = tokio::time::timeout(PATIENCE, async { tokio::join!(sender, serve).0 });
-        sent.await.expect("in time").expect_err("the receiver violates the protocol")
-    })
 }
 
 #[test]
@@ -499,7 +446,18 @@ fn a_hostile_receiver_is_left() {
         ("not offered", vec![ToSender::Compare { id: u64::MAX, hashes: vec![[0; 32]] }]),
     ];
     for (what, answers) in cases {
-        let error = receive_with(&place, &answers);
+        let treat = async |connection: Connection| {
+            let (mut send, mut receive) = connection.quic.accept_bi().await.expect("a stream");
+            let hello = wire::read::<ToReceiver>(&mut receive).await.expect("read");
+            assert!(matches!(hello, Some(ToReceiver::Hello { .. })), "{hello:?}");
+            wire::write(&mut send, &ToSender::Welcome).await.expect("written");
+            take_offers(&mut receive).await;
+            for answer in &answers {
+                let _ = wire::write(&mut send, answer).await;
+            }
+            connection.quic.closed().await;
+        };
+        let error = send_to(&place, Duration::from_secs(5), treat);
         assert!(matches!(&error, Error::Peer(why) if why.contains(what)), "{what}: {error:?}");
     }
 }
@@ -509,12 +467,10 @@ fn a_hostile_receiver_is_left() {
 #[test]
 fn a_file_that_appears_meanwhile_is_kept() {
     let place = Place::new();
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let raw = Raw::new(&place, &receiver);
-    let mut frame = Vec::new();
-    Frame { id: 0, part: Part::Whole(3) }.put(&mut frame);
-    frame.extend_from_slice(b"new");
-    frame.extend_from_slice(blake3::hash(b"new").as_bytes());
+    let new = [b"new", &blake3::hash(b"new").as_bytes()[..]].concat();
+    let frame = frame(0, Part::Whole(3), &new);
     let there = place.to.join("name");
     raw.between.set(Some(Box::new(move || fs::write(&there, b"there").expect("written"))));
     let offer = ToReceiver::Offer(vec![file(0, b"name", 3)]);
@@ -555,14 +511,12 @@ fn a_file_that_changes_at_the_receiver_meanwhile_is_not_complete() {
         ),
     ];
     let data = noise(2, LEAST_BLOCK as usize);
-    let mut frame = Vec::new();
-    Frame { id: 0, part: Part::Data(0, LEAST_BLOCK) }.put(&mut frame);
-    frame.extend_from_slice(&data);
+    let frame = frame(0, Part::Data(0, LEAST_BLOCK), &data);
     for (change, expected) in changes {
         let place = Place::new();
         let there = place.to.join("name");
         write(&there, &noise(1, 600_000));
-        let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+        let receiver = place.keeper();
         let raw = Raw::new(&place, &receiver);
         raw.between.set(Some(Box::new(move || change(&there))));
         let offer = ToReceiver::Offer(vec![file(0, b"name", 600_000)]);
@@ -585,19 +539,13 @@ fn files_that_fail_on_two_streams_fail_once_each() {
     for path in &paths {
         write(path, &vec![1; (BLOCKS * LEAST_BLOCK) as usize]);
     }
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let raw = Raw::new(&place, &receiver);
     let offers = (0..FILES).map(|id| file(id, id.to_string().as_bytes(), BLOCKS * LEAST_BLOCK));
     let offers: Vec<Entry> = offers.collect();
     let block = vec![1; LEAST_BLOCK as usize];
     let (failed, closed) = raw.runtime.block_on(async {
-        let trust = Trust::Pinned(raw.ticket.fingerprint);
-        let connecting = raw.endpoint.connect(raw.ticket.addresses[0], Service::Transfer, trust);
-        let connection = connecting.await.expect("connected");
-        let (mut send, mut receive) = connection.quic.open_bi().await.expect("a stream");
-        let token = Some(raw.ticket.token);
-        let hello = ToReceiver::Hello { token, dry_run: false, checksum: false };
-        wire::write(&mut send, &hello).await.expect("written");
+        let (connection, mut send, mut receive) = raw.greet().await;
         wire::write(&mut send, &ToReceiver::Offer(offers)).await.expect("written");
         let mut compared = 0;
         while compared < FILES * BLOCKS {
@@ -614,21 +562,14 @@ fn files_that_fail_on_two_streams_fail_once_each() {
         let stream = async |half: u64| {
             let mut stream = connection.quic.open_uni().await.expect("a stream");
             for id in 0..FILES {
-                let mut frame = Vec::new();
-                Frame { id, part: Part::Data(half * LEAST_BLOCK, LEAST_BLOCK) }.put(&mut frame);
-                frame.extend_from_slice(&block);
-                let _ = stream.write_all(&frame).await;
+                let part = Part::Data(half * LEAST_BLOCK, LEAST_BLOCK);
+                let _ = stream.write_all(&frame(id, part, &block)).await;
             }
             stream
         };
         let streams = tokio::join!(stream(0), stream(1));
-        let mut failed = 0;
-        let quiet = Duration::from_secs(1);
-        while let Ok(Ok(Some(answer))) =
-            tokio::time::timeout(quiet, wire::read::<ToSender>(&mut receive)).await
-        {
-            failed += u64::from(matches!(answer, ToSender::Failed { .. }));
-        }
+        let answers = rest(&mut receive, Duration::from_secs(1)).await;
+        let failed = answers.iter().filter(|a| matches!(a, ToSender::Failed { .. })).count() as u64;
         drop(streams);
         (failed, connection.quic.close_reason())
     });

@@ -1,14 +1,13 @@
 //! Transfers over paths that lose, change, repeat and delay packets, and that die.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use windward_deploy::ticket::Ticket;
 use windward_deploy::transfer::figures::Figures;
 use windward_deploy::transfer::receive::ReceiveOptions;
 use windward_deploy::transfer::send::SendOptions;
-use windward_deploy::transfer::walk::Choice;
 use windward_deploy::{Error, Options, Result};
 
 use crate::place::{Place, Receiver, noise, tree, write};
@@ -40,8 +39,7 @@ fn send(place: &Place, options: &SendOptions, trouble: Trouble) -> (Result<()>, 
     let ticket: Ticket = receiver.ticket.parse().expect("a ticket");
     let relay = Relay::to(ticket.addresses[0], trouble);
     let over = Ticket { addresses: vec![relay.address], ..ticket };
-    let stop = AtomicBool::new(false);
-    let (result, figures) = place.send_with(&over.to_string(), options, Choice::default(), &stop);
+    let (result, figures) = place.send_by(&over.to_string(), options);
     if result.is_ok() {
         receiver.end().0.expect("received");
     } else {

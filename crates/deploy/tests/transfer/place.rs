@@ -76,8 +76,28 @@ impl Place {
         }
     }
 
+    /// A receiver that stays after a transfer.
+    pub(crate) fn keeper(&self) -> Receiver {
+        Receiver::start(ReceiveOptions { keep: true, ..self.receive_options() })
+    }
+
     pub(crate) fn send(&self, ticket: &str) -> (Result<()>, Arc<Figures>) {
-        self.send_with(ticket, &self.send_options(), Choice::default(), &AtomicBool::new(false))
+        self.send_by(ticket, &self.send_options())
+    }
+
+    pub(crate) fn send_by(
+        &self,
+        ticket: &str,
+        options: &SendOptions,
+    ) -> (Result<()>, Arc<Figures>) {
+        self.send_with(ticket, options, Choice::default(), &AtomicBool::new(false))
+    }
+
+    /// Counts of a transfer that succeeds.
+    pub(crate) fn sent(&self, ticket: &str, options: &SendOptions) -> Arc<Figures> {
+        let (result, figures) = self.send_by(ticket, options);
+        result.expect("sent");
+        figures
     }
 
     pub(crate) fn send_with(

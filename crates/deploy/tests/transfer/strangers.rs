@@ -19,7 +19,7 @@ use crate::place::{LOOPBACK, Place, Receiver, noise, tree, write};
 fn a_ticket_admits_one_sender() {
     let place = Place::new();
     write(&place.from.join("a"), b"a");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let ticket: Ticket = receiver.ticket.parse().expect("a ticket");
 
     let wrong = Ticket { token: [0; 16], ..ticket.clone() };
@@ -52,13 +52,10 @@ fn a_ticket_admits_one_sender() {
 fn a_newer_send_of_the_same_key_ends_the_earlier_one() {
     let place = Place::new();
     write(&place.from.join("a"), &noise(1, 2 << 20));
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let slow = SendOptions { limit: Some(1e5), ..place.send_options() };
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| {
-            let stop = AtomicBool::new(false);
-            place.send_with(&receiver.ticket, &slow, Choice::default(), &stop).0
-        });
+        let first = scope.spawn(|| place.send_by(&receiver.ticket, &slow).0);
         while !matches!(receiver.events.recv(), Ok(receive::Event::Began(_))) {}
         place.send(&receiver.ticket).0.expect("the second");
         let error = first.join().expect("no panic").expect_err("displaced");
@@ -165,8 +162,7 @@ fn a_sender_behind_a_busy_address_waits_for_its_turn() {
         crowd
     });
     let options = SendOptions { patience: Duration::from_secs(60), ..place.send_options() };
-    let stop = AtomicBool::new(false);
-    let (sent, figures) = place.send_with(&receiver.ticket, &options, Choice::default(), &stop);
+    let (sent, figures) = place.send_by(&receiver.ticket, &options);
     sent.expect("sent in the end");
     let said = figures.take_said().concat();
     assert!(said.contains("too many connections of this address at once; trying again"), "{said}");
@@ -185,8 +181,7 @@ fn a_receiver_that_is_not_there_is_named_soon() {
     let options =
         SendOptions { first_patience, patience: Duration::from_secs(600), ..place.send_options() };
     let since = clock::now();
-    let stop = AtomicBool::new(false);
-    let (sent, figures) = place.send_with(&ticket, &options, Choice::default(), &stop);
+    let (sent, figures) = place.send_by(&ticket, &options);
     let error = sent.expect_err("nobody listens").to_string();
     assert!(error.contains("does not answer; gave up after 3 s"), "{error}");
     assert!(clock::now().duration_since(since) < Duration::from_secs(30));
@@ -252,7 +247,7 @@ fn stalled_handshakes_take_neither_places_nor_memory() {
     assert!(grown < 32 << 20, "{grown} bytes more");
     // The places of strangers that hold still are not all that there are.
     let patient = SendOptions { patience: Duration::from_secs(120), ..place.send_options() };
-    let (sent, _) = place.send_with(&word, &patient, Choice::default(), &AtomicBool::new(false));
+    let (sent, _) = place.send_by(&word, &patient);
     sent.expect("sent");
     assert_eq!(receiver.end(Duration::from_secs(60)), Some(true));
     assert_eq!(place.tree(), tree(&place.from));

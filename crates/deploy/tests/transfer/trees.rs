@@ -51,11 +51,10 @@ fn a_tree_arrives_whole() {
     .expect("a FIFO");
 
     let receiver = place.receiver();
-    let (result, figures) = place.send(&receiver.ticket);
-    result.expect("sent");
+    let figures = place.sent(&receiver.ticket, &place.send_options());
     let remarks = figures.take_remarks();
     assert_eq!((remarks.skipped, remarks.failed), (3, 0), "two links and a FIFO: {remarks:?}");
-    assert_eq!(figures.skipped_links.get(), 2);
+    assert_eq!(figures.now.skipped_links.get(), 2);
     let (result, received) = receiver.end();
     result.expect("received");
     let received = received.expect("complete");
@@ -78,22 +77,20 @@ fn only_what_differs_is_sent() {
     let big = place.from.join("big");
     write(&big, &noise(1, 4 << 20));
     write(&place.from.join("small"), b"first");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     place.send(&receiver.ticket).0.expect("sent");
 
     // One byte in one of 16 blocks, and an end that is appended.
     let file = fs::OpenOptions::new().write(true).open(&big).expect("open");
     file.write_all_at(b"!", 3 << 20).expect("written");
     file.write_all_at(&noise(5, 1000), 4 << 20).expect("written");
-    let (result, figures) = place.send(&receiver.ticket);
-    result.expect("sent");
+    let figures = place.sent(&receiver.ticket, &place.send_options());
     // A block of 256 kB, and the appended bytes: 4 MB + 1000 B have 17 blocks.
     assert_eq!(figures.sent.get(), (256 << 10) + 1000);
     assert_eq!(place.tree(), tree(&place.from));
 
-    let (result, figures) = place.send(&receiver.ticket);
-    result.expect("sent");
-    assert_eq!((figures.sent.get(), figures.stored.get()), (0, 0));
+    let figures = place.sent(&receiver.ticket, &place.send_options());
+    assert_eq!((figures.sent.get(), figures.now.stored.get()), (0, 0));
 
     // A file that only became shorter, in its last block.
     file.set_len((4 << 20) + 10).expect("shorter");
@@ -108,9 +105,7 @@ fn only_what_differs_is_sent() {
     place.send(&receiver.ticket).0.expect("sent");
     assert_eq!(fs::read(place.to.join("from/small")).expect("there"), b"first");
     let careful = SendOptions { checksum: true, ..place.send_options() };
-    let (result, figures) =
-        place.send_with(&receiver.ticket, &careful, Choice::default(), &AtomicBool::new(false));
-    result.expect("sent");
+    let figures = place.sent(&receiver.ticket, &careful);
     assert_eq!(figures.sent.get(), 5);
     assert_eq!(fs::read(place.to.join("from/small")).expect("there"), b"other");
     receiver.stop();
@@ -159,8 +154,7 @@ fn what_is_there_keeps_its_permissions_unless_asked() {
     }
     for perms in [false, true] {
         let receiver = Receiver::start(ReceiveOptions { perms, ..place.receive_options() });
-        let (result, figures) = place.send(&receiver.ticket);
-        result.expect("sent");
+        let figures = place.sent(&receiver.ticket, &place.send_options());
         assert_eq!(figures.take_remarks().failed, 0);
         receiver.end().0.expect("received");
         for (name, .., kept, asked) in cases {
@@ -227,15 +221,16 @@ fn a_sparse_file_counts_what_it_sends() {
     let sparse = fs::File::create(place.from.join("sparse")).expect("made");
     sparse.set_len(64 << 20).expect("long");
     sparse.write_all_at(&noise(9, 4096), 40 << 20).expect("written");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     for dry_run in [true, false] {
         let options = SendOptions { dry_run, ..place.send_options() };
-        let stop = AtomicBool::new(false);
-        let (result, figures) =
-            place.send_with(&receiver.ticket, &options, Choice::default(), &stop);
-        result.expect("sent");
+        let figures = place.sent(&receiver.ticket, &options);
         // The part of a block that is not a hole.
-        assert_eq!((figures.sent.get(), figures.done.get()), (256 << 10, 64 << 20), "{dry_run}");
+        assert_eq!(
+            (figures.sent.get(), figures.now.done.get()),
+            (256 << 10, 64 << 20),
+            "{dry_run}"
+        );
     }
     receiver.stop();
 }
@@ -245,7 +240,7 @@ fn a_sparse_file_counts_what_it_sends() {
 fn a_folder_that_was_removed_is_made_again() {
     let place = Place::new();
     write(&place.from.join("a/b/file"), b"contents");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     for is_made in [false, true, false] {
         place.send(&receiver.ticket).0.expect("sent");
         assert_eq!(place.tree(), tree(&place.from));
@@ -263,16 +258,16 @@ fn what_is_there_already_is_not_counted_as_stored() {
     let place = Place::new();
     write(&place.from.join("big"), &noise(1, 1 << 20));
     write(&place.from.join("small"), b"small");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     place.send(&receiver.ticket).0.expect("sent");
     for checksum in [false, true] {
         let options = SendOptions { checksum, ..place.send_options() };
-        let stop = AtomicBool::new(false);
-        let (result, figures) =
-            place.send_with(&receiver.ticket, &options, Choice::default(), &stop);
-        result.expect("sent");
-        assert_eq!((figures.stored.get(), figures.same.get(), figures.sent.get()), (0, 3, 0));
-        assert_eq!(figures.done.get(), (1 << 20) + 5, "once");
+        let figures = place.sent(&receiver.ticket, &options);
+        assert_eq!(
+            (figures.now.stored.get(), figures.now.same.get(), figures.sent.get()),
+            (0, 3, 0)
+        );
+        assert_eq!(figures.now.done.get(), (1 << 20) + 5, "once");
     }
     let last = receiver.stop().expect("complete");
     assert_eq!((last.stored, last.same), (0, 3));
@@ -309,8 +304,7 @@ fn an_interrupted_transfer_is_resumed() {
     receiver.stop();
     let receiver = place.receiver();
     assert_eq!(receiver.ticket, ticket);
-    let (result, figures) = place.send(&ticket);
-    result.expect("resumed");
+    let figures = place.sent(&ticket, &place.send_options());
     assert!(figures.sent.get() < 22 << 20, "{} bytes were sent again", figures.sent.get());
     receiver.end().0.expect("received");
     assert_eq!(place.tree(), tree(&place.from));
@@ -322,11 +316,9 @@ fn a_dry_run_changes_nothing() {
     let place = Place::new();
     write(&place.from.join("a/b"), &noise(1, 1 << 20));
     write(&place.from.join("c"), b"c");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let dry = SendOptions { dry_run: true, ..place.send_options() };
-    let stop = AtomicBool::new(false);
-    let (result, figures) = place.send_with(&receiver.ticket, &dry, Choice::default(), &stop);
-    result.expect("done");
+    let figures = place.sent(&receiver.ticket, &dry);
     assert_eq!(figures.sent.get(), (1 << 20) + 1);
     let names = figures.take_names();
     let names: Vec<_> = names.iter().map(windward_deploy::transfer::path::RelPath::bytes).collect();
@@ -338,9 +330,8 @@ fn a_dry_run_changes_nothing() {
     });
     assert_eq!(told, Some((0, 0)), "the receiver stored nothing");
     place.send(&receiver.ticket).0.expect("sent");
-    let (result, figures) = place.send_with(&receiver.ticket, &dry, Choice::default(), &stop);
-    result.expect("done");
-    assert_eq!((figures.sent.get(), figures.same.get()), (0, 4));
+    let figures = place.sent(&receiver.ticket, &dry);
+    assert_eq!((figures.sent.get(), figures.now.same.get()), (0, 4));
     receiver.stop();
 }
 
@@ -408,8 +399,7 @@ fn a_link_out_of_the_folder_that_is_sent_is_left_out() {
         symlink(target, place.from.join(name)).expect("linked");
     }
     let receiver = place.receiver();
-    let (result, figures) = place.send(&receiver.ticket);
-    result.expect("sent");
+    let figures = place.sent(&receiver.ticket, &place.send_options());
     assert_eq!(figures.take_remarks().skipped, 2);
     receiver.end().0.expect("received");
     let tree = place.tree();
@@ -430,8 +420,7 @@ fn entries_that_cannot_be_stored_do_not_stop_the_others() {
     write(&place.from.join("gate/file"), b"must not leave");
     symlink(&outside, place.to.join("from/gate")).expect("linked");
     let receiver = place.receiver();
-    let (result, figures) = place.send(&receiver.ticket);
-    result.expect("the transfer ends");
+    let figures = place.sent(&receiver.ticket, &place.send_options());
     assert_eq!(
         figures.take_remarks().failed,
         5 + 2,
@@ -450,7 +439,7 @@ fn a_file_that_changes_is_sent_at_rest_or_told() {
     let restless = place.from.join("restless");
     write(&restless, &noise(1, 8 << 20));
     write(&place.from.join("calm"), b"calm");
-    let receiver = Receiver::start(ReceiveOptions { keep: true, ..place.receive_options() });
+    let receiver = place.keeper();
     let slow = SendOptions { limit: Some(30e6), ..place.send_options() };
     let done = AtomicBool::new(false);
     let (result, figures) = std::thread::scope(|scope| {
@@ -463,8 +452,7 @@ fn a_file_that_changes_is_sent_at_rest_or_told() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let outcome =
-            place.send_with(&receiver.ticket, &slow, Choice::default(), &AtomicBool::new(false));
+        let outcome = place.send_by(&receiver.ticket, &slow);
         done.store(true, Ordering::Relaxed);
         outcome
     });
