@@ -61,19 +61,17 @@ def runs(folder, spec):
 
 
 def claims(folder, spec):
-    yield ["claim", "checks that hold", "the others: measured (bound)"]
-    yield ["---", "--:", "---"]
+    yield ["claim", "checks that hold", "inconclusive", "that do not: measured (bound)"]
+    yield ["---", "--:", "--:", "---"]
     for claim in json.loads((folder / "claims.json").read_text("utf-8")):
         if not claim["id"].startswith(spec["claims"]):
             continue
-        open_ = [check for check in claim["checks"] if check["verdict"] not in ("held", "tie")]
-        said = "; ".join(
-            f"{label(check)}: {check['left']:.2g} ({check['right']:.2g}"
-            + (", inconclusive)" if check["verdict"] == "inconclusive" else ")")
-            for check in open_
-        )
-        count = len(claim["checks"])
-        yield [claim["claim"], f"{count - len(open_)} of {count}", said]
+        by = {}
+        for check in claim["checks"]:
+            by.setdefault("held" if check["verdict"] == "tie" else check["verdict"], []).append(check)
+        failed = (f"{label(check)}: {check['left']:.2g} ({check['right']:.2g})" for check in by.get("not held", ()))
+        held = f"{len(by.get('held', ()))} of {len(claim['checks'])}"
+        yield [claim["claim"], held, str(len(by.get("inconclusive", ())) or ""), "; ".join(failed)]
 
 
 def label(check):
