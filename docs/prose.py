@@ -5,7 +5,7 @@
 
 Reads Markdown, comments and string literals of Rust and Python, and comments and texts of TOML: the files of git
 under PATH, or all. Prints `file:line: pattern: text` for each finding and ends with 1 if there is one. `--list`
-prints the patterns with what to write instead. CONTRIBUTING.md has the style and ten pairs.
+prints the patterns with what to write instead. CONTRIBUTING.md has the style and twelve pairs.
 """
 
 import re
