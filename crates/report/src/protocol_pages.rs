@@ -29,6 +29,10 @@ pub const END: &str = "<!-- end -->";
 /// Headings of the second level above the frame of a page.
 pub const HEART: [&str; 3] = ["Idea", "Equations", "Deviations"];
 
+/// Axes and parts of plain TCP, which a page names without a row of their own.
+const PLAIN: [(&str, &str); 3] =
+    [("discrimination", "always"), ("feedback", "none"), ("router", "none")];
+
 /// Source of the frames.
 #[derive(Debug)]
 pub struct Pages {
@@ -45,10 +49,12 @@ impl Pages {
     pub fn new() -> Result<Self, ExperimentError> {
         let mut figures = Vec::new();
         for experiment in builtin::all()? {
-            // The matrix has every protocol, so that it is not listed.
+            // Those over all protocols, as the matrix, say nothing about one of them.
             if !MATRIX.holds(&experiment) {
                 let protocols = protocols_of(&experiment)?;
-                figures.push((experiment, protocols));
+                if protocols.len() * 2 <= PROTOCOLS.len() {
+                    figures.push((experiment, protocols));
+                }
             }
         }
         Ok(Pages { keys: ScenarioFile::keys(), figures })
@@ -71,15 +77,23 @@ impl Pages {
             "{BEGIN}\n## Composition\n\n\
              | axis | part | what it does | source |\n| --- | --- | --- | --- |\n"
         );
+        let mut plain = Vec::new();
         for (axis, part) in explain::parts(protocol) {
+            if PLAIN.contains(&(axis, part.name)) {
+                plain.push(format!("{axis} `{}`", part.name));
+                continue;
+            }
             let _ = writeln!(page, "| {axis} | {} | {} | {} |", part.name, part.what, part.source);
+        }
+        if !plain.is_empty() {
+            let _ = writeln!(page, "\nAs in plain TCP: {}.", plain.join(", "));
         }
         self.parameters(&mut page, protocol);
         let figures = self.figures.iter().filter(|(_, all)| all.contains(&protocol.name));
         let figures: String = figures.map(|(e, _)| format!("`{}`, ", e.id)).collect();
         let _ = write!(
             page,
-            "\n## Experiments\n\nFor `windward reproduce`: {figures}`matrix`.\n{END}\n"
+            "\n## Experiments\n\nFor `windward reproduce`: {figures}and all protocols in `field` and `matrix`.\n{END}\n"
         );
         page
     }
@@ -159,16 +173,14 @@ impl Pages {
                  \"auto\"`, the default, adds.\n",
             );
         }
-        match protocol.router {
-            RouterKind::Any => page.push_str("\nIt needs no router.\n"),
-            router => {
-                let _ = writeln!(
-                    page,
-                    "\nIt needs the router [`{}`](../scenarios.md#aqms-and-routers) at every link on \
-                     the path of its data, which `router = \"auto\"`, the default, adds.",
-                    router.name()
-                );
-            }
+        let router = protocol.router;
+        if router != RouterKind::Any {
+            let _ = writeln!(
+                page,
+                "\nIt needs the router [`{}`](../scenarios.md#aqms-and-routers) at every link on the \
+                 path of its data, which `router = \"auto\"`, the default, adds.",
+                router.name()
+            );
         }
     }
 
