@@ -50,12 +50,6 @@ impl Number {
     }
 }
 
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Lenient::<Number>(PhantomData))
-    }
-}
-
 /// A string; any other value becomes an empty one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
@@ -66,13 +60,21 @@ impl Text<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Lenient::<Text<'a>>(PhantomData))
+/// An object; any other value becomes one without members.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Object<T>(pub(super) T);
+
+/// An array; any other value becomes an empty one.
+#[derive(Debug, Clone)]
+pub(super) struct List<T>(pub(super) Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        List(Vec::new())
     }
 }
 
-/// Conversion of JSON values of any type.
+/// Conversion of JSON values; those of another type become the default.
 trait FromAny<'de>: Default {
     fn from_str(_text: Cow<'de, str>) -> Self {
         Self::default()
@@ -82,6 +84,14 @@ trait FromAny<'de>: Default {
     }
     fn from_f64(_number: f64) -> Self {
         Self::default()
+    }
+    fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
+    }
+    fn from_map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Self::default())
     }
 }
 
@@ -101,6 +111,22 @@ impl FromAny<'_> for Number {
 impl<'de: 'a, 'a> FromAny<'de> for Text<'a> {
     fn from_str(text: Cow<'de, str>) -> Self {
         Text(text)
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Default> FromAny<'de> for Object<T> {
+    fn from_map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> FromAny<'de> for List<T> {
+    fn from_seq<A: SeqAccess<'de>>(mut seq: A) -> Result<Self, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = seq.next_element()? {
+            list.push(element);
+        }
+        Ok(List(list))
     }
 }
 
@@ -133,108 +159,28 @@ impl<'de, T: FromAny<'de>> Visitor<'de> for Lenient<T> {
     fn visit_unit<E>(self) -> Result<T, E> {
         Ok(T::default())
     }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<T, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(T::default())
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<T, A::Error> {
+        T::from_seq(seq)
     }
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(T::default())
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::from_map(map)
     }
 }
 
-/// An object; any other value becomes one without members.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Object<T>(pub(super) T);
-
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ObjectVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ObjectVisitor<T> {
-            type Value = Object<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("anything")
+macro_rules! lenient {
+    ($([$($parameters:tt)*] $type:ty;)+) => {
+        $(impl<'de $($parameters)*> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(Lenient(PhantomData))
             }
-            fn visit_bool<E>(self, _: bool) -> Result<Object<T>, E> {
-                Ok(Object::default())
-            }
-            fn visit_u64<E>(self, _: u64) -> Result<Object<T>, E> {
-                Ok(Object::default())
-            }
-            fn visit_i64<E>(self, _: i64) -> Result<Object<T>, E> {
-                Ok(Object::default())
-            }
-            fn visit_f64<E>(self, _: f64) -> Result<Object<T>, E> {
-                Ok(Object::default())
-            }
-            fn visit_str<E>(self, _: &str) -> Result<Object<T>, E> {
-                Ok(Object::default())
-            }
-            fn visit_unit<E>(self) -> Result<Object<T>, E> {
-                Ok(Object::default())
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Object<T>, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Object::default())
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-        deserializer.deserialize_any(ObjectVisitor(PhantomData))
-    }
+        })+
+    };
 }
-
-/// An array; any other value becomes an empty one.
-#[derive(Debug, Clone)]
-pub(super) struct List<T>(pub(super) Vec<T>);
-
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        List(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ListVisitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
-            type Value = List<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("anything")
-            }
-            fn visit_bool<E>(self, _: bool) -> Result<List<T>, E> {
-                Ok(List::default())
-            }
-            fn visit_u64<E>(self, _: u64) -> Result<List<T>, E> {
-                Ok(List::default())
-            }
-            fn visit_i64<E>(self, _: i64) -> Result<List<T>, E> {
-                Ok(List::default())
-            }
-            fn visit_f64<E>(self, _: f64) -> Result<List<T>, E> {
-                Ok(List::default())
-            }
-            fn visit_str<E>(self, _: &str) -> Result<List<T>, E> {
-                Ok(List::default())
-            }
-            fn visit_unit<E>(self) -> Result<List<T>, E> {
-                Ok(List::default())
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
-                let mut list = Vec::new();
-                while let Some(element) = seq.next_element()? {
-                    list.push(element);
-                }
-                Ok(List(list))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List<T>, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(List::default())
-            }
-        }
-        deserializer.deserialize_any(ListVisitor(PhantomData))
-    }
+lenient! {
+    [] Number;
+    [: 'a, 'a] Text<'a>;
+    [, T: Deserialize<'de> + Default] Object<T>;
+    [, T: Deserialize<'de>] List<T>;
 }
 
 /// An event as an object, from draft-02 on.
@@ -408,58 +354,16 @@ impl Data<'_> {
             return What::Other;
         }
         let owned = |text: &Text<'_>| text.some().map(str::to_owned);
-        let rtt = |number: Number| number.size().map(|time| time * unit_ms);
         match kind.to_ascii_lowercase().as_str() {
-            "packet_sent" => What::Sent {
-                number: self.number(),
-                is_data: self.is_data(),
-                // quinn has it in the header as `length`.
-                size: [
-                    self.raw.0.length,
-                    self.header.0.packet_size,
-                    self.packet_size,
-                    self.header.0.length,
-                ]
-                .into_iter()
-                .find_map(Number::size),
-            },
-            "packet_received" => {
-                let acks = || {
-                    let frames = self.frames.0.iter().map(|frame| &frame.0);
-                    frames.filter(|frame| frame.frame_type.0.eq_ignore_ascii_case("ack"))
-                };
-                let ranges = acks().flat_map(|frame| &frame.acked_ranges.0);
-                let acked = ranges.filter_map(|range| match range.0[..] {
-                    [one] => one.integer().map(|one| (one, one)),
-                    [first, last] => first.integer().zip(last.integer()),
-                    _ => None,
-                });
-                What::Received {
-                    acked: acked.filter(|(first, last)| first <= last).collect(),
-                    ce: acks().filter_map(|frame| frame.ce.integer()).max(),
-                    is_data: self.is_data(),
-                }
+            "packet_sent" => self.sent(),
+            "packet_received" => self.received(),
+            "packets_acked" => {
+                let numbers = self.packet_numbers.0.iter().filter_map(|number| number.integer());
+                let acked = numbers.map(|number| (number, number)).collect();
+                What::Received { acked, ce: None, is_data: self.is_data() }
             }
-            "packets_acked" => What::Received {
-                acked: self
-                    .packet_numbers
-                    .0
-                    .iter()
-                    .filter_map(|n| n.integer())
-                    .map(|n| (n, n))
-                    .collect(),
-                ce: None,
-                is_data: self.is_data(),
-            },
             "packet_lost" => What::Lost { number: self.number(), trigger: owned(&self.trigger) },
-            "metrics_updated" | "recovery_metrics_updated" => What::Metrics(Metrics {
-                cwnd: self.congestion_window.size().or_else(|| self.cwnd.size()),
-                in_flight: self.bytes_in_flight.size(),
-                smoothed_rtt: rtt(self.smoothed_rtt),
-                latest_rtt: rtt(self.latest_rtt),
-                min_rtt: rtt(self.min_rtt),
-                ssthresh: self.ssthresh.size(),
-            }),
+            "metrics_updated" | "recovery_metrics_updated" => What::Metrics(self.metrics(unit_ms)),
             "parameters_set" | "recovery_parameters_set" => What::Parameters {
                 max_datagram_size: self.max_datagram_size.size(),
                 initial_cwnd: self.initial_congestion_window.size(),
@@ -480,6 +384,44 @@ impl Data<'_> {
             }
             "spurious_loss" => What::Spurious,
             _ => What::Other,
+        }
+    }
+
+    fn sent(&self) -> What {
+        let header = &self.header.0;
+        // quinn has the size in the header as `length`.
+        let sizes = [self.raw.0.length, header.packet_size, self.packet_size, header.length];
+        let size = sizes.into_iter().find_map(Number::size);
+        What::Sent { number: self.number(), is_data: self.is_data(), size }
+    }
+
+    fn received(&self) -> What {
+        let acks = || {
+            let frames = self.frames.0.iter().map(|frame| &frame.0);
+            frames.filter(|frame| frame.frame_type.0.eq_ignore_ascii_case("ack"))
+        };
+        let ranges = acks().flat_map(|frame| &frame.acked_ranges.0);
+        let acked = ranges.filter_map(|range| match range.0[..] {
+            [one] => one.integer().map(|one| (one, one)),
+            [first, last] => first.integer().zip(last.integer()),
+            _ => None,
+        });
+        What::Received {
+            acked: acked.filter(|(first, last)| first <= last).collect(),
+            ce: acks().filter_map(|frame| frame.ce.integer()).max(),
+            is_data: self.is_data(),
+        }
+    }
+
+    fn metrics(&self, unit_ms: f64) -> Metrics {
+        let rtt = |number: Number| number.size().map(|time| time * unit_ms);
+        Metrics {
+            cwnd: self.congestion_window.size().or_else(|| self.cwnd.size()),
+            in_flight: self.bytes_in_flight.size(),
+            smoothed_rtt: rtt(self.smoothed_rtt),
+            latest_rtt: rtt(self.latest_rtt),
+            min_rtt: rtt(self.min_rtt),
+            ssthresh: self.ssthresh.size(),
         }
     }
 

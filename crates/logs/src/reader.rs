@@ -290,20 +290,10 @@ impl LogReader {
             Err(Stop::Io(error)) => Err(error),
             Err(stop) => {
                 self.ended = true;
-                self.cut_at(self.scanner.at(), &stop);
+                self.cut = Some(cut(self.scanner.at(), &stop));
                 Ok(None)
             }
         }
-    }
-
-    fn cut_at(&mut self, at: u64, stop: &Stop) {
-        let what = match stop {
-            Stop::Unexpected(byte) => {
-                format!("is read only up to byte {at}, which is {}", shown(*byte))
-            }
-            _ => format!("is truncated at byte {at}, and read up to there"),
-        };
-        self.cut = Some(what);
     }
 
     /// The next record or line.
@@ -343,7 +333,7 @@ impl LogReader {
             Ok(event) => event,
             Err(()) => {
                 match flaw(&self.text) {
-                    Flaw::Cut if is_last => self.cut_at(at, &Stop::Cut),
+                    Flaw::Cut if is_last => self.cut = Some(cut(at, &Stop::Cut)),
                     Flaw::Several => {
                         self.pass_over("several JSON values in one record or line", at);
                     }
@@ -451,6 +441,16 @@ fn choose(traces: &[TraceHeader], wanted: Option<usize>) -> Result<usize, String
     }
 }
 
+/// A sentence on a file that is read up to a byte only.
+fn cut(at: u64, stop: &Stop) -> String {
+    match stop {
+        Stop::Unexpected(byte) => {
+            format!("is read only up to byte {at}, which is {}", shown(*byte))
+        }
+        _ => format!("is truncated at byte {at}, and read up to there"),
+    }
+}
+
 /// A byte in readable form.
 fn shown(byte: u8) -> String {
     match byte {
@@ -539,18 +539,7 @@ impl Survey {
                 let found = traces.insert(Vec::new());
                 walk_traces(scanner, found)
             }
-            _ => {
-                let mut text = Vec::new();
-                let kept = scanner.value(&mut text, MAX_HEADER)?;
-                // An object with all events may be large.
-                if kept == Kept::Whole
-                    && header.len() < 100
-                    && let Ok(value) = serde_json::from_slice(&text)
-                {
-                    header.insert(name.to_owned(), value);
-                }
-                Ok(())
-            }
+            _ => keep(scanner, name, &mut header),
         });
         let mut more = None;
         let cut = match walked {
@@ -586,15 +575,7 @@ impl Survey {
             Err(message) => return Err(Refusal::Said(message)),
         };
         let traces: Result<Vec<_>, _> = found.into_iter().map(TraceHeader::of_found).collect();
-        let cut = cut.map(|(at, stop)| match stop {
-            Stop::Unexpected(byte) => {
-                format!(
-                    "is not JSON from byte {at} on, which is {}, and is read up to there",
-                    shown(byte)
-                )
-            }
-            _ => format!("is truncated at byte {at}, and read up to there"),
-        });
+        let cut = cut.map(|(at, stop)| self::cut(at, &stop));
         Ok(Survey {
             version,
             layout: Layout::Contained,
@@ -642,34 +623,46 @@ fn walk_traces(
             scanner.pass()?;
             continue;
         }
-        traces.push(FoundTrace::default());
-        // The list was just added to.
-        let Some(trace) = traces.last_mut() else { return Ok(()) };
-        if scanner.peek()? != Some(b'{') {
-            scanner.pass()?;
-            continue;
+        let mut trace = FoundTrace::default();
+        let walked = walk_trace(scanner, &mut trace);
+        traces.push(trace);
+        walked?;
+    }
+    Ok(())
+}
+
+fn walk_trace(scanner: &mut Scanner<BufReader<File>>, trace: &mut FoundTrace) -> Result<(), Stop> {
+    if scanner.peek()? != Some(b'{') {
+        return scanner.pass();
+    }
+    walk(scanner, |scanner, name| {
+        if name != "events" || scanner.peek()? != Some(b'[') {
+            return keep(scanner, name, &mut trace.header);
         }
-        walk(scanner, |scanner, name| {
-            if name == "events" && scanner.peek()? == Some(b'[') {
-                scanner.expect(b'[')?;
-                trace.events_at = Some(scanner.at());
-                let mut count = 0;
-                while scanner.another(count, b']')? {
-                    scanner.pass()?;
-                    count += 1;
-                }
-                return Ok(());
-            }
-            let mut text = Vec::new();
-            let kept = scanner.value(&mut text, MAX_HEADER)?;
-            if kept == Kept::Whole
-                && trace.header.len() < 100
-                && let Ok(value) = serde_json::from_slice(&text)
-            {
-                trace.header.insert(name.to_owned(), value);
-            }
-            Ok(())
-        })?;
+        scanner.expect(b'[')?;
+        trace.events_at = Some(scanner.at());
+        let mut count = 0;
+        while scanner.another(count, b']')? {
+            scanner.pass()?;
+            count += 1;
+        }
+        Ok(())
+    })
+}
+
+/// Keeps a member of a header, if it is not too large.
+fn keep(
+    scanner: &mut Scanner<BufReader<File>>,
+    name: &str,
+    header: &mut serde_json::Map<String, Value>,
+) -> Result<(), Stop> {
+    let mut text = Vec::new();
+    let kept = scanner.value(&mut text, MAX_HEADER)?;
+    if kept == Kept::Whole
+        && header.len() < 100
+        && let Ok(value) = serde_json::from_slice(&text)
+    {
+        header.insert(name.to_owned(), value);
     }
     Ok(())
 }

@@ -55,26 +55,42 @@ fn acked(time: f64, ranges: &Value) -> Event {
     (time, "quic:packet_received", json!({ "header": header, "frames": [frame] }))
 }
 
+/// The name of an event before the current drafts.
+fn old_name(name: &str) -> String {
+    let kind = name.strip_prefix("quic:").unwrap();
+    match kind.strip_prefix("recovery_") {
+        Some(kind) => format!("recovery:{kind}"),
+        None if kind.starts_with("packet_lost") || kind.starts_with("congestion") => {
+            format!("recovery:{kind}")
+        }
+        None => format!("transport:{kind}"),
+    }
+}
+
+/// An event as draft-00 has it.
+fn row((time, name, data): &Event) -> Value {
+    let name = old_name(name).to_uppercase();
+    let (category, kind) = name.split_once(':').unwrap();
+    let mut data = data.clone();
+    for key in ["smoothed_rtt", "latest_rtt", "min_rtt"] {
+        if let Some(rtt) = data.get_mut(key) {
+            *rtt = json!(rtt.as_f64().unwrap() * 1000.0);
+        }
+    }
+    if let Some(cwnd) = data.as_object_mut().unwrap().remove("congestion_window") {
+        data["cwnd"] = cwnd;
+    }
+    json!([time * 1000.0, category, kind, data])
+}
+
 /// The text of a log whose clock begins at `origin` milliseconds.
 fn write(events: &[Event], written: Written, origin: f64) -> Vec<u8> {
-    let old_name = |name: &str| {
-        let kind = name.strip_prefix("quic:").unwrap();
-        match kind.strip_prefix("recovery_") {
-            Some(kind) => format!("recovery:{kind}"),
-            None if kind.starts_with("packet_lost") || kind.starts_with("congestion") => {
-                format!("recovery:{kind}")
-            }
-            None => format!("transport:{kind}"),
-        }
-    };
     let mut before = 0.0;
-    let mut objects = Vec::new();
-    for (time, name, data) in events {
+    let object = |(time, name, data): &Event| {
         let time = time + origin;
-        objects.push(match written {
+        match written {
             Written::Deltas => {
-                let delta = time - before;
-                before = time;
+                let delta = time - std::mem::replace(&mut before, time);
                 json!({ "time": delta, "name": name, "data": data })
             }
             Written::Sequence | Written::Contained => {
@@ -83,41 +99,27 @@ fn write(events: &[Event], written: Written, origin: f64) -> Vec<u8> {
             Written::Older | Written::Lines => {
                 json!({ "time": time, "name": old_name(name), "data": data })
             }
-            Written::Rows => {
-                let name = old_name(name).to_uppercase();
-                let (category, kind) = name.split_once(':').unwrap();
-                let mut data = data.clone();
-                for key in ["smoothed_rtt", "latest_rtt", "min_rtt"] {
-                    if let Some(rtt) = data.get_mut(key) {
-                        *rtt = json!(rtt.as_f64().unwrap() * 1000.0);
-                    }
-                }
-                if let Some(cwnd) = data.as_object_mut().unwrap().remove("congestion_window") {
-                    data["cwnd"] = cwnd;
-                }
-                json!([time * 1000.0, category, kind, data])
-            }
-        });
-    }
+            Written::Rows => row(&(time, name, data.clone())),
+        }
+    };
+    let objects: Vec<Value> = events.iter().map(object).collect();
     let vantage = json!({ "type": "client", "name": "by hand" });
-    let clock = json!({ "clock_type": "monotonic", "epoch": "unknown" });
     let schemas = ["urn:ietf:params:qlog:events:quic-13"];
     let sequence = |header: Value, separator: &str| {
         let records = std::iter::once(&header).chain(&objects);
         records.flat_map(|record| format!("{separator}{record}\n").into_bytes()).collect()
     };
+    let current = |time_format: &str| {
+        let clock = json!({ "clock_type": "monotonic", "epoch": "unknown" });
+        let common = json!({ "time_format": time_format, "reference_time": clock });
+        let trace =
+            json!({ "common_fields": common, "vantage_point": vantage, "event_schemas": schemas });
+        json!({ "file_schema": "urn:ietf:params:qlog:file:sequential",
+            "serialization_format": "application/qlog+json-seq", "trace": trace })
+    };
     match written {
-        Written::Sequence | Written::Deltas => {
-            let format = match written {
-                Written::Deltas => "relative_to_previous_event",
-                _ => "relative_to_epoch",
-            };
-            let common = json!({ "time_format": format, "reference_time": clock });
-            let trace = json!({ "common_fields": common, "vantage_point": vantage, "event_schemas": schemas });
-            let header = json!({ "file_schema": "urn:ietf:params:qlog:file:sequential",
-                "serialization_format": "application/qlog+json-seq", "trace": trace });
-            sequence(header, "\u{1e}")
-        }
+        Written::Sequence => sequence(current("relative_to_epoch"), "\u{1e}"),
+        Written::Deltas => sequence(current("relative_to_previous_event"), "\u{1e}"),
         Written::Contained => {
             let trace = json!({ "vantage_point": vantage, "event_schemas": schemas,
                 "events": objects, "title": "behind its events" });

@@ -93,7 +93,7 @@ pub(super) struct LinkDropped<'a> {
 #[derive(Serialize)]
 pub(super) struct NoData {}
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(super) struct Metrics {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) min_rtt: Option<f64>,
@@ -141,15 +141,11 @@ impl Metrics {
     /// Metrics of a stack, which counts bytes.
     pub(super) fn of_stack(report: &StackReport) -> Self {
         Metrics {
-            min_rtt: None,
             smoothed_rtt: (!report.srtt.is_zero()).then(|| ms(report.srtt)),
-            latest_rtt: None,
-            rtt_variance: None,
             congestion_window: Some(report.cwnd),
             bytes_in_flight: Some(report.in_flight),
             ssthresh: report.ssthresh,
-            packets_in_flight: None,
-            pacing_rate: None,
+            ..Metrics::default()
         }
     }
 
@@ -173,18 +169,7 @@ impl Metrics {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let nothing = Metrics {
-            min_rtt: None,
-            smoothed_rtt: None,
-            latest_rtt: None,
-            rtt_variance: None,
-            congestion_window: None,
-            bytes_in_flight: None,
-            ssthresh: None,
-            packets_in_flight: None,
-            pacing_rate: None,
-        };
-        *self == nothing
+        *self == Metrics::default()
     }
 }
 
