@@ -335,49 +335,33 @@ pub(crate) fn measured_by<T, C, M: Measured>(
     if M::OPTIONAL { metric.sometimes() } else { metric }
 }
 
-/// A text.
-pub const fn text<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Text)
+macro_rules! of_units {
+    ($($(#[$doc:meta])+ $name:ident: $unit:ident;)+) => {
+        $($(#[$doc])+
+        pub const fn $name<T, C>(name: &'static str) -> Metric<T, C> {
+            Metric::new(name, Unit::$unit)
+        })+
+    };
 }
-
-/// A number of things.
-pub const fn count<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Count)
-}
-
-/// Packets.
-pub const fn packets<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Packets)
-}
-
-/// Bytes.
-pub const fn bytes<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Bytes)
-}
-
-/// Seconds.
-pub const fn seconds<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Seconds)
-}
-
-/// Bits per second.
-pub const fn rate<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::BitsPerSecond)
-}
-
-/// A number without dimension or bound.
-pub const fn number<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Number)
-}
-
-/// A ratio, mostly from 0 to 1.
-pub const fn ratio<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Ratio)
-}
-
-/// A share from 0 to 1.
-pub const fn share<T, C>(name: &'static str) -> Metric<T, C> {
-    Metric::new(name, Unit::Share)
+of_units! {
+    /// A text.
+    text: Text;
+    /// A number of things.
+    count: Count;
+    /// Packets.
+    packets: Packets;
+    /// Bytes.
+    bytes: Bytes;
+    /// Seconds.
+    seconds: Seconds;
+    /// Bits per second.
+    rate: BitsPerSecond;
+    /// A number without dimension or bound.
+    number: Number;
+    /// A ratio, mostly from 0 to 1.
+    ratio: Ratio;
+    /// A share from 0 to 1.
+    share: Share;
 }
 
 /// The type of a measured value.

@@ -72,73 +72,29 @@ pub struct OnWire<'a> {
 }
 
 /// Two observers, called one after the other.
-impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
-    fn on_sent(&mut self, now: Time, flow: usize, packet: &Packet, sender: &Sender) {
-        self.0.on_sent(now, flow, packet, sender);
-        self.1.on_sent(now, flow, packet, sender);
-    }
-
-    fn on_ack(&mut self, now: Time, flow: usize, ack: &Packet, sender: &Sender) {
-        self.0.on_ack(now, flow, ack, sender);
-        self.1.on_ack(now, flow, ack, sender);
-    }
-
-    fn on_timer(&mut self, now: Time, flow: usize, of_recovery: bool, sender: &Sender) {
-        self.0.on_timer(now, flow, of_recovery, sender);
-        self.1.on_timer(now, flow, of_recovery, sender);
-    }
-
-    fn on_settled(&mut self, now: Time, flow: usize, sender: &Sender) {
-        self.0.on_settled(now, flow, sender);
-        self.1.on_settled(now, flow, sender);
-    }
-
-    fn on_arrival(&mut self, now: Time, flow: usize, packet: &Packet) {
-        self.0.on_arrival(now, flow, packet);
-        self.1.on_arrival(now, flow, packet);
-    }
-
-    fn on_answer(&mut self, now: Time, flow: usize, ack: &Packet) {
-        self.0.on_answer(now, flow, ack);
-        self.1.on_answer(now, flow, ack);
-    }
-
-    fn on_datagram(&mut self, now: Time, flow: usize, packet: &Packet) {
-        self.0.on_datagram(now, flow, packet);
-        self.1.on_datagram(now, flow, packet);
-    }
-
-    fn on_stack_sent(
-        &mut self,
-        now: Time,
-        flow: usize,
-        from: End,
-        packet: &Packet,
-        facts: &[PacketFacts],
-    ) {
-        self.0.on_stack_sent(now, flow, from, packet, facts);
-        self.1.on_stack_sent(now, flow, from, packet, facts);
-    }
-
-    fn on_stack_received(&mut self, now: Time, flow: usize, end: End, packet: &Packet) {
-        self.0.on_stack_received(now, flow, end, packet);
-        self.1.on_stack_received(now, flow, end, packet);
-    }
-
-    fn on_stack_report(&mut self, now: Time, flow: usize, report: &StackReport) {
-        self.0.on_stack_report(now, flow, report);
-        self.1.on_stack_report(now, flow, report);
-    }
-
-    fn on_loss(&mut self, now: Time, flow: usize, packet: &Packet, loss: Loss) {
-        self.0.on_loss(now, flow, packet, loss);
-        self.1.on_loss(now, flow, packet, loss);
-    }
-
-    fn on_wire(&mut self, what: &OnWire<'_>) {
-        self.0.on_wire(what);
-        self.1.on_wire(what);
-    }
+macro_rules! both {
+    ($($call:ident($($name:ident: $type:ty),+);)+) => {
+        impl<A: Observer + ?Sized, B: Observer + ?Sized> Observer for (Box<A>, Box<B>) {
+            $(fn $call(&mut self, $($name: $type),+) {
+                self.0.$call($($name),+);
+                self.1.$call($($name),+);
+            })+
+        }
+    };
+}
+both! {
+    on_sent(now: Time, flow: usize, packet: &Packet, sender: &Sender);
+    on_ack(now: Time, flow: usize, ack: &Packet, sender: &Sender);
+    on_timer(now: Time, flow: usize, of_recovery: bool, sender: &Sender);
+    on_settled(now: Time, flow: usize, sender: &Sender);
+    on_arrival(now: Time, flow: usize, packet: &Packet);
+    on_answer(now: Time, flow: usize, ack: &Packet);
+    on_datagram(now: Time, flow: usize, packet: &Packet);
+    on_stack_sent(now: Time, flow: usize, from: End, packet: &Packet, facts: &[PacketFacts]);
+    on_stack_received(now: Time, flow: usize, end: End, packet: &Packet);
+    on_stack_report(now: Time, flow: usize, report: &StackReport);
+    on_loss(now: Time, flow: usize, packet: &Packet, loss: Loss);
+    on_wire(what: &OnWire<'_>);
 }
 
 /// Loss of a packet at a link.

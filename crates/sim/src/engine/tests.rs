@@ -116,16 +116,7 @@ fn shortcuts_do_not_change_outcomes_and_counts_balance() {
     let mut lost = 0;
     for_the_whole_table(|name, protocol, scenario| {
         let what = format!("{protocol}, {name}");
-        let plain = run_with(scenario, Detail::Everything);
-        let snapshots = run_with(scenario, Detail::Snapshots);
-        let changeable = run_with(scenario, Detail::Changes);
-        let fast = run_with(scenario, Detail::Fast);
-        assert_eq!(fast.links, plain.links, "{what}");
-        assert_eq!(fast.flows, plain.flows, "{what}");
-        assert_eq!(fast, plain, "{what}");
-        assert_eq!(snapshots, plain, "{what}");
-        assert_eq!(changeable, plain, "{what}");
-        assert_balanced(&what, scenario, &fast);
+        let fast = alike_with_all_details(&what, scenario);
         assert!(fast.flows.iter().all(|flow| flow.packets_sent > 10), "{what}: idle flows");
         lost += fast.links.iter().map(|l| l.dropped + l.corrupted).sum::<u64>();
     });

@@ -1,7 +1,8 @@
 //! Rates of users in cells, over whole runs.
 
-use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Scenario, run};
+
+use crate::{build, error};
 
 fn text(cell: &str) -> String {
     format!(
@@ -11,21 +12,11 @@ fn text(cell: &str) -> String {
     )
 }
 
-fn scenario(cell: &str) -> Scenario {
-    let file = ScenarioFile::parse("test.toml", &text(cell)).unwrap_or_else(|e| panic!("{e}"));
-    file.build().unwrap_or_else(|e| panic!("{e}"))
-}
-
-fn error(cell: &str) -> String {
-    let file = ScenarioFile::parse("test.toml", &text(cell)).unwrap_or_else(|e| panic!("{e}"));
-    file.build().expect_err("it is wrong").to_string()
-}
-
 #[test]
 fn a_saturated_user_has_its_share_of_the_cell() {
     // More is offered than a cell can carry, 10 MHz * 4.4 = 44 Mbit/s: what arrives is the rate.
     let goodput = |cell: &str| {
-        let scenario = scenario(cell);
+        let scenario = build(&text(cell));
         let runs = (0..8).map(|seed| {
             let outcome = run(&Scenario { seed, ..scenario.clone() });
             assert!(outcome.links[0].utilization > 0.99, "{}", outcome.links[0].utilization);
@@ -34,7 +25,7 @@ fn a_saturated_user_has_its_share_of_the_cell() {
         runs.sum::<f64>() / 8.0
     };
     let alone = goodput("snr = 10");
-    let mean = scenario("snr = 10").links[0].kind.rate.mean().as_bps() as f64;
+    let mean = build(&text("snr = 10")).links[0].kind.rate.mean().as_bps() as f64;
     assert!((alone / mean - 1.0).abs() < 0.08, "{alone} {mean}");
     // Three other users on average: (1 - e^-3) / 3 = 0.317 of it. Their number is that of about
     // two independent instants in 60 s, 16 in all, with a standard deviation of 1.7.
@@ -45,7 +36,7 @@ fn a_saturated_user_has_its_share_of_the_cell() {
 
 #[test]
 fn rates_depend_on_the_seed_only() {
-    let scenario = scenario("snr = 3, users = 2, shadowing = 8");
+    let scenario = build(&text("snr = 3, users = 2, shadowing = 8"));
     scenario.validate().unwrap();
     let mark = |seed| run(&Scenario { seed, ..scenario.clone() }).fingerprint;
     assert_eq!(mark(1), mark(1));
@@ -67,10 +58,10 @@ fn errors_of_cells_say_what_is_wrong() {
         ("stay = '1ms'", "between 100ms and 86400s"),
         ("rate = '5Mbit'", "unknown key"),
     ] {
-        let error = error(key);
+        let error = error(&text(key));
         assert!(error.contains(says) && error.contains("cell"), "{key}: {error}");
     }
     let both = text("snr = 3").replace("cell = {", "opportunities = [1], cell = {");
-    let error = ScenarioFile::parse("test.toml", &both).unwrap().build().unwrap_err().to_string();
+    let error = error(&both);
     assert!(error.contains("the rate is already that of a `cell`"), "{error}");
 }

@@ -1,8 +1,9 @@
 //! Explicit transport error notification over whole runs (eten2004): the gain of the four kinds of
 //! notification, and the accuracy of LEAST.
 
-use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{FlowOutcome, Outcome, run};
+
+use crate::changed;
 
 /// One flow on 10 Mbit/s and 100 ms of RTT: the path holds 125 packets and the queue as many. The
 /// receiver window fills both and no more: all loss is corruption.
@@ -13,11 +14,7 @@ const SCENARIO: &str = "
     flows = [{ group = 'all', protocol = 'sack', from = 'a', to = 'b', rwnd = 240 }]";
 
 fn outcome(changes: &[(&str, &str)]) -> Outcome {
-    let mut file = ScenarioFile::parse("test.toml", SCENARIO).unwrap();
-    for (key, value) in changes {
-        file.set(key, value).unwrap_or_else(|error| panic!("{error}"));
-    }
-    run(&file.build().unwrap_or_else(|error| panic!("{error}")))
+    run(&changed(SCENARIO, changes))
 }
 
 fn flow(protocol: &str, changes: &[(&str, &str)]) -> FlowOutcome {

@@ -1,7 +1,8 @@
 //! Impairments of links over whole runs, with expected values by arithmetic.
 
-use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{LinkOutcome, Outcome, run};
+
+use crate::{balanced, changed};
 
 /// Datagrams of 1000 bytes, one a millisecond from zero to the end, each 0.1 ms on the wire.
 const SCENARIO: &str = "
@@ -10,21 +11,12 @@ const SCENARIO: &str = "
     flows = [{ group = 'all', cbr = { rate = '8Mbit', packet_size = 1000 }, from = 'a', to = 'b' }]";
 
 fn outcome(changes: &[(&str, &str)]) -> Outcome {
-    let mut file = ScenarioFile::parse("test.toml", SCENARIO).unwrap();
-    for (key, value) in changes {
-        file.set(key, value).unwrap_or_else(|error| panic!("{error}"));
-    }
-    let outcome = run(&file.build().unwrap_or_else(|error| panic!("{error}")));
-    for link in &outcome.links {
-        let LinkOutcome { arrived, delivered, dropped, corrupted, in_flight, .. } = *link;
-        assert_eq!(arrived, delivered + dropped + corrupted + in_flight, "{link:?}");
-    }
-    outcome
+    balanced(run(&changed(SCENARIO, changes)))
 }
 
 /// The outcome of the link.
 fn wire(changes: &[(&str, &str)]) -> LinkOutcome {
-    outcome(changes).links.into_iter().find(|link| link.name == "wire").unwrap()
+    crate::wire(&outcome(changes)).clone()
 }
 
 #[test]

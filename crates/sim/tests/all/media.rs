@@ -1,21 +1,20 @@
 //! Media that adapts, over whole runs. RFC 8867 states in words what to expect; the bounds here are
 //! wider than what the experiments in `experiments/media` show.
 
-use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::{Outcome, Scenario, Simulation, run};
+use windward_sim::{Outcome, Scenario, run};
+
+use crate::{alike_in_all_ways, build, error};
 
 const CONTROLLERS: [&str; 4] = ["nada", "scream", "scream2", "gcc"];
 
 /// A stream of 150 to 1500 kbit/s over a link with a propagation delay of 50 ms and a queue of
 /// 37.5 kB, which is 300 ms at 1 Mbit/s (RFC 8867 section 4.2).
 fn scenario(controller: &str, times: &str, link: &str, more: &str) -> Scenario {
-    let text = format!(
+    build(&format!(
         "{times}\nlinks = [{{ name = 'link', from = 'a', to = 'b', delay = '50ms', {link} }}]\n\
          [[flows]]\ngroup = 'video'\nfrom = 'a'\nto = 'b'\n\
          media = {{ rate = '150kbit', packet_size = 1200, controller = {controller} }}\n{more}"
-    );
-    let file = ScenarioFile::parse("test.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    file.build().unwrap_or_else(|e| panic!("{e}\n{text}"))
+    ))
 }
 
 fn quoted(controller: &str) -> String {
@@ -170,29 +169,18 @@ fn shortcuts_of_the_engine_change_nothing() {
         let times = "duration = '20s'\nseed = 3";
         let link = "rate = '2Mbit', queue = '75kB', loss = 0.01, reverse = { loss = 0.05 }";
         let scenario = scenario(&quoted(controller), times, link, tcp);
-        let fast = run(&scenario);
+        let fast = alike_in_all_ways(controller, &scenario);
         assert!(fast.links[1].corrupted > 0, "no report is lost");
-        for mut other in [Simulation::traced(&scenario), Simulation::changeable(&scenario)] {
-            for step in 0..300 {
-                let time = windward_core::units::Duration::from_micros(70_001 * step);
-                other.advance(windward_core::units::Time::ZERO + time);
-            }
-            let outcome = other.finish();
-            assert_eq!(outcome.fingerprint, fast.fingerprint, "{controller}");
-            assert_eq!(outcome.flows, fast.flows, "{controller}");
-        }
     }
 }
 
 #[test]
 fn impossible_adaptations_are_refused_with_a_reason() {
     let error = |media: &str| {
-        let text = format!(
+        error(&format!(
             "duration = '1s'\nlinks = [{{ from = 'a', to = 'b', rate = '1Mbit', delay = '1ms' }}]\n\
              flows = [{{ group = 'v', from = 'a', to = 'b', media = {{ {media} }} }}]"
-        );
-        let file = ScenarioFile::parse("test.toml", &text).unwrap();
-        file.build().map(|_| ()).unwrap_err().to_string()
+        ))
     };
     for (media, message) in [
         ("rate = '1Mbit', controller = 'cubic'", "valid: nada, scream, scream2, gcc"),

@@ -1,7 +1,8 @@
 //! Prague over DualPI2, the queue that it is designed for.
 
-use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::{LinkOutcome, Outcome, run};
+use windward_sim::{Outcome, run};
+
+use crate::{build, wire};
 
 /// 20 Mbit/s and an RTT of 30 ms through DualPI2: 1000-byte packets take 0.4 ms each.
 fn through_dualpi2(flows: &str) -> Outcome {
@@ -12,15 +13,11 @@ fn through_dualpi2(flows: &str) -> Outcome {
                     queue = '400p', aqm = 'dualpi2' }}]
          flows = [{flows}]"
     );
-    run(&ScenarioFile::parse("test.toml", &toml).unwrap().build().unwrap())
+    run(&build(&toml))
 }
 
 fn flow(protocol: &str) -> String {
     format!("{{ group = '{protocol}', protocol = '{protocol}', from = 'a', to = 'b' }}")
-}
-
-fn wire(outcome: &Outcome) -> &LinkOutcome {
-    outcome.links.iter().find(|link| link.name == "wire").unwrap()
 }
 
 #[test]

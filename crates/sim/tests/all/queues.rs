@@ -15,7 +15,9 @@ use windward_core::part::{AnyPart, Custom, CustomPart, Setting, Value, ValueKind
 use windward_core::rng::Stream;
 use windward_core::units::Time;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::{LinkOutcome, Outcome, Scenario, run};
+use windward_sim::{Outcome, Scenario, run};
+
+use crate::{balanced, build, changed, wire};
 
 /// Four flows on 10 Mbit/s and 40 ms of RTT: the path holds 50 packets, and the queue 200.
 const SCENARIO: &str = "
@@ -35,7 +37,7 @@ fn file(changes: &[(&str, &str)]) -> ScenarioFile {
 }
 
 fn scenario(changes: &[(&str, &str)]) -> Scenario {
-    file(changes).build().unwrap_or_else(|error| panic!("{error}"))
+    changed(SCENARIO, changes)
 }
 
 fn kinds() -> Vec<(Words, AqmConfig)> {
@@ -46,18 +48,6 @@ fn kinds() -> Vec<(Words, AqmConfig)> {
 fn run_with(aqm: &str, changes: &[(&str, &str)]) -> Outcome {
     let changes: Vec<_> = changes.iter().copied().chain([("links.wire.aqm", aqm)]).collect();
     balanced(run(&scenario(&changes)))
-}
-
-fn balanced(outcome: Outcome) -> Outcome {
-    for link in &outcome.links {
-        let LinkOutcome { arrived, delivered, dropped, corrupted, in_flight, .. } = *link;
-        assert_eq!(arrived, delivered + dropped + corrupted + in_flight, "{link:?}");
-    }
-    outcome
-}
-
-fn wire(outcome: &Outcome) -> &LinkOutcome {
-    outcome.links.iter().find(|link| link.name == "wire").unwrap()
 }
 
 #[test]
@@ -287,7 +277,7 @@ fn dualpi2_lets_scalable_and_classic_flows_share() {
             { group = 'scalable', protocol = 'dctcp', from = 'a', to = 'd', count = 2 },
             { group = 'classic', protocol = 'reno', from = 'b', to = 'd', count = 2 },
         ]";
-    let mut scenario = ScenarioFile::parse("test.toml", base).unwrap().build().unwrap();
+    let mut scenario = build(base);
     let link = scenario.links.iter_mut().find(|link| link.name == "first").unwrap();
     Arc::make_mut(&mut link.kind).queue.router = RouterConfig::Custom(Custom(&OUTSIDE));
     let outcome = balanced(run(&scenario));

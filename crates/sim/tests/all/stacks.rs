@@ -9,6 +9,8 @@ use windward_sim::stack::{
 };
 use windward_sim::{Outcome, Simulation, TransferOutcome};
 
+use crate::alike_in_all_ways;
+
 /// Misbehaviour of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
@@ -282,12 +284,7 @@ fn goodput_is_the_window_per_round_trip() {
 #[test]
 fn the_plain_way_gives_the_same() {
     let scenario = file(Fault::None, &[("flows.toy.last_hop.loss", "0.1")]).build().unwrap();
-    let fast = windward_sim::run(&scenario);
-    for other in [Simulation::traced(&scenario), Simulation::changeable(&scenario)] {
-        let other = other.finish();
-        assert_eq!(other.fingerprint, fast.fingerprint);
-        assert_eq!(other.flows, fast.flows);
-    }
+    let fast = alike_in_all_ways("a loss", &scenario);
     assert!(fast.flows[0].retransmissions > Some(10));
 }
 
@@ -366,12 +363,7 @@ fn transfers_of_stacks_arrive_when_those_of_windward_do() {
 fn many_connections_do_the_same_the_plain_way() {
     let changes = [("flows.toy.last_hop.loss", "0.1"), ("flows.toy.arrivals", ARRIVALS)];
     let scenario = file(Fault::None, &changes).build().unwrap();
-    let fast = windward_sim::run(&scenario);
-    for other in [Simulation::traced(&scenario), Simulation::changeable(&scenario)] {
-        let other = other.finish();
-        assert_eq!(other.fingerprint, fast.fingerprint);
-        assert_eq!((other.flows, other.transfers), (fast.flows.clone(), fast.transfers.clone()));
-    }
+    alike_in_all_ways("transfers", &scenario);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! of datagrams.
 
 use windward_core::units::Time;
-use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::{Outcome, Scenario, run};
+
+use crate::{build, error};
 
 /// A link of 10 Mbit/s and a round trip of 60 ms and a little.
 const PATH: &str = r#"
@@ -11,23 +12,11 @@ const PATH: &str = r#"
     dumbbell.access = { rate = "100Mbit", delay = "5ms", queue = "1000p" }
 "#;
 
-fn build(text: &str) -> Scenario {
-    ScenarioFile::parse("test.toml", text).and_then(|file| file.build()).unwrap()
-}
-
 fn web(duration: &str, more: &str, arrivals: &str) -> Scenario {
     build(&format!(
         "duration = '{duration}'\n{PATH}\n[[flows]]\ngroup = 'web'\nprotocol = 'newreno'\n{more}\n\
          arrivals = {{ {arrivals} }}"
     ))
-}
-
-fn error(arrivals: &str) -> String {
-    let text = format!(
-        "duration = '10s'\n{PATH}\nflows = [{{ group = 'web', protocol = 'newreno', {arrivals} }}]"
-    );
-    let file = ScenarioFile::parse("test.toml", &text).unwrap();
-    file.build().map(|_| ()).unwrap_err().to_string()
 }
 
 fn completion_times(outcome: &Outcome) -> Vec<f64> {
@@ -180,15 +169,16 @@ fn impossible_arrivals_are_refused_with_a_reason() {
         ),
         ("arrivals = { rate = 1, sizes = { distribution = 'zipf' } }", "unknown word"),
     ] {
-        let error = error(arrivals);
+        let error = error(&format!(
+            "duration = '10s'\n{PATH}\nflows = [{{ group = 'web', protocol = 'newreno', {arrivals} }}]"
+        ));
         assert!(error.contains(message), "{arrivals}\n{error}");
     }
     let datagrams = format!(
         "duration = '10s'\n{PATH}\nflows = [{{ group = 'web', cbr = {{ rate = '1Mbit' }}, \
          arrivals = {{ rate = 1, sizes = '1kB' }} }}]"
     );
-    let file = ScenarioFile::parse("test.toml", &datagrams).unwrap();
-    assert!(file.build().unwrap_err().to_string().contains("does not apply to datagrams"));
+    assert!(error(&datagrams).contains("does not apply to datagrams"));
 }
 
 #[test]
@@ -289,8 +279,7 @@ fn impossible_media_is_refused_with_a_reason() {
     ] {
         let text =
             format!("duration = '10s'\n{PATH}\nflows = [{{ group = 'call', media = {media} }}]");
-        let file = ScenarioFile::parse("test.toml", &text).unwrap();
-        let error = file.build().map(|_| ()).unwrap_err().to_string();
+        let error = error(&text);
         assert!(error.contains(message), "{media}\n{error}");
     }
 }

@@ -7,12 +7,9 @@ use std::path::Path;
 use windward_core::units::{Duration, Time};
 use windward_sim::scenario::Traffic;
 use windward_sim::scenario::file::ScenarioFile;
-use windward_sim::{Outcome, Scenario, Simulation, run};
+use windward_sim::{Outcome, Simulation, run};
 
-fn build(text: &str) -> Scenario {
-    let file = ScenarioFile::parse("test.toml", text).unwrap();
-    file.build().unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
+use crate::build;
 
 /// Runs a flow with a misbehaving receiver and an honest flow over 20 Mbit/s, with an RTT of 40 ms
 /// and a queue of a bandwidth-delay product. Returns the honest flow's share of the link, and the
