@@ -80,7 +80,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def write(stage: Stage, rust_pages: Path, report: Path) -> None:
     schema = json.loads(windward_output("schema"))
-    for of in ("scenario", "readings", "suite", "script", "router", "programs"):
+    for of in ("scenario", "readings", "suite", "router", "programs"):
         printed = json.loads(windward_output("schema", of))
         stage.write(f"schema/{of}.schema.json", json.dumps(printed, indent=1))
     stage.write("reference/parts.md", parts())
@@ -312,14 +312,13 @@ def autodoc(name: str) -> list[str]:
 SCHEMA = """# Schemas for editors
 
 `windward schema` prints a JSON Schema of scenario and experiment files from the declarations of keys by
-which the program reads them. `windward schema KIND` prints those of readings, suites, conformance
-scripts, the settings of `windward router`, and the programs of `windward compare`. With a schema an
+which the program reads them. `windward schema KIND` prints those of readings, suites, the settings of `windward router`, and the programs of `windward compare`. With a schema an
 editor completes keys, shows their meaning and marks unknown ones. Only the program checks that values
 go together: `windward run` and `windward sweep --dry-run` report that.
 
 The schemas as files: <a href="../schema/scenario.schema.json">scenario</a>,
 <a href="../schema/readings.schema.json">readings</a>, <a href="../schema/suite.schema.json">suite</a>,
-<a href="../schema/script.schema.json">script</a>, <a href="../schema/router.schema.json">router</a>,
+<a href="../schema/router.schema.json">router</a>,
 <a href="../schema/programs.schema.json">programs</a>.
 
 Editors that read TOML with Taplo (VS Code with Even Better TOML, Neovim, Helix, Zed) take it from a comment in the first line

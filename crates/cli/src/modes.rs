@@ -15,7 +15,7 @@ const MODES: &[Mode] = &[
     ("list", "parts", &["json"]),
     ("script", "json", &["scripts", "protocol", "tolerance_usecs"]),
     ("script", "markdown", &["scripts", "protocol", "tolerance_usecs"]),
-    ("script", "all", &["scripts", "protocol"]),
+    ("script", "all", &["scripts", "protocol", "tolerance_usecs"]),
     ("play", "save", &[]),
     (
         "compare-logs",

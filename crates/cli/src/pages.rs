@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use windward_conformance::Script;
 use windward_evaluation::Suite;
 use windward_experiments::Experiment;
 use windward_experiments::worlds::Worlds;
@@ -64,8 +63,6 @@ enum FileKind {
     Suite,
     /// Nearest worlds of claims, as `windward reproduce --worlds` writes them
     Worlds,
-    /// Conformance scripts
-    Script,
     /// Settings of `windward router`
     #[cfg(target_os = "linux")]
     Router,
@@ -80,7 +77,6 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<(), Failure> {
         FileKind::Scenario | FileKind::Readings => Experiment::readings_json_schema(),
         FileKind::Suite => Suite::json_schema(),
         FileKind::Worlds => Worlds::json_schema(),
-        FileKind::Script => Script::json_schema(),
         #[cfg(target_os = "linux")]
         FileKind::Router => windward_net::router::Config::json_schema(),
         #[cfg(target_os = "linux")]

@@ -7,64 +7,38 @@ use super::Script;
 
 /// Name and text of each script, in the order of the documentation.
 macro_rules! scripts {
-    ($($name:literal),* $(,)?) => {
-        &[$((
-            $name,
+    ($($source:literal: $($name:literal),+;)+) => {
+        &[$($((
+            concat!($source, "/", $name),
             include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/../../experiments/scripts/",
+                $source,
+                "/",
                 $name,
-                ".toml"
+                ".pkt"
             )),
-        )),*]
+        )),+),+]
     };
 }
 
-pub(super) const FILES: &[(&str, &str)] = scripts![
-    "rfc5681/slow-start",
-    "rfc5681/slow-start-delayed-acks",
-    "rfc5681/congestion-avoidance",
-    "rfc5681/fast-retransmit",
-    "rfc5681/idle-restart",
-    "rfc6298/first-timeout",
-    "rfc6298/backoff",
-    "rfc6298/karn",
-    "rfc6582/partial-ack",
-    "rfc6675/pipe",
-    "rfc3168/once-per-window",
-    "rfc7661/application-limited",
-    "rfc9438/w-cubic",
-    "rfc9438/fast-convergence",
-    "rfc9438/reno-friendly",
-    "rfc9438/reno-alpha",
-    "rfc9438/beta",
-    "rfc9438/back-at-w-max",
-    "rfc9406/rtt-rise",
-    "rfc9406/small-rise",
-    "rfc9406/least-threshold",
-    "rfc9406/greatest-threshold",
-    "rfc9406/few-samples",
-    "rfc9406/rtt-falls",
-    "rfc9406/limit",
-    "rfc9002/slow-start",
-    "rfc9002/packet-threshold",
-    "rfc9002/time-threshold",
-    "rfc9002/probe-timeout",
-    "rfc9002/recovery-period",
-    "rfc9002/mark-once",
-    "rfc9002/halving",
-    "rfc9002/persistent-congestion",
-    "rfc9002/dead-path",
-    "rfc8985/reordering-window",
-    "rfc8985/time-based-loss",
-    "rfc8985/tail-loss-probe",
-    "bbr/startup",
-    "bbr/drain",
-    "bbr/probe-rtt",
-    "bbr/startup-loss",
-    "bbr/startup-little-loss",
-    "bbr/bbr1",
-];
+const FILES: &[(&str, &str)] = scripts! {
+    "rfc5681": "slow-start", "slow-start-delayed-acks", "congestion-avoidance",
+        "fast-retransmit", "idle-restart";
+    "rfc6298": "first-timeout", "backoff", "karn";
+    "rfc6582": "partial-ack";
+    "rfc6675": "pipe";
+    "rfc3168": "once-per-window";
+    "rfc7661": "application-limited";
+    "rfc9438": "w-cubic", "fast-convergence", "reno-friendly", "reno-alpha", "beta",
+        "back-at-w-max";
+    "rfc9406": "rtt-rise", "small-rise", "least-threshold", "greatest-threshold", "few-samples",
+        "rtt-falls", "limit";
+    "rfc9002": "slow-start", "packet-threshold", "time-threshold", "probe-timeout",
+        "recovery-period", "mark-once", "halving", "persistent-congestion", "dead-path";
+    "rfc8985": "reordering-window", "time-based-loss", "tail-loss-probe";
+    "bbr": "startup", "drain", "probe-rtt", "startup-loss", "startup-little-loss", "bbr1";
+};
 
 /// All scripts, in the order of the documentation.
 ///

@@ -1,273 +1,133 @@
-//! Conformance scripts of one path, similar to packetdrill: the fate of packets, and the behaviour
-//! of the sender that an RFC requires.
+//! Conformance scripts in the language of packetdrill (github.com/google/packetdrill): which data a
+//! sender sends when, and what an RFC requires of its state.
 //!
-//! A [`Script`] is a TOML file (docs/scripts.md) with a path, rules for lost, marked and delayed
-//! packets, the data of the application, and expectations, each with the section of its source.
-//! [`Script::run`] runs one connection over the path in virtual time, records its state after every
-//! event (`path`), and then compares every expectation with that record (`judge`).
+//! There are two kinds of [`Script`] (docs/scripts.md). In one of packetdrill, every packet of the
+//! peer stands in the script: `drive` holds a row with `preset = "linux"` against it, packet by
+//! packet and within the tolerance of times. With the option `--rtt`, the receiver and the path are
+//! simulated: `path` runs any row or stack with the losses, marks and delays of the options, and
+//! evaluates assertions about moments of the run, each with the section that requires it. Such a
+//! script may lose the thousandth packet, and follow a connection of QUIC.
 //!
 //! Nothing here is random, and no link of the simulator is involved: the expected values follow
-//! from the text by arithmetic that fits into a comment.
+//! from the text by arithmetic that fits into a comment. A script that is not supported is refused
+//! with the reason, and never passes. Not compared are, since they do not concern
+//! congestion, the flag PSH, the receiver's window and its shift, the order of TCP options and the
+//! values of timestamps.
 //!
-//! The modules, in the order of reading: `reader` reads scripts, `builtin` has those that come with
-//! the program, `path` runs one, `judge` compares, and `conformance` writes the results of all.
-//! `packetdrill` reads and runs scripts in packetdrill's language.
+//! The modules, in the order of reading: `lexer` and `parser` read the language, `python` the code
+//! of assertions, and `header` the options of a simulated path; `builtin` has the scripts that come
+//! with the program; `row` makes the sender, `host` has the settings of packetdrill's host, `drive`
+//! and `path` run a script; `report` has the results.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use windward_core::units::{Duration, Rate, Time};
+use windward_core::units::Duration;
 use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::Stacks;
-use windward_sim::strict_toml::At;
 use windward_sim::strict_toml::{FileError, Location};
 
+use drive::Drive;
+use header::Header;
+use parser::Parsed;
+
 mod builtin;
-mod conformance;
-mod judge;
-mod packetdrill;
+mod drive;
+mod header;
+mod host;
+mod lexer;
+mod parser;
 mod path;
-mod reader;
+mod python;
+mod report;
+mod row;
 
 pub use builtin::{all, select};
-pub use conformance::conformance;
-pub use judge::{Compliance, Finding, ScriptReport};
-pub use packetdrill::{
-    PacketCounts, PacketReport, PacketScript, PacketVerdict, TOLERANCE, packet_table,
-};
+pub use report::{Compliance, Counts, Finding, Report, Verdict, conformance, table};
 
-/// A script: a path, the events on it, and expectations.
+/// The tolerance of times, as in packetdrill: 4 ms.
+pub const TOLERANCE: Duration = Duration::from_micros(4000);
+
+/// A script.
 #[derive(Debug, Clone)]
 pub struct Script {
     /// The file, as the user named it. For a script that comes with the program, its path below
     /// `experiments/scripts/` without the extension.
     pub name: String,
-    /// Title, one line.
-    pub title: String,
-    /// Its source: `RFC 5681`.
-    pub source: String,
-    /// Further explanation; may be empty.
-    pub about: String,
-    /// The protocols that it applies to, as scenario files name them; never empty.
-    pub protocols: Vec<String>,
-    /// Stacks that it applies to as well, if the program includes them.
-    pub foreign: Vec<String>,
-    duration: Duration,
-    route: Route,
-    /// Keys and values of the two endpoints, as scenario files have them.
-    endpoint: Vec<(At<String>, String)>,
-    offers: Vec<Offer>,
-    data: Vec<Rule>,
-    acks: Vec<Rule>,
-    expectations: Vec<Expectation>,
+    parsed: Result<Parsed, Fault>,
+    header: Option<Header>,
 }
 
-/// The path of packets.
-#[derive(Debug, Clone, Copy)]
-struct Route {
-    /// Round-trip time without queues; half of it each way.
-    rtt: Duration,
-    /// Rate of data packets; `None` sends any number of them at once.
-    rate: Option<Rate>,
-    /// Queue limit: packets behind the one in transmission.
-    queue: Option<u64>,
-}
-
-/// Additional data of the application from an instant on.
-#[derive(Debug, Clone, Copy)]
-struct Offer {
-    at: Time,
-    /// `u64::MAX` is data that never runs out.
-    packets: u64,
-}
-
-/// Fate of some packets.
-#[derive(Debug, Clone)]
-struct Rule {
-    which: Which,
-    fate: Fate,
-}
-
-/// Packets that a rule applies to: those that meet every condition.
-#[derive(Debug, Clone)]
-struct Which {
-    /// Numbers in the order of sending, from one.
-    packet: Option<Numbers>,
-    /// The data that they carry, from one, and the number of its transmission, from one.
-    data: Option<Numbers>,
-    transmission: Option<Numbers>,
-    /// Sent from the first instant on and before the second.
-    from: Time,
-    until: Time,
-    /// Every n-th of those, from one, and the maximum number of these.
-    every: u64,
-    first: u64,
-}
-
-/// Numbers from one, as single numbers and inclusive ranges.
-#[derive(Debug, Clone, Default)]
-struct Numbers(Vec<(u64, u64)>);
-
-impl Numbers {
-    fn has(&self, number: u64) -> bool {
-        self.0.iter().any(|(first, last)| (*first..=*last).contains(&number))
-    }
-}
-
+/// A place in a script; both numbers count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Lost,
-    /// Congestion experienced, if the packet is ECN-capable.
-    Marked,
-    /// An additional delay, with which later packets may overtake it.
-    Delayed(Duration),
-}
-
-/// One expectation.
-#[derive(Debug, Clone)]
-struct Expectation {
+struct Place {
     line: usize,
-    source: String,
-    says: String,
-    at: Moment,
-    /// Requirements of the text for the state at that moment, by quantity; never empty.
-    wants: Vec<(Quantity, Want)>,
-    /// Protocols with a known departure from the text, each with the reason.
-    departs: Vec<(String, String)>,
+    column: usize,
 }
 
-/// A moment of the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Moment {
-    text: String,
-    /// True for the state just before it, false for the state after all its consequences.
-    before: bool,
-    anchor: Anchor,
-    plus: Duration,
-}
+impl Place {
+    const START: Place = Place { line: 1, column: 1 };
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Anchor {
-    Instant(Time),
-    /// The n-th event of its kind, from one.
-    Event(Event, u64),
-}
-
-/// Event that a moment can refer to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Event {
-    /// A data packet leaves.
-    Packet,
-    /// A retransmission leaves.
-    Retransmission,
-    /// An acknowledgment reaches the sender.
-    Ack,
-    /// An acknowledgment with a congestion mark reaches the sender.
-    Echo,
-    /// The timer of recovery expires: a retransmission timeout, or a probe timeout.
-    Timeout,
-    /// A data packet is lost on its way.
-    Loss,
-    /// cwnd becomes smaller.
-    Reduction,
-}
-
-impl Event {
-    const ALL: [(Event, &'static str); 7] = [
-        (Event::Packet, "packet"),
-        (Event::Retransmission, "retransmission"),
-        (Event::Ack, "ack"),
-        (Event::Echo, "echo"),
-        (Event::Timeout, "timeout"),
-        (Event::Loss, "loss"),
-        (Event::Reduction, "reduction"),
-    ];
-
-    fn word(self) -> &'static str {
-        Self::ALL[self as usize].1
+    /// The place of code whose `%{` is here.
+    fn inside(self) -> Place {
+        Place { column: self.column + 2, ..self }
     }
 }
 
-/// Quantity that can be expected at a moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Quantity {
-    /// Packets.
-    Cwnd,
-    Ssthresh,
-    InFlight,
-    /// Packets per second.
-    PacingRate,
-    /// Seconds.
-    Srtt,
-    /// Time of the moment, seconds.
-    Time,
-    /// Number of the data, from one, in the packet of the moment.
-    Data,
-    /// Counts since the start.
-    Packets,
-    Reductions,
-    Retransmissions,
-    Timeouts,
-    /// Packets of data that are cumulatively acknowledged.
-    Acked,
-}
-
-impl Quantity {
-    const ALL: [(Quantity, &'static str); 12] = [
-        (Quantity::Cwnd, "cwnd"),
-        (Quantity::Ssthresh, "ssthresh"),
-        (Quantity::InFlight, "in_flight"),
-        (Quantity::PacingRate, "pacing_rate"),
-        (Quantity::Srtt, "srtt"),
-        (Quantity::Time, "time"),
-        (Quantity::Data, "data"),
-        (Quantity::Packets, "packets"),
-        (Quantity::Reductions, "reductions"),
-        (Quantity::Retransmissions, "retransmissions"),
-        (Quantity::Timeouts, "timeouts"),
-        (Quantity::Acked, "acked"),
-    ];
-
-    fn word(self) -> &'static str {
-        Self::ALL[self as usize].1
-    }
-
-    fn is_time(self) -> bool {
-        matches!(self, Quantity::Srtt | Quantity::Time)
-    }
-}
-
-/// Requirement for a quantity: bounds of its value, or of its relation to another moment.
+/// Cause of the early end of a script.
 #[derive(Debug, Clone)]
-struct Want {
-    least: f64,
-    most: f64,
-    /// Subject of the bounds.
-    of: Compared,
+struct Fault {
+    place: Place,
+    subject: Subject,
+    message: String,
 }
 
-#[derive(Debug, Clone)]
-enum Compared {
-    Itself,
-    /// Its difference from its value at that moment.
-    Beyond(Moment),
-    /// Its ratio to its value at that moment.
-    Over(Moment),
-    /// Its ratio to another quantity at that moment.
-    OverOther(Quantity, Moment),
+impl Fault {
+    fn new(place: Place, subject: Subject, message: impl Into<String>) -> Fault {
+        Fault { place, subject, message: message.into() }
+    }
+
+    fn is_syntax(&self) -> bool {
+        self.subject == Subject::Syntax
+    }
+
+    /// An error with its column, which [`Location::Line`] does not show.
+    fn in_file(&self, name: &str) -> FileError {
+        let Place { line, column } = self.place;
+        let file = format!("{name}:{line}:{column}");
+        FileError::new(Location::File { file }, self.message.clone())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Subject {
+    /// The text is not the language.
+    Syntax,
+    /// The sender does something else.
+    Differs,
+    /// Sockets or the receiver, and not congestion.
+    Sockets,
+    /// Congestion, by something that is not modelled.
+    Unmodelled,
 }
 
 impl Script {
-    /// A JSON Schema of scripts, for editors.
-    pub fn json_schema() -> serde_json::Value {
-        reader::schema()
-    }
-
-    /// Reads a script; `name` is its name in errors.
+    /// Reads a script; `name` is its name in messages.
     ///
     /// # Errors
-    /// If anything is unknown, missing or impossible, with its line.
+    /// If the text is not the language, with line and column. What packetdrill's language has and
+    /// this reader has not is the verdict of [`Script::run`].
     pub fn parse(name: &str, text: &str) -> Result<Script, FileError> {
-        reader::parse(name, text)
+        let read = || -> Result<_, Fault> {
+            let parsed = parser::parse(text)?;
+            let header = Header::read(&parsed.options)?;
+            Ok((parsed, header))
+        };
+        let (parsed, header) = match read() {
+            Ok((parsed, header)) => (Ok(parsed), header),
+            Err(fault) if fault.is_syntax() => return Err(fault.in_file(name)),
+            Err(fault) => (Err(fault), None),
+        };
+        Ok(Script { name: name.to_owned(), parsed, header })
     }
 
     /// Reads a script from a file; `-` is standard input.
@@ -278,32 +138,79 @@ impl Script {
         Self::parse(&ScenarioFile::name(path), &ScenarioFile::text(path)?)
     }
 
+    /// True if its receiver and its path are simulated.
+    pub fn has_path(&self) -> bool {
+        self.header.is_some()
+    }
+
+    /// The protocols that the script names, with those of its stacks that `stacks` includes. A
+    /// script of packetdrill sets its congestion control by itself: `None`.
+    pub fn protocols(&self, stacks: &Stacks) -> Vec<Option<&str>> {
+        let Some(header) = &self.header else { return vec![None] };
+        let included = header.stacks.iter().filter(|name| stacks.find(name).is_some());
+        header.protocols.iter().chain(included).map(|name| Some(name.as_str())).collect()
+    }
+
     /// Runs it with a protocol, named as `protocol` in scenario files (a row, one of `stacks`, or a
-    /// table of parts written as TOML). Reports for each expectation whether it is met.
+    /// table of parts written as TOML); `None` for the first that the script names.
     ///
     /// # Errors
-    /// If there is no such protocol, if it needs routers, if the script has settings that a stack
-    /// does not support, or if the run has too many events.
-    pub fn run(&self, protocol: &str, stacks: &Stacks) -> Result<ScriptReport, FileError> {
-        let ends = path::Ends::new(self, protocol, stacks)?;
-        let record = path::walk(self, ends)?;
-        Ok(judge::judge(self, protocol, &record))
-    }
-
-    fn error(&self, line: usize, message: impl Into<String>) -> FileError {
-        let file = self.name.clone();
-        let location = match line {
-            0 => Location::File { file },
-            line => Location::Line { file, line, column: 1 },
+    /// If there is no such protocol, if an event or its code cannot be understood, if the path
+    /// does not suit the protocol, or if the run has too many events.
+    pub fn run(
+        &self,
+        protocol: Option<&str>,
+        stacks: &Stacks,
+        tolerance: Duration,
+    ) -> Result<Report, FileError> {
+        let mut report = Report::new(self, protocol);
+        let ended = match (&self.parsed, &self.header) {
+            (Err(fault), _) => Err(fault.clone()),
+            (Ok(parsed), None) => {
+                let mut drive = Drive::new(&self.name, stacks, protocol, tolerance);
+                let ended = drive.run(parsed);
+                report.protocol = drive.row().map(str::to_owned);
+                (report.counts, report.findings) = drive.compared();
+                ended
+            }
+            (Ok(parsed), Some(header)) => {
+                let protocol = protocol.unwrap_or(&header.protocols[0]);
+                report.protocol = Some(protocol.to_owned());
+                path::run(&self.name, header, &parsed.events, protocol, stacks)
+                    .and_then(|judged| report.judge(protocol, judged))
+            }
         };
-        FileError::new(location, message)
+        match ended {
+            Err(fault) if fault.is_syntax() => Err(fault.in_file(&self.name)),
+            Err(fault) => Ok(report.ended(&fault)),
+            Ok(()) => Ok(report),
+        }
     }
-}
 
-/// Short name of a protocol: the `name` of a table of parts.
-fn label(protocol: &str) -> &str {
-    let name = protocol.split_once("name = \"").and_then(|(_, rest)| rest.split_once('"'));
-    name.map_or(protocol, |(name, _)| name)
+    /// The scripts that a path names: the file, or all files of a folder and those below it that
+    /// end in `.pkt`, in the order of their names.
+    ///
+    /// # Errors
+    /// If a folder cannot be read.
+    pub fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+        if !path.is_dir() {
+            return Ok(vec![path.to_owned()]);
+        }
+        let mut files = Vec::new();
+        let mut entries: Vec<PathBuf> = std::fs::read_dir(path)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<std::io::Result<_>>()?;
+        entries.sort();
+        for entry in entries {
+            // A link to a folder above would never end.
+            if entry.is_dir() && !entry.is_symlink() {
+                files.extend(Self::files(&entry)?);
+            } else if entry.extension().is_some_and(|ending| ending == "pkt") {
+                files.push(entry);
+            }
+        }
+        Ok(files)
+    }
 }
 
 #[cfg(test)]

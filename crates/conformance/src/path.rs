@@ -1,4 +1,4 @@
-//! One connection over one path, in virtual time, and the record of its run.
+//! One connection over one path, in virtual time: the record of its run, and assertions about it.
 //!
 //! At one instant, packets and acknowledgments arrive first, in the order of departure; then the
 //! application offers data, then timers expire.
@@ -11,172 +11,346 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use windward_core::endpoint::{Receiver, Sender};
 use windward_core::network::RouterKind;
-use windward_core::packet::{Flags, Packet, PacketKind};
+use windward_core::packet::{Flags, Packet};
 use windward_core::units::{Duration, Time};
 use windward_sim::scenario::Traffic;
-use windward_sim::scenario::file::ScenarioFile;
 use windward_sim::stack::{
     Codepoint, Connection, End, StackConfig, StackSetup, Stacks, UDP_OVERHEAD,
 };
-use windward_sim::strict_toml::FileError;
 
-use super::{Event, Fate, Route, Rule, Script};
+use super::header::{Fate, Header, Route, Rule};
+use super::parser::{self, Action, Anchor, Event, Expression, Kind, Moment, When};
+use super::python::{self, Assertion, Names, Value};
+use super::row::traffic;
+use super::{Fault, Place, Subject};
 
 /// Maximum number of events in a script, which considers single packets.
 const MOST_EVENTS: usize = 300_000;
+/// Maximum duration of a handshake.
+const LONGEST_HANDSHAKE: Duration = Duration::from_secs(60);
+/// Bytes of data in a packet, as `write` counts them.
+const SEGMENT: u64 = 1000;
+
+/// An assertion at a moment of the run.
+pub(super) struct Judged {
+    pub(super) assertion: Assertion,
+    pub(super) moment: Moment,
+    /// Time of the moment; `None` if it never came.
+    pub(super) at: Option<Time>,
+}
+
+/// Runs a script with a protocol, and evaluates its assertions.
+pub(super) fn run(
+    name: &str,
+    header: &Header,
+    events: &[Event],
+    protocol: &str,
+    stacks: &Stacks,
+) -> Result<Vec<Judged>, Fault> {
+    let events = timed(events)?;
+    let offers = offers(&events)?;
+    let settings = header.endpoint.iter().map(|set| (set.name.as_str(), set.value.as_str()));
+    let flow = traffic(name, stacks, protocol, settings).map_err(|(key, error)| {
+        let setting = header.endpoint.iter().find(|setting| Some(setting.name.as_str()) == key);
+        let (place, what) = match setting {
+            Some(set) => (set.place, format!("--{}={}", set.name, set.value)),
+            None => (Place::START, protocol.to_owned()),
+        };
+        Fault::new(place, Subject::Syntax, format!("{what}: {error}"))
+    })?;
+    let refused = |message: String| Err(Fault::new(Place::START, Subject::Syntax, message));
+    let road = Road::new(header);
+    let record = match flow {
+        Traffic::Transport { protocol, config, .. } => {
+            // A script replaces routers that only mark; others take part in the protocol.
+            if !matches!(protocol.router, RouterKind::Any | RouterKind::EcnThreshold) {
+                return refused(format!(
+                    "`{}` needs {} routers, which the path of a script does not have: \
+                     `windward run` has",
+                    protocol.name,
+                    protocol.router.name(),
+                ));
+            }
+            let own = Own {
+                sender: Sender::new(&protocol, &config, 1, "script"),
+                receiver: Receiver::new(&protocol.feedback, &config),
+                flight: Flight::default(),
+            };
+            walk(own, Road { origin: Some(Time::ZERO), ..road }, &offers)
+        }
+        Traffic::Stack { stack, config, .. } => {
+            let [only] = offers[..] else {
+                return refused(format!(
+                    "`{protocol}` needs all data of its application at the start, but the script \
+                     offers more later"
+                ));
+            };
+            let payload = u64::from(config.payload());
+            let bytes = (only.packets != u64::MAX).then(|| only.packets * payload);
+            let connection = stack.connect(&StackSetup { seed: 1, bytes, config: *config });
+            walk(Theirs { connection, config: *config, flight: Flight::default() }, road, &offers)
+        }
+        Traffic::Datagrams { .. } => {
+            return refused(format!("`{protocol}` sends datagrams, which are not acknowledged"));
+        }
+    }?;
+    record.judge(&events)
+}
+
+/// Events with their moments.
+fn timed(events: &[Event]) -> Result<Vec<(&Event, Moment)>, Fault> {
+    let mut last = Duration::ZERO;
+    let timed = events.iter().map(|event| {
+        let at = match event.when {
+            When::At(at, until) if at == until => at,
+            When::After(after, until) if after == until => last + after,
+            When::Moment(moment) => return Ok((event, moment)),
+            When::At(..) | When::After(..) | When::Any => {
+                let message = "needs a time, or an event such as `ack 5`";
+                return Err(Fault::new(event.place, Subject::Syntax, message));
+            }
+        };
+        last = at;
+        let anchor = Anchor::Instant(at);
+        Ok((event, Moment { before: false, anchor, plus: Duration::ZERO }))
+    });
+    timed.collect()
+}
+
+/// Additional data of the application from an instant on.
+#[derive(Debug, Clone, Copy)]
+struct Offer {
+    at: Time,
+    /// `u64::MAX` is data that never runs out.
+    packets: u64,
+}
+
+/// The data that the application writes; without any call, it never runs out.
+fn offers(events: &[(&Event, Moment)]) -> Result<Vec<Offer>, Fault> {
+    let mut offers = Vec::new();
+    for (event, moment) in events {
+        let wrong = |message: &str| Err(Fault::new(event.place, Subject::Syntax, message));
+        let call = match &event.action {
+            Action::Call(call) => call,
+            Action::Code(_) => continue,
+            Action::Packet(_) | Action::Command(_) => {
+                return wrong(
+                    "a script with --rtt has calls of `write` and code: its path is simulated",
+                );
+            }
+        };
+        match (call.name.as_str(), &call.returns, moment) {
+            (
+                "write",
+                Expression::Integer(bytes @ 1..),
+                Moment { anchor: Anchor::Instant(at), .. },
+            ) if bytes.unsigned_abs().is_multiple_of(SEGMENT) && !moment.before => {
+                let at = Time::ZERO + *at + moment.plus;
+                offers.push(Offer { at, packets: bytes.unsigned_abs() / SEGMENT });
+            }
+            ("write", Expression::Integer(1..), Moment { anchor: Anchor::Event(..), .. }) => {
+                return wrong("the application writes at a time, and not at an event");
+            }
+            ("write", ..) => return wrong("the application writes multiples of 1000 bytes"),
+            _ => {
+                return wrong(
+                    "a script with --rtt has no calls but `write`: its path is simulated",
+                );
+            }
+        }
+    }
+    if offers.is_empty() {
+        offers.push(Offer { at: Time::ZERO, packets: u64::MAX });
+    }
+    offers.sort_by_key(|offer| offer.at);
+    Ok(offers)
+}
+
+/// Quantities of a sender at any moment: windows in packets, rates in packets per second, times in
+/// seconds, and counts since the start.
+const QUANTITIES: [&str; 10] = [
+    "cwnd",
+    "ssthresh",
+    "in_flight",
+    "pacing_rate",
+    "srtt",
+    "packets",
+    "retransmissions",
+    "timeouts",
+    "acked",
+    REDUCTIONS,
+];
+/// Reductions of cwnd, which the record counts.
+const REDUCTIONS: &str = "reductions";
 
 /// State of the sender after an event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PathState {
-    pub(super) at: Time,
-    pub(super) cwnd: f64,
-    pub(super) ssthresh: f64,
-    pub(super) in_flight: f64,
-    /// Packets per second; `None` where the controller sets none.
-    pub(super) pacing_rate: Option<f64>,
-    pub(super) srtt: Duration,
-    pub(super) packets: u64,
-    /// Number of reductions of cwnd.
-    pub(super) reductions: u64,
-    /// `None` if the endpoint does not report it.
-    pub(super) ours: Option<Ours>,
-}
-
-/// Further state of Windward's own senders.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Ours {
-    pub(super) retransmissions: u64,
-    pub(super) timeouts: u64,
-    pub(super) acked: u64,
+struct State {
+    at: Time,
+    cwnd: f64,
+    /// The quantities; `None` where the endpoint does not report them.
+    values: [Option<f64>; QUANTITIES.len()],
 }
 
 /// An event.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Happened {
-    pub(super) at: Time,
-    /// Index of the state after it in [`PathRecord::states`]; the previous one is the state before
-    /// it.
-    pub(super) state: usize,
-    /// Number of the data in the packet, from one.
-    pub(super) data: u64,
+struct Happened {
+    at: Time,
+    /// Index of the state after it in [`Record::states`]; the previous one is the state before it.
+    state: usize,
+    /// Number of the data in the packet, from one; 0 if it is not known, and none without a packet.
+    data: Option<u64>,
 }
 
 /// Record of a run.
-#[derive(Debug, Default)]
-pub(super) struct PathRecord {
-    pub(super) states: Vec<PathState>,
-    pub(super) events: [Vec<Happened>; Event::ALL.len()],
+#[derive(Debug)]
+struct Record {
+    length: Duration,
+    states: Vec<State>,
+    events: [Vec<Happened>; Kind::ALL.len()],
+    reductions: u64,
 }
 
-impl PathRecord {
-    fn note(&mut self, event: Event, at: Time, data: u64) {
+/// A moment that came during the run.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    when: Time,
+    state: &'a State,
+    data: Option<u64>,
+}
+
+impl Record {
+    fn note(&mut self, kind: Kind, at: Time, data: Option<u64>) {
         let state = self.states.len();
-        self.events[event as usize].push(Happened { at, state, data });
+        self.events[kind as usize].push(Happened { at, state, data });
     }
-}
 
-/// Both ends of the connection.
-pub(super) enum Ends {
-    Own { sender: Box<Sender>, receiver: Box<Receiver> },
-    Stack { connection: Box<dyn Connection>, config: StackConfig },
-}
+    fn look(&mut self, mut state: State) {
+        if self.states.last().is_some_and(|before| state.cwnd < before.cwnd) {
+            self.reductions += 1;
+            self.note(Kind::Reduction, state.at, None);
+        }
+        let values = QUANTITIES.iter().zip(&mut state.values);
+        for (_, value) in values.filter(|(name, _)| **name == REDUCTIONS) {
+            *value = Some(self.reductions as f64);
+        }
+        self.states.push(state);
+    }
 
-impl Ends {
-    pub(super) fn new(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Self, FileError> {
-        match resolve(script, protocol, stacks)? {
-            Traffic::Transport { protocol, config, .. } => {
-                // A script replaces routers that only mark; others take part in the protocol.
-                if !matches!(protocol.router, RouterKind::Any | RouterKind::EcnThreshold) {
-                    let message = format!(
-                        "`{}` needs {} routers, which the path of a script does not have: \
-                         `windward run` has",
-                        protocol.name,
-                        protocol.router.name(),
-                    );
-                    return Err(script.error(0, message));
+    fn judge(&self, events: &[(&Event, Moment)]) -> Result<Vec<Judged>, Fault> {
+        let mut names = Names::new();
+        let mut all = Vec::new();
+        for (event, moment) in events {
+            let Action::Code(code) = &event.action else { continue };
+            let here = self.at(moment);
+            let at = here.as_ref().ok().map(|found| found.when);
+            let values = |name: &str, other: Option<&str>| match other {
+                None => self.value(name, here.clone()),
+                Some(text) => {
+                    let other = parser::moment(text).map_err(|fault| fault.message)?;
+                    self.value(name, self.at(&other))
                 }
-                Ok(Ends::Own {
-                    sender: Box::new(Sender::new(&protocol, &config, 1, "script")),
-                    receiver: Box::new(Receiver::new(&protocol.feedback, &config)),
-                })
-            }
-            Traffic::Stack { stack, config, .. } => {
-                let [only] = script.offers[..] else {
-                    let message = format!(
-                        "`{protocol}` needs all data of its application at the start, but the \
-                         script offers more later"
-                    );
-                    return Err(script.error(0, message));
+            };
+            let mut judge = |assertion| {
+                all.push(Judged { assertion, moment: *moment, at });
+                Ok(())
+            };
+            python::run(code, event.place.inside(), &mut names, &values, &mut judge)?;
+        }
+        Ok(all)
+    }
+
+    /// The state at a moment, or a message if it never came.
+    fn at(&self, moment: &Moment) -> Result<Found<'_>, String> {
+        let Record { length, states, events, .. } = self;
+        let (instant, index, data) = match moment.anchor {
+            Anchor::Instant(at) => (Time::ZERO + at + moment.plus, None, None),
+            Anchor::Event(kind, number) => {
+                let events = &events[kind as usize];
+                let happened = usize::try_from(number - 1).ok().and_then(|at| events.get(at));
+                let Some(happened) = happened else {
+                    let (word, seen) = (Kind::ALL[kind as usize].1, events.len());
+                    return Err(format!(
+                        "only {seen} of the event {word} in {length}, not {number}"
+                    ));
                 };
-                let payload = u64::from(config.payload());
-                let bytes = (only.packets != u64::MAX).then(|| only.packets * payload);
-                let setup = StackSetup { seed: 1, bytes, config: *config };
-                Ok(Ends::Stack { connection: stack.connect(&setup), config: *config })
+                let exact = moment.plus.is_zero().then_some(happened.state);
+                (happened.at + moment.plus, exact, happened.data)
             }
-            Traffic::Datagrams { .. } => {
-                let message = format!("`{protocol}` sends datagrams, which are not acknowledged");
-                Err(script.error(0, message))
-            }
+        };
+        if instant > Time::ZERO + *length {
+            return Err(format!("{moment} is after the end, {length}"));
         }
+        let after = match index {
+            Some(index) => index + 1,
+            None => states.partition_point(|state| state.at <= instant),
+        };
+        let count = match (moment.before, index) {
+            (false, _) => after,
+            (true, Some(index)) => index,
+            (true, None) => states.partition_point(|state| state.at < instant),
+        };
+        // The first state is that before all events.
+        let state = states[..count.min(states.len())].last().or(states.first());
+        let state = state.ok_or_else(|| "nothing happened".to_owned())?;
+        Ok(Found { when: instant, state, data })
+    }
+
+    /// The value of a name at a moment.
+    fn value(&self, name: &str, found: Result<Found<'_>, String>) -> Result<Option<Value>, String> {
+        let quantity = QUANTITIES.iter().position(|known| *known == name);
+        let value = match (name, quantity, found) {
+            ("inf", ..) => Some(f64::INFINITY),
+            ("time" | "data", _, Err(why)) | (_, Some(_), Err(why)) => {
+                return Ok(Some(Value::Never(why)));
+            }
+            ("time", _, Ok(found)) => Some(found.when.as_secs_f64()),
+            ("data", _, Ok(Found { data: Some(data), .. })) => {
+                // The data in a stack's packet is not reported.
+                Some(data as f64).filter(|data| *data > 0.0)
+            }
+            ("data", _, Ok(_)) => {
+                return Err("`data` needs a packet, as the moment `retransmission 1`".to_owned());
+            }
+            (_, Some(quantity), Ok(found)) => found.state.values[quantity],
+            (_, None, _) => return Ok(None),
+        };
+        Ok(Some(value.map_or(Value::NotTold, Value::Is)))
     }
 }
 
-/// Packet or acknowledgment on its way.
-enum Travelling {
-    Ours(Packet),
-    Theirs { to: End, payload: Vec<u8>, ecn: Codepoint },
+/// Packets in flight, by arrival and order of departure.
+struct Flight<P> {
+    due: BTreeMap<(Time, u64), (End, P)>,
+    entered: u64,
 }
 
-/// A minimal scenario, whose single flow has the protocol and the endpoints of the script. Its
-/// reader knows their syntax and valid combinations.
-pub(crate) const SCENARIO: &str = r#"
-duration = "1s"
-[dumbbell]
-bottleneck = { rate = "1Gbit", delay = "1ms", queue = "100p" }
-access = { rate = "1Gbit", delay = "1ms", queue = "100p" }
-[[flows]]
-group = "script"
-protocol = "newreno"
-"#;
-
-fn resolve(script: &Script, protocol: &str, stacks: &Stacks) -> Result<Traffic, FileError> {
-    let file = ScenarioFile::parse(&script.name, SCENARIO)?;
-    let mut file = file.with_stacks(stacks);
-    for (key, value) in &script.endpoint {
-        let set = file.set(&format!("flows.script.{}", key.value), value);
-        let checked = set.and_then(|()| file.build());
-        if let Err(error) = checked {
-            let message = format!("`{} = {value}` in `endpoint`: {}", key.value, error.message());
-            return Err(script.error(key.line, message));
-        }
+impl<P> Default for Flight<P> {
+    fn default() -> Self {
+        Flight { due: BTreeMap::new(), entered: 0 }
     }
-    let built = file.set("flows.script.protocol", protocol).and_then(|()| file.build());
-    let flow = built?.flows.swap_remove(0);
-    Ok(flow.kind.traffic.clone())
 }
 
-/// Runs the connection until the script ends.
-pub(super) fn walk(script: &Script, ends: Ends) -> Result<PathRecord, FileError> {
-    let is_own = matches!(ends, Ends::Own { .. });
-    let mut walk = Walk {
-        script,
-        ends,
-        now: Time::ZERO,
-        origin: is_own.then_some(Time::ZERO),
-        due: BTreeMap::new(),
-        entered: 0,
-        offered: 0,
-        wire: Wire { route: script.route, busy: VecDeque::new() },
-        sent: 0,
-        acks: 0,
-        steps: 0,
-        transmissions: HashMap::new(),
-        met: [Vec::new(), Vec::new()],
-        reductions: 0,
-        record: PathRecord::default(),
-    };
-    walk.run()?;
-    Ok(walk.record)
+impl<P> Flight<P> {
+    fn next(&self) -> Time {
+        self.due.first_key_value().map_or(Time::NEVER, |(key, _)| key.0)
+    }
+
+    /// A packet departs, at the end of its transmission.
+    fn enter(&mut self, route: Route, at: Time, to: End, packet: P) {
+        let there = Duration::from_ps(route.rtt.as_ps() / 2);
+        let way = match to {
+            End::Receiver => there,
+            End::Sender => Duration::from_ps(route.rtt.as_ps() - there.as_ps()),
+        };
+        self.entered += 1;
+        self.due.insert((at + way, self.entered), (to, packet));
+    }
+
+    /// The packet that arrives, and the end that it reaches.
+    fn pop(&mut self) -> (End, P) {
+        self.due.pop_first().expect("a packet that is due is in flight").1
+    }
 }
 
 /// The data direction of the path: a link with an optional rate, and its queue.
@@ -204,332 +378,16 @@ impl Wire {
     }
 }
 
-/// Maximum duration of a handshake.
-const LONGEST_HANDSHAKE: Duration = Duration::from_secs(60);
-
-struct Walk<'a> {
-    script: &'a Script,
-    ends: Ends,
-    now: Time,
-    /// Begin of the script; `None` before that.
-    origin: Option<Time>,
-    /// Packets in flight, by arrival and order of departure.
-    due: BTreeMap<(Time, u64), Travelling>,
-    entered: u64,
-    offered: usize,
-    wire: Wire,
+/// The rules, and what they have been applied to.
+struct Treatment<'a> {
+    rules: &'a [Rule],
+    /// Number of packets that met the conditions of each rule.
+    met: Vec<u64>,
+    /// Number of data packets and of acknowledgments.
     sent: u64,
     acks: u64,
-    /// All events and states.
-    steps: usize,
     /// Numbers of transmissions of retransmitted data.
     transmissions: HashMap<u64, u64>,
-    /// Number of packets that met the conditions of each rule, for data and for acknowledgments.
-    met: [Vec<u64>; 2],
-    reductions: u64,
-    record: PathRecord,
-}
-
-impl Walk<'_> {
-    /// The time of the script.
-    fn at(&self) -> Time {
-        Time::ZERO + self.now.since(self.origin.unwrap_or(self.now))
-    }
-
-    fn note(&mut self, event: Event, data: u64) {
-        let at = self.at();
-        self.record.note(event, at, data);
-    }
-
-    fn run(&mut self) -> Result<(), FileError> {
-        self.look();
-        loop {
-            let arrival = self.due.first_key_value().map_or(Time::NEVER, |(key, _)| key.0);
-            let offer = self.script.offers.get(self.offered).map_or(Time::NEVER, |offer| offer.at);
-            let timers = match &mut self.ends {
-                Ends::Own { sender, receiver } => [sender.next_timer(), receiver.next_timer()],
-                Ends::Stack { connection, .. } => End::BOTH.map(|end| connection.next_timer(end)),
-            };
-            let next = arrival.min(offer).min(timers[0]).min(timers[1]).max(self.now);
-            let end = self
-                .origin
-                .map_or(Time::ZERO + LONGEST_HANDSHAKE, |origin| origin + self.script.duration);
-            if next > end || next == Time::NEVER {
-                return match self.origin {
-                    Some(_) => Ok(()),
-                    None => {
-                        let message =
-                            format!("the connection sends no full packet in {LONGEST_HANDSHAKE}");
-                        Err(self.script.error(0, message))
-                    }
-                };
-            }
-            self.steps += 1;
-            if self.steps.max(self.record.states.len()) >= MOST_EVENTS {
-                let message = format!(
-                    "more than {MOST_EVENTS} events within {}: give the path a `rate` and \
-                     a `queue`, the endpoint an `rwnd`, or shorten the `duration`",
-                    self.at().since(Time::ZERO)
-                );
-                return Err(self.script.error(0, message));
-            }
-            self.now = next;
-            if arrival <= next {
-                self.arrive();
-            } else if offer <= next {
-                self.offer();
-            } else {
-                let end = if timers[1] <= next { End::Receiver } else { End::Sender };
-                self.expire(end);
-            }
-        }
-    }
-
-    fn arrive(&mut self) {
-        match self.due.pop_first() {
-            None => {}
-            Some((_, Travelling::Ours(packet))) => self.arrive_own(packet),
-            Some((_, Travelling::Theirs { to, payload, ecn })) => {
-                let now = self.now;
-                if to == End::Sender && self.origin.is_some() {
-                    self.note(Event::Ack, 0);
-                }
-                let Ends::Stack { connection, .. } = &mut self.ends else { return };
-                connection.receive(now, to, &payload, ecn);
-                self.transmit_theirs(to);
-            }
-        }
-    }
-
-    fn arrive_own(&mut self, mut packet: Packet) {
-        let now = self.now;
-        let Ends::Own { sender, receiver } = &mut self.ends else { return };
-        if packet.kind == PacketKind::Data {
-            if receiver.on_data(now, &mut packet) {
-                self.send_ack(packet);
-            }
-            return;
-        }
-        sender.on_ack(now, &packet);
-        self.note(Event::Ack, 0);
-        if packet.flags.contains(Flags::ECN_ECHO) {
-            self.note(Event::Echo, 0);
-        }
-        self.transmit();
-    }
-
-    fn offer(&mut self) {
-        let packets = self.script.offers[self.offered].packets;
-        self.offered += 1;
-        match &mut self.ends {
-            Ends::Own { sender, .. } => {
-                let so_far = sender.sequences().limit;
-                sender.offer_until(so_far.saturating_add(packets));
-                self.transmit();
-            }
-            Ends::Stack { connection, .. } => {
-                connection.start(self.now);
-                self.transmit_theirs(End::Sender);
-            }
-        }
-    }
-
-    fn expire(&mut self, end: End) {
-        let now = self.now;
-        match &mut self.ends {
-            Ends::Own { receiver, .. } if end == End::Receiver => {
-                let mut ack = Packet::default();
-                if receiver.on_timer(now, &mut ack) {
-                    self.send_ack(ack);
-                }
-            }
-            Ends::Own { sender, .. } => {
-                let before = sender.stats(now).timeouts;
-                sender.on_timer(now);
-                if sender.stats(now).timeouts > before {
-                    self.note(Event::Timeout, 0);
-                }
-                self.transmit();
-            }
-            Ends::Stack { connection, .. } => {
-                connection.on_timer(now, end);
-                self.transmit_theirs(end);
-            }
-        }
-    }
-
-    /// Lets our sender send all it may, and records its state.
-    fn transmit(&mut self) {
-        let mut packet = Packet::default();
-        loop {
-            let Ends::Own { sender, .. } = &mut self.ends else { return };
-            if !sender.poll_transmit(self.now, &mut packet) {
-                break;
-            }
-            self.send_data(&packet);
-        }
-        self.look();
-    }
-
-    /// The same for an end of a stack's connection.
-    fn transmit_theirs(&mut self, end: End) {
-        let mut payload = Vec::new();
-        // An endless sender ends the run by the maximum number of events.
-        while self.steps < MOST_EVENTS {
-            let Ends::Stack { connection, config } = &mut self.ends else { return };
-            let Some(ecn) = connection.poll_transmit(self.now, end, &mut payload) else { break };
-            let (ecn, full) = (if config.ecn { ecn } else { Codepoint::NotEct }, config.payload());
-            self.steps += 1;
-            let payload = std::mem::take(&mut payload);
-            match end {
-                End::Sender => self.send_theirs(payload, ecn, full),
-                End::Receiver => self.answer_theirs(payload, ecn),
-            }
-        }
-        if end == End::Sender && self.origin.is_some() {
-            self.look();
-        }
-    }
-
-    fn send_theirs(&mut self, payload: Vec<u8>, mut ecn: Codepoint, full: u32) {
-        let size = payload.len() as u32 + UDP_OVERHEAD;
-        // Packets of the handshake are padded, and have the long header (RFC 9000 section 17.2).
-        let is_short = payload.first().is_some_and(|first| first & 0x80 == 0);
-        let is_full = is_short && payload.len() as u64 >= u64::from(full);
-        if is_full && self.origin.is_none() {
-            self.origin = Some(self.now);
-            self.look();
-        }
-        let left = if is_full {
-            self.sent += 1;
-            let (number, at) = (self.sent, self.at());
-            self.note(Event::Packet, 0);
-            let fates = fates(&self.script.data, &mut self.met[0], at, [number, 0, 0]);
-            if fates.marked && ecn != Codepoint::NotEct {
-                ecn = Codepoint::Ce;
-            }
-            let left = if fates.lost { None } else { self.wire.leaves(self.now, size) };
-            left.map(|left| left + fates.delay)
-        } else {
-            self.wire.leaves(self.now, size)
-        };
-        match left {
-            Some(left) => self.enter(left, Travelling::Theirs { to: End::Receiver, payload, ecn }),
-            None if is_full => self.note(Event::Loss, 0),
-            None => {}
-        }
-    }
-
-    fn answer_theirs(&mut self, payload: Vec<u8>, ecn: Codepoint) {
-        let mut delay = Duration::ZERO;
-        if self.origin.is_some() {
-            self.acks += 1;
-            let (number, at) = (self.acks, self.at());
-            let fates = fates(&self.script.acks, &mut self.met[1], at, [number, 0, 0]);
-            if fates.lost {
-                return;
-            }
-            delay = fates.delay;
-        }
-        self.enter(self.now + delay, Travelling::Theirs { to: End::Sender, payload, ecn });
-    }
-
-    fn send_data(&mut self, packet: &Packet) {
-        let data = packet.seq + 1;
-        self.sent += 1;
-        self.note(Event::Packet, data);
-        let mut transmission = 1;
-        if packet.flags.contains(Flags::RETRANSMISSION) {
-            self.note(Event::Retransmission, data);
-            let before = self.transmissions.entry(data).or_insert(1);
-            *before += 1;
-            transmission = *before;
-        }
-        let numbers = [self.sent, data, transmission];
-        let fates = fates(&self.script.data, &mut self.met[0], self.now, numbers);
-        let mut packet = packet.clone();
-        // Packets that the script loses do not reach the queue.
-        let left = match fates.lost {
-            true => None,
-            false => self.wire.leaves(self.now, packet.size),
-        };
-        let Some(left) = left else {
-            self.note(Event::Loss, data);
-            return;
-        };
-        if fates.marked && packet.flags.contains(Flags::ECN_CAPABLE) {
-            packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
-        }
-        self.enter(left + fates.delay, Travelling::Ours(packet));
-    }
-
-    fn send_ack(&mut self, ack: Packet) {
-        self.acks += 1;
-        let fates = fates(&self.script.acks, &mut self.met[1], self.now, [self.acks, 0, 0]);
-        if !fates.lost {
-            self.enter(self.now + fates.delay, Travelling::Ours(ack));
-        }
-    }
-
-    /// A packet departs, at the end of its transmission.
-    fn enter(&mut self, at: Time, what: Travelling) {
-        let there = Duration::from_ps(self.script.route.rtt.as_ps() / 2);
-        let back = Duration::from_ps(self.script.route.rtt.as_ps() - there.as_ps());
-        let is_back = match &what {
-            Travelling::Ours(packet) => packet.kind == PacketKind::Ack,
-            Travelling::Theirs { to, .. } => *to == End::Sender,
-        };
-        self.entered += 1;
-        self.due.insert((at + if is_back { back } else { there }, self.entered), what);
-    }
-
-    fn look(&mut self) {
-        let (at, now) = (self.at(), self.now);
-        let mut state = match &mut self.ends {
-            Ends::Own { sender, .. } => {
-                let stats = sender.stats(now);
-                PathState {
-                    at,
-                    cwnd: sender.cwnd(),
-                    ssthresh: sender.ssthresh(),
-                    in_flight: sender.in_flight() as f64,
-                    pacing_rate: sender.pacing_rate(),
-                    srtt: sender.rtt().srtt(),
-                    packets: stats.sent,
-                    reductions: 0,
-                    ours: Some(Ours {
-                        retransmissions: stats.retransmissions,
-                        timeouts: stats.timeouts,
-                        acked: sender.sequences().una,
-                    }),
-                }
-            }
-            Ends::Stack { connection, config } => {
-                let report = connection.report();
-                let packets = |bytes: u64| bytes as f64 / f64::from(config.payload());
-                PathState {
-                    at,
-                    cwnd: packets(report.cwnd),
-                    ssthresh: report.ssthresh.map_or(f64::INFINITY, packets),
-                    in_flight: packets(report.in_flight),
-                    pacing_rate: None,
-                    srtt: report.srtt,
-                    packets: self.sent,
-                    reductions: 0,
-                    ours: None,
-                }
-            }
-        };
-        let before = self.record.states.last().map_or(0.0, |before| before.cwnd);
-        if state.cwnd < before {
-            self.reductions += 1;
-            self.record.note(Event::Reduction, at, 0);
-        }
-        state.reductions = self.reductions;
-        if self.origin.is_some() {
-            self.record.states.push(state);
-        }
-    }
 }
 
 /// Fate of one packet by all rules that apply to it.
@@ -540,34 +398,390 @@ struct Fates {
     delay: Duration,
 }
 
-fn fates(
-    rules: &[Rule],
-    met: &mut Vec<u64>,
+impl Treatment<'_> {
+    /// The fates of a data packet, which carries data of that number.
+    fn of_data(&mut self, at: Time, data: u64, is_again: bool) -> Fates {
+        self.sent += 1;
+        let mut transmission = 1;
+        if is_again {
+            let before = self.transmissions.entry(data).or_insert(1);
+            *before += 1;
+            transmission = *before;
+        }
+        self.fates(at, false, [self.sent, data, transmission])
+    }
+
+    fn of_ack(&mut self, at: Time) -> Fates {
+        self.acks += 1;
+        self.fates(at, true, [self.acks, 0, 0])
+    }
+
+    fn fates(&mut self, now: Time, of_acks: bool, [packet, data, transmission]: [u64; 3]) -> Fates {
+        let mut fates = Fates::default();
+        for (rule, met) in self.rules.iter().zip(&mut self.met) {
+            let concerns = rule.of_acks == of_acks
+                && (rule.from <= now && now < rule.until)
+                && rule.packet.has(packet)
+                && rule.data.has(data)
+                && rule.transmission.has(transmission);
+            if !concerns {
+                continue;
+            }
+            *met += 1;
+            if !met.is_multiple_of(rule.every) || *met / rule.every > rule.first {
+                continue;
+            }
+            match rule.fate {
+                Fate::Lost => fates.lost = true,
+                Fate::Marked => fates.marked = true,
+                Fate::Delayed(by) => fates.delay += by,
+            }
+        }
+        fates
+    }
+}
+
+/// The path and the clock of a run, and its record.
+struct Road<'a> {
     now: Time,
-    [packet, data, transmission]: [u64; 3],
-) -> Fates {
-    let mut fates = Fates::default();
-    met.resize(rules.len(), 0);
-    for (Rule { which, fate }, met) in rules.iter().zip(met) {
-        let meets = |numbers: &Option<super::Numbers>, number| {
-            numbers.as_ref().is_none_or(|numbers| numbers.has(number))
-        };
-        let concerns = (which.from <= now && now < which.until)
-            && meets(&which.packet, packet)
-            && meets(&which.data, data)
-            && meets(&which.transmission, transmission);
-        if !concerns {
-            continue;
-        }
-        *met += 1;
-        if !met.is_multiple_of(which.every) || *met / which.every > which.first {
-            continue;
-        }
-        match fate {
-            Fate::Lost => fates.lost = true,
-            Fate::Marked => fates.marked = true,
-            Fate::Delayed(by) => fates.delay += *by,
+    /// Begin of the script; `None` before that.
+    origin: Option<Time>,
+    /// All events and states.
+    steps: usize,
+    wire: Wire,
+    treatment: Treatment<'a>,
+    record: Record,
+}
+
+impl<'a> Road<'a> {
+    fn new(header: &'a Header) -> Self {
+        Road {
+            now: Time::ZERO,
+            origin: None,
+            steps: 0,
+            wire: Wire { route: header.route, busy: VecDeque::new() },
+            treatment: Treatment {
+                rules: &header.rules,
+                met: vec![0; header.rules.len()],
+                sent: 0,
+                acks: 0,
+                transmissions: HashMap::new(),
+            },
+            record: Record {
+                length: header.duration,
+                states: Vec::new(),
+                events: Default::default(),
+                reductions: 0,
+            },
         }
     }
-    fates
+
+    /// The time of the script.
+    fn at(&self) -> Time {
+        Time::ZERO + self.now.since(self.origin.unwrap_or(self.now))
+    }
+
+    fn note(&mut self, kind: Kind, data: Option<u64>) {
+        let at = self.at();
+        self.record.note(kind, at, data);
+    }
+}
+
+/// Both ends of a connection.
+trait Ends {
+    /// Time of the next arrival at either end.
+    fn next_arrival(&self) -> Time;
+    /// The timers of the sender and of the receiver.
+    fn timers(&mut self) -> [Time; 2];
+    fn arrive(&mut self, road: &mut Road<'_>);
+    fn offer(&mut self, road: &mut Road<'_>, packets: u64);
+    fn expire(&mut self, road: &mut Road<'_>, end: End);
+    /// The state of the sender, but for its reductions.
+    fn state(&mut self, road: &Road<'_>) -> State;
+
+    /// Records the state of the sender, once the script has begun.
+    fn look(&mut self, road: &mut Road<'_>) {
+        if road.origin.is_some() {
+            let state = self.state(road);
+            road.record.look(state);
+        }
+    }
+}
+
+/// Runs the connection until the script ends.
+fn walk(mut ends: impl Ends, mut road: Road<'_>, mut offers: &[Offer]) -> Result<Record, Fault> {
+    let length = road.record.length;
+    let fault = |message: String| Err(Fault::new(Place::START, Subject::Syntax, message));
+    ends.look(&mut road);
+    loop {
+        let arrival = ends.next_arrival();
+        let offer = offers.first().map_or(Time::NEVER, |offer| offer.at);
+        let timers = ends.timers();
+        let next = arrival.min(offer).min(timers[0]).min(timers[1]).max(road.now);
+        let end = road.origin.map_or(Time::ZERO + LONGEST_HANDSHAKE, |origin| origin + length);
+        if next > end || next == Time::NEVER {
+            return match road.origin {
+                Some(_) => Ok(road.record),
+                None => {
+                    fault(format!("the connection sends no full packet in {LONGEST_HANDSHAKE}"))
+                }
+            };
+        }
+        road.steps += 1;
+        if road.steps.max(road.record.states.len()) >= MOST_EVENTS {
+            return fault(format!(
+                "more than {MOST_EVENTS} events within {}: add --rate and --queue or --rwnd, or \
+                 shorten --duration",
+                road.at().since(Time::ZERO)
+            ));
+        }
+        road.now = next;
+        if arrival <= next {
+            ends.arrive(&mut road);
+        } else if let Some((due, later)) = offers.split_first().filter(|(due, _)| due.at <= next) {
+            offers = later;
+            ends.offer(&mut road, due.packets);
+        } else {
+            let end = if timers[1] <= next { End::Receiver } else { End::Sender };
+            ends.expire(&mut road, end);
+        }
+    }
+}
+
+/// A sender and a receiver of Windward.
+struct Own {
+    sender: Sender,
+    receiver: Receiver,
+    flight: Flight<Packet>,
+}
+
+impl Own {
+    /// Lets the sender send all it may, and records its state.
+    fn transmit(&mut self, road: &mut Road<'_>) {
+        let mut packet = Packet::default();
+        while self.sender.poll_transmit(road.now, &mut packet) {
+            self.send(road, packet.clone());
+        }
+        self.look(road);
+    }
+
+    fn send(&mut self, road: &mut Road<'_>, mut packet: Packet) {
+        let data = packet.seq + 1;
+        let is_again = packet.flags.contains(Flags::RETRANSMISSION);
+        road.note(Kind::Packet, Some(data));
+        if is_again {
+            road.note(Kind::Retransmission, Some(data));
+        }
+        let fates = road.treatment.of_data(road.now, data, is_again);
+        // Packets that the script loses do not reach the queue.
+        let left = match fates.lost {
+            true => None,
+            false => road.wire.leaves(road.now, packet.size),
+        };
+        let Some(left) = left else {
+            road.note(Kind::Loss, Some(data));
+            return;
+        };
+        if fates.marked && packet.flags.contains(Flags::ECN_CAPABLE) {
+            packet.flags.insert(Flags::CONGESTION_EXPERIENCED);
+        }
+        self.flight.enter(road.wire.route, left + fates.delay, End::Receiver, packet);
+    }
+
+    fn answer(&mut self, road: &mut Road<'_>, ack: Packet) {
+        let fates = road.treatment.of_ack(road.now);
+        if !fates.lost {
+            self.flight.enter(road.wire.route, road.now + fates.delay, End::Sender, ack);
+        }
+    }
+}
+
+impl Ends for Own {
+    fn next_arrival(&self) -> Time {
+        self.flight.next()
+    }
+
+    fn timers(&mut self) -> [Time; 2] {
+        [self.sender.next_timer(), self.receiver.next_timer()]
+    }
+
+    fn arrive(&mut self, road: &mut Road<'_>) {
+        let (end, mut packet) = self.flight.pop();
+        if end == End::Receiver {
+            if self.receiver.on_data(road.now, &mut packet) {
+                self.answer(road, packet);
+            }
+            return;
+        }
+        self.sender.on_ack(road.now, &packet);
+        road.note(Kind::Ack, None);
+        if packet.flags.contains(Flags::ECN_ECHO) {
+            road.note(Kind::Echo, None);
+        }
+        self.transmit(road);
+    }
+
+    fn offer(&mut self, road: &mut Road<'_>, packets: u64) {
+        let so_far = self.sender.sequences().limit;
+        self.sender.offer_until(so_far.saturating_add(packets));
+        self.transmit(road);
+    }
+
+    fn expire(&mut self, road: &mut Road<'_>, end: End) {
+        if end == End::Receiver {
+            let mut ack = Packet::default();
+            if self.receiver.on_timer(road.now, &mut ack) {
+                self.answer(road, ack);
+            }
+            return;
+        }
+        let before = self.sender.stats(road.now).timeouts;
+        self.sender.on_timer(road.now);
+        if self.sender.stats(road.now).timeouts > before {
+            road.note(Kind::Timeout, None);
+        }
+        self.transmit(road);
+    }
+
+    fn state(&mut self, road: &Road<'_>) -> State {
+        let sender = &mut self.sender;
+        let stats = sender.stats(road.now);
+        let count = |count: u64| Some(count as f64);
+        State {
+            at: road.at(),
+            cwnd: sender.cwnd(),
+            values: [
+                Some(sender.cwnd()),
+                Some(sender.ssthresh()),
+                count(sender.in_flight()),
+                sender.pacing_rate(),
+                Some(sender.rtt().srtt().as_secs_f64()),
+                count(stats.sent),
+                count(stats.retransmissions),
+                count(stats.timeouts),
+                count(sender.sequences().una),
+                None,
+            ],
+        }
+    }
+}
+
+/// A connection of a stack.
+struct Theirs {
+    connection: Box<dyn Connection>,
+    config: StackConfig,
+    flight: Flight<(Vec<u8>, Codepoint)>,
+}
+
+impl Theirs {
+    /// Lets an end send all it may, and records the state of the sender.
+    fn transmit(&mut self, road: &mut Road<'_>, end: End) {
+        let mut payload = Vec::new();
+        // An endless sender ends the run by the maximum number of events.
+        while road.steps < MOST_EVENTS
+            && let Some(ecn) = self.connection.poll_transmit(road.now, end, &mut payload)
+        {
+            let ecn = if self.config.ecn { ecn } else { Codepoint::NotEct };
+            road.steps += 1;
+            let payload = std::mem::take(&mut payload);
+            match end {
+                End::Sender => self.send(road, payload, ecn),
+                End::Receiver => self.answer(road, payload, ecn),
+            }
+        }
+        if end == End::Sender {
+            self.look(road);
+        }
+    }
+
+    fn send(&mut self, road: &mut Road<'_>, payload: Vec<u8>, mut ecn: Codepoint) {
+        let size = payload.len() as u32 + UDP_OVERHEAD;
+        // Packets of the handshake are padded, and have the long header (RFC 9000 section 17.2).
+        let is_short = payload.first().is_some_and(|first| first & 0x80 == 0);
+        let is_full = is_short && payload.len() as u64 >= u64::from(self.config.payload());
+        if is_full && road.origin.is_none() {
+            road.origin = Some(road.now);
+            self.look(road);
+        }
+        let left = if is_full {
+            road.note(Kind::Packet, Some(0));
+            let fates = road.treatment.of_data(road.at(), 0, false);
+            if fates.marked && ecn != Codepoint::NotEct {
+                ecn = Codepoint::Ce;
+            }
+            let left = if fates.lost { None } else { road.wire.leaves(road.now, size) };
+            left.map(|left| left + fates.delay)
+        } else {
+            road.wire.leaves(road.now, size)
+        };
+        match left {
+            Some(left) => {
+                self.flight.enter(road.wire.route, left, End::Receiver, (payload, ecn));
+            }
+            None if is_full => road.note(Kind::Loss, Some(0)),
+            None => {}
+        }
+    }
+
+    fn answer(&mut self, road: &mut Road<'_>, payload: Vec<u8>, ecn: Codepoint) {
+        let fates = match road.origin {
+            Some(_) => road.treatment.of_ack(road.at()),
+            None => Fates::default(),
+        };
+        if !fates.lost {
+            let left = road.now + fates.delay;
+            self.flight.enter(road.wire.route, left, End::Sender, (payload, ecn));
+        }
+    }
+}
+
+impl Ends for Theirs {
+    fn next_arrival(&self) -> Time {
+        self.flight.next()
+    }
+
+    fn timers(&mut self) -> [Time; 2] {
+        End::BOTH.map(|end| self.connection.next_timer(end))
+    }
+
+    fn arrive(&mut self, road: &mut Road<'_>) {
+        let (end, (payload, ecn)) = self.flight.pop();
+        if end == End::Sender && road.origin.is_some() {
+            road.note(Kind::Ack, None);
+        }
+        self.connection.receive(road.now, end, &payload, ecn);
+        self.transmit(road, end);
+    }
+
+    fn offer(&mut self, road: &mut Road<'_>, _: u64) {
+        self.connection.start(road.now);
+        self.transmit(road, End::Sender);
+    }
+
+    fn expire(&mut self, road: &mut Road<'_>, end: End) {
+        self.connection.on_timer(road.now, end);
+        self.transmit(road, end);
+    }
+
+    fn state(&mut self, road: &Road<'_>) -> State {
+        let report = self.connection.report();
+        let packets = |bytes: u64| bytes as f64 / f64::from(self.config.payload());
+        let cwnd = packets(report.cwnd);
+        State {
+            at: road.at(),
+            cwnd,
+            values: [
+                Some(cwnd),
+                Some(report.ssthresh.map_or(f64::INFINITY, packets)),
+                Some(packets(report.in_flight)),
+                None,
+                Some(report.srtt.as_secs_f64()),
+                Some(road.treatment.sent as f64),
+                None,
+                None,
+                None,
+                None,
+            ],
+        }
+    }
 }
