@@ -26,20 +26,31 @@ pub(super) struct Adaptive {
     receiver: MediaReceiver,
     /// Packets that wait in the sender.
     waiting: VecDeque<Packet>,
-    /// Time at which each of the latest frames was made.
-    made: BTreeMap<u64, Time>,
-    /// Reports under way, by number.
-    reports: BTreeMap<u64, Report>,
-    next_report: u64,
-    /// Time at which the encoder followed a new target.
-    followed: Option<Time>,
-    /// Latest target, bits per second.
-    target: f64,
+    frames: Frames,
+    reports: Reports,
     /// Packets that have left.
     pub(super) sent: u64,
     pub(super) alarm: Alarm,
     pub(super) report_alarm: Alarm,
     counts: Counts,
+}
+
+/// The frames of the encoder.
+#[derive(Debug)]
+struct Frames {
+    /// Time at which each of the latest was made.
+    made: BTreeMap<u64, Time>,
+    /// Latest target, bits per second.
+    target: f64,
+    /// Time at which the encoder followed a new target.
+    followed: Option<Time>,
+}
+
+/// The reports under way, by number.
+#[derive(Debug, Default)]
+struct Reports {
+    under_way: BTreeMap<u64, Report>,
+    next: u64,
 }
 
 /// Counts after the warm-up.
@@ -69,11 +80,12 @@ impl Adaptive {
             sender: MediaSender::new(&controller, &setup, FIRST),
             receiver: MediaReceiver::new(FIRST),
             waiting: VecDeque::new(),
-            made: BTreeMap::new(),
-            reports: BTreeMap::new(),
-            next_report: 0,
-            followed: None,
-            target: media.rate.as_bps() as f64,
+            frames: Frames {
+                made: BTreeMap::new(),
+                target: media.rate.as_bps() as f64,
+                followed: None,
+            },
+            reports: Reports::default(),
             sent: 0,
             alarm: Alarm::OFF,
             report_alarm: Alarm::OFF,
@@ -109,14 +121,14 @@ impl Adaptive {
 
     /// Makes a packet of the current frame, or the first of the next.
     fn encode(&mut self, source: &mut Source, now: Time, window: Span) {
-        self.target = self.sender.target(now);
+        self.frames.target = self.sender.target(now);
         let latency = self.adaptation.latency;
-        if self.followed.is_none_or(|followed| now >= followed + latency)
-            && let Some(rate) = Rate::from_bps(self.target as u64)
+        if self.frames.followed.is_none_or(|followed| now >= followed + latency)
+            && let Some(rate) = Rate::from_bps(self.frames.target as u64)
             && let Some(encoder) = source.encoder_mut()
             && encoder.follow(rate)
         {
-            self.followed = Some(now);
+            self.frames.followed = Some(now);
         }
         let mut packet = Packet { kind: PacketKind::Datagram, ..Packet::default() };
         source.emit(&mut packet, window);
@@ -127,11 +139,11 @@ impl Adaptive {
             }
         }
         let (frame, made) = (packet.packet_seq, packet.timestamp);
-        if self.made.insert(frame, made).is_none() && window.counts(made) {
-            self.counts.targets.0 += self.target;
+        if self.frames.made.insert(frame, made).is_none() && window.counts(made) {
+            self.counts.targets.0 += self.frames.target;
             self.counts.targets.1 += 1;
         }
-        while let Some(oldest) = self.made.first_entry()
+        while let Some(oldest) = self.frames.made.first_entry()
             && oldest.key() + REMEMBERED < frame
         {
             oldest.remove();
@@ -142,7 +154,7 @@ impl Adaptive {
 
     /// Time at which the frame of a packet was made.
     pub(super) fn made(&self, packet: &Packet) -> Time {
-        self.made.get(&packet.packet_seq).copied().unwrap_or(packet.timestamp)
+        self.frames.made.get(&packet.packet_seq).copied().unwrap_or(packet.timestamp)
     }
 
     /// Takes a packet at the receiver.
@@ -164,9 +176,9 @@ impl Adaptive {
             return None;
         }
         let report = self.receiver.report(now);
-        let (size, seq) = (report.size(), self.next_report);
-        self.next_report += 1;
-        self.reports.insert(seq, report);
+        let (size, seq) = (report.size(), self.reports.next);
+        self.reports.next += 1;
+        self.reports.under_way.insert(seq, report);
         if window.counts(now) {
             self.counts.report_bytes += u64::from(size);
         }
@@ -176,14 +188,14 @@ impl Adaptive {
 
     /// Takes a report at the sender.
     pub(super) fn on_report(&mut self, now: Time, packet: &Packet) {
-        if let Some(report) = self.reports.remove(&packet.seq) {
+        if let Some(report) = self.reports.under_way.remove(&packet.seq) {
             self.sender.on_report(now, &report);
         }
     }
 
     /// Forgets a report that was lost.
     pub(super) fn lose_report(&mut self, packet: &Packet) {
-        self.reports.remove(&packet.seq);
+        self.reports.under_way.remove(&packet.seq);
     }
 
     /// Writes the metrics that a controller changes into those of the flow.
