@@ -15,7 +15,7 @@ use windward_report::ReportOptions;
 use windward_sim::output::{OutputDir, OutputFile};
 
 use crate::effort::{self, EffortArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, is_worker};
 use crate::jail::{self, End};
 use crate::native::Library;
 use crate::output::{self, TextTable};
@@ -98,7 +98,7 @@ pub(crate) fn evaluate(args: &Args, quiet: bool, python: &Python<'_>) -> Result<
         return output::print(&list(&suite, &args.only, &effort)?);
     }
     let foreign = foreign(args)?;
-    if !foreign.is_empty() && worker::is_worker() {
+    if !foreign.is_empty() && is_worker() {
         worker::begin()?;
         return worker::end(judge(args, quiet, python, suite));
     }
@@ -303,7 +303,8 @@ fn diff(old: &Path, new: &Path, junit: Option<&Path>) -> Result<(), Failure> {
         let answer = |row: &Option<StoredAnswer>| {
             row.as_ref().map_or_else(|| "-".to_owned(), |row| row.answer.clone())
         };
-        let Some(row) = change.after.as_ref().or(change.before.as_ref()) else { continue };
+        let row = change.after.as_ref().or(change.before.as_ref());
+        let row = row.expect("an answer that differs was given at least once");
         let worse = if change.is_worse() { ", worse" } else { "" };
         table.row([
             row.subject.clone(),

@@ -57,11 +57,19 @@ impl Failure {
     }
 }
 
+/// The variable that makes a worker of this program: a process that loads foreign code (`worker`).
+pub(crate) const WORKER: &str = "WINDWARD_WORKER";
+
+/// True in a worker.
+pub(crate) fn is_worker() -> bool {
+    std::env::var_os(WORKER).is_some()
+}
+
 /// Says once that the process was interrupted: two threads may come to it at the same time.
 pub(crate) fn tell_interruption() {
     static TOLD: AtomicBool = AtomicBool::new(false);
     // The process that shows the results of a worker says it.
-    if !crate::worker::is_worker() && !TOLD.swap(true, Ordering::Relaxed) {
+    if !is_worker() && !TOLD.swap(true, Ordering::Relaxed) {
         eprintln!("error: interrupted");
     }
 }

@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::failure::{Failure, INTERRUPTED};
+use crate::failure::{Failure, INTERRUPTED, WORKER};
 use crate::output;
 use crate::progress::Progress;
 use crate::signals;
 use crate::tree::{self, Usage};
-use crate::worker::{DEAF, Pipe, WORKER, Word, hear};
+use crate::worker::{DEAF, Pipe, Word, hear};
 
 /// First argument of a keeper. The command of the worker follows.
 const KEEP: &str = "--windward-keep";

@@ -2,79 +2,60 @@
 
 use std::ffi::OsString;
 
-use clap::Subcommand;
+use clap::{Arg, ArgMatches, Error, FromArgMatches, Subcommand, value_parser};
 
 use crate::failure::Failure;
 
-/// A command that needs network namespaces, TUN devices, or sockets as Linux has them.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Needs Linux
-    #[command(hide = true)]
-    Shell(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Emulate(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Exec(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Replay(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Router(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Compare(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Perf(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Serve(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Forward(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Receive(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Send(Args),
-    /// Needs Linux
-    #[command(hide = true)]
-    Peers(Args),
-}
+/// Commands that need network namespaces, TUN devices, or sockets as Linux has them.
+const NAMES: [&str; 12] = [
+    "shell", "emulate", "exec", "replay", "router", "compare", "perf", "serve", "forward",
+    "receive", "send", "peers",
+];
 
-/// Arguments of the command, which are ignored.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    arguments: Vec<OsString>,
-}
+/// One of these commands; its arguments are ignored.
+#[derive(Debug)]
+pub(crate) struct Command(String);
 
 impl Command {
     /// The error that says which command needs Linux.
     pub(crate) fn refusal(&self) -> Failure {
-        let name = match self {
-            Command::Shell(_) => "shell",
-            Command::Emulate(_) => "emulate",
-            Command::Exec(_) => "exec",
-            Command::Replay(_) => "replay",
-            Command::Router(_) => "router",
-            Command::Compare(_) => "compare",
-            Command::Perf(_) => "perf",
-            Command::Serve(_) => "serve",
-            Command::Forward(_) => "forward",
-            Command::Receive(_) => "receive",
-            Command::Send(_) => "send",
-            Command::Peers(_) => "peers",
-        };
         Failure::Input(format!(
-            "`windward {name}` needs Linux; on {} only the simulator and its experiments are available",
+            "`windward {}` needs Linux; on {} only the simulator and its experiments are available",
+            self.0,
             std::env::consts::OS
         ))
+    }
+}
+
+impl FromArgMatches for Command {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let name = matches.subcommand_name().unwrap_or_default();
+        Ok(Command(name.to_owned()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Command::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Command {
+    fn augment_subcommands(program: clap::Command) -> clap::Command {
+        NAMES.into_iter().fold(program, |program, name| {
+            let arguments = Arg::new("arguments").value_parser(value_parser!(OsString));
+            let arguments =
+                arguments.num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+            let command = clap::Command::new(name).about("Needs Linux").hide(true);
+            program.subcommand(command.arg(arguments.hide(true)))
+        })
+    }
+
+    fn augment_subcommands_for_update(program: clap::Command) -> clap::Command {
+        Command::augment_subcommands(program)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        NAMES.contains(&name)
     }
 }
 
@@ -119,11 +100,9 @@ mod tests {
         let mut gated: Vec<String> = gated
             .map(|pair| pair[1].split('(').next().unwrap_or_default().to_lowercase())
             .collect();
-        let command = Elsewhere::command();
-        let mut names: Vec<String> =
-            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let mut names = NAMES;
         gated.sort();
-        names.sort();
-        assert_eq!(names, gated);
+        names.sort_unstable();
+        assert_eq!(names[..], gated);
     }
 }

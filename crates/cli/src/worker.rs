@@ -19,8 +19,6 @@ use windward_native::Watch;
 
 use crate::failure::Failure;
 
-/// The variable that makes a worker of this program.
-pub(crate) const WORKER: &str = "WINDWARD_WORKER";
 /// Interval between two signs of life.
 const BEAT: Duration = Duration::from_secs(1);
 /// Signs of life after which a call that has not returned counts as endless: ten seconds.
@@ -125,11 +123,6 @@ fn inode(_: &File) -> io::Result<u64> {
 }
 
 static PIPE: OnceLock<Pipe> = OnceLock::new();
-
-/// True in a worker.
-pub(crate) fn is_worker() -> bool {
-    std::env::var_os(WORKER).is_some()
-}
 
 /// Tells a word if this is a worker that has begun; false otherwise. Ends the process if nobody can
 /// hear it.
