@@ -38,6 +38,28 @@ pub(crate) struct Args {
     #[arg(value_name = "B", required_unless_present = "fit")]
     b: Option<PathBuf>,
 
+    #[command(flatten)]
+    fit: FitArgs,
+
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Draw both logs over time
+    #[arg(long, value_name = "FILE.svg", value_parser = plot_parser())]
+    plot: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: ReadingArgs,
+
+    /// Exit with status 1 if the logs depart
+    #[arg(long)]
+    strict: bool,
+}
+
+/// The fit of a link.
+#[derive(Debug, clap::Args)]
+struct FitArgs {
     /// Fit the link of this protocol to A, and compare A with it: a name of `windward list`
     #[arg(long, value_name = "PROTOCOL")]
     fit: Option<String>,
@@ -55,15 +77,11 @@ pub(crate) struct Args {
     /// Write the scenario of the best run of --fit
     #[arg(long, value_name = "FILE.toml", requires = "fit", conflicts_with = "b")]
     scenario: Option<PathBuf>,
+}
 
-    /// Print one JSON object instead of tables
-    #[arg(long)]
-    json: bool,
-
-    /// Draw both logs over time
-    #[arg(long, value_name = "FILE.svg", value_parser = plot_parser())]
-    plot: Option<PathBuf>,
-
+/// How the logs are read and compared.
+#[derive(Debug, clap::Args)]
+struct ReadingArgs {
     /// Largest difference between two values, as a share of the larger one
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = parse_share,
           allow_hyphen_values = true)]
@@ -89,10 +107,6 @@ pub(crate) struct Args {
     /// Unit of RTTs, for stacks that do not write milliseconds: one unit for both, or one for each
     #[arg(long, value_name = "UNIT[,UNIT]", value_delimiter = ',', num_args = 1)]
     rtt_unit: Vec<Unit>,
-
-    /// Exit with status 1 if the logs depart
-    #[arg(long)]
-    strict: bool,
 }
 
 /// Event at which clocks begin.
@@ -177,36 +191,13 @@ impl From<CompareError> for Failure {
 const ROWS: usize = 16;
 
 pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
-    for (option, values) in [("--trace", args.trace.len()), ("--rtt-unit", args.rtt_unit.len())] {
-        if args.fit.is_some() && values > 1 {
-            return Err(Failure::Input(format!(
-                "{option}: with --fit there is one log: write one"
-            )));
-        }
-    }
-    let traces: Vec<Option<usize>> = args.trace.iter().copied().map(Some).collect();
-    let traces = pair(&traces, None, "--trace")?;
-    let units = pair(&args.rtt_unit, Unit::Ms, "--rtt-unit")?;
-    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
-    let mut options = CompareOptions {
-        tolerance: args.tolerance,
-        hold_ms: args.hold.map(ms),
-        rate_window_ms: ms(args.rate_window),
-        align: match args.align {
-            Begin::Data => Align::Data,
-            Begin::Packet => Align::Packet,
-            Begin::Event => Align::Event,
-            Begin::Nothing => Align::Nothing,
-        },
-        traces,
-        rtt_unit_ms: units.map(Unit::ms),
-    };
+    let mut options = args.reading.options(args.fit.fit.is_some())?;
     output::claim_json(args.json)?;
     // Before a long search.
-    let scenario = args.scenario.as_deref().map(|path| output::create("--scenario", path));
+    let scenario = args.fit.scenario.as_deref().map(|path| output::create("--scenario", path));
     let scenario = scenario.transpose()?;
     signals::check()?;
-    let (fit, comparison) = match (&args.fit, &args.b) {
+    let (fit, comparison) = match (&args.fit.fit, &args.b) {
         (Some(protocol), _) => {
             // B is ours.
             (options.traces[1], options.rtt_unit_ms[1]) = (None, 1.0);
@@ -248,6 +239,35 @@ pub(crate) fn compare_logs(args: &Args, quiet: bool) -> Result<(), Failure> {
     }
 }
 
+impl ReadingArgs {
+    /// The options for two logs, or for one with a fit.
+    fn options(&self, is_fit: bool) -> Result<CompareOptions, Failure> {
+        for (option, values) in [("--trace", self.trace.len()), ("--rtt-unit", self.rtt_unit.len())]
+        {
+            if is_fit && values > 1 {
+                return Err(Failure::Input(format!(
+                    "{option}: with --fit there is one log: write one"
+                )));
+            }
+        }
+        let traces: Vec<Option<usize>> = self.trace.iter().copied().map(Some).collect();
+        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+        Ok(CompareOptions {
+            tolerance: self.tolerance,
+            hold_ms: self.hold.map(ms),
+            rate_window_ms: ms(self.rate_window),
+            align: match self.align {
+                Begin::Data => Align::Data,
+                Begin::Packet => Align::Packet,
+                Begin::Event => Align::Event,
+                Begin::Nothing => Align::Nothing,
+            },
+            traces: pair(&traces, None, "--trace")?,
+            rtt_unit_ms: pair(&self.rtt_unit, Unit::Ms, "--rtt-unit")?.map(Unit::ms),
+        })
+    }
+}
+
 /// The result as JSON.
 #[derive(Serialize)]
 struct Printed<'a> {
@@ -278,7 +298,8 @@ fn fitted(
     quiet: bool,
 ) -> Result<(Fit, Comparison), Failure> {
     let log = ObserveOptions { trace: options.traces[0], rtt_unit_ms: options.rtt_unit_ms[0] };
-    let fits = FitOptions { log, seed: args.seed, most_runs: args.runs, ..FitOptions::default() };
+    let fits =
+        FitOptions { log, seed: args.fit.seed, most_runs: args.fit.runs, ..FitOptions::default() };
     let bar = Progress::new(quiet);
     let progress = |share: f64, least: f64| bar.set(share, &format!("residual {least:.3}"));
     let fit = fit(&args.a, protocol, &fits, signals::flag(), &progress)?;

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::Subcommand;
 use windward_core::units::{Duration, Rate, parse_bytes};
@@ -15,7 +16,7 @@ use windward_net::perf::{
     MAX_RWND, MAX_SECONDS, MIN_KEY_LEN, Outcome, PORT, Progress, Psk, Sample, Server, ServerConfig,
     Test, overhead,
 };
-use windward_sim::output::OutputDir;
+use windward_sim::output::{OutputDir, OutputError};
 use windward_sim::stack::End;
 
 use crate::failure::Failure;
@@ -121,6 +122,27 @@ struct ClientArgs {
     #[arg(long, short, value_name = "N", default_value_t = PORT)]
     port: u16,
 
+    #[command(flatten)]
+    test: TestArgs,
+
+    /// Interval between lines of progress; 0s prints none
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    interval: Duration,
+
+    /// Key of the server: a file with the same bytes
+    #[arg(long, value_name = "FILE")]
+    psk: Option<PathBuf>,
+
+    #[command(flatten)]
+    results: ResultArgs,
+
+    #[command(flatten)]
+    web: web::Args,
+}
+
+/// The measurement.
+#[derive(Debug, clap::Args)]
+struct TestArgs {
     /// Protocol: a row of `windward list`, or a table of parts, such as
     /// '{ base = "cubic", recovery = "rack" }'
     #[arg(long, value_name = "NAME", default_value = "cubic")]
@@ -159,15 +181,11 @@ struct ClientArgs {
     /// Number of flows at once, in each direction
     #[arg(long, short = 'P', value_name = "N", default_value_t = 1, value_parser = parse_flows)]
     parallel: usize,
+}
 
-    /// Interval between lines of progress; 0s prints none
-    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
-    interval: Duration,
-
-    /// Key of the server: a file with the same bytes
-    #[arg(long, value_name = "FILE")]
-    psk: Option<PathBuf>,
-
+/// Where the results go.
+#[derive(Debug, clap::Args)]
+struct ResultArgs {
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
@@ -198,9 +216,6 @@ struct ClientArgs {
 
     #[command(flatten)]
     qlog: QlogArgs,
-
-    #[command(flatten)]
-    web: web::Args,
 }
 
 /// Size of a transfer.
@@ -437,132 +452,73 @@ fn address_of(host: &str, port: u16) -> Result<SocketAddr, Failure> {
     found.next().ok_or_else(|| wrong("the name has no address"))
 }
 
-/// Configuration of a client for a server at this address.
-fn test_of(args: &ClientArgs, server: SocketAddr) -> Result<Test, Failure> {
-    let mut test = Test::of(args.protocol.as_str());
-    test.seconds = args.time;
-    test.reverse = args.reverse;
-    // An unknown protocol is reported before its parameters.
-    test.plan().map_err(|wrong| Failure::Input(format!("--protocol: {wrong}")))?;
-    if let Some(datagram) = args.datagram {
-        if args.set.iter().any(|(key, _)| key == "packet_size") {
-            return Err(Failure::Input(
-                "--datagram and --set packet_size=N set the same value: omit one of them"
-                    .to_owned(),
-            ));
+impl TestArgs {
+    /// The test with a server at this address.
+    fn test(&self, server: SocketAddr) -> Result<Test, Failure> {
+        let mut test = Test::of(self.protocol.as_str());
+        test.seconds = self.time;
+        test.reverse = self.reverse;
+        // An unknown protocol is reported before its parameters.
+        test.plan().map_err(|wrong| Failure::Input(format!("--protocol: {wrong}")))?;
+        if let Some(datagram) = self.datagram {
+            if self.set.iter().any(|(key, _)| key == "packet_size") {
+                return Err(Failure::Input(
+                    "--datagram and --set packet_size=N set the same value: omit one of them"
+                        .to_owned(),
+                ));
+            }
+            let size = datagram + overhead(server);
+            test.parameters.push(("packet_size".to_owned(), size.to_string()));
         }
-        let size = datagram + overhead(server);
-        test.parameters.push(("packet_size".to_owned(), size.to_string()));
+        test.parameters.extend(self.set.iter().cloned());
+        let plan = test.plan().map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
+        plan.datagram(server).map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
+        test.packets = self.bytes.map_or(0, |size| size.packets(plan.config.packet_size));
+        Ok(test)
     }
-    test.parameters.extend(args.set.iter().cloned());
-    let plan = test.plan().map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
-    plan.datagram(server).map_err(|wrong| Failure::Input(format!("--set: {wrong}")))?;
-    test.packets = args.bytes.map_or(0, |size| size.packets(plan.config.packet_size));
-    Ok(test)
-}
 
-/// The flows of each direction.
-fn counts(args: &ClientArgs) -> [usize; 2] {
-    let up = if args.reverse { 0 } else { args.parallel };
-    let down = if args.reverse || args.bidir { args.parallel } else { 0 };
-    [up, down]
-}
+    /// The flows of each direction.
+    fn counts(&self) -> [usize; 2] {
+        let up = if self.reverse { 0 } else { self.parallel };
+        let down = if self.reverse || self.bidir { self.parallel } else { 0 };
+        [up, down]
+    }
 
-/// The name of each flow and its group, in order.
-fn names(args: &ClientArgs) -> Vec<(String, &'static str)> {
-    let of = |(group, count): (&'static str, usize)| {
-        (1..=count).map(move |number| (format!("{group}-{number}"), group))
-    };
-    GROUPS.into_iter().zip(counts(args)).flat_map(of).collect()
-}
-
-/// The logs, if they are requested.
-fn logs(args: &ClientArgs, test: &Test) -> Result<Option<QlogFiles>, Failure> {
-    let scenario = test.scenario(counts(args)).map_err(Failure::Input)?;
-    let [up, down] = counts(args);
-    let ends = [vec![End::Sender; up], vec![End::Receiver; down]].concat();
-    args.qlog.create_measured(&scenario, &ends)
+    /// The name of each flow and its group, in order.
+    fn names(&self) -> Vec<(String, &'static str)> {
+        let of = |(group, count): (&'static str, usize)| {
+            (1..=count).map(move |number| (format!("{group}-{number}"), group))
+        };
+        GROUPS.into_iter().zip(self.counts()).flat_map(of).collect()
+    }
 }
 
 fn client(args: &ClientArgs, listener: Option<Listener>, quiet: bool) -> Result<(), Failure> {
     let server = address_of(&args.host, args.port)?;
-    let mut config = ClientConfig::new(test_of(args, server)?);
-    config.flows = args.parallel;
-    config.both = args.bidir;
+    let mut config = ClientConfig::new(args.test.test(server)?);
+    config.flows = args.test.parallel;
+    config.both = args.test.bidir;
     config.psk = read_key(args.psk.as_deref())?;
     config.interval = args.interval;
     signals::check()?;
-    let plan = config.test.plan().map_err(Failure::Input)?;
-    if let Some(consequence) = plan.protocol.without_router().filter(|_| !quiet) {
-        output::note(&format!(
-            "warning: {} needs the router `{}`: unless one on the path gives the feedback, \
-             {consequence}",
-            plan.protocol.name,
-            plan.protocol.router.name(),
-        ));
+    if !quiet {
+        warn_of_router(&config.test)?;
     }
-    let names = names(args);
-    // A path that cannot be written fails before the measurement.
-    let out = args.out.as_deref().map(OutputDir::create).transpose()?;
-    let mut series = None;
-    if let Some(dir) = &args.trace {
-        config.sample = args.trace_interval;
-        series = Some(Series::create(dir, args.trace_format.of_table())?);
-    }
-    let logs = logs(args, &config.test)?.map(std::rc::Rc::new);
-    if let Some(logs) = &logs {
-        let logs = std::rc::Rc::clone(logs);
-        config.watch = Some(Box::new(move |_| logs.observer()));
-    }
-    let mut charts = None;
-    if let Some(listener) = listener {
-        if series.is_none() {
-            config.sample = web::INTERVAL;
-        }
-        let subject = format!("{} to {}", args.protocol, args.host);
-        let about = About {
-            command: "windward perf client",
-            subject: &subject,
-            rates: "Goodput",
-            ..About::THROUGHPUT
-        };
-        charts = Some(Charts::new(Web::start(listener, &about, quiet)?, names.len()));
-    }
-    let mut intervals = Vec::new();
-    let mut written = Ok(());
-    let shows = !quiet && !args.json;
+    let names = args.test.names();
+    let mut views = Views::open(args, &mut config, listener, quiet)?;
     let outcome = perf::run(server, &config, signals::flag(), |progress| match progress {
-        Progress::Interval(interval) => {
-            if shows {
-                output::note(&lines(interval, &names));
-            }
-            if args.json || out.is_some() {
-                intervals.push(interval.clone());
-            }
-        }
-        Progress::Sample(sample) => {
-            if let (Some(series), Ok(())) = (&mut series, &written) {
-                written = series.sample(sample, &names);
-            }
-            if let Some(charts) = &mut charts {
-                charts.sample(sample, &names);
-            }
-        }
+        Progress::Interval(interval) => views.interval(interval, &names),
+        Progress::Sample(sample) => views.sample(sample, &names),
     })?;
-    written?;
+    // It holds a reference to the logs.
+    config.watch = None;
     let is_nothing = |flow: &FlowOutcome| flow.sender.sent == 0 && flow.receiver.arrived == 0;
     if outcome.interrupted && outcome.flows.iter().all(is_nothing) {
         return Err(Failure::Interrupted);
     }
-    let record = Record::new(server, config.psk.is_some(), &names, &outcome, &intervals);
-    if let Some(mut out) = out {
-        record.write_files(&mut out)?;
-        out.commit()?;
-    }
-    // The maker of observers holds the other reference to the logs.
-    config.watch = None;
-    commit(series, logs.and_then(std::rc::Rc::into_inner), quiet)?;
-    if args.json {
+    let record = Record::new(server, config.psk.is_some(), &names, &outcome, &views.intervals);
+    views.commit(&record, quiet)?;
+    if args.results.json {
         output::print_json(&record)?;
     } else {
         output::print(&table(&names, &outcome).text())?;
@@ -570,21 +526,123 @@ fn client(args: &ClientArgs, listener: Option<Listener>, quiet: bool) -> Result<
     if outcome.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Completes the files of time series and logs, and prints their names.
-fn commit(series: Option<Series>, logs: Option<QlogFiles>, quiet: bool) -> Result<(), Failure> {
-    if let Some(series) = series {
-        let path = series.commit()?;
-        if !quiet {
-            output::note(&format!("trace: {}", path.display()));
-        }
-    }
-    if let Some(logs) = logs {
-        let files = logs.commit()?;
-        if let (false, Some(first)) = (quiet, files.first()) {
-            output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
-        }
+/// Warns of a protocol that needs a router on the path.
+fn warn_of_router(test: &Test) -> Result<(), Failure> {
+    let plan = test.plan().map_err(Failure::Input)?;
+    if let Some(consequence) = plan.protocol.without_router() {
+        output::note(&format!(
+            "warning: {} needs the router `{}`: unless one on the path gives the feedback, \
+             {consequence}",
+            plan.protocol.name,
+            plan.protocol.router.name(),
+        ));
     }
     Ok(())
+}
+
+/// Views and files of a measurement while it runs.
+struct Views {
+    /// True if intervals are printed.
+    shows: bool,
+    /// True if intervals are kept for the record.
+    keeps: bool,
+    intervals: Vec<Interval>,
+    out: Option<OutputDir>,
+    series: Option<Series>,
+    /// The first error of the series.
+    written: Result<(), OutputError>,
+    logs: Option<Rc<QlogFiles>>,
+    charts: Option<Charts>,
+}
+
+impl Views {
+    /// Opens all of them, so that a path that cannot be written fails before the measurement, and
+    /// makes the client give what they need.
+    fn open(
+        args: &ClientArgs,
+        config: &mut ClientConfig,
+        listener: Option<Listener>,
+        quiet: bool,
+    ) -> Result<Self, Failure> {
+        let ResultArgs { json, out, trace, trace_interval, trace_format, qlog } = &args.results;
+        let out = out.as_deref().map(OutputDir::create).transpose()?;
+        let mut series = None;
+        if let Some(dir) = trace {
+            config.sample = *trace_interval;
+            series = Some(Series::create(dir, trace_format.of_table())?);
+        }
+        let scenario = config.test.scenario(args.test.counts()).map_err(Failure::Input)?;
+        let [up, down] = args.test.counts();
+        let ends = [vec![End::Sender; up], vec![End::Receiver; down]].concat();
+        let logs = qlog.create_measured(&scenario, &ends)?.map(Rc::new);
+        if let Some(logs) = logs.clone() {
+            config.watch = Some(Box::new(move |_| logs.observer()));
+        }
+        let mut charts = None;
+        if let Some(listener) = listener {
+            if series.is_none() {
+                config.sample = web::INTERVAL;
+            }
+            let subject = format!("{} to {}", args.test.protocol, args.host);
+            let about = About {
+                command: "windward perf client",
+                subject: &subject,
+                rates: "Goodput",
+                ..About::THROUGHPUT
+            };
+            charts = Some(Charts::new(Web::start(listener, &about, quiet)?, up + down));
+        }
+        Ok(Views {
+            shows: !quiet && !json,
+            keeps: *json || out.is_some(),
+            intervals: Vec::new(),
+            out,
+            series,
+            written: Ok(()),
+            logs,
+            charts,
+        })
+    }
+
+    fn interval(&mut self, interval: &Interval, names: &[(String, &'static str)]) {
+        if self.shows {
+            output::note(&lines(interval, names));
+        }
+        if self.keeps {
+            self.intervals.push(interval.clone());
+        }
+    }
+
+    fn sample(&mut self, sample: &Interval, names: &[(String, &'static str)]) {
+        if let (Some(series), Ok(())) = (&mut self.series, &self.written) {
+            self.written = series.sample(sample, names);
+        }
+        if let Some(charts) = &mut self.charts {
+            charts.sample(sample, names);
+        }
+    }
+
+    /// Completes all files, and prints the names of time series and logs.
+    fn commit(self, record: &Record, quiet: bool) -> Result<(), Failure> {
+        self.written?;
+        if let Some(mut out) = self.out {
+            record.write_files(&mut out)?;
+            out.commit()?;
+        }
+        if let Some(series) = self.series {
+            let path = series.commit()?;
+            if !quiet {
+                output::note(&format!("trace: {}", path.display()));
+            }
+        }
+        if let Some(logs) = self.logs.and_then(Rc::into_inner) {
+            let files = logs.commit()?;
+            if let (false, Some(first)) = (quiet, files.first()) {
+                output::note(&format!("qlog: {} and {} more", first.display(), files.len() - 1));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// An interval as text: a line for each direction.

@@ -342,14 +342,14 @@ fn summary(all: &[Stats]) -> String {
             row.interface,
             row.qdisc,
             rate(row.rate_bps as f64),
-            row.arrived_packets.to_string(),
-            row.sent_packets.to_string(),
-            row.dropped_packets.to_string(),
-            row.marked_packets.to_string(),
-            row.feedback_packets.to_string(),
-            seconds(row.sojourn_p50_s),
-            seconds(row.sojourn_p99_s),
-            seconds(row.lateness_p99_s),
+            row.counts.arrived_packets.to_string(),
+            row.counts.sent_packets.to_string(),
+            row.counts.dropped_packets.to_string(),
+            row.counts.marked_packets.to_string(),
+            row.counts.feedback_packets.to_string(),
+            seconds(row.times.sojourn_p50_s),
+            seconds(row.times.sojourn_p99_s),
+            seconds(row.times.lateness_p99_s),
         ]);
     }
     let mut text = table.text();

@@ -107,6 +107,19 @@ enum LinksArg {
 struct Outcome {
     complete: bool,
     dry_run: bool,
+    #[serde(flatten)]
+    entries: Entries,
+    #[serde(flatten)]
+    way: Way,
+    /// Entries that a dry run would send.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
+    error: Option<String>,
+}
+
+/// Entries by their fate.
+#[derive(Debug, Serialize)]
+struct Entries {
     files: u64,
     bytes: u64,
     stored: u64,
@@ -114,6 +127,11 @@ struct Outcome {
     skipped: u64,
     skipped_links: u64,
     failed: u64,
+}
+
+/// The way to the receiver.
+#[derive(Debug, Serialize)]
+struct Way {
     sent_bytes: u64,
     seconds: f64,
     rate_bps: f64,
@@ -122,50 +140,15 @@ struct Outcome {
     cubic_bps: Option<f64>,
     reconnects: u64,
     path: PathFigures,
-    /// Entries that a dry run would send.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    names: Option<Vec<String>>,
-    error: Option<String>,
 }
 
 pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
     output::claim_json(args.json)?;
-    // Options may stand between them, so that the number of words is known only here.
-    let last = args.words.last().map(OsString::as_os_str);
-    let (ticket, is_last) = args.ticket.find(last, TicketArgs::is_peer)?.unwrap_or_default();
-    let paths = &args.words[..args.words.len() - usize::from(is_last)];
-    if paths.is_empty() {
-        return Err(Failure::Input(
-            "a path or a ticket is missing: windward send PATH... --ticket-file FILE, or windward send \
-             PATH... TICKET, with the last word that `windward receive` printed"
-                .to_owned(),
-        ));
-    }
+    let (paths, ticket) = args.paths_and_ticket()?;
     let home = args.identity.config.home()?;
     let target = Target::parse(&ticket, &home)?;
-    let links = match args.links {
-        LinksArg::Keep => Links::Keep,
-        LinksArg::Follow => Links::Follow,
-        LinksArg::Skip => Links::Skip,
-    };
-    let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-    let choice =
-        Choice { links, exclude: args.exclude.clone(), exclude_from: args.exclude_from.clone() };
-    let walk = Walk::new(&paths, choice)?;
-    let limit = args.limit.map(|rate| rate.as_bps() as f64 / 8.0);
-    if limit.is_some_and(|limit| limit < 1.0) {
-        return Err(Failure::Input("--limit: must be at least 8 bit/s".to_owned()));
-    }
-    let patience = args.patience.map(deploy::patience).transpose()?;
-    let choices = SendOptions {
-        dry_run: args.dry_run,
-        checksum: args.checksum,
-        limit,
-        patience: patience.unwrap_or(PATIENCE),
-        first_patience: patience.unwrap_or(FIRST_PATIENCE),
-        home,
-        endpoint: options(&args.protocol, &args.qlog)?,
-    };
+    let walk = Walk::new(&paths, args.choice())?;
+    let options = args.options(home)?;
     let identity = args.identity.identity()?;
     let figures = Arc::new(Figures::default());
     let stop = signals::flag();
@@ -173,7 +156,7 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
     let mut line = Line::new(quiet);
 
     let result = std::thread::scope(|scope| {
-        let work = scope.spawn(|| send::run(identity, &target, &walk, &choices, &figures, stop));
+        let work = scope.spawn(|| send::run(identity, &target, &walk, &options, &figures, stop));
         while !work.is_finished() {
             std::thread::sleep(StdDuration::from_millis(50));
             line.draw(&figures);
@@ -182,41 +165,64 @@ pub(crate) fn send(args: &Args, quiet: bool) -> Result<(), Failure> {
     });
     line.end(&figures);
 
-    let seconds = since.elapsed().as_secs_f64();
-    let (path, remarks) = (figures.path(), figures.take_remarks());
-    let rate_bps = figures.sent.get() as f64 * 8.0 / seconds.max(1e-9);
-    let outcome = Outcome {
-        complete: result.is_ok() && remarks.failed == 0,
-        dry_run: args.dry_run,
-        files: figures.files.get(),
-        bytes: figures.size.get(),
-        stored: figures.now.stored.get(),
-        same: figures.now.same.get(),
-        skipped: remarks.skipped,
-        skipped_links: figures.now.skipped_links.get(),
-        failed: remarks.failed,
-        sent_bytes: figures.sent.get(),
-        seconds,
-        rate_bps,
-        loss: path.loss(),
-        queue_s: path.queue(),
-        cubic_bps: path.cubic(),
-        reconnects: figures.reconnects.get(),
-        path,
-        names: args.dry_run.then(|| names(&figures)),
-        error: result.as_ref().err().map(ToString::to_string),
-    };
+    let error = result.as_ref().err().map(ToString::to_string);
+    let outcome = Outcome::new(&figures, args.dry_run, since.elapsed().as_secs_f64(), error);
     if args.json {
         output::print_json(&outcome)?;
     } else if result.is_ok() {
         output::print(&outcome.text())?;
     }
     result?;
-    if outcome.failed > 0 {
-        let these = if outcome.failed == 1 { "entry was" } else { "entries were" };
-        return Err(Failure::Failed(format!("{} {these} not sent: see above", outcome.failed)));
+    match outcome.entries.failed {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("1 entry was not sent: see above".to_owned())),
+        failed => Err(Failure::Failed(format!("{failed} entries were not sent: see above"))),
     }
-    Ok(())
+}
+
+impl Args {
+    /// The paths, and the ticket or HOST:PORT.
+    fn paths_and_ticket(&self) -> Result<(Vec<PathBuf>, String), Failure> {
+        // Options may stand between them, so that the number of words is known only here.
+        let last = self.words.last().map(OsString::as_os_str);
+        let (ticket, is_last) = self.ticket.find(last, TicketArgs::is_peer)?.unwrap_or_default();
+        let paths = &self.words[..self.words.len() - usize::from(is_last)];
+        if paths.is_empty() {
+            return Err(Failure::Input(
+                "a path or a ticket is missing: windward send PATH... --ticket-file FILE, or windward send \
+                 PATH... TICKET, with the last word that `windward receive` printed"
+                    .to_owned(),
+            ));
+        }
+        Ok((paths.iter().map(PathBuf::from).collect(), ticket))
+    }
+
+    /// The choice among the entries below the paths.
+    fn choice(&self) -> Choice {
+        let links = match self.links {
+            LinksArg::Keep => Links::Keep,
+            LinksArg::Follow => Links::Follow,
+            LinksArg::Skip => Links::Skip,
+        };
+        Choice { links, exclude: self.exclude.clone(), exclude_from: self.exclude_from.clone() }
+    }
+
+    fn options(&self, home: PathBuf) -> Result<SendOptions, Failure> {
+        let limit = self.limit.map(|rate| rate.as_bps() as f64 / 8.0);
+        if limit.is_some_and(|limit| limit < 1.0) {
+            return Err(Failure::Input("--limit: must be at least 8 bit/s".to_owned()));
+        }
+        let patience = self.patience.map(deploy::patience).transpose()?;
+        Ok(SendOptions {
+            dry_run: self.dry_run,
+            checksum: self.checksum,
+            limit,
+            patience: patience.unwrap_or(PATIENCE),
+            first_patience: patience.unwrap_or(FIRST_PATIENCE),
+            home,
+            endpoint: options(&self.protocol, &self.qlog)?,
+        })
+    }
 }
 
 /// Names of the entries that a dry run would send, each on one line.
@@ -225,33 +231,63 @@ fn names(figures: &Figures) -> Vec<String> {
 }
 
 impl Outcome {
+    fn new(figures: &Figures, dry_run: bool, seconds: f64, error: Option<String>) -> Self {
+        let (path, remarks) = (figures.path(), figures.take_remarks());
+        Outcome {
+            complete: error.is_none() && remarks.failed == 0,
+            dry_run,
+            entries: Entries {
+                files: figures.files.get(),
+                bytes: figures.size.get(),
+                stored: figures.now.stored.get(),
+                same: figures.now.same.get(),
+                skipped: remarks.skipped,
+                skipped_links: figures.now.skipped_links.get(),
+                failed: remarks.failed,
+            },
+            way: Way {
+                sent_bytes: figures.sent.get(),
+                seconds,
+                rate_bps: figures.sent.get() as f64 * 8.0 / seconds.max(1e-9),
+                loss: path.loss(),
+                queue_s: path.queue(),
+                cubic_bps: path.cubic(),
+                reconnects: figures.reconnects.get(),
+                path,
+            },
+            names: dry_run.then(|| names(figures)),
+            error,
+        }
+    }
+
     fn text(&self) -> String {
+        let Outcome { entries, way, .. } = self;
         let bytes = |count: u64| format!("{}B", output::si(count as f64));
-        let skipped = match self.skipped_links {
-            0 => format!("{} skipped", self.skipped),
-            1 => format!("{} skipped (1 link)", self.skipped),
-            links => format!("{} skipped ({links} links)", self.skipped),
+        let skipped = match entries.skipped_links {
+            0 => format!("{} skipped", entries.skipped),
+            1 => format!("{} skipped (1 link)", entries.skipped),
+            links => format!("{} skipped ({links} links)", entries.skipped),
         };
         if let Some(names) = &self.names {
             let lines: String = names.iter().flat_map(|name| [name, "\n"]).collect();
             return format!(
                 "{lines}dry run: {} to send ({}), {} there already, {skipped}",
-                self.stored,
-                bytes(self.sent_bytes),
-                self.same,
+                entries.stored,
+                bytes(way.sent_bytes),
+                entries.same,
             );
         }
-        let cubic = self.cubic_bps.map_or_else(String::new, |cubic| {
-            format!(", cubic about {}", output::rate(cubic.min(self.rate_bps)))
+        let cubic = way.cubic_bps.map_or_else(String::new, |cubic| {
+            format!(", cubic about {}", output::rate(cubic.min(way.rate_bps)))
         });
         format!(
             "{} stored, {} there already, {skipped}: {} in {}, {}, loss {:.1} %{cubic}",
-            self.stored,
-            self.same,
-            bytes(self.sent_bytes),
-            output::seconds(self.seconds),
-            output::rate(self.rate_bps),
-            self.loss * 100.0
+            entries.stored,
+            entries.same,
+            bytes(way.sent_bytes),
+            output::seconds(way.seconds),
+            output::rate(way.rate_bps),
+            way.loss * 100.0
         )
     }
 }

@@ -9,6 +9,19 @@ pub(super) struct QueueJson {
     pub(super) interface: String,
     pub(super) qdisc: String,
     pub(super) rate_bps: u64,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
+    #[serde(flatten)]
+    pub(super) times: Times,
+    /// True if more than one packet in a hundred was late by more than a millisecond.
+    too_late: bool,
+    #[serde(flatten)]
+    deprecated: Deprecated,
+}
+
+/// Packets by their fate.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Counts {
     pub(super) arrived_packets: u64,
     arrived_bytes: u64,
     pub(super) sent_packets: u64,
@@ -21,16 +34,17 @@ pub(super) struct QueueJson {
     /// Datagrams that asked for another router than that of the queue.
     pub(super) unserved_packets: u64,
     reloads: u64,
+}
+
+/// Time in the queue, and delay beyond the scheduled departure.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Times {
     pub(super) sojourn_p50_s: f64,
     pub(super) sojourn_p99_s: f64,
     sojourn_max_s: f64,
     lateness_p50_s: f64,
     pub(super) lateness_p99_s: f64,
     lateness_max_s: f64,
-    /// True if more than one packet in a hundred was late by more than a millisecond.
-    too_late: bool,
-    #[serde(flatten)]
-    deprecated: Deprecated,
 }
 
 /// Names of the previous version, without units; the next version drops them.
@@ -48,37 +62,41 @@ impl From<&Stats> for QueueJson {
     fn from(stats: &Stats) -> Self {
         let sojourn = |percent| stats.sojourn.percentile(percent).as_secs_f64();
         let lateness = |percent| stats.lateness.percentile(percent).as_secs_f64();
-        let times = Deprecated {
-            sojourn_p50: sojourn(50.0),
-            sojourn_p99: sojourn(99.0),
-            sojourn_max: sojourn(100.0),
-            lateness_p50: lateness(50.0),
-            lateness_p99: lateness(99.0),
-            lateness_max: lateness(100.0),
+        let times = Times {
+            sojourn_p50_s: sojourn(50.0),
+            sojourn_p99_s: sojourn(99.0),
+            sojourn_max_s: sojourn(100.0),
+            lateness_p50_s: lateness(50.0),
+            lateness_p99_s: lateness(99.0),
+            lateness_max_s: lateness(100.0),
         };
         QueueJson {
             interface: stats.device.clone(),
             qdisc: stats.qdisc.clone(),
             rate_bps: stats.rate.as_bps(),
-            arrived_packets: stats.arrived.packets,
-            arrived_bytes: stats.arrived.bytes,
-            sent_packets: stats.sent.packets,
-            sent_bytes: stats.sent.bytes,
-            dropped_packets: stats.dropped.packets,
-            dropped_bytes: stats.dropped.bytes,
-            marked_packets: stats.marked,
-            feedback_packets: stats.ours,
-            overflow_packets: stats.overflow,
-            unserved_packets: stats.unserved.iter().sum(),
-            reloads: stats.reloads,
-            sojourn_p50_s: times.sojourn_p50,
-            sojourn_p99_s: times.sojourn_p99,
-            sojourn_max_s: times.sojourn_max,
-            lateness_p50_s: times.lateness_p50,
-            lateness_p99_s: times.lateness_p99,
-            lateness_max_s: times.lateness_max,
+            counts: Counts {
+                arrived_packets: stats.arrived.packets,
+                arrived_bytes: stats.arrived.bytes,
+                sent_packets: stats.sent.packets,
+                sent_bytes: stats.sent.bytes,
+                dropped_packets: stats.dropped.packets,
+                dropped_bytes: stats.dropped.bytes,
+                marked_packets: stats.marked,
+                feedback_packets: stats.ours,
+                overflow_packets: stats.overflow,
+                unserved_packets: stats.unserved.iter().sum(),
+                reloads: stats.reloads,
+            },
+            deprecated: Deprecated {
+                sojourn_p50: times.sojourn_p50_s,
+                sojourn_p99: times.sojourn_p99_s,
+                sojourn_max: times.sojourn_max_s,
+                lateness_p50: times.lateness_p50_s,
+                lateness_p99: times.lateness_p99_s,
+                lateness_max: times.lateness_max_s,
+            },
+            times,
             too_late: stats.lateness.is_too_much(),
-            deprecated: times,
         }
     }
 }
