@@ -63,9 +63,7 @@ pub(crate) fn emulate(args: &Args, listener: Option<Listener>, quiet: bool) -> R
     testbed.stop_on(Some(signals::flag()));
     let nodes: Vec<String> = testbed.nodes().map(str::to_owned).collect();
     for node in &nodes {
-        if let Some(namespace) = testbed.namespace(node) {
-            namespace.publish(node)?;
-        }
+        testbed.namespace(node).expect("it is one of its nodes").publish(node)?;
     }
     if !quiet {
         let first = nodes.first().map_or("", String::as_str);
@@ -102,17 +100,16 @@ pub(crate) struct ExecArgs {
 pub(crate) fn exec(args: &ExecArgs) -> Result<(), Failure> {
     let node = find(args)?;
     node.enter()?;
-    let command = or_shell(&args.command);
-    let (program, arguments) = command.split_first().ok_or(Failure::Interrupted)?;
-    let error = Command::new(program).args(arguments).exec();
-    Err(cannot_start(program, &error))
+    let (program, arguments) = or_shell(&args.command);
+    let error = Command::new(&program).args(arguments).exec();
+    Err(cannot_start(&program, &error))
 }
 
-/// The command, or the shell of the user.
-pub(crate) fn or_shell(command: &[OsString]) -> Vec<OsString> {
-    match command.is_empty() {
-        true => vec![std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())],
-        false => command.to_vec(),
+/// The program of the command and its arguments, or the shell of the user.
+pub(crate) fn or_shell(command: &[OsString]) -> (OsString, &[OsString]) {
+    match command {
+        [] => (std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into()), &[]),
+        [program, arguments @ ..] => (program.clone(), arguments),
     }
 }
 

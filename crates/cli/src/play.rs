@@ -70,7 +70,8 @@ pub(crate) fn play(args: &Args, quiet: bool) -> Result<(), Failure> {
     if !quiet {
         output::note("serving the playground; Ctrl-C ends it");
     }
-    let page = Content::Page(PAGE, || playground::unpacked(PAGE).unwrap_or_default());
+    let page =
+        Content::Page(PAGE, || playground::unpacked(PAGE).expect("the build has compressed it"));
     let _server = listener
         .serve(Site::new([("/", page)]))
         .map_err(|error| Failure::Failed(format!("cannot make a thread: {error}")))?;

@@ -167,7 +167,9 @@ pub(crate) fn receive(args: Args, quiet: bool) -> Result<(), Failure> {
                 outcome.failed,
                 output::si(outcome.bytes as f64)
             ));
-            if json && let Ok(line) = serde_json::to_string(&outcome) {
+            if json {
+                let line =
+                    serde_json::to_string(&outcome).expect("names and counts can be written");
                 // A reader that left does not end the receiver.
                 let _ = output::print(&line);
             }

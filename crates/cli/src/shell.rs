@@ -16,7 +16,7 @@ use windward_net::emulation::Until;
 use windward_net::link::Link;
 use windward_net::source::Source;
 use windward_net::testbed::{self, Testbed};
-use windward_netns::{Inside, Masquerade, Rights, sweep};
+use windward_netns::{Inside, Masquerade, Namespace, Rights, sweep};
 use windward_sim::text::shell_word;
 
 use crate::emulate::or_shell;
@@ -173,9 +173,8 @@ pub(crate) fn shell(
 ) -> Result<(), Failure> {
     output::claim_json(args.telling.json)?;
     let source = args.source()?;
-    let command = or_shell(&args.command);
-    let (program, arguments) = command.split_first().ok_or(Failure::Interrupted)?;
-    find_program(program)?;
+    let (program, arguments) = or_shell(&args.command);
+    find_program(&program)?;
     let present = rights == Rights::OfRoot && args.peer.is_none();
     let options = testbed::Options { present, default_routes: true, ..testbed::Options::default() };
     let style = match (args.telling.json, args.live) {
@@ -183,7 +182,8 @@ pub(crate) fn shell(
         (false, true) => Style::People,
         (false, false) => Style::Hidden,
     };
-    let words = command.iter().map(|word| shell_word(&word.to_string_lossy()));
+    let words = [&program].into_iter().chain(arguments);
+    let words = words.map(|word| shell_word(&word.to_string_lossy()));
     let words = words.collect::<Vec<_>>().join(" ");
     let views = Views { command: "windward shell", style, listener, program: Some(words) };
     sweep()?;
@@ -200,7 +200,7 @@ pub(crate) fn shell(
         None => None,
     };
     let mut child =
-        ends.start(&mut emulation.inner.testbed, program, arguments, args.telling.json)?;
+        ends.start(&mut emulation.inner.testbed, &program, arguments, args.telling.json)?;
     let testbed = &mut emulation.inner.testbed;
     testbed.end_with(child.as_fd())?;
     testbed.stop_on(Some(signals::flag()));
@@ -222,9 +222,7 @@ pub(crate) fn shell(
     if peer.is_some() {
         // The peer and its children were expected to end now: nothing is reported.
         drop(peer);
-        if let Some(far) = emulation.inner.testbed.namespace(&ends.outside) {
-            far.kill_all()?;
-        }
+        end(&mut emulation.inner.testbed, &ends.outside).kill_all()?;
     }
     emulation.finish(quiet, true)?;
     drop(ends);
@@ -233,6 +231,11 @@ pub(crate) fn shell(
         Ok(status) => Err(Failure::Command(status)),
         Err(_) => Err(Failure::Command(1)),
     }
+}
+
+/// The namespace of an end of the port that is not the network of this machine.
+fn end<'a>(testbed: &'a mut Testbed, node: &str) -> &'a mut Namespace {
+    testbed.namespace(node).expect("the near end is one, and with a peer the far one too")
 }
 
 /// Both ends of the port of a shell.
@@ -261,11 +264,12 @@ impl PortEnds {
             )));
         };
         let (outside, inside) = (outside.clone(), inside.clone());
-        let pair = testbed.pair(0).ok_or(Failure::Interrupted)?;
+        let pair = testbed.pair(0).expect("a port has a pair of devices");
         let address = IpAddr::from(pair.outside.ipv4);
         let addresses: Vec<IpAddr> =
             [address].into_iter().chain(pair.outside.ipv6.map(IpAddr::from)).collect();
         for node in [&inside, &outside] {
+            // The far end is the network of this machine, unless there is a peer.
             let Some(namespace) = testbed.namespace(node) else { continue };
             if *node == inside {
                 // The far end is also `outside`, in addition to its name in the scenario.
@@ -283,7 +287,7 @@ impl PortEnds {
                 namespace.publish(node)?;
             }
         }
-        let pair = testbed.pair(0).ok_or(Failure::Interrupted)?;
+        let pair = testbed.pair(0).expect("a port has a pair of devices");
         let masquerade = if present { Some(pair.masquerade(None)?) } else { None };
         Ok(PortEnds { outside, inside, address, _masquerade: masquerade })
     }
@@ -291,7 +295,7 @@ impl PortEnds {
     /// Starts the command at the far end and waits briefly until it listens. It is an error if it
     /// fails before that. One that succeeds may have left a server in the background, or be done.
     fn start_peer(&self, testbed: &mut Testbed, command: &OsStr) -> Result<Inside, Failure> {
-        let namespace = testbed.namespace(&self.outside).ok_or(Failure::Interrupted)?;
+        let namespace = end(testbed, &self.outside);
         let mut peer = namespace.spawn("/bin/sh", |sh| {
             // Its output is not a result; its errors are shown.
             sh.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::null())
@@ -326,7 +330,7 @@ impl PortEnds {
         arguments: &[OsString],
         json: bool,
     ) -> Result<Inside, Failure> {
-        let namespace = testbed.namespace(&self.inside).ok_or(Failure::Interrupted)?;
+        let namespace = end(testbed, &self.inside);
         // Standard output then belongs to the JSON lines or to an output file.
         let stdout = match json || output::is_claimed() {
             true => Stdio::from(io::stderr().as_fd().try_clone_to_owned()?),

@@ -98,9 +98,8 @@ impl Web {
         quiet: bool,
     ) -> Result<Self, Failure> {
         let failed = |error| Failure::Failed(format!("{OPTION}: cannot make a thread: {error}"));
-        let about = serde_json::to_string(about).unwrap_or_default();
-        let feed = Feed::new(about).map_err(failed)?;
-        let page = Content::Page(PAGE, || unpacked(PAGE).unwrap_or_default());
+        let feed = Feed::new(json(about)).map_err(failed)?;
+        let page = Content::Page(PAGE, || unpacked(PAGE).expect("the build has compressed it"));
         let site = Site::new([("/", page), ("/events", Content::Events(feed.reader()))]);
         if !quiet {
             output::note(&format!("charts: {}", listener.url()));
@@ -113,13 +112,15 @@ impl Web {
 
     /// Changes the facts above all moments.
     pub(crate) fn describe(&self, about: &About<'_>) {
-        self.feed.describe(serde_json::to_string(about).unwrap_or_default());
+        self.feed.describe(json(about));
     }
 
     /// Adds a moment to the charts.
     pub(crate) fn show(&self, moment: Moment<'_>) {
-        if let Ok(event) = serde_json::to_string(&moment.busiest()) {
-            self.feed.push(event);
-        }
+        self.feed.push(json(&moment.busiest()));
     }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("texts and numbers can be written")
 }

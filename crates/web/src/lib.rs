@@ -53,5 +53,5 @@ pub fn schema() -> String {
 
 /// JSON of a value whose serialization cannot fail.
 fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    serde_json::to_string(value).expect("texts and numbers can be written")
 }
