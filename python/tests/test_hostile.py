@@ -1,4 +1,7 @@
-"""Controllers in Python that break the process: ``windward evaluate`` gives a verdict on each."""
+"""Controllers in Python that raise, hang or print: ``windward evaluate`` gives a verdict on each.
+
+What any foreign code can do to its process is tested with libraries, in crates/cli/tests/cli/hostile.rs.
+"""
 
 from __future__ import annotations
 
@@ -32,58 +35,14 @@ class Own:
         return self.window
 """
 
-SUITE = """
-[suite]
-id = "small"
-title = "A small suite"
-source = "Nobody's standard"
-standards = ["newreno"]
-experiments = ["small.toml"]
-chapters = [{ key = "all", title = "All of it", section = "1" }]
-criteria = [
-    { id = "busy", section = "1.1", title = "Busy", asks = "Keeps the link busy.", chapter = "all", general = true },
-]
-"""
-
-EXPERIMENT = """
-duration = "2s"
-seed = 1
-[[links]]
-name = "link"
-from = "a"
-to = "b"
-rate = "2Mbit"
-delay = "10ms"
-router = "none"
-[[flows]]
-group = "flow"
-protocol = "newreno"
-from = "a"
-to = "b"
-[experiment]
-id = "small"
-title = "Small"
-quick = { repetitions = 3, at_most = 4 }
-[[experiment.axes]]
-name = "controller"
-key = "flows.flow.protocol"
-values = "subjects"
-[experiment.metrics]
-busy = "utilization(link)"
-[[experiment.claims]]
-id = "some"
-criterion = "busy"
-claim = "Carries something."
-expected = "A tenth of the link."
-checks = ["busy[subject] >= 0.1"]
-"""
+#: A suite of one experiment that takes milliseconds.
+SUITE = Path(__file__).parents[2] / "crates/cli/tests/small-suite"
 
 
 def _started(folder: Path, body: str = "pass", top: str = "") -> subprocess.Popen[str]:
-    (folder / "suite.toml").write_text(SUITE)
-    (folder / "small.toml").write_text(EXPERIMENT)
     (folder / "own.py").write_text(CLASS.format(top=top, body=body))
-    words = ["evaluate", "own.py:Own", "--suite", "suite.toml", "--out", "out"]
+    suite = str(SUITE / "suite.toml")
+    words = ["evaluate", "own.py:Own", "--suite", suite, "--only", "some", "--out", "out"]
     return subprocess.Popen(
         [sys.executable, "-m", "windward", *words],
         cwd=folder, text=True, start_new_session=True,
@@ -103,27 +62,18 @@ def _cwd(process: Path) -> str:
         return ""
 
 
-FORKS = "if os.fork() == 0: os.setsid(); time.sleep(1000)"
-
-
 @pytest.mark.parametrize(
     ("body", "top", "says"),
     [
-        ("os._exit(0)", "", "it ended the process (exit status: 0)"),
-        ("pass", "os._exit(0)", "it ended the process (exit status: 0)"),
         ("sys.exit(0)", "", "SystemExit"),
         ("raise ValueError('no')", "", "ValueError: no"),
-        ("os.closerange(0, 256)", "", "it closed the file descriptors of the process"),
-        ("os.kill(os.getppid(), signal.SIGKILL); time.sleep(100)", "", "it ended the process that started it"),
-        (FORKS, "", "it started more than 64 processes"),
         ("while True: pass", "", "on_ack does not return"),
         ("time.sleep(1000)", "", "on_ack does not return"),
         ("pass", "while True: pass", "loading does not return"),
         ("type(self).__del__ = lambda self: time.sleep(1000)", "", "does not return"),
-        ("os.kill(os.getpid(), signal.SIGSTOP)", "", "it stopped the process (SIGSTOP)"),
     ],
 )
-def test_whatever_a_class_does_is_a_verdict(tmp_path: Path, body: str, top: str, says: str) -> None:
+def test_what_a_class_does_in_python_is_a_verdict(tmp_path: Path, body: str, top: str, says: str) -> None:
     process = _started(tmp_path, body, top)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 1, out + err
@@ -142,7 +92,7 @@ def test_an_exit_at_import_is_named(tmp_path: Path) -> None:
 def test_what_a_class_prints_is_no_result(tmp_path: Path) -> None:
     out, err = _started(tmp_path, "print('forged')").communicate(timeout=120)
     assert "forged" not in out and "\n  | forged\n" in err
-    assert "Own meets 1 of 1 criteria" in out
+    assert any(line.startswith("1.1 ") and line.endswith(" meets") for line in out.splitlines()), out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -164,7 +114,7 @@ def test_ctrl_c_ends_an_endless_loop_in_this_process(tmp_path: Path) -> None:
     process = _started(tmp_path)
     process.communicate(timeout=120)
     (tmp_path / "own.py").write_text(CLASS.format(top="", body="while True: pass"))
-    text = "import windward, own; windward.evaluate(own.Own, suite='suite.toml')"
+    text = f"import windward, own; windward.evaluate(own.Own, suite={str(SUITE / 'suite.toml')!r})"
     process = subprocess.Popen(
         [sys.executable, "-c", text], cwd=tmp_path, text=True, stderr=subprocess.PIPE, start_new_session=True
     )

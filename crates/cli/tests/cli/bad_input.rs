@@ -6,7 +6,7 @@ use crate::{SMALL, Sandbox, stderr, windward};
 
 /// Runs `windward` with bad input; the message must contain all of `words`.
 #[track_caller]
-fn refused(args: &[&str], words: &[&str]) {
+pub(crate) fn refused(args: &[&str], words: &[&str]) {
     let output = windward(args);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{args:?}\n{said}");
@@ -193,29 +193,6 @@ fn files_without_an_end_are_refused_at_a_limit() {
     refused(&["compare-logs", device, device], &[device]);
 }
 
-#[test]
-fn bad_options_are_refused() {
-    let sandbox = Sandbox::new(SMALL);
-    let file = sandbox.scenario().display().to_string();
-    let run = |more: &[&str], words: &[&str]| refused(&[&["run", &file], more].concat(), words);
-    run(&["--set", "dumbbell.bottleneck.rtae=1Mbit"], &["rtae", "rate"]);
-    run(&["--set", "flows.absent.protocol=sack"], &["absent"]);
-    run(&["--set", "duration"], &["duration", "KEY=VALUE"]);
-    run(&["--set", "duration="], &["KEY=VALUE"]);
-    run(&["--set", "flows.lossy.protocol=sakc"], &["sakc", "sack"]);
-    run(&["--seed", "-1"], &["-1", "18446744073709551615"]);
-    run(&["--seed", "18446744073709551616"], &["18446744073709551616"]);
-    run(&["--seed", "one"], &["one"]);
-    run(&["--duration", "-3s"], &["-3s"]);
-    run(&["--duration", "3"], &["3"]);
-    run(&["--trace-interval", "1s"], &["--trace"]);
-    run(&["--qlog-limit", "1MB"], &["--qlog"]);
-    run(&["--sed", "1"], &["--seed"]);
-    refused(&["swep"], &["sweep", "swep"]);
-    refused(&["run"], &["FILE"]);
-    refused(&["bench", "--runs", "0"], &["--runs"]);
-}
-
 /// Wrong command lines, and a word of the message to each. `FIRST` is a scenario, `SWEEP` an
 /// experiment, `OUT` a path in an empty folder.
 #[rustfmt::skip]
@@ -224,8 +201,26 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["list", "--json", "--markdown"], "--markdown"),
     (&["list", "x"], "x"),
     (&["explain"], "<NAME"),
-    (&["explain", "cubik"], "did you mean `cubic`"),
+    (&["explain", "lr-lmxpc"], "there is no protocol `lr-lmxpc` (did you mean `lr-lmxcp`"),
     (&["explain", "cubic", "reno"], "reno"),
+    (&["run"], "FILE"),
+    (&["run", "FIRST", "--set", "dumbbell.bottleneck.rtae=1Mbit"], "rate"),
+    (&["run", "FIRST", "--set", "flows.lossy.protocol=sakc"], "sack"),
+    (&["run", "FIRST", "--set", "duration="], "KEY=VALUE"),
+    (&["run", "FIRST", "--seed", "18446744073709551616"], "18446744073709551616"),
+    (&["run", "FIRST", "--seed", "-1"], "18446744073709551615"),
+    (&["run", "FIRST", "--duration", "-3s"], "-3s"),
+    (&["run", "FIRST", "--duration", "3"], "3"),
+    (&["run", "FIRST", "--trace-interval", "1s"], "--trace"),
+    (&["run", "FIRST", "--trace", "OUT", "--trace-interval", "-1s"], "-1s"),
+    (&["run", "FIRST", "--trace", "OUT", "--trace-interval", "5"], "5"),
+    (&["run", "FIRST", "--trace", "experiments/examples/first.toml/below"], "cannot make the folder"),
+    (&["run", "FIRST", "--qlog-limit", "1MB"], "--qlog"),
+    (&["run", "FIRST", "--qlog-format", "qvis"], "--qlog <DIR>"),
+    (&["run", "FIRST", "--qlog", "OUT", "--qlog-format", "0.9"], "invalid value '0.9'"),
+    (&["run", "FIRST", "--sed", "1"], "--seed"),
+    (&["swep"], "sweep"),
+    (&["bench", "FIRST", "--runs", "0"], "--runs"),
     (&["run", "FIRST", "--set", "flows.*.protocol={ base = \"cubic\""], "flows.*.protocol: not valid TOML at character 17"),
     (&["run", "FIRST", "--set", "flows.nobody.protocol=cubic"], "valid: clean, lossy"),
     (&["run", "FIRST", "--duration", "0s"], "duration"),
@@ -249,7 +244,7 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["sweep", "SWEEP", "--set", "nonsense=1"], "unknown key `nonsense`"),
     (&["sweep", "SWEEP", "--dry-run", "--set", "duration=-1s"], "negative"),
     (&["sweep", "SWEEP", "--dask", "nowhere", "--ray", "auto"], "--ray"),
-    (&["reproduce", "fig99"], "fig99"),
+    (&["reproduce", "lr2008-fgi3"], "`lr2008-fig3`"),
     (&["reproduce", "--quick", "--full"], "--full"),
     (&["reproduce", "--seed", "x"], "--seed"),
     (&["reproduce", "--set", "nonsense=1", "--dry-run"], "nonsense"),
@@ -295,6 +290,26 @@ const WRONG: &[(&[&str], &str)] = &[
 #[rustfmt::skip]
 const WRONG_ON_LINUX: &[(&[&str], &str)] = &[
     (&["shell", "--rate", "fast", "--", "true"], "Mbit"),
+    (&["shell", "--rate", "0", "--", "true"], "a rate needs a unit"),
+    (&["shell", "--rate", "1mbit", "--queue", "0bdp", "--", "true"], "greater than zero before `bdp`"),
+    (&["shell", "--rate", "10m", "--", "true"], "write 10mbit (or 10Mbit)"),
+    (&["shell", "--loss", "5", "--", "true"], "write 5% or 0.05"),
+    (&["compare", "--rate", "1Mbit", "--programs", "cubik"], "no program is called `cubik`"),
+    (&["compare", "--rate", "1Mbit", "--loss", "0,100%"], "nothing would arrive"),
+    (&["compare", "--rate", "1Mbit", "--time", "1.5s"], "whole seconds"),
+    (&["compare", "--rate", "1Mbit", "--programs", "cubic", "--alone", "--endpoint", "initial_window=0"], "initial_window"),
+    (&["compare", "--rate", "1Mbit", "--programs", "cubic", "--alone", "--set", "links.down.rat=1"], "rat"),
+    (&["compare", "experiments/emulate/satellite.toml", "--loss", "1%", "--programs", "cubic"], "--link NAME"),
+    (&["run", "experiments/emulate/satellite.toml"], "use windward shell or windward emulate"),
+    (&["perf", "client", "127.0.0.1", "--set", "packet_sise=9"], "packet_size"),
+    (&["perf", "client", "127.0.0.1", "--set", "rwnd=70000"], "rwnd"),
+    (&["perf", "client", "127.0.0.1", "--set", "packet_size=9000000"], "packet"),
+    (&["perf", "client", "127.0.0.1", "--set", "packet_size=1000", "--datagram", "1000"], "packet_size"),
+    (&["perf", "client", "127.0.0.1", "-n", "0p"], "--bytes"),
+    (&["perf", "client", "127.0.0.1", "--protocol", "{ window = 7 }"], "--protocol"),
+    (&["perf", "client", "127.0.0.1", "--time", "0s"], "--time"),
+    (&["perf", "client", "127.0.0.1", "--datagram", "100"], "128 to 9000"),
+    (&["perf", "client", "127.0.0.1", "--psk", "/dev/null"], "16 bytes"),
     (&["shell", "absent.toml", "--", "true"], "no such file"),
     (&["shell", "FIRST", "--rate", "1Mbit", "--", "true"], "--rate"),
     (&["shell", "--every", "1ms", "--", "true"], "10ms"),

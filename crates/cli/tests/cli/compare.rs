@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::bad_input::refused;
 use crate::emulate::{cannot, signal};
 use crate::{Sandbox, command, stderr, windward};
 
@@ -240,31 +241,13 @@ fn what_a_killed_one_has_left_ends_with_the_next() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn an_incomplete_entry_of_a_table_is_told() {
     if cannot() {
         return;
     }
-    let refused = |args: &[&str], word: &str| {
-        let output = compare(args);
-        let error = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{error}");
-        assert!(error.contains(word), "{error}");
-    };
-    refused(&["--programs", "cubik"], "no program is called `cubik`");
-    refused(&["--table", "/no/table.toml"], "cannot read /no/table.toml");
-    refused(&["--loss", "0,100%"], "nothing would arrive");
-    refused(&["--time", "1.5s"], "whole seconds");
-    refused(
-        &["--programs", "cubic", "--alone", "--endpoint", "initial_window=0"],
-        "initial_window",
-    );
-    refused(&["--programs", "cubic", "--alone", "--set", "links.down.rat=1"], "rat");
     let sandbox = Sandbox::new("[[programs]]\nname = \"a\"\n");
     let table = sandbox.scenario().display().to_string();
-    refused(&["--table", &table], "server");
-    let ports = "experiments/emulate/satellite.toml";
-    let output = windward(["compare", ports, "--loss", "1%", "--programs", "cubic"]);
-    assert!(stderr(&output).contains("--link NAME"), "{}", stderr(&output));
+    refused(&[&LINK[..], &["--table", &table]].concat(), &["server"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 
-use crate::{SMALL, Sandbox, stderr, success, windward};
+use crate::{SMALL, Sandbox, json, stderr, success, windward};
 
 /// Writes the logs of a run, and returns the path of the first sender's.
 fn logs(sandbox: &Sandbox, dir: &str, protocol: &str, more: &[&str]) -> String {
@@ -52,8 +52,7 @@ fn a_log_agrees_with_itself_and_the_first_departure_of_another_is_named() {
     fs::copy(&newreno, &named).unwrap();
     let args: [&OsStr; 4] =
         ["compare-logs".as_ref(), named.as_ref(), cubic.as_ref(), "--json".as_ref()];
-    let json = success(args);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = json(args);
     assert!(json["logs"][0]["path"].as_str().unwrap().ends_with("caf\u{fffd}.sqlog"));
     let first = &json["departures"][0];
     assert!(first["time_ms"].as_f64() > Some(0.0) && first["difference"].as_f64() > Some(0.1));
@@ -65,17 +64,17 @@ fn a_log_agrees_with_itself_and_the_first_departure_of_another_is_named() {
     assert!(stderr(&out).contains("error: the logs depart: "), "{}", stderr(&out));
 }
 
+/// Logs that the command must refuse with this word.
+#[track_caller]
+fn refused(args: &[&str], expected: &str) {
+    crate::bad_input::refused(&[&["compare-logs"], args].concat(), &[expected]);
+}
+
 #[test]
 fn what_is_wrong_with_a_log_is_said() {
     let sandbox = Sandbox::new(SMALL);
     let log = logs(&sandbox, "logs", "newreno", &[]);
     let scenario = sandbox.scenario().display().to_string();
-    let refused = |args: &[&str], expected: &str| {
-        let out = windward([&["compare-logs"], args].concat());
-        assert_eq!(out.status.code(), Some(2), "{args:?}");
-        assert!(stderr(&out).contains(expected), "{args:?}: {}", stderr(&out));
-        assert!(out.stdout.is_empty());
-    };
     refused(&[&log, &scenario], "scenario.toml: is not a qlog file: it begins with");
     refused(&[&log, "missing.sqlog"], "missing.sqlog: cannot read");
     refused(&[&log, &log, "--trace", "2"], "has 1 trace, counted from 1, but not number 2");
@@ -83,7 +82,6 @@ fn what_is_wrong_with_a_log_is_said() {
     refused(&[&log, &log, "--tolerance", "-1"], "a share from 0 to 1");
     refused(&[&log, &log, "--tolerance", "NaN"], "a share from 0 to 1");
     refused(&[&log, &log, "--rate-window", "0s"], "must be greater than zero");
-    refused(&[&log], "<B>");
 
     // A truncated log is compared up to its end.
     let text = fs::read(&log).unwrap();
@@ -102,8 +100,7 @@ fn the_log_of_a_stack_is_compared_with_that_of_a_row() {
     let sandbox = Sandbox::new(SMALL);
     let stack = logs(&sandbox, "stack", "quinn:cubic", &[]);
     let row = logs(&sandbox, "row", "cubic", &[]);
-    let json = success(["compare-logs", &stack, &row, "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = json(["compare-logs", &stack, &row, "--json"]);
     // Both have all four quantities somewhere.
     for quantity in ["cwnd", "bytes_in_flight", "smoothed_rtt", "rate"] {
         let both = |sample: &serde_json::Value| {
@@ -149,8 +146,7 @@ fn a_link_is_fitted_to_a_log_and_the_log_compared_with_a_run_over_it() {
     assert!(fs::read_to_string(chart).unwrap().contains("newreno on the fitted link"));
     success(["run", scenario.to_str().unwrap(), "--quiet"]);
 
-    let json = success(["compare-logs", &log, "--fit", "newreno", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = json(["compare-logs", &log, "--fit", "newreno", "--json"]);
     let link = |key: &str| json["fit"]["link"][key].as_f64().unwrap();
     assert!((link("rate_bps") / 4e6 - 1.0).abs() < 0.05, "{}", json["fit"]);
     assert!((link("queue_packets") / 30.0 - 1.0).abs() < 0.2, "{}", json["fit"]);
@@ -158,12 +154,6 @@ fn a_link_is_fitted_to_a_log_and_the_log_compared_with_a_run_over_it() {
     assert_eq!(json["logs"].as_array().unwrap().len(), 2);
     assert_eq!(json["fit"]["scenario"], fs::read_to_string(scenario).unwrap());
 
-    let refused = |args: &[&str], expected: &str| {
-        let out = windward([&["compare-logs"], args].concat());
-        assert_eq!(out.status.code(), Some(2), "{args:?}");
-        assert!(stderr(&out).contains(expected), "{args:?}: {}", stderr(&out));
-        assert!(out.stdout.is_empty());
-    };
     refused(&[&log, "--fit", "newrneo"], "(did you mean `newreno`?)");
     refused(&[&log, &log, "--fit", "newreno"], "cannot be used with");
     refused(&[&log, &log, "--seed", "2"], "cannot be used with");
@@ -179,9 +169,7 @@ fn the_log_of_a_stack_is_nearer_to_its_own_row() {
     let sandbox = Sandbox::new(ALONE);
     let log = logs(&sandbox, "stack", "quinn:cubic", &[]);
     let fit = |row: &str| {
-        let json = success(["compare-logs", &log, "--fit", row, "--runs", "800", "--json"]);
-        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-        json["fit"].clone()
+        json(["compare-logs", &log, "--fit", row, "--runs", "800", "--json"])["fit"].clone()
     };
     let [cubic, newreno] = ["cubic", "newreno"].map(fit);
     let rate = cubic["link"]["rate_bps"].as_f64().unwrap();

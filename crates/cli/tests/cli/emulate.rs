@@ -261,17 +261,25 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
     let output = shell.end();
     assert!(output.status.success(), "{}", stderr(&output));
     let live = last_line(&output);
+    let capture = fs::read(&live_pcap).unwrap();
+    counts_agree(&live, &capture, exchange.back(), &times);
+    replays_to_the_bit(&sandbox, &live, &capture, &times);
+}
+
+/// Number of packets with the payload of that datagram in a capture.
+fn seen(capture: &[u8], number: u8) -> u64 {
+    // A checksum before it may end in the same byte.
+    let runs = capture.chunk_by(|a, b| a == b);
+    runs.filter(|run| run[0] == byte_of(number) && run.len() >= 972).count() as u64
+}
+
+/// The links have carried the datagrams of the program there and, as far as they came back, again.
+fn counts_agree(live: &Value, capture: &[u8], back: usize, times: &[Option<Duration>]) {
     let link = |name| live["links"].as_array().unwrap().iter().find(|l| l["name"] == name).unwrap();
     let (up, down) = (link("up"), link("down"));
     let count = |link: &Value, key: &str| link[key].as_u64().unwrap();
     // The payload of the program's datagrams stands once in the capture for each link they came to.
-    let capture = fs::read(&live_pcap).unwrap();
-    // A checksum before it may end in the same byte.
-    let seen = |number: u8| {
-        let runs = capture.chunk_by(|a, b| a == b);
-        runs.filter(|run| run[0] == byte_of(number) && run.len() >= 972).count() as u64
-    };
-    let own: u64 = (0..20).map(seen).sum();
+    let own: u64 = (0..20).map(|number| seen(capture, number)).sum();
     let arrived = count(up, "arrived");
     // On a busy machine a packet that is not the program's has been seen in either direction, since
     // the far end is this machine.
@@ -281,46 +289,31 @@ fn packets_of_programs_cross_the_link_and_again_in_virtual_time() {
     assert_eq!(count(up, "delivered") + count(up, "corrupted"), arrived);
     let answered = count(up, "delivered") - others..=count(up, "delivered") + others;
     assert!(answered.contains(&count(down, "arrived")), "{up} {down}");
-    let back = exchange.back();
     let strays = count(down, "delivered").checked_sub(back as u64);
     assert!(strays.is_some_and(|more| more <= others), "{down} {back} {times:?}");
     assert!(live["emulation"]["packets"].as_u64().unwrap() >= back as u64);
+}
 
-    let replay = |file: &str| command(["replay", "--json", file]).output().unwrap();
-    let output = replay(&file);
+fn replay(record: &str, more: &[&str]) -> Output {
+    command([&["replay", "--json", record], more].concat()).output().unwrap()
+}
+
+/// In virtual time, the record gives the same numbers and, with whole packets kept, the same
+/// capture.
+fn replays_to_the_bit(sandbox: &Sandbox, live: &Value, capture: &[u8], times: &[Option<Duration>]) {
+    let [record, pcap] = ["run.rec", "again.pcapng"].map(|n| sandbox.path(n).display().to_string());
+    let output = replay(&record, &["--pcap", &pcap, "--pcap-links", "up,down"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let again: Value = serde_json::from_slice(&output.stdout).unwrap();
     for key in ["fingerprint", "links", "flows", "events", "duration_s"] {
         assert_eq!(again[key], live[key], "{key}");
     }
-
-    // With whole packets kept, the capture of a replay is that of the run, byte for byte.
-    let again_pcap = sandbox.path("again.pcapng").display().to_string();
-    let links = ["--pcap-links", "up,down"];
-    let args = [&["replay", &file, "--pcap", &again_pcap][..], &links].concat();
-    assert!(command(args).output().unwrap().status.success());
-    assert_eq!(fs::read(&again_pcap).unwrap(), capture);
+    assert_eq!(fs::read(&pcap).unwrap(), capture);
     // The payload is in it on each link that it has crossed, once or twice.
-    for (number, time) in (0..).zip(&times) {
+    for (number, time) in (0..).zip(times) {
         let links = if time.is_some() { 2..=2 } else { 1..=2 };
-        assert!(links.contains(&seen(number)), "{number}: {}", seen(number));
+        assert!(links.contains(&seen(capture, number)), "{number}: {}", seen(capture, number));
     }
-
-    // A truncated record is refused, with the place.
-    let bytes = fs::read(&file).unwrap();
-    fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
-    let output = replay(&file);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("was cut: it ends after"), "{}", stderr(&output));
-    let mut altered = bytes.clone();
-    let middle = bytes.len() - 100;
-    altered[middle] ^= 1;
-    fs::write(&file, altered).unwrap();
-    let output = replay(&file);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("was altered"), "{}", stderr(&output));
-    fs::write(&file, "no record").unwrap();
-    assert!(stderr(&replay(&file)).contains("not a record, or one of another version"));
 }
 
 /// The commands of README.md that move a folder and forward a service, in a folder of their own.
@@ -791,40 +784,15 @@ fn extreme_links_are_links() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn a_shell_needs_exactly_one_port() {
+    if cannot() {
+        return;
+    }
     let sandbox = Sandbox::new(NODES);
     let scenario = sandbox.scenario().display().to_string();
-    let refused = |args: &[&str], says: &str| {
-        let output = command(args).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?} {}", stderr(&output));
-        assert!(stderr(&output).contains(says), "{args:?}: {}", stderr(&output));
-    };
-    // Missing rights are reported first.
-    if !cannot() {
-        refused(&["shell", "--rate", "0", "--", "true"], "a rate needs a unit");
-        refused(
-            &["shell", "--rate", "1mbit", "--queue", "0bdp", "--", "true"],
-            "greater than zero before `bdp`",
-        );
-        refused(&["shell", "--rate", "10m", "--", "true"], "write 10mbit (or 10Mbit)");
-        refused(&["shell", "--loss", "5", "--", "true"], "write 5% or 0.05");
-        refused(&["shell", "--up", "rat=3", "--", "true"], "did you mean `rate`");
-        refused(&["shell", "--trace", "/no/trace", "--", "true"], "no such file: /no/trace");
-        let two =
-            "flows.+={ group = 'b', protocol = 'outside:port', from = 'client', to = 'router' }";
-        refused(
-            &["shell", &scenario, "--set", two],
-            "a shell needs exactly one port, but the scenario has 2",
-        );
-        let none = Sandbox::new(crate::SMALL);
-        let none = none.scenario().display().to_string();
-        refused(&["emulate", &none], "no flow is a port for outside programs; add one with");
-    }
-    refused(&["shell", &scenario, "--rate", "1mbit"], "cannot be used with");
-    refused(&["shell", "--mtu", "100"], "100 is not in 576..=65535");
-    refused(&["shell", "--every", "1us"], "at least 10ms");
-    refused(&["run", &scenario], "use windward shell or windward emulate");
-    refused(&["replay", "/no/record"], "/no/record: cannot read the record");
+    let two = "flows.+={ group = 'b', protocol = 'outside:port', from = 'client', to = 'router' }";
+    let words = "a shell needs exactly one port, but the scenario has 2";
+    crate::bad_input::refused(&["shell", &scenario, "--set", two], &[words]);
 }
 
 #[test]

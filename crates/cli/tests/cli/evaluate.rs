@@ -5,57 +5,8 @@ use std::fs;
 use crate::{Sandbox, stderr, success, windward};
 
 /// A suite of one experiment that takes milliseconds.
-const SUITE: &str = r#"
-[suite]
-id = "small"
-title = "A small suite"
-source = "Nobody's standard"
-standards = ["newreno"]
-experiments = ["small.toml"]
-chapters = [{ key = "all", title = "All of it", section = "1" }]
-criteria = [
-    { id = "busy", section = "1.1", title = "Busy", asks = "Keeps the link busy.", chapter = "all", general = true },
-]
-"#;
-
-const EXPERIMENT: &str = r#"
-duration = "2s"
-seed = 1
-[[links]]
-name = "link"
-from = "a"
-to = "b"
-rate = "2Mbit"
-delay = "10ms"
-router = "none"
-[[flows]]
-group = "flow"
-protocol = "newreno"
-from = "a"
-to = "b"
-[experiment]
-id = "small"
-title = "Small"
-quick = { repetitions = 3, at_most = 4 }
-[[experiment.axes]]
-name = "controller"
-key = "flows.flow.protocol"
-values = "subjects"
-[experiment.metrics]
-busy = "utilization(link)"
-[[experiment.claims]]
-id = "some"
-criterion = "busy"
-claim = "Carries something."
-expected = "A tenth of the link."
-checks = ["busy[subject] >= 0.1"]
-[[experiment.claims]]
-id = "all"
-criterion = "busy"
-claim = "Carries more than there is."
-expected = "More than the link."
-checks = ["busy[subject] > 1.5"]
-"#;
+const SUITE: &str = include_str!("../small-suite/suite.toml");
+const EXPERIMENT: &str = include_str!("../small-suite/small.toml");
 
 /// A folder with the small suite.
 pub(crate) fn sandbox() -> Sandbox {

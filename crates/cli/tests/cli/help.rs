@@ -1,6 +1,6 @@
 //! Help, versions, completions and manual pages.
 
-use crate::{Sandbox, repository, stderr, success, windward};
+use crate::{Sandbox, json, repository, stderr, success, windward};
 
 const COMMANDS: &[&str] = &[
     "list",
@@ -51,13 +51,6 @@ fn the_example_of_the_help_runs() {
         count += 1;
     }
     assert_eq!(count, 2);
-}
-
-#[test]
-fn every_command_has_a_help() {
-    for command in COMMANDS {
-        assert!(success([command, "--help"]).contains("Usage: windward"));
-    }
 }
 
 #[test]
@@ -118,7 +111,7 @@ fn the_version_is_the_package_version() {
 
 #[test]
 fn list_has_a_row_for_each_protocol() {
-    let json: serde_json::Value = serde_json::from_str(&success(["list", "--json"])).unwrap();
+    let json = json(["list", "--json"]);
     let rows = json.as_array().unwrap();
     let text = success(["list"]);
     for row in rows {
@@ -127,31 +120,11 @@ fn list_has_a_row_for_each_protocol() {
         }
         assert!(text.contains(row["name"].as_str().unwrap()));
     }
-    let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    for name in [
-        "reno",
-        "newreno",
-        "sack",
-        "cubic",
-        "xcp-dumb",
-        "xcp",
-        "xcp-pa",
-        "lr-xcp",
-        "lr-xcp-pa",
-        "lr-lmxcp",
-        "lr-xcpq-pa",
-        "lr-xtcp",
-        "lr-xtcp-pa",
-        "lr-lmxtcp",
-        "lr-lmxtcp-tcpfriend",
-    ] {
-        assert!(names.contains(&name), "no {name}");
-    }
 }
 
 #[test]
 fn every_protocol_is_explained_with_its_sources() {
-    let json: serde_json::Value = serde_json::from_str(&success(["list", "--json"])).unwrap();
+    let json = json(["list", "--json"]);
     for row in json.as_array().unwrap() {
         let text = success(["explain", row["name"].as_str().unwrap()]);
         for word in ["window", "recovery", "discrimination", "feedback", "router"] {
@@ -169,13 +142,4 @@ fn a_page_of_the_documentation_has_what_the_program_writes() {
     assert!(printed.contains("`loss_monitor_guard`"), "{printed}");
     let (head, frame) = printed.split_once("\n<!-- generated").expect("a head and a frame");
     assert!(page.starts_with(head) && page.ends_with(frame));
-}
-
-#[test]
-fn a_mistyped_protocol_gets_a_suggestion() {
-    let output = windward(["explain", "lr-lmxpc"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(output.stdout.is_empty());
-    assert!(stderr(&output).starts_with("error: there is no protocol `lr-lmxpc`"));
-    assert!(stderr(&output).contains("`lr-lmxcp`"));
 }

@@ -2,25 +2,18 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use crate::command;
+use crate::{Killed, command};
 
 /// A command that serves HTTP, and ends when this is dropped.
 struct Service {
-    child: Child,
+    _process: Killed,
     address: String,
     path: &'static str,
     /// Beginning of the content at the path.
     content: &'static str,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Service {
@@ -44,7 +37,7 @@ impl Service {
         read(Box::new(out));
         read(Box::new(err));
         let address = address.recv_timeout(Duration::from_secs(60)).expect("it says where");
-        Service { child, address, path, content }
+        Service { _process: Killed(child), address, path, content }
     }
 
     fn all(home: &tempfile::TempDir) -> Vec<Service> {

@@ -174,25 +174,16 @@ fn end(child: &mut Child, signal: &str, to_group: bool) -> (ExitStatus, String) 
 }
 
 #[test]
-fn in_a_run_with_a_trace() {
-    let sandbox = Sandbox::new(SMALL);
-    let scenario = sandbox.scenario().display().to_string();
-    let trace = sandbox.path("made/for/trace").display().to_string();
-    let args = ["run", &scenario, "--duration", "250h", "--trace", &trace];
-    let mut child = quietly(args).spawn().unwrap();
-    assert_eq!(interrupt(&mut child).code(), Some(130));
-    assert_eq!(sandbox.names(), ["scenario.toml"]);
-}
-
-#[test]
-fn in_a_run_with_logs() {
-    let sandbox = Sandbox::new(SMALL);
-    let scenario = sandbox.scenario().display().to_string();
-    let logs = sandbox.path("made/for/logs").display().to_string();
-    let args = ["run", &scenario, "--duration", "250h", "--qlog", &logs];
-    let mut child = quietly(args).spawn().unwrap();
-    assert_eq!(interrupt(&mut child).code(), Some(130));
-    assert_eq!(sandbox.names(), ["scenario.toml"]);
+fn in_a_run_that_writes_files() {
+    for option in ["--trace", "--qlog"] {
+        let sandbox = Sandbox::new(SMALL);
+        let scenario = sandbox.scenario().display().to_string();
+        let made = sandbox.path("made/for/files").display().to_string();
+        let mut child = quietly(["run", &scenario, "--duration", "250h", option, &made]).spawn();
+        let child = child.as_mut().unwrap();
+        assert_eq!(interrupt(child).code(), Some(130));
+        assert_eq!(sandbox.names(), ["scenario.toml"], "{option}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
 
 mod bad_input;
 #[cfg(target_os = "linux")]
@@ -12,7 +14,6 @@ mod compare;
 mod compare_logs;
 mod emulate;
 mod evaluate;
-mod extremes;
 mod help;
 mod hostile;
 mod http;
@@ -52,8 +53,41 @@ fn success<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> String {
     String::from_utf8(output.stdout).expect("output is UTF-8")
 }
 
+/// Standard output of a run that must succeed, one JSON value.
+fn json<I: AsRef<OsStr>>(args: impl IntoIterator<Item = I>) -> Value {
+    value(&success(args))
+}
+
+/// A text as JSON.
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A process that is killed when this is dropped.
+struct Killed(Child);
+
+impl std::ops::Deref for Killed {
+    type Target = Child;
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Killed {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// The root of the repository, where the paths of the documentation begin.
@@ -104,12 +138,15 @@ impl Sandbox {
 
     /// The names of everything in the folder, hidden files included.
     fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).expect("the folder is readable");
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.expect("an entry").file_name())
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
+        names_in(self.0.path())
     }
+}
+
+/// The names of everything in a folder, sorted.
+fn names_in(folder: impl AsRef<Path>) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder is readable");
+    let names = entries.map(|entry| entry.expect("an entry").file_name());
+    let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }

@@ -7,13 +7,13 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::{SMALL, Sandbox, command, stderr, success, windward};
+use crate::{SMALL, Sandbox, command, json, names_in, stderr, success, windward};
 
 fn run_json(sandbox: &Sandbox, more: &[&str]) -> Value {
     let scenario = sandbox.scenario();
     let mut args = vec!["run", scenario.to_str().unwrap(), "--json"];
     args.extend(more);
-    serde_json::from_str(&success(args)).expect("one JSON object")
+    json(args)
 }
 
 #[test]
@@ -70,23 +70,6 @@ fn json_has_every_promised_field() {
             assert!(link[key].as_f64().unwrap() >= 0.0, "{key} of {link}");
         }
         assert!(link.get("phases").is_none(), "no traffic controller: {link}");
-    }
-}
-
-#[test]
-fn json_tells_of_the_phases_of_a_traffic_controller() {
-    let target = r#"{ kind = "estcp", target = "2s" }"#;
-    let router = format!("dumbbell.bottleneck.router={target}");
-    let more = ["--set", "flows.*.protocol=estcp", "--set", &router, "--duration", "40s"];
-    let outcome = run_json(&Sandbox::new(SMALL), &more);
-    let links = outcome["links"].as_array().unwrap();
-    let phases = &links.iter().find(|link| link["name"] == "bottleneck").unwrap()["phases"];
-    assert!(phases["count"].as_u64().unwrap() > 0, "{phases}");
-    for key in ["mean_length_s", "mean_g_s"] {
-        assert!(phases[key].as_f64().unwrap() > 0.0, "{key} of {phases}");
-    }
-    for key in ["queue_low", "queue_high", "cut_spread_s", "missed"] {
-        assert!(phases[key].is_number(), "{key} of {phases}");
     }
 }
 
@@ -224,16 +207,11 @@ fn what_was_measured_is_written_where_it_is_wanted() {
     let (out, plot) = (dir.display().to_string(), sandbox.path("run.svg").display().to_string());
     // Into one folder with a trace: no file replaces another.
     let args = ["run", &scenario, "--json", "--out", &out, "--trace", &out, "--plot", &plot];
-    let printed: Value = serde_json::from_str(&success(args)).unwrap();
+    let printed = json(args);
     let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
-    let mut names: Vec<String> = std::fs::read_dir(&dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
     let expected =
         ["flows.csv", "links.csv", "run-flows.csv", "run-groups.csv", "run-links.csv", "run.json"];
-    assert_eq!(names, expected);
+    assert_eq!(names_in(&dir), expected);
     // Equal except for the CPU time, so that the same run writes the same bytes.
     let mut without = printed.clone();
     without.as_object_mut().unwrap().remove("cpu_s");
@@ -315,11 +293,9 @@ fn what_crosses_links_is_captured() {
     assert!(bytes.len() as u64 > 60 * left.unwrap());
     assert!(logs.is_dir());
 
+    let scenario = sandbox.scenario().display().to_string();
     let refused = |more: &[&str], says: &str| {
-        let scenario = sandbox.scenario();
-        let output = windward([&["run", scenario.to_str().unwrap()], more].concat());
-        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+        crate::bad_input::refused(&[&["run", &scenario], more].concat(), &[says]);
     };
     let folder = sandbox.path("logs").display().to_string();
     refused(&["--pcap", &folder], "is a directory");

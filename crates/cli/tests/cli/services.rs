@@ -5,11 +5,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::emulate::cannot;
 use crate::interrupt::interrupt;
-use crate::{command, repository, stderr, success};
+use crate::{Killed, command, repository, stderr, success};
 
 /// A key that nobody has.
 const KEY: &str = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU";
@@ -93,16 +93,6 @@ fn a_list_of_another_user_admits_nobody() {
     assert!(stderr(&output).contains("belongs to another user"), "{}", stderr(&output));
 }
 
-/// A program that is ended with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// A target that says one letter to each program.
 fn target(letter: u8) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
@@ -116,13 +106,13 @@ fn target(letter: u8) -> String {
 }
 
 /// Starts a program, and returns it with the first line of its standard error that has this part.
-fn start(args: &[&str], part: &str) -> (Running, String) {
+fn start(args: &[&str], part: &str) -> (Killed, String) {
     let mut command = command(args);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it");
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let found = lines.by_ref().map(|line| line.expect("text")).find(|line| line.contains(part));
     std::thread::spawn(move || lines.count());
-    let running = Running(child);
+    let running = Killed(child);
     (running, found.unwrap_or_else(|| panic!("no {part} of {args:?}")))
 }
 
@@ -137,7 +127,7 @@ fn a_peer_of_a_ticket_reaches_no_service_that_was_opened_later() {
         let (mut server, line) = start(&[&args[..], more].concat(), "serving at ");
         let port = line.split(['[', ':', ',']).find_map(|word| word.parse::<u16>().ok());
         if more.contains(&"--ticket") {
-            let mut printed = BufReader::new(server.0.stdout.take().expect("a pipe"));
+            let mut printed = BufReader::new(server.stdout.take().expect("a pipe"));
             let mut line = String::new();
             printed.read_line(&mut line).expect("a ticket");
             std::fs::write(&ticket, line).expect("written");
@@ -151,7 +141,7 @@ fn a_peer_of_a_ticket_reaches_no_service_that_was_opened_later() {
         let mut command = command([&args[..], server].concat());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
         let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let _running = Running(child);
+        let _running = Killed(child);
         let ports = lines.by_ref().map_while(Result::ok);
         let ports = ports.filter_map(|line| Some(line.strip_prefix("listening at ")?.to_owned()));
         let ports: Vec<String> = ports.take(2).collect();
@@ -171,8 +161,7 @@ fn a_peer_of_a_ticket_reaches_no_service_that_was_opened_later() {
     assert_eq!(reach(&[&name, "--server-key", key.trim()]), "1", "not what was opened later");
     drop(server);
 
-    let list = crate::success(["peers", "list", "--config", &far, "--json"]);
-    let rows: serde_json::Value = serde_json::from_str(&list).expect("JSON");
+    let rows = crate::json(["peers", "list", "--config", &far, "--json"]);
     assert_eq!(
         (&rows[0]["role"], &rows[0]["targets"][0]),
         (&"client".into(), &first.as_str().into())

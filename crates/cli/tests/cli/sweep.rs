@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{SMALL, Sandbox, stderr, success, windward};
+use crate::{SMALL, Sandbox, json, stderr, success, value, windward};
 
 /// The small scenario as an experiment of four short runs.
 pub(crate) fn small_experiment() -> String {
@@ -96,8 +96,7 @@ fn what_is_set_wins_and_is_recorded() {
     success(args(&sandbox, "out", &more));
     let manifest = |out: &str| {
         let text = fs::read_to_string(sandbox.path(out).join("manifest.json")).unwrap();
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        json["experiments"][0].clone()
+        value(&text)["experiments"][0].clone()
     };
     let (plain, changed) = (manifest("plain"), manifest("out"));
     assert_eq!(changed["duration"], "1s");
@@ -119,8 +118,7 @@ fn what_is_set_wins_and_is_recorded() {
     // The row describes the run: `run` with the same values delivers the same packets.
     let scenario = sandbox.scenario().display().to_string();
     let run = ["run", &scenario, "--json", "--set", "flows.*.protocol=sack"];
-    let json = success(run.iter().copied().chain(more));
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = json(run.iter().copied().chain(more));
     let rows = fs::read_to_string(sandbox.path("out/small.csv")).unwrap();
     let first = rows.lines().nth(1).unwrap();
     assert!(first.starts_with("sack,0,7,"), "{first}");
@@ -132,8 +130,7 @@ fn the_command_of_a_report_makes_the_same_report() {
     let sandbox = Sandbox::new(&small_experiment());
     let entry = |out: &str| {
         let text = fs::read_to_string(sandbox.path(out).join("manifest.json")).unwrap();
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-        json["experiments"][0].clone()
+        value(&text)["experiments"][0].clone()
     };
     for (n, more) in [
         &["--full", "--repetitions", "2"][..],
@@ -225,7 +222,7 @@ fn the_claims_of_a_paper_that_is_not_among_ours_are_judged_from_a_file() {
     );
     success(["reproduce", file, "--out", &out]);
     let claims = fs::read_to_string(sandbox.path("report/claims.json")).unwrap();
-    let claims: serde_json::Value = serde_json::from_str(&claims).unwrap();
+    let claims = value(&claims);
     let claim = &claims[1];
     assert_eq!((&claim["id"], &claim["verdict"]), (&"M2".into(), &"held".into()));
     assert_eq!(claim["deciding"][0]["choices"][0]["instead"], "delayed");
@@ -263,15 +260,6 @@ fn bad_experiments_leave_no_folder() {
 }
 
 #[test]
-fn what_is_no_experiment_is_refused() {
-    let sandbox = Sandbox::new(SMALL);
-    let output = windward(args(&sandbox, "out", &[]));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("[experiment]"));
-    assert_eq!(sandbox.names(), ["scenario.toml"]);
-}
-
-#[test]
 fn one_experiment_of_the_matrix_is_reproduced_by_its_name() {
     let sandbox = Sandbox::new(SMALL);
     let out = sandbox.path("report").display().to_string();
@@ -293,7 +281,7 @@ fn a_second_run_adds_to_a_report_and_a_page_of_somebody_else_stays() {
     let page = fs::read_to_string(sandbox.path("report/own-experiments.html")).unwrap();
     assert!(page.contains("id=\"small\"") && page.contains("id=\"other\""));
     let manifest = fs::read_to_string(sandbox.path("report/manifest.json")).unwrap();
-    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let manifest = value(&manifest);
     let ids: Vec<&str> = manifest["experiments"]
         .as_array()
         .unwrap()
@@ -369,14 +357,6 @@ fn what_can_be_named_is_listed_and_a_dry_run_runs_nothing() {
     // Two protocols, two repetitions.
     assert!(text.lines().any(|l| l.starts_with("small") && l.contains(" 4 ")), "{text}");
     assert_eq!(sandbox.names(), ["scenario.toml"]);
-}
-
-#[test]
-fn unknown_figures_get_the_nearest_one() {
-    let output = windward(["reproduce", "lr2008-fgi3"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("`lr2008-fig3`"));
-    assert!(output.stdout.is_empty());
 }
 
 #[test]
