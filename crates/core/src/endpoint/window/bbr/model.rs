@@ -75,6 +75,7 @@ pub(super) struct LossRound {
 
 impl LossRound {
     /// UpdateLatestDeliverySignals.
+    #[inline]
     pub(super) fn update(&mut self, rs: &RateSample) {
         self.start = false;
         self.bw_latest = larger(self.bw_latest, rs.rate);
@@ -86,6 +87,7 @@ impl LossRound {
     }
 
     /// AdvanceLatestDeliverySignals.
+    #[inline]
     pub(super) fn advance(&mut self, rs: &RateSample) {
         if self.start {
             self.bw_latest = rs.rate;
@@ -100,6 +102,7 @@ impl LossRound {
         self.inflight_latest = 0.0;
     }
 
+    #[inline]
     pub(super) fn count_range(&mut self, lost: u64) {
         if lost != self.last_lost + 1 {
             self.ranges += 1;
@@ -119,6 +122,7 @@ pub(in crate::endpoint::window) struct ExtraAcked {
 impl ExtraAcked {
     /// Takes a sample at the bandwidth `bw`, in the round trip and with the length of the filter
     /// given in round trips.
+    #[inline]
     pub(in crate::endpoint::window) fn update(
         &mut self,
         rs: &RateSample,

@@ -27,6 +27,7 @@ impl FullPipe {
     }
 
     /// CheckFullBWReached: three round trips with less than 25 % growth each.
+    #[inline]
     pub(super) fn check(&mut self, rs: &RateSample, round_start: bool) {
         if self.full_bw_now || !round_start || rs.is_app_limited {
             return;
