@@ -719,100 +719,118 @@ fn schedules_and_impairments_are_read() {
     assert!(link(&scenario, "clean-1-last-hop").kind.impairments.is_empty());
 }
 
+/// Invalid values of `delay`, each with a part of the error.
+const DELAYS: &[(&str, &str)] = &[
+    ("{ schedule = [] }", "delay.schedule = []: there is no entry at all"),
+    ("{}", "`schedule` is missing"),
+    ("{ schedule = [{ at = '0s' }] }", "schedule[0]: `delay` is missing"),
+    ("{ schedule = [{ at = '1s', delay = '1ms' }] }", "must be at 0s"),
+    ("{ schedule = [{ at = '-1s', delay = '1ms' }] }", "schedule[0].at = \"-1s\""),
+    ("{ schedule = [{ at = '0s', delay = '-1ms' }] }", "schedule[0].delay = \"-1ms\""),
+    ("{ schedule = [{ at = '0s', delay = '25h' }] }", "must lie between 0s and"),
+    ("{ schedule = [{ at = '0s', delay = nan }] }", "a time needs a unit"),
+    ("{ schedule = [{ at = '0s', delay = '1ms', rate = '1Mbit' }] }", "unknown key"),
+    ("{ schedule = 5 }", "expected an array"),
+    ("{ schedule = [{ at = '0s', delay = '1ms' }], trace = 'x' }", "give one of"),
+    ("{ trace = 'none.txt' }", "no such file"),
+    ("{ trace = 'x', repeat = '1s' }", "repeats at its last line"),
+    (
+        "{ schedule = [{ at = '0s', delay = '1ms' }, { at = '5s', delay = '2ms' },
+                           { at = '3s', delay = '2ms' }] }",
+        "delay.schedule[2]",
+    ),
+    (
+        "{ schedule = [{ at = '0s', delay = '1ms' }, { at = '5s', delay = '2ms' }],
+               repeat = '5s' }",
+        "delay.repeat = \"5s\": it repeats after 5s, and the last entry is at 5s only",
+    ),
+    (
+        "{ schedule = [{ at = '0s', delay = '1ms' }], repeat = '1ps' }",
+        "change 100000000000000 times in 100s, more than 10000000",
+    ),
+];
+
+/// Invalid values of `rate`, each with a part of the error.
+const RATES: &[(&str, &str)] = &[
+    ("{ schedule = [{ at = '0s', rate = '0bit' }] }", "schedule[0].rate = \"0bit\""),
+    ("{ schedule = [{ at = '0s', rate = 5 }] }", "a rate needs a unit"),
+    ("{ schedule = [{ at = '0s', rate = '1Mbit' }], repeat = 0 }", "rate.repeat = 0"),
+    ("{ opportunities = [1], repeat = '5s' }", "repeats after its last"),
+    (
+        "{ opportunities = [1], schedule = [{ at = '0s', rate = '1Mbit' }] }",
+        "already has a `schedule`",
+    ),
+];
+
+/// Invalid values of `jitter`, each with a part of the error.
+const JITTERS: &[(&str, &str)] = &[
+    ("'-5ms'", "jitter = \"-5ms\""),
+    ("5", "a time needs a unit"),
+    ("nan", "a time needs a unit"),
+    ("'25h'", "must lie between 0s and"),
+    ("{}", "`amount` is missing"),
+    ("{ amount = '0s' }", "jitter.amount"),
+    ("{ amount = '5ms', mean = '1ms' }", "jitter that is uniform has amount"),
+    ("{ distribution = 'normal', amount = '5ms' }", "has mean and deviation"),
+    ("{ distribution = 'pareto', mean = '5ms', shape = 1 }", "must be more than 1"),
+    ("{ distribution = 'pareto', mean = '5ms', shape = nan }", "must lie between"),
+    ("{ distribution = 'cauchy', mean = '5ms' }", "unknown word"),
+    ("{ amount = '5ms', correlation = 1 }", "must be less than 1"),
+    ("{ amount = '5ms', correlation = -0.1 }", "must lie between"),
+];
+
+/// Invalid values of `reorder`, each with a part of the error.
+const REORDERINGS: &[(&str, &str)] = &[
+    ("{ share = 0.1 }", "`by` is missing"),
+    ("{ share = 1.5, by = '5ms' }", "a probability must lie between 0 and 1"),
+    ("{ share = nan, by = '5ms' }", "a probability must lie between 0 and 1"),
+    ("{ share = 0.1, by = '-5ms' }", "reorder.by = \"-5ms\""),
+    ("{ share = 0.1, by = '0p' }", "must be more than zero"),
+    ("{ share = 0.1, by = '2000000p' }", "1 and 1000000 packets"),
+    ("{ share = 0.1, by = '1.5p' }", "not a whole number of packets"),
+    ("'10ms'", "expected a table"),
+];
+
+/// Invalid values of `arq`, each with a part of the error.
+const ARQS: &[(&str, &str)] = &[
+    ("{ attempts = 0, delay = '5ms' }", "arq.attempts = 0: must lie between 1 and 100"),
+    ("{ attempts = 4 }", "`delay` is missing"),
+    ("{ attempts = 4, delay = '11s' }", "must lie between 0s and 10s"),
+    ("{ attempts = 2.5, delay = '1s' }", "must be a whole number"),
+    ("{ attempts = 4, delay = '-1ms' }", "arq.delay = \"-1ms\""),
+];
+
+/// Invalid values of `outages`, each with a part of the error.
+const OUTAGES: &[(&str, &str)] = &[
+    ("{}", "`schedule` is missing"),
+    ("5", "expected an array"),
+    ("[{ at = '1s' }]", "`length` is missing"),
+    ("[{ at = '1s', length = '0s' }]", "outages[0].length"),
+    ("[{ at = '1s', length = '1s', delay = '1s' }]", "unknown key"),
+    ("[{ at = '5s', length = '2s' }, { at = '6s', length = '1s' }]", "outages[1] = "),
+    (
+        "{ schedule = [{ at = '0s', length = '2s' }], repeat = '2s' }",
+        "there is no time without an outage",
+    ),
+    (
+        "{ schedule = [{ at = '1s', length = '2s' }], repeat = '2s', during = 'drop' }",
+        "the last outage ends at 3s",
+    ),
+    ("{ schedule = [{ at = '1s', length = '2s' }], during = 'wait' }", "valid: hold, drop"),
+];
+
 #[test]
 fn invalid_schedules_are_refused_with_the_place() {
-    for (key, value, expected) in [
-        ("delay", "{ schedule = [] }", "delay.schedule = []: there is no entry at all"),
-        ("delay", "{}", "`schedule` is missing"),
-        ("delay", "{ schedule = [{ at = '0s' }] }", "schedule[0]: `delay` is missing"),
-        ("delay", "{ schedule = [{ at = '1s', delay = '1ms' }] }", "must be at 0s"),
-        ("delay", "{ schedule = [{ at = '-1s', delay = '1ms' }] }", "schedule[0].at = \"-1s\""),
-        ("delay", "{ schedule = [{ at = '0s', delay = '-1ms' }] }", "schedule[0].delay = \"-1ms\""),
-        ("delay", "{ schedule = [{ at = '0s', delay = '25h' }] }", "must lie between 0s and"),
-        ("delay", "{ schedule = [{ at = '0s', delay = nan }] }", "a time needs a unit"),
-        ("delay", "{ schedule = [{ at = '0s', delay = '1ms', rate = '1Mbit' }] }", "unknown key"),
-        ("delay", "{ schedule = 5 }", "expected an array"),
-        ("delay", "{ schedule = [{ at = '0s', delay = '1ms' }], trace = 'x' }", "give one of"),
-        ("delay", "{ trace = 'none.txt' }", "no such file"),
-        ("delay", "{ trace = 'x', repeat = '1s' }", "repeats at its last line"),
-        (
-            "delay",
-            "{ schedule = [{ at = '0s', delay = '1ms' }, { at = '5s', delay = '2ms' },
-                           { at = '3s', delay = '2ms' }] }",
-            "delay.schedule[2]",
-        ),
-        (
-            "delay",
-            "{ schedule = [{ at = '0s', delay = '1ms' }, { at = '5s', delay = '2ms' }],
-               repeat = '5s' }",
-            "delay.repeat = \"5s\": it repeats after 5s, and the last entry is at 5s only",
-        ),
-        (
-            "delay",
-            "{ schedule = [{ at = '0s', delay = '1ms' }], repeat = '1ps' }",
-            "change 100000000000000 times in 100s, more than 10000000",
-        ),
-        ("rate", "{ schedule = [{ at = '0s', rate = '0bit' }] }", "schedule[0].rate = \"0bit\""),
-        ("rate", "{ schedule = [{ at = '0s', rate = 5 }] }", "a rate needs a unit"),
-        ("rate", "{ schedule = [{ at = '0s', rate = '1Mbit' }], repeat = 0 }", "rate.repeat = 0"),
-        ("rate", "{ opportunities = [1], repeat = '5s' }", "repeats after its last"),
-        (
-            "rate",
-            "{ opportunities = [1], schedule = [{ at = '0s', rate = '1Mbit' }] }",
-            "already has a `schedule`",
-        ),
-        ("jitter", "'-5ms'", "jitter = \"-5ms\""),
-        ("jitter", "5", "a time needs a unit"),
-        ("jitter", "nan", "a time needs a unit"),
-        ("jitter", "'25h'", "must lie between 0s and"),
-        ("jitter", "{}", "`amount` is missing"),
-        ("jitter", "{ amount = '0s' }", "jitter.amount"),
-        ("jitter", "{ amount = '5ms', mean = '1ms' }", "jitter that is uniform has amount"),
-        ("jitter", "{ distribution = 'normal', amount = '5ms' }", "has mean and deviation"),
-        ("jitter", "{ distribution = 'pareto', mean = '5ms', shape = 1 }", "must be more than 1"),
-        ("jitter", "{ distribution = 'pareto', mean = '5ms', shape = nan }", "must lie between"),
-        ("jitter", "{ distribution = 'cauchy', mean = '5ms' }", "unknown word"),
-        ("jitter", "{ amount = '5ms', correlation = 1 }", "must be less than 1"),
-        ("jitter", "{ amount = '5ms', correlation = -0.1 }", "must lie between"),
-        ("reorder", "{ share = 0.1 }", "`by` is missing"),
-        ("reorder", "{ share = 1.5, by = '5ms' }", "a probability must lie between 0 and 1"),
-        ("reorder", "{ share = nan, by = '5ms' }", "a probability must lie between 0 and 1"),
-        ("reorder", "{ share = 0.1, by = '-5ms' }", "reorder.by = \"-5ms\""),
-        ("reorder", "{ share = 0.1, by = '0p' }", "must be more than zero"),
-        ("reorder", "{ share = 0.1, by = '2000000p' }", "1 and 1000000 packets"),
-        ("reorder", "{ share = 0.1, by = '1.5p' }", "not a whole number of packets"),
-        ("reorder", "'10ms'", "expected a table"),
-        ("arq", "{ attempts = 0, delay = '5ms' }", "arq.attempts = 0: must lie between 1 and 100"),
-        ("arq", "{ attempts = 4 }", "`delay` is missing"),
-        ("arq", "{ attempts = 4, delay = '11s' }", "must lie between 0s and 10s"),
-        ("arq", "{ attempts = 2.5, delay = '1s' }", "must be a whole number"),
-        ("arq", "{ attempts = 4, delay = '-1ms' }", "arq.delay = \"-1ms\""),
-        ("outages", "{}", "`schedule` is missing"),
-        ("outages", "5", "expected an array"),
-        ("outages", "[{ at = '1s' }]", "`length` is missing"),
-        ("outages", "[{ at = '1s', length = '0s' }]", "outages[0].length"),
-        ("outages", "[{ at = '1s', length = '1s', delay = '1s' }]", "unknown key"),
-        (
-            "outages",
-            "[{ at = '5s', length = '2s' }, { at = '6s', length = '1s' }]",
-            "outages[1] = ",
-        ),
-        (
-            "outages",
-            "{ schedule = [{ at = '0s', length = '2s' }], repeat = '2s' }",
-            "there is no time without an outage",
-        ),
-        (
-            "outages",
-            "{ schedule = [{ at = '1s', length = '2s' }], repeat = '2s', during = 'drop' }",
-            "the last outage ends at 3s",
-        ),
-        (
-            "outages",
-            "{ schedule = [{ at = '1s', length = '2s' }], during = 'wait' }",
-            "valid: hold, drop",
-        ),
-    ] {
+    let all = [
+        ("delay", DELAYS),
+        ("rate", RATES),
+        ("jitter", JITTERS),
+        ("reorder", REORDERINGS),
+        ("arq", ARQS),
+        ("outages", OUTAGES),
+    ];
+    let each = |(key, rows): (_, &'static [_])| rows.iter().map(move |row| (key, row));
+    for (key, (value, expected)) in all.into_iter().flat_map(each) {
         let message = error_of_set(&format!("dumbbell.bottleneck.{key}"), value);
         assert!(message.contains(expected), "{key} = {value}: {message}");
         assert!(message.contains("dumbbell.bottleneck") || message.contains("link"), "{message}");
