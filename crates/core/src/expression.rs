@@ -1,4 +1,4 @@
-//! Arithmetic as users write it: metrics and checks of experiments, and the laws of congestion
+//! Arithmetic as users write it: metrics and checks of experiments, and the windows of congestion
 //! controllers.
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A [`Leaf`] is a term that depends on the place of the expression: a measured quantity in a
-//! metric, a cell of a table in a check, a variable of the sender in a law.
+//! metric, a cell of a table in a check, a variable of the sender in a controller.
 
 use std::fmt;
 

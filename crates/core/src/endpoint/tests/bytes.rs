@@ -104,11 +104,11 @@ impl Controller for BytesHeardState {
 }
 
 #[test]
-fn laws_hear_of_bytes_too() {
+fn controllers_hear_of_bytes_too() {
     let heard = Arc::default();
-    let law = Box::leak(Box::new(BytesHeard(Arc::clone(&heard))));
+    let maker = Box::leak(Box::new(BytesHeard(Arc::clone(&heard))));
     let row = protocols::find("sack").expect("a row of the table");
-    let outside = Protocol { window: ControllerConfig::Custom(Custom(law)), ..*row };
+    let outside = Protocol { window: ControllerConfig::Custom(Custom(maker)), ..*row };
     let mut s = Sender::new(&outside, &window(10.0), 1, "test");
     // Two of 1000 bytes, one of 1400 and the rest of 300.
     s.offer_until(2);

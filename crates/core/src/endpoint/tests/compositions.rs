@@ -14,7 +14,7 @@ const NEVER_YIELDS: &str = "fixed-window";
 /// becomes the minimum, two packets, with any controller. (BBR also keeps the packets in flight, as
 /// its draft says in OnEnterRTO.)
 #[test]
-fn a_blackout_ends_in_the_minimum_window_with_any_law() {
+fn a_blackout_ends_in_the_minimum_window_with_any_controller() {
     let mut seen = 0;
     for (words, window) in ControllerConfig::forms() {
         let recovery = RecoveryConfig::PacketNumber(Plain);

@@ -12,10 +12,10 @@ use crate::units::{Duration, Time};
 const RTT: u64 = 100;
 
 fn cubic(initial_window: f64) -> Window {
-    law(CubicConfig::DEFAULT, initial_window)
+    window(CubicConfig::DEFAULT, initial_window)
 }
 
-fn law(config: CubicConfig, initial_window: f64) -> Window {
+fn window(config: CubicConfig, initial_window: f64) -> Window {
     let endpoint = EndpointConfig { initial_window, ..EndpointConfig::default() };
     let feedback = protocols::plain().feedback;
     let stream = Stream::new(1, "window", "test");
@@ -172,7 +172,7 @@ fn after_a_timeout_the_cubic_begins_where_slow_start_ends() {
 #[test]
 fn with_abe_a_mark_costs_less_than_a_loss() {
     for (marked, left) in [(true, 85.0), (false, 70.0)] {
-        let mut w = law(CubicConfig { beta_ecn: Some(0.85), ..CubicConfig::DEFAULT }, 100.0);
+        let mut w = window(CubicConfig { beta_ecn: Some(0.85), ..CubicConfig::DEFAULT }, 100.0);
         let path = Path { in_flight: 100.0, ..Path::default() };
         w.on_congestion(&CongestionEvent { marked, ..CongestionEvent::certain(path) });
         cwnd(&w, left);
@@ -197,7 +197,7 @@ fn recovering(window: &mut Window, sent: f64, delivered: u64, lost: u64) {
 
 #[test]
 fn rapid_start_hands_over_what_the_path_delivered() {
-    let mut w = law(CubicConfig::starting(StartUpConfig::RAPID_START), 10.0);
+    let mut w = window(CubicConfig::starting(StartUpConfig::RAPID_START), 10.0);
     // Two packets more for each of 45.
     for _ in 0..45 {
         ack(&mut w, 0.5, RTT);
@@ -220,7 +220,7 @@ fn rapid_start_hands_over_what_the_path_delivered() {
 #[test]
 fn other_start_ups_are_for_the_first_slow_start_alone() {
     for start_up in [StartUpConfig::HYSTART, StartUpConfig::RAPID_START] {
-        let mut w = law(CubicConfig::starting(start_up), 10.0);
+        let mut w = window(CubicConfig::starting(start_up), 10.0);
         let path = Path { in_flight: 100.0, ..Path::default() };
         w.on_reset(&ResetEvent::timeout(path));
         cwnd(&w, 1.0);

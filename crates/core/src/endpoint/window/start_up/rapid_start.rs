@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_congestion_is_the_laws() {
+    fn a_second_congestion_is_the_controllers() {
         let mut rapid = RapidStart::new(10.0);
         let event = CongestionEvent::certain(Path::default());
         assert!(rapid.on_congestion(&event, 0.7, 100.0).is_some());
