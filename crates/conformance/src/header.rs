@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use windward_core::endpoint::EndpointConfig;
-use windward_core::part;
+use windward_core::part::Parameters as _;
 use windward_core::units::{Duration, Rate, Time};
 use windward_sim::suggest::hint as nearest;
 
@@ -152,7 +152,7 @@ fn time(text: &str) -> Result<Duration, String> {
 
 /// Checks the name of a parameter of endpoints.
 fn known(name: &str) -> Result<(), String> {
-    let own = part::settings(&EndpointConfig::default());
+    let own = EndpointConfig::DEFAULT.settings();
     let keys = own.iter().filter(|setting| setting.table.is_empty());
     let keys: Vec<&str> = keys.map(|setting| setting.doc.key).chain(["preset"]).collect();
     match keys.contains(&name) {

@@ -149,7 +149,9 @@ fn a_frame_has_what_applies_and_nothing_else() {
     }
     let copa = frame("copa");
     assert!(copa.contains("| `copa.delta` | 0.5 | 1 / delta packets wait"), "{copa}");
-    assert!(copa.contains("As in plain TCP: discrimination `always`, feedback `none`, router `none`."));
+    assert!(
+        copa.contains("As in plain TCP: discrimination `always`, feedback `none`, router `none`.")
+    );
     assert!(frame("upwind").contains("`ecn` (here true)"));
     assert!(frame("westwood").contains("`westwood.estimator` (here ere)"));
 }
