@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from . import _windward
+from . import _page, _windward
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,7 @@ class _Named(Mapping[str, Value]):
     def _repr_html_(self) -> str:
         rows = [vars(thing) for thing in self._things.values()]
         heads = [name for name in rows[0] if name != "parameters"] if rows else []
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in heads)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(row[name]))}</td>" for name in heads) + "</tr>"
-            for row in rows
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return _page.table(heads, ([row[name] for name in heads] for row in rows))
 
 
 class Protocols(_Named[Protocol]):

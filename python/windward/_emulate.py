@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import html
 import json
-import platform
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from . import _windward
+from . import _page, _windward
 from ._windward import Run, Scenario
 
 Progress = Callable[[float], object] | bool | None
@@ -96,27 +94,21 @@ class Comparison:
         return f"<windward.Comparison of {programs}: {len(self.runs)} runs>"
 
     def _repr_html_(self) -> str:
-        def row(kind: str, cells: Sequence[str]) -> str:
-            return "<tr>" + "".join(f"<{kind}>{html.escape(c)}</{kind}>" for c in cells) + "</tr>"
-
         def mean(value: Mapping[str, float] | None, scale: float = 1.0) -> str:
             return "-" if value is None else f"{scale * value['mean']:.3f}"
 
-        head = row("th", ["program", "loss", "goodput Mbit/s", "of C(1-p)", "left to the other"])
-        body = "".join(
-            row(
-                "td",
-                [
-                    found["program"],
-                    f"{100 * found['loss']:g} %",
-                    mean(found["goodput_bps"], 1e-6),
-                    mean(found["share"]),
-                    mean(found["left"]),
-                ],
-            )
+        rows = (
+            [
+                found["program"],
+                f"{100 * found['loss']:g} %",
+                mean(found["goodput_bps"], 1e-6),
+                mean(found["share"]),
+                mean(found["left"]),
+            ]
             for found in self.rows
         )
-        return f"<p>{html.escape(self.link)}</p><table>{head}{body}</table>"
+        heads = ["program", "loss", "goodput Mbit/s", "of C(1-p)", "left to the other"]
+        return f"<p>{html.escape(self.link)}</p>{_page.table(heads, rows)}"
 
 
 def _need_linux(what: str) -> None:
@@ -251,31 +243,36 @@ def compare(
         given = {**dict.fromkeys(known), **network}
         given.update(up=pairs(network.get("up")), down=pairs(network.get("down")))
     asked = {
-        "programs": list(programs),
-        "tables": [Path(table) for table in tables],
-        "rival": rival,
-        "alone": alone,
-        "loss": [float(rate) for rate in loss],
         "link": link,
-        "routers": routers,
-        "endpoint": pairs(endpoint),
-        "time": time,
-        "warmup": warmup,
-        "runs": runs,
-        "seed": seed,
-        "jobs": jobs,
-        "simulate": simulate,
-        "records": records,
-        "windward": f"{shlex.quote(sys.executable)} -m windward",
+        "cast": {
+            "programs": list(programs),
+            "tables": [Path(table) for table in tables],
+            "rival": rival,
+            "alone": alone,
+        },
+        "conditions": {
+            "losses": [float(rate) for rate in loss],
+            "routers": routers,
+            "endpoint": pairs(endpoint),
+            "time": time,
+            "warmup": warmup,
+        },
+        "effort": {
+            "runs": runs,
+            "seed": seed,
+            "jobs": jobs,
+            "simulate": simulate,
+            "records": records,
+            "windward": f"{shlex.quote(sys.executable)} -m windward",
+        },
     }
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     text = _windward.compare(
         given,
         asked,
         folder=folder,
         resume=resume,
         progress=progress,
-        about=(date, platform.node(), "windward.compare(...)"),
+        about=_page.about("windward.compare(...)"),
         python=sys.executable,
     )
     return Comparison(text)

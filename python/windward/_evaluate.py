@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import html
 import importlib.util
 import inspect
 import json
 import os
-import platform
 import sys
 import weakref
 import zlib
@@ -16,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _windward
+from . import _page, _windward
 from ._windward import ExpressionController
 
 Subject = str | ExpressionController | type
@@ -77,16 +74,12 @@ class Evaluation:
         return f"<windward.Evaluation of {', '.join(self.subjects)}>"
 
     def _repr_html_(self) -> str:
-        def row(kind: str, cells: Iterable[str]) -> str:
-            return "<tr>" + "".join(f"<{kind}>{html.escape(c)}</{kind}>" for c in cells) + "</tr>"
-
-        head = row("th", ["section", "criterion", *self.subjects])
-        rows = "".join(
-            row("td", [c["section"], c["title"], *(a["answer"] for a in c["answers"])])
+        rows = (
+            [c["section"], c["title"], *(a["answer"] for a in c["answers"])]
             for c in self.criteria
             if any(a["answer"] for a in c["answers"])
         )
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        return _page.table(["section", "criterion", *self.subjects], rows)
 
 
 def evaluate(
@@ -154,8 +147,6 @@ def evaluate(
     beside = None if against is None else [_given(subject) for subject in against]
     bounds = None if standards is None else [_given(subject) for subject in standards]
     only = [only] if isinstance(only, str) else list(only)
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    machine = f"{os.cpu_count()} cores, {platform.system().lower()} {platform.machine()}"
     runs = _windward.evaluate(
         given,
         folder,
@@ -169,7 +160,7 @@ def evaluate(
         resume=resume,
         threads=threads,
         progress=progress,
-        about=(date, machine, _command(given, beside, bounds, suite, only, full, changes)),
+        about=_page.about(_command(given, beside, bounds, suite, only, full, changes)),
     )
     if junit is not None:
         Path(junit).write_text(_windward.junit(folder), "utf-8")

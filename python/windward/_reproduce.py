@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
-import html
 import json
 import os
-import platform
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import _windward
+from . import _page, _windward
 
 
 class Reproduction:
@@ -70,15 +67,9 @@ class Reproduction:
         return f"<windward.Reproduction of {', '.join(self._experiments)}: {verdicts}>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(claim['id'])}</td><td>{html.escape(claim['verdict'])}</td>"
-            f"<td style='text-align:left'>{html.escape(claim['claim'])}</td>"
-            f"<td style='text-align:left'>{html.escape(claim['measured'])}</td></tr>"
-            for claim in self.claims
-        )
-        head = "<tr><th>claim</th><th>verdict</th><th>the paper</th><th>measured</th></tr>"
-        table = f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>" if rows else ""
-        return "".join(self.figures.values()) + table
+        heads = ["claim", "verdict", "the paper", "measured"]
+        rows = [[claim[key] for key in ("id", "verdict", "claim", "measured")] for claim in self.claims]
+        return "".join(self.figures.values()) + (_page.table(heads, rows, left=(2, 3)) if rows else "")
 
 
 def reproduce(
@@ -113,8 +104,6 @@ def reproduce(
     if folder is None:
         own = _windward.Scratch()
         folder = own.path
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    machine = f"{os.cpu_count()} cores, {platform.system().lower()} {platform.machine()}"
     command = ["windward", "reproduce", *names]
     command += ["--full"] if full else []
     command += ["--all-readings"] if all_readings else []
@@ -126,6 +115,6 @@ def reproduce(
         resume=resume,
         threads=threads,
         progress=progress,
-        about=(date, machine, " ".join(command)),
+        about=_page.about(" ".join(command)),
     )
     return Reproduction(Path(folder), experiments, runs, own)

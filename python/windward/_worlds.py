@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import threading
@@ -10,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import _windward
+from . import _page, _windward
 from ._sweep import _AHEAD, _RETRIES, WorkerError, _Lost, _run, _Workers, _workers
 
 #: Largest number of runs at a scheduler: each has a thread of this process.
@@ -45,14 +44,13 @@ class Worlds:
         return f"<windward.Worlds of {self.runs} runs: {'; '.join(map(_words, self.claims))}>"
 
     def _repr_html_(self) -> str:
-        head = "<tr><th>claim</th><th>plain</th><th>nearest world</th><th>passed</th><th>tried</th><th>of</th></tr>"
-        rows = "".join(
-            f"<tr><td>{claim['claim']}</td><td>{claim['plain']}</td>"
-            f"<td style='text-align:left'>{html.escape(_nearest(claim))}</td><td>{claim['held']}</td>"
-            f"<td>{claim['tried']}</td><td>{claim['of']}</td></tr>"
+        heads = ["claim", "plain", "nearest world", "passed", "tried", "of"]
+        numbers = ("held", "tried", "of")
+        rows = (
+            [claim["claim"], claim["plain"], _nearest(claim), *(claim[key] for key in numbers)]
             for claim in self.claims
         )
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        return _page.table(heads, rows, left=(2,))
 
 
 def _nearest(claim: dict[str, Any]) -> str:

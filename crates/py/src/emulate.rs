@@ -124,16 +124,37 @@ impl Given<'_> {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Asked {
+    link: Option<String>,
+    cast: AskedCast,
+    conditions: AskedConditions,
+    effort: AskedEffort,
+}
+
+/// Programs.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct AskedCast {
     programs: Vec<String>,
     tables: Vec<PathBuf>,
     rival: Option<String>,
     alone: bool,
-    loss: Vec<f64>,
-    link: Option<String>,
+}
+
+/// Conditions of each run.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct AskedConditions {
+    losses: Vec<f64>,
     routers: bool,
     endpoint: Vec<(String, String)>,
     time: u32,
     warmup: u32,
+}
+
+/// Number of runs, and how they are made.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct AskedEffort {
     runs: u16,
     seed: u64,
     jobs: u16,
@@ -144,15 +165,16 @@ pub(crate) struct Asked {
 
 impl Asked {
     fn campaign(self, network: Network) -> Result<Campaign, Error> {
-        let Asked { programs, tables, rival, alone, loss, routers, endpoint, .. } = self;
-        let Asked { time, warmup, runs, seed, jobs, simulate, records, windward, .. } = self;
+        let AskedCast { programs, tables, rival, alone } = self.cast;
         let rival = match rival {
             _ if alone => Rival::None,
             Some(name) => Rival::Named(name),
             None => Rival::Default,
         };
         let cast = Cast::choose(&campaign::programs(&tables)?, &programs, &rival)?;
-        let conditions = Conditions { losses: loss, routers, endpoint, time, warmup };
+        let AskedConditions { losses, routers, endpoint, time, warmup } = self.conditions;
+        let conditions = Conditions { losses, routers, endpoint, time, warmup };
+        let AskedEffort { runs, seed, jobs, simulate, records, windward } = self.effort;
         let effort = Effort { runs, seed, jobs, simulate, records, windward };
         Campaign::new(network, cast, conditions, effort)
     }

@@ -53,18 +53,16 @@ impl MakeAqm for Maker {
             QueueLimit::Packets(limit) => (Some(limit), None),
             QueueLimit::Bytes(limit) => (None, Some(limit)),
         };
-        let object = self.object(QueueSetup {
+        let setup = QueueSetup {
             name: place.name.to_owned(),
             rate_bps: place.wire.as_bps(),
             share_bps: place.share.as_bps(),
             limit_packets,
             limit_bytes,
             seed: place.seed,
-        });
-        let method = |name| {
-            let object = object.as_ref()?;
-            Python::attach(|py| Method::of(object.bind(py), self.name, name))
         };
+        let object = self.object((setup,));
+        let method = |name| self.method(object.as_ref(), name);
         Box::new(Manager {
             on_enqueue: method("on_enqueue"),
             on_dequeue: method("on_dequeue"),
@@ -108,10 +106,9 @@ impl Aqm for Manager {
     ) -> QueueAction {
         let Some(method) = &self.on_enqueue else { return QueueAction::Pass };
         let (queue, packet) = (Queue::new(now, queue), Packet::from(packet));
-        let arguments = |py: Python<'_>| {
-            Ok((Bound::new(py, queue)?.unbind(), Bound::new(py, packet)?.unbind()))
-        };
-        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(QueueAction::Pass)
+        method
+            .call(now, (queue, packet), |answer| verdict(method, answer))
+            .unwrap_or(QueueAction::Pass)
     }
 
     fn on_dequeue(
@@ -124,14 +121,12 @@ impl Aqm for Manager {
         let Some(method) = &self.on_dequeue else { return QueueAction::Pass };
         let waited = now.since(leaving.arrived).as_secs_f64();
         let (queue, packet) = (Queue::new(now, queue), Packet::from(packet));
-        let arguments = |py: Python<'_>| {
-            Ok((Bound::new(py, queue)?.unbind(), Bound::new(py, packet)?.unbind(), waited))
-        };
-        method.call(now, arguments, |answer| verdict(method, answer)).unwrap_or(QueueAction::Pass)
+        method
+            .call(now, (queue, packet, waited), |answer| verdict(method, answer))
+            .unwrap_or(QueueAction::Pass)
     }
     fn on_rate(&mut self, now: Time, wire: Rate, share: Rate) {
         let Some(method) = &self.on_rate else { return };
-        let arguments = (wire.as_bps(), share.as_bps());
-        method.call(now, |_| Ok(arguments), |_| Ok(()));
+        method.call(now, (wire.as_bps(), share.as_bps()), |_| Ok(()));
     }
 }

@@ -3,9 +3,9 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::{PyClass, PyClassInitializer};
 use windward_core::endpoint::estimator;
 use windward_core::endpoint::event::{AckEvent, CongestionEvent, Path, ResetEvent};
 use windward_core::endpoint::window::{
@@ -30,16 +30,22 @@ struct PythonController {
     held: Option<Held>,
     pacing_rate: Option<f64>,
     object: Option<Py<PyAny>>,
+    methods: Methods,
+    paces: bool,
+    whose: &'static str,
+    /// True once the user was told that the class misses a method.
+    told: &'static AtomicBool,
+}
+
+/// The methods that the class has.
+#[derive(Debug)]
+struct Methods {
     on_ack: Option<Method>,
     on_congestion: Option<Method>,
     on_reset: Option<Method>,
     on_error_loss: Option<Method>,
     on_rate_sample: Option<Method>,
     on_lost: Option<Method>,
-    paces: bool,
-    whose: &'static str,
-    /// True once the user was told that the class misses a method.
-    told: &'static AtomicBool,
 }
 
 /// A decrease of a default method, which a class that keeps a window of its own does not know of.
@@ -52,29 +58,22 @@ struct Held {
 }
 
 impl MakeController for Maker {
-    fn make(&self, mut setup: ControllerSetup<'_>) -> Box<dyn Controller> {
+    fn make(&self, setup: ControllerSetup<'_>) -> Box<dyn Controller> {
         let initial_window = setup.endpoint.initial_window;
-        let setup = events::ControllerSetup {
-            initial_window,
-            rwnd: setup.endpoint.rwnd,
-            // A uniform number has 53 bits.
-            seed: (setup.stream.uniform() * (1_u64 << 53) as f64) as u64,
-        };
-        let object = self.object(setup);
-        let method = |name| {
-            let object = object.as_ref()?;
-            Python::attach(|py| Method::of(object.bind(py), self.name, name))
-        };
+        let object = self.object((events::ControllerSetup::of(setup.endpoint, setup.stream),));
+        let method = |name| self.method(object.as_ref(), name);
         Box::new(PythonController {
             cwnd: initial_window,
             held: None,
             pacing_rate: None,
-            on_ack: method("on_ack"),
-            on_congestion: method("on_congestion"),
-            on_reset: method("on_reset"),
-            on_error_loss: method("on_error_loss"),
-            on_rate_sample: method("on_rate_sample"),
-            on_lost: method("on_lost"),
+            methods: Methods {
+                on_ack: method("on_ack"),
+                on_congestion: method("on_congestion"),
+                on_reset: method("on_reset"),
+                on_error_loss: method("on_error_loss"),
+                on_rate_sample: method("on_rate_sample"),
+                on_lost: method("on_lost"),
+            },
             paces: self.paces,
             whose: self.name,
             told: self.told,
@@ -92,16 +91,13 @@ impl MakeController for Maker {
 impl PythonController {
     /// Calls a method with an event, and returns its answer, a window. `None` if there is no such
     /// method.
-    fn ask<E: PyClass + Into<PyClassInitializer<E>> + Send>(
-        &self,
-        method: Option<&Method>,
-        now: Time,
-        event: E,
-    ) -> Option<f64> {
+    fn ask<E>(&self, method: Option<&Method>, now: Time, event: E) -> Option<f64>
+    where
+        (E,): for<'py> PyCallArgs<'py>,
+    {
         let method = method?;
         let read = |answer: &Bound<'_, PyAny>| method.number(answer, is_window, NEEDED);
-        let answer = method.call(now, |py| Ok((Bound::new(py, event)?.unbind(),)), read);
-        Some(answer.unwrap_or(self.cwnd))
+        Some(method.call(now, (event,), read).unwrap_or(self.cwnd))
     }
 
     /// Reads the attribute or method `pacing_rate` after an event.
@@ -189,14 +185,14 @@ impl Controller for PythonController {
         self.pacing_rate
     }
     fn on_ack(&mut self, ack: &AckEvent) {
-        if let Some(window) = self.ask(self.on_ack.as_ref(), ack.path.now, Ack::from(ack)) {
+        if let Some(window) = self.ask(self.methods.on_ack.as_ref(), ack.path.now, Ack::from(ack)) {
             self.take(window, ack);
         }
         self.pace(ack.path.now);
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
         let now = event.path.now;
-        match self.ask(self.on_congestion.as_ref(), now, Congestion::from(event)) {
+        match self.ask(self.methods.on_congestion.as_ref(), now, Congestion::from(event)) {
             Some(window) => {
                 self.cwnd = window;
                 // A restart that the class does not know of stays in force.
@@ -214,18 +210,19 @@ impl Controller for PythonController {
         self.pace(now);
     }
     fn on_error_loss(&mut self, path: &Path) {
-        let answer = self.ask(self.on_error_loss.as_ref(), path.now, events::Path::from(path));
+        let answer =
+            self.ask(self.methods.on_error_loss.as_ref(), path.now, events::Path::from(path));
         self.cwnd = answer.unwrap_or(self.cwnd);
         self.pace(path.now);
     }
     fn on_reset(&mut self, event: &ResetEvent) {
         let now = event.path.now;
-        match self.ask(self.on_reset.as_ref(), now, Reset::from(event)) {
+        match self.ask(self.methods.on_reset.as_ref(), now, Reset::from(event)) {
             Some(window) => self.cwnd = window,
             None => {
                 // The class hears of it as of congestion, so that its window and threshold fall.
                 if !event.repeated {
-                    self.ask(self.on_congestion.as_ref(), now, Congestion::of_reset(event));
+                    self.ask(self.methods.on_congestion.as_ref(), now, Congestion::of_reset(event));
                 }
                 self.cwnd = event.window_after(self.cwnd);
                 self.held = Some(Held { most: self.cwnd, restart: true });
@@ -234,16 +231,13 @@ impl Controller for PythonController {
         self.pace(now);
     }
     fn on_lost(&mut self, packet: &estimator::LostPacket, now: Time) {
-        if let Some(method) = &self.on_lost {
-            let packet = LostPacket::new(packet, now);
-            method.call(now, |py| Ok((Bound::new(py, packet)?.unbind(),)), |_| Ok(()));
+        if let Some(method) = &self.methods.on_lost {
+            method.call(now, (LostPacket::new(packet, now),), |_| Ok(()));
         }
     }
     fn on_rate_sample(&mut self, sample: &estimator::RateSample) -> bool {
-        if let Some(method) = &self.on_rate_sample {
-            let event = RateSample::from(sample);
-            let arguments = |py: Python<'_>| Ok((Bound::new(py, event)?.unbind(),));
-            method.call(sample.now, arguments, |_| Ok(()));
+        if let Some(method) = &self.methods.on_rate_sample {
+            method.call(sample.now, (RateSample::from(sample),), |_| Ok(()));
         }
         false
     }

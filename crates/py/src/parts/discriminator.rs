@@ -19,17 +19,9 @@ struct PythonDiscriminator {
 }
 
 impl MakeDiscriminator for Maker {
-    fn make(&self, mut setup: DiscriminatorSetup<'_>) -> Box<dyn Discriminator> {
-        let setup = events::ControllerSetup {
-            initial_window: setup.endpoint.initial_window,
-            rwnd: setup.endpoint.rwnd,
-            seed: (setup.stream.uniform() * (1_u64 << 53) as f64) as u64,
-        };
-        let object = self.object(setup);
-        let method = |name| {
-            let object = object.as_ref()?;
-            Python::attach(|py| Method::of(object.bind(py), self.name, name))
-        };
+    fn make(&self, setup: DiscriminatorSetup<'_>) -> Box<dyn Discriminator> {
+        let object = self.object((events::ControllerSetup::of(setup.endpoint, setup.stream),));
+        let method = |name| self.method(object.as_ref(), name);
         Box::new(PythonDiscriminator {
             on_ack: method("on_ack"),
             judge: method("judge"),
@@ -40,20 +32,17 @@ impl MakeDiscriminator for Maker {
 
 /// Answer of a method for a loss; certain congestion if it raised an exception.
 fn ask(method: &Method, loss: &LossEvent) -> Probability {
-    let event = Loss::from(loss);
     let read = |answer: &Bound<'_, PyAny>| {
         let number = method.number(answer, |number| number <= 1.0, NEEDED)?;
-        events::probability(number).ok_or_else(|| method.wrong(answer, NEEDED))
+        Probability::new(number).ok_or_else(|| method.wrong(answer, NEEDED))
     };
-    let answer = method.call(loss.path.now, |py| Ok((Bound::new(py, event)?.unbind(),)), read);
-    answer.unwrap_or(Probability::ONE)
+    method.call(loss.path.now, (Loss::from(loss),), read).unwrap_or(Probability::ONE)
 }
 
 impl Discriminator for PythonDiscriminator {
     fn on_ack(&mut self, ack: &AckEvent) {
         if let Some(method) = &self.on_ack {
-            let event = Ack::from(ack);
-            method.call(ack.path.now, |py| Ok((Bound::new(py, event)?.unbind(),)), |_| Ok(()));
+            method.call(ack.path.now, (Ack::from(ack),), |_| Ok(()));
         }
     }
     fn judge(&mut self, loss: &LossEvent) -> Probability {

@@ -1,24 +1,34 @@
 //! Events for parts in Python. Times are in seconds, windows in packets.
 
 use pyo3::prelude::*;
+use windward_core::endpoint::EndpointConfig;
 use windward_core::endpoint::estimator;
 use windward_core::endpoint::event::{
     self, AckEvent, CongestionEvent, LossEvent, LossSign, ResetCause, ResetEvent,
 };
 use windward_core::packet::Flags;
-use windward_core::units::{Duration, Probability, Time};
+use windward_core::rng::Stream;
+use windward_core::units::{Duration, Time};
 
 /// Arguments for the constructor of a congestion controller.
 #[pyclass(frozen, get_all, module = "windward")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ControllerSetup {
     /// Initial window, packets.
-    pub(crate) initial_window: f64,
+    initial_window: f64,
     /// The receiver's window, packets.
-    pub(crate) rwnd: u64,
+    rwnd: u64,
     /// Seed for controllers that draw random numbers; different for each connection and each seed
     /// of the run.
-    pub(crate) seed: u64,
+    seed: u64,
+}
+
+impl ControllerSetup {
+    pub(super) fn of(endpoint: &EndpointConfig, mut stream: Stream) -> Self {
+        // A uniform number has 53 bits.
+        let seed = (stream.uniform() * (1_u64 << 53) as f64) as u64;
+        ControllerSetup { initial_window: endpoint.initial_window, rwnd: endpoint.rwnd, seed }
+    }
 }
 
 /// The path as the sender sees it at one instant.
@@ -330,9 +340,4 @@ impl From<&windward_core::packet::Packet> for Packet {
             ecn_capable: packet.flags.contains(Flags::ECN_CAPABLE),
         }
     }
-}
-
-/// A probability returned by a part; `None` if it is invalid.
-pub(super) fn probability(number: f64) -> Option<Probability> {
-    Probability::new(number)
 }

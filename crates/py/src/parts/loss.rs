@@ -7,7 +7,7 @@ use windward_core::packet::Label;
 use windward_core::rng::Stream;
 use windward_core::units::Time;
 
-use super::{Maker, Method, Packet, Trouble, report};
+use super::{Maker, Method, Packet};
 
 #[derive(Debug)]
 struct LossModel {
@@ -16,14 +16,8 @@ struct LossModel {
 
 impl MakeChannel for Maker {
     fn make(&self) -> Box<dyn Channel + Send + Sync> {
-        let destroys = Python::attach(|py| match self.class.call0(py) {
-            Ok(object) => Method::of(object.bind(py), self.name, "destroys"),
-            Err(error) => {
-                report(Trouble { error, now: Time::ZERO, whose: self.name });
-                None
-            }
-        });
-        Box::new(LossModel { destroys })
+        let object = self.object(());
+        Box::new(LossModel { destroys: self.method(object.as_ref(), "destroys") })
     }
     fn loss_rate(&self, _size: u32) -> f64 {
         self.loss_rate
@@ -41,9 +35,7 @@ impl Channel for LossModel {
         // Always drawn, so that later draws do not depend on the model.
         let coin = stream.uniform();
         let Some(method) = &self.destroys else { return false };
-        let packet = Packet::from(packet);
-        let arguments =
-            |py: Python<'_>| Ok((now.as_secs_f64(), Bound::new(py, packet)?.unbind(), coin));
+        let arguments = (now.as_secs_f64(), Packet::from(packet), coin);
         let read = |answer: &Bound<'_, PyAny>| {
             answer.extract::<bool>().map_err(|_| method.wrong(answer, "expected True or False"))
         };

@@ -523,7 +523,7 @@ impl Method {
     fn call<A, T>(
         &self,
         now: Time,
-        arguments: impl FnOnce(Python<'_>) -> PyResult<A>,
+        arguments: A,
         read: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
     ) -> Option<T>
     where
@@ -535,7 +535,7 @@ impl Method {
         // Before the interpreter, which first ends objects that were let go of: `__del__`.
         let _inside = enter(self.call, nanoseconds(now));
         let answer = Python::attach(|py| {
-            let answer = self.bound.bind(py).call1(arguments(py)?)?;
+            let answer = self.bound.bind(py).call1(arguments)?;
             read(&answer)
         });
         answer.map_err(|error| self.fail(now, error)).ok()
@@ -575,16 +575,20 @@ fn report(new: Trouble) {
 
 impl Maker {
     /// A new object of the class; `None` if its constructor raised.
-    fn object<A>(&self, argument: A) -> Option<Py<PyAny>>
+    fn object<A>(&self, arguments: A) -> Option<Py<PyAny>>
     where
-        A: pyo3::PyClass + Into<PyClassInitializer<A>> + Send,
+        A: for<'py> pyo3::call::PyCallArgs<'py>,
     {
         let _inside = enter(Call::Create, 0);
         Python::attach(|py| {
-            let made =
-                Bound::new(py, argument).and_then(|argument| self.class.call1(py, (argument,)));
+            let made = self.class.call1(py, arguments);
             let now = Time::ZERO;
             made.map_err(|error| report(Trouble { error, now, whose: self.name })).ok()
         })
+    }
+
+    /// A method of an object of the class, if there is an object and the class has the method.
+    fn method(&self, object: Option<&Py<PyAny>>, name: &'static str) -> Option<Method> {
+        Python::attach(|py| Method::of(object?.bind(py), self.name, name))
     }
 }
