@@ -2,7 +2,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Literal, final, overload
+from typing import Any, Final, Literal, final, overload
 
 from typing_extensions import Self
 
@@ -15,8 +15,7 @@ _Span = float | str | timedelta
 
 @final
 class Table:
-    @property
-    def column_names(self) -> list[str]: ...
+    column_names: Final[list[str]]
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, key: str, /) -> list[Any]: ...
@@ -31,201 +30,123 @@ class Table:
 
 @final
 class Run:
-    @property
-    def flows(self) -> Table: ...
-    @property
-    def transfers(self) -> Table: ...
-    @property
-    def groups(self) -> Table: ...
-    @property
-    def links(self) -> Table: ...
-    @property
-    def series(self) -> Table: ...
-    @property
-    def link_series(self) -> Table: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def duration(self) -> float: ...
-    @property
-    def warmup(self) -> float: ...
-    @property
-    def jain(self) -> float: ...
-    @property
-    def packet_hops(self) -> int: ...
-    @property
-    def events(self) -> int: ...
-    @property
-    def fingerprint(self) -> str: ...
+    flows: Final[Table]
+    transfers: Final[Table]
+    groups: Final[Table]
+    links: Final[Table]
+    series: Final[Table]
+    link_series: Final[Table]
+    seed: Final[int]
+    duration: Final[float]
+    warmup: Final[float]
+    jain: Final[float]
+    packet_hops: Final[int]
+    events: Final[int]
+    fingerprint: Final[str]
     def to_json(self) -> str: ...
     def write(self, folder: str | PathLike[str]) -> None: ...
     def _repr_html_(self) -> str: ...
 
 @final
 class ControllerSetup:
-    @property
-    def initial_window(self) -> float: ...
-    @property
-    def rwnd(self) -> int: ...
-    @property
-    def seed(self) -> int: ...
+    initial_window: Final[float]
+    rwnd: Final[int]
+    seed: Final[int]
 
 @final
 class Path:
-    @property
-    def now(self) -> float: ...
-    @property
-    def cwnd(self) -> float: ...
-    @property
-    def in_flight(self) -> float: ...
-    @property
-    def rtt(self) -> float: ...
-    @property
-    def srtt(self) -> float: ...
-    @property
-    def min_rtt(self) -> float: ...
+    now: Final[float]
+    cwnd: Final[float]
+    in_flight: Final[float]
+    rtt: Final[float]
+    srtt: Final[float]
+    min_rtt: Final[float]
 
 @final
 class Ack:
-    @property
-    def now(self) -> float: ...
-    @property
-    def cwnd(self) -> float: ...
-    @property
-    def in_flight(self) -> float: ...
-    @property
-    def rtt(self) -> float: ...
-    @property
-    def srtt(self) -> float: ...
-    @property
-    def min_rtt(self) -> float: ...
-    @property
-    def newly_acked(self) -> int: ...
-    @property
-    def delivered(self) -> int: ...
-    @property
-    def lost(self) -> int: ...
-    @property
-    def growth(self) -> float: ...
-    @property
-    def in_recovery(self) -> bool: ...
-    @property
-    def cwnd_limited(self) -> bool: ...
-    @property
-    def allows_growth(self) -> bool: ...
-    @property
-    def marked(self) -> bool: ...
+    now: Final[float]
+    cwnd: Final[float]
+    in_flight: Final[float]
+    rtt: Final[float]
+    srtt: Final[float]
+    min_rtt: Final[float]
+    newly_acked: Final[int]
+    delivered: Final[int]
+    lost: Final[int]
+    growth: Final[float]
+    in_recovery: Final[bool]
+    cwnd_limited: Final[bool]
+    allows_growth: Final[bool]
+    marked: Final[bool]
 
 @final
 class Congestion:
-    @property
-    def path(self) -> Path: ...
-    @property
-    def probability(self) -> float: ...
-    @property
-    def marked(self) -> bool: ...
+    path: Final[Path]
+    probability: Final[float]
+    marked: Final[bool]
     def kept(self, beta: float) -> float: ...
 
 @final
 class Reset:
-    @property
-    def path(self) -> Path: ...
-    @property
-    def cause(self) -> str: ...
-    @property
-    def repeated(self) -> bool: ...
-    @property
-    def probability(self) -> float: ...
+    path: Final[Path]
+    cause: Final[str]
+    repeated: Final[bool]
+    probability: Final[float]
     def kept(self, beta: float) -> float: ...
     def window_after(self, cwnd: float) -> float: ...
 
 @final
 class Loss:
-    @property
-    def path(self) -> Path: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def by_timeout(self) -> bool: ...
+    path: Final[Path]
+    seq: Final[int]
+    by_timeout: Final[bool]
 
 @final
 class RateSample:
-    @property
-    def now(self) -> float: ...
-    @property
-    def rate(self) -> float: ...
-    @property
-    def delivered(self) -> int: ...
-    @property
-    def total_delivered(self) -> int: ...
-    @property
-    def prior_delivered(self) -> int: ...
-    @property
-    def newly_acked(self) -> int: ...
-    @property
-    def newly_lost(self) -> int: ...
-    @property
-    def lost(self) -> int: ...
-    @property
-    def tx_in_flight(self) -> int: ...
-    @property
-    def in_flight(self) -> int: ...
-    @property
-    def rtt(self) -> float | None: ...
-    @property
-    def is_app_limited(self) -> bool: ...
+    now: Final[float]
+    rate: Final[float]
+    delivered: Final[int]
+    total_delivered: Final[int]
+    prior_delivered: Final[int]
+    newly_acked: Final[int]
+    newly_lost: Final[int]
+    lost: Final[int]
+    tx_in_flight: Final[int]
+    in_flight: Final[int]
+    rtt: Final[float | None]
+    is_app_limited: Final[bool]
 
 @final
 class LostPacket:
-    @property
-    def now(self) -> float: ...
-    @property
-    def number(self) -> int: ...
-    @property
-    def total_delivered(self) -> int: ...
-    @property
-    def tx_in_flight(self) -> int: ...
-    @property
-    def lost(self) -> int: ...
-    @property
-    def is_app_limited(self) -> bool: ...
+    now: Final[float]
+    number: Final[int]
+    total_delivered: Final[int]
+    tx_in_flight: Final[int]
+    lost: Final[int]
+    is_app_limited: Final[bool]
 
 @final
 class Packet:
-    @property
-    def size(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def is_data(self) -> bool: ...
-    @property
-    def ecn_capable(self) -> bool: ...
+    size: Final[int]
+    seq: Final[int]
+    is_data: Final[bool]
+    ecn_capable: Final[bool]
 
 @final
 class QueueSetup:
-    @property
-    def name(self) -> str: ...
-    @property
-    def rate_bps(self) -> int: ...
-    @property
-    def share_bps(self) -> int: ...
-    @property
-    def limit_packets(self) -> int | None: ...
-    @property
-    def limit_bytes(self) -> int | None: ...
-    @property
-    def seed(self) -> int: ...
+    name: Final[str]
+    rate_bps: Final[int]
+    share_bps: Final[int]
+    limit_packets: Final[int | None]
+    limit_bytes: Final[int | None]
+    seed: Final[int]
 
 @final
 class Queue:
-    @property
-    def now(self) -> float: ...
-    @property
-    def packets(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def filled(self) -> float: ...
+    now: Final[float]
+    packets: Final[int]
+    bytes: Final[int]
+    filled: Final[float]
 
 @final
 class Scenario:
@@ -250,27 +171,17 @@ class Scenario:
         qlog_format: Literal["current", "qvis"] = "current",
         progress: Callable[[float], object] | bool | None = None,
     ) -> Run: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def toml(self) -> str: ...
-    @property
-    def changes(self) -> list[tuple[str, str]]: ...
-    @property
-    def seed(self) -> int: ...
-    @property
-    def duration(self) -> float: ...
-    @property
-    def warmup(self) -> float: ...
-    @property
-    def flows(self) -> list[str]: ...
-    @property
-    def links(self) -> list[str]: ...
+    name: Final[str]
+    toml: Final[str]
+    changes: Final[list[tuple[str, str]]]
+    seed: Final[int]
+    duration: Final[float]
+    warmup: Final[float]
+    flows: Final[list[str]]
+    links: Final[list[str]]
     def bottleneck(self, connection: str) -> dict[str, Any]: ...
-    @property
-    def warnings(self) -> list[str]: ...
-    @property
-    def predicted_packet_hops(self) -> float: ...
+    warnings: Final[list[str]]
+    predicted_packet_hops: Final[float]
     def _repr_html_(self) -> str: ...
 
 @final
@@ -307,10 +218,8 @@ class Steered: ...
 
 @final
 class ExpressionController:
-    @property
-    def name(self) -> str: ...
-    @property
-    def toml(self) -> str: ...
+    name: Final[str]
+    toml: Final[str]
 
 def controller(
     on_ack: str,
@@ -329,14 +238,10 @@ class Experiment:
     def read(cls, path: str | PathLike[str]) -> Experiment: ...
     def with_(self, changes: dict[str, Any] | None = None, /, **keys: Any) -> Experiment: ...
     def with_parts(self, *, window: Mapping[str, Any]) -> Experiment: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def axes(self) -> dict[str, list[str]]: ...
-    @property
-    def metrics(self) -> list[str]: ...
+    id: Final[str]
+    title: Final[str]
+    axes: Final[dict[str, list[str]]]
+    metrics: Final[list[str]]
     def sweep(
         self,
         *,
@@ -351,10 +256,8 @@ class Grid:
     def __new__(
         cls, experiment: Experiment, *, full: bool = False, repetitions: int | None = None
     ) -> Self: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def runs(self) -> int: ...
+    id: Final[str]
+    runs: Final[int]
     def plan(
         self, start: int, stop: int, dataset: Dataset | None = None
     ) -> list[tuple[int, float]]: ...
