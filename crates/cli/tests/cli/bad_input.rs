@@ -48,29 +48,6 @@ fn bad_units_and_values_are_named() {
 }
 
 #[test]
-fn a_route_to_nowhere_is_named() {
-    let sandbox = Sandbox::new(
-        r#"
-duration = "2s"
-
-[[links]]
-from = "a"
-to = "b"
-rate = "5Mbit"
-delay = "5ms"
-queue = "50p"
-
-[[flows]]
-group = "bulk"
-protocol = "newreno"
-from = "a"
-to = "nowhere"
-"#,
-    );
-    refused(&["run", sandbox.scenario().to_str().unwrap()], &["scenario.toml", "nowhere"]);
-}
-
-#[test]
 fn things_that_are_no_scenario_are_refused() {
     let sandbox = Sandbox::new("");
     let path = |name: &str| sandbox.path(name).display().to_string();

@@ -752,19 +752,6 @@ fn running(mark: &str) -> Vec<u32> {
 const FOREVER: &str = "98765.4321";
 
 #[test]
-fn ctrl_c_ends_the_program_and_leaves_nothing() {
-    if cannot() {
-        return;
-    }
-    let mut shell = Running::start(&["shell", "--", "sleep", "1000"]);
-    let node = shell.node("inside");
-    signal(shell.0.id(), "INT");
-    // The signal reaches windward alone, which then ends the program.
-    assert_eq!(shell.end().status.code(), Some(128 + 15));
-    assert!(!published().unwrap().contains(&node));
-}
-
-#[test]
 fn extreme_links_are_links() {
     if cannot() {
         return;

@@ -49,33 +49,6 @@ fn every_subject_has_a_verdict_and_its_reason() {
     assert_eq!(some.status.code(), Some(0), "{}", stderr(&some));
 }
 
-#[cfg(feature = "stacks")]
-#[test]
-fn connections_that_gave_up_are_told() {
-    let sandbox = sandbox();
-    // Slow start into a long queue, and all of it in one stream: thousands of gaps at once.
-    let text = EXPERIMENT
-        .replace("rate = \"2Mbit\"", "rate = \"200Mbit\"\nqueue = \"3000p\"")
-        .replace("delay = \"10ms\"", "delay = \"25ms\"")
-        .replace("[experiment]", "quic.streams = 1\n[experiment]");
-    fs::write(sandbox.path("small.toml"), text).unwrap();
-    let text = success(args(&sandbox, &["quinn:cubic", "--only", "some"]));
-    assert!(text.contains("\nConnections gave up: quinn:cubic, quinn:newreno. "), "{text}");
-    let page = fs::read_to_string(sandbox.path("out/evaluation.md")).unwrap();
-    assert!(page.contains("\n  - quinn:cubic: 4 runs\n"), "{page}");
-    assert!(page.contains("too many gaps in stream buffer"), "{page}");
-}
-
-#[test]
-fn the_numbers_do_not_depend_on_the_number_of_threads() {
-    let sandbox = sandbox();
-    let once = |threads| {
-        success(args(&sandbox, &["cubic", "vegas", "--threads", threads]));
-        fs::read(sandbox.path("out/claims.json")).unwrap()
-    };
-    assert_eq!(once("1"), once("3"));
-}
-
 #[test]
 fn what_is_wrong_is_said_before_anything_runs() {
     let refuse = |suite: &str, more: &[&str]| {

@@ -186,41 +186,6 @@ fn in_a_run_that_writes_files() {
     }
 }
 
-#[test]
-fn what_a_killed_run_leaves_the_next_one_removes() {
-    let sandbox = Sandbox::new(SMALL);
-    let scenario = sandbox.scenario().display().to_string();
-    let trace = sandbox.path("trace").display().to_string();
-    let parts = || {
-        let entries = std::fs::read_dir(&trace).into_iter().flatten();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.filter(|name| name.ends_with(".part")).count()
-    };
-    let start = || {
-        let before = parts();
-        let args = ["run", &scenario, "--duration", "250h", "--trace", &trace];
-        let mut child = quietly(args).spawn().unwrap();
-        wait_until(|| parts() == before + 2);
-        if parts() != before + 2 {
-            let _ = child.kill();
-            panic!("it did not begin its files: {:?}", child.wait());
-        }
-        child
-    };
-    let mut killed = start();
-    let mut alive = start();
-    // SIGKILL: the process cannot clean up.
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    assert_eq!(parts(), 4);
-    let status = quietly(["run", &scenario, "--trace", &trace]).status().unwrap();
-    assert!(status.success());
-    // Files of the running process remain.
-    assert_eq!(parts(), 2);
-    assert_eq!(interrupt(&mut alive).code(), Some(130));
-    assert_eq!(parts(), 0);
-}
-
 /// Whether the journal in a report folder has more than its head.
 fn keeps_a_run(report: &Path) -> bool {
     journal(report) > 100

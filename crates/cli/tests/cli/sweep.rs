@@ -271,36 +271,6 @@ fn one_experiment_of_the_matrix_is_reproduced_by_its_name() {
 }
 
 #[test]
-fn a_second_run_adds_to_a_report_and_a_page_of_somebody_else_stays() {
-    let sandbox = Sandbox::new(&small_experiment());
-    success(args(&sandbox, "report", &[]));
-    let other = small_experiment().replace("id = \"small\"", "id = \"other\"");
-    fs::write(sandbox.path("other.toml"), other).unwrap();
-    let out = sandbox.path("report").display().to_string();
-    success(["sweep", &sandbox.path("other.toml").display().to_string(), "--out", &out]);
-    let page = fs::read_to_string(sandbox.path("report/own-experiments.html")).unwrap();
-    assert!(page.contains("id=\"small\"") && page.contains("id=\"other\""));
-    let manifest = fs::read_to_string(sandbox.path("report/manifest.json")).unwrap();
-    let manifest = value(&manifest);
-    let ids: Vec<&str> = manifest["experiments"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|e| e["id"].as_str().unwrap())
-        .collect();
-    assert_eq!(ids, ["other", "small"]);
-
-    fs::create_dir(sandbox.path("theirs")).unwrap();
-    fs::write(sandbox.path("theirs/index.html"), "<h1>My garden</h1>").unwrap();
-    let output = windward(args(&sandbox, "theirs", &[]));
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("index.html: this page is not a report"), "{output:?}");
-    let theirs = fs::read_to_string(sandbox.path("theirs/index.html")).unwrap();
-    assert_eq!(theirs, "<h1>My garden</h1>");
-    assert_eq!(fs::read_dir(sandbox.path("theirs")).unwrap().count(), 1);
-}
-
-#[test]
 fn a_report_of_another_build_gives_way_and_its_experiments_are_named() {
     let sandbox = Sandbox::new(&small_experiment());
     success(args(&sandbox, "report", &[]));
