@@ -37,7 +37,7 @@ def after(**change):
     ],
 )
 def test_every_notation_of_a_value_is_the_same_change(key, notations):
-    # What a change does to packets is tested in the engine.
+    # The tests of the engine hold its effect on packets.
     fingerprints = {after(**{key: value}) for value in notations}
     assert len(fingerprints) == 1
     # The current values have no effect.
