@@ -544,20 +544,26 @@ mod tests {
     use super::*;
     use crate::network::{RouterConfig, XcpRouterConfig};
     use crate::packet::{CongestionHeader, Flags};
+    use crate::testing::ms;
 
     fn queue(limit: u32, router: RouterConfig) -> QueueConfig {
         QueueConfig { limit: QueueLimit::Packets(limit), router, ..QueueConfig::default() }
     }
 
-    /// A link of 8 Mbit/s, a byte a microsecond, with classes of these weights.
+    /// A link of 8 Mbit/s, a byte a microsecond, with this queue.
+    fn with_queue<T>(spec: &QueueConfig) -> QueuedLink<T> {
+        let rate = Rate::from_bps(8_000_000).unwrap();
+        QueuedLink::new(&rate.into(), Duration::ZERO, spec, &ChannelConfig::Clean, 1, "test")
+    }
+
+    /// The same with classes of these weights.
     fn link(weights: [f64; 2]) -> QueuedLink<usize> {
         let class =
             |kind: RouterKind, weight| ClassConfig { kind, weight, queue: queue(100, kind.spec()) };
         let classes =
             vec![class(RouterKind::Any, weights[0]), class(RouterKind::Estcp, weights[1])];
         let spec = QueueConfig { classes, ..queue(100, RouterConfig::default()) };
-        let rate = Rate::from_bps(8_000_000).unwrap();
-        QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test")
+        with_queue(&spec)
     }
 
     fn label(kind: RouterKind) -> Label {
@@ -633,14 +639,7 @@ mod tests {
         let ms = |ms: f64| Time::ZERO + Duration::from_secs_f64(ms / 1e3);
         let bps = |bps| Rate::from_bps(bps).unwrap();
         for slow in [2_000_000, 1_999_999] {
-            let mut link = QueuedLink::new(
-                &bps(8_000_000).into(),
-                Duration::ZERO,
-                &queue(10, RouterConfig::default()),
-                &ChannelConfig::Clean,
-                1,
-                "test",
-            );
+            let mut link = with_queue(&queue(10, RouterConfig::default()));
             let mut packets = vec![packet(1000); 3];
             for (handle, packet) in packets.iter_mut().enumerate() {
                 link.offer(Time::ZERO, label(RouterKind::Any), packet, handle);
@@ -701,7 +700,6 @@ mod tests {
         let (delay, clean) = (Duration::from_millis(5), ChannelConfig::Clean);
         let spec = queue(100, RouterConfig::Xcp(XcpRouterConfig::default()));
         let mut link = QueuedLink::new(&rate, delay, &spec, &clean, 1, "test");
-        let ms = |time| Time::ZERO + Duration::from_millis(time);
         let mut packets = vec![packet(1000); 5];
         let mut starts = Vec::new();
         let mut note = |fate: Option<Fate<usize>>| match fate {
@@ -747,10 +745,7 @@ mod tests {
         kind: RouterKind,
         forged: &[CongestionHeader],
     ) -> Vec<(Flags, CongestionHeader, bool)> {
-        let rate = Rate::from_bps(8_000_000).unwrap().into();
-        let spec = queue(100, kind.spec());
-        let mut link =
-            QueuedLink::new(&rate, Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test");
+        let mut link = with_queue(&queue(100, kind.spec()));
         let flags = Flags::ECN_CAPABLE.with(Flags::XTCP);
         let honest = CongestionHeader::Estcp { phase: 0, g: 0.0, age: f64::INFINITY, filled: 0.0 };
         let headers = forged.iter().flat_map(|header| [honest, *header]);
@@ -826,9 +821,7 @@ mod tests {
         };
         let spec =
             QueueConfig { classes: vec![any, xcp(1.0)], ..queue(100, RouterConfig::default()) };
-        let rate = Rate::from_bps(8_000_000).unwrap();
-        let link: QueuedLink<usize> =
-            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test");
+        let link: QueuedLink<usize> = with_queue(&spec);
         let RouterState::Xcp(router) = &link.queues[1].router else { panic!("an XCP router") };
         // A quarter of a million bytes a second.
         assert_eq!(router.capacity(), 250_000.0);
@@ -843,10 +836,7 @@ mod tests {
         };
         let classes = vec![xcp(RouterKind::Xcp), xcp(RouterKind::XcpPersistent)];
         let spec = QueueConfig { classes, ..queue(100, RouterConfig::default()) };
-        let rate = Rate::from_bps(8_000_000).unwrap();
-        let mut link: QueuedLink<usize> =
-            QueuedLink::new(&rate.into(), Duration::ZERO, &spec, &ChannelConfig::Clean, 1, "test");
-        let ms = |time| Time::ZERO + Duration::from_millis(time);
+        let mut link: QueuedLink<usize> = with_queue(&spec);
         let send = |link: &mut QueuedLink<usize>, kind, now| {
             let header = CongestionHeader::Xcp {
                 rtt: 0.03,

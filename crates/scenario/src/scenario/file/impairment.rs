@@ -206,18 +206,18 @@ fn steps<T: Copy>(
 ) -> Result<Steps<T>> {
     let items = field.items()?;
     let list = items.iter().map(|item| step(&item.section()?)).collect::<Result<_>>()?;
-    Steps::new(list, repeat).map_err(|error| wrong(section, field, &items, &error))
+    Steps::new(list, repeat).map_err(|error| wrong(Some(section), field, &items, &error))
 }
 
 /// An error in a list, at the item concerned, or at `repeat`.
 fn wrong(
-    section: &Section<'_>,
+    section: Option<&Section<'_>>,
     field: &Field<'_>,
     items: &[Field<'_>],
     error: &TraceError,
 ) -> FileError {
     let item = error.index.and_then(|index| items.get(index));
-    match (item, section.get("repeat")) {
+    match (item, section.and_then(|section| section.get("repeat"))) {
         (Some(item), _) => item.error(&error.reason),
         (None, Some(repeat)) if !items.is_empty() => repeat.error(&error.reason),
         _ => field.error(&error.reason),
@@ -307,13 +307,8 @@ pub(super) fn outages(field: &Field<'_>) -> Result<Option<OutageConfig>> {
     };
     let times = items.iter().map(outage).collect::<Result<Vec<_>>>()?;
     let repeat = keys.as_ref().and_then(|keys| keys.repeat);
-    let when = Outages::new(&times, repeat).map_err(|error| match &section {
-        Some(section) => wrong(section, list, &items, &error),
-        None => {
-            let item = error.index.and_then(|index| items.get(index));
-            item.unwrap_or(list).error(&error.reason)
-        }
-    })?;
+    let when = Outages::new(&times, repeat)
+        .map_err(|error| wrong(section.as_ref(), list, &items, &error))?;
     let during = keys.and_then(|keys| keys.during).unwrap_or_default();
     Ok(Some(OutageConfig { when: when.into(), during }))
 }
