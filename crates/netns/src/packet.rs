@@ -5,6 +5,11 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use etherparse::icmpv4::DestUnreachableHeader;
+use etherparse::{
+    Icmpv4Type, Icmpv6Type, IpDscp, IpHeaders, Ipv4Extensions, Ipv4Header, PacketBuilder, ip_number,
+};
+
 /// The ECN field (RFC 3168 section 5; ECT(1) means L4S by RFC 9331).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -80,7 +85,6 @@ impl std::error::Error for Malformed {}
 
 const V4_HEADER: usize = 20;
 const V6_HEADER: usize = 40;
-const ICMP_HEADER: usize = 8;
 
 fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
@@ -167,14 +171,9 @@ pub fn updated_checksum(checksum: u16, old: u16, new: u16) -> u16 {
 
 /// The Internet checksum (RFC 1071) of some bytes; 0 if they contain their own correct checksum.
 pub fn checksum(bytes: &[u8]) -> u16 {
-    !fold(sum(bytes))
-}
-
-/// The sum of the words of up to 64 kB, not folded.
-fn sum(bytes: &[u8]) -> u32 {
     let mut words = bytes.chunks_exact(2);
     let whole: u32 = words.by_ref().map(|pair| u32::from(word(pair, 0))).sum();
-    whole + words.remainder().first().map_or(0, |&last| u32::from(last) << 8)
+    !fold(whole + words.remainder().first().map_or(0, |&last| u32::from(last) << 8))
 }
 
 fn fold(mut sum: u32) -> u16 {
@@ -240,7 +239,6 @@ fn fragmentation_needed(
     mtu: u16,
     from: Ipv4Addr,
 ) -> Option<Vec<u8>> {
-    const ICMP: u8 = 1;
     /// The maximum length of an answer (RFC 1812 section 4.3.2.3).
     const LONGEST: usize = 576;
     let source = Ipv4Addr::from(<[u8; 4]>::try_from(&packet[12..16]).ok()?);
@@ -249,37 +247,26 @@ fn fragmentation_needed(
     let later_fragment = word(packet, 6) & 0x1fff != 0;
     // Echo request and reply, timestamps and similar types are not errors.
     let query = matches!(packet.get(header_len), Some(0 | 8..=10 | 13..=18));
-    let error = packet[9] == ICMP && !query;
+    let error = packet[9] == ip_number::ICMP.0 && !query;
     if nobody || source.is_broadcast() || to.is_multicast() || to.is_broadcast() {
         return None;
     }
     if later_fragment || error {
         return None;
     }
-    let quoted = packet.len().min(LONGEST - V4_HEADER - ICMP_HEADER);
-    let length = V4_HEADER + ICMP_HEADER + quoted;
-    let mut answer = vec![0; V4_HEADER + ICMP_HEADER];
-    answer[0] = 0x45;
-    answer[1] = 0xc0; // Internetwork control, RFC 1812 section 4.3.2.5.
-    answer[2..4].copy_from_slice(&(length as u16).to_be_bytes());
-    answer[6] = 0x40;
-    answer[8] = 64;
-    answer[9] = ICMP;
-    answer[12..16].copy_from_slice(&from.octets());
-    answer[16..20].copy_from_slice(&source.octets());
-    let header_checksum = checksum(&answer[..V4_HEADER]);
-    answer[10..12].copy_from_slice(&header_checksum.to_be_bytes());
-    answer[20] = 3;
-    answer[21] = 4;
-    answer[26..28].copy_from_slice(&mtu.to_be_bytes());
-    answer.extend_from_slice(&packet[..quoted]);
-    let icmp_checksum = checksum(&answer[V4_HEADER..]);
-    answer[22..24].copy_from_slice(&icmp_checksum.to_be_bytes());
-    Some(answer)
+    let (from, to) = (from.octets(), source.octets());
+    let mut header =
+        Ipv4Header::new(0, 64, ip_number::ICMP, from, to).expect("a header without a payload");
+    // Internetwork control, RFC 1812 section 4.3.2.5.
+    header.dscp = IpDscp::try_new(0xc0 >> 2).expect("six bits");
+    let why = DestUnreachableHeader::FragmentationNeeded { next_hop_mtu: mtu };
+    let answer = PacketBuilder::ip(IpHeaders::Ipv4(header, Ipv4Extensions::default()))
+        .icmpv4(Icmpv4Type::DestinationUnreachable(why));
+    let quoted = packet.len().min(LONGEST - answer.size(0));
+    Some(written(|bytes| answer.write(bytes, &packet[..quoted])))
 }
 
 fn packet_too_big(packet: &[u8], mtu: u16, from: Ipv6Addr) -> Option<Vec<u8>> {
-    const ICMPV6: u8 = 58;
     /// The answer must fit into the minimum MTU (RFC 4443 section 3.2).
     const LONGEST: usize = 1280;
     let source = Ipv6Addr::from(<[u8; 16]>::try_from(&packet[8..24]).ok()?);
@@ -288,32 +275,20 @@ fn packet_too_big(packet: &[u8], mtu: u16, from: Ipv6Addr) -> Option<Vec<u8>> {
     }
     let (protocol, at) = v6_payload(packet)?;
     // Types below 128 are errors; a multicast destination is allowed (section 2.4 (e.3)).
-    if protocol == ICMPV6 && packet.get(at).is_none_or(|&kind| kind < 128) {
+    if protocol == ip_number::IPV6_ICMP.0 && packet.get(at).is_none_or(|&kind| kind < 128) {
         return None;
     }
-    let quoted = packet.len().min(LONGEST - V6_HEADER - ICMP_HEADER);
-    let length = ICMP_HEADER + quoted;
-    let mut answer = vec![0; V6_HEADER + ICMP_HEADER];
-    answer[0] = 0x60;
-    answer[4..6].copy_from_slice(&(length as u16).to_be_bytes());
-    answer[6] = ICMPV6;
-    answer[7] = 64;
-    answer[8..24].copy_from_slice(&from.octets());
-    answer[24..40].copy_from_slice(&source.octets());
-    answer[40] = 2;
-    answer[44..48].copy_from_slice(&u32::from(mtu).to_be_bytes());
-    answer.extend_from_slice(&packet[..quoted]);
-    let checksum = v6_checksum(&answer, ICMPV6);
-    answer[42..44].copy_from_slice(&checksum.to_be_bytes());
-    Some(answer)
+    let answer = PacketBuilder::ipv6(from.octets(), source.octets(), 64)
+        .icmpv6(Icmpv6Type::PacketTooBig { mtu: mtu.into() });
+    let quoted = packet.len().min(LONGEST - answer.size(0));
+    Some(written(|bytes| answer.write(bytes, &packet[..quoted])))
 }
 
-/// The checksum over the payload and the pseudo-header (RFC 8200 section 8.1) of an IPv6 packet
-/// without extension headers.
-fn v6_checksum(packet: &[u8], protocol: u8) -> u16 {
-    let length = (packet.len() - V6_HEADER) as u32;
-    let pseudo = sum(&packet[8..40]) + length + u32::from(protocol);
-    !fold(pseudo + sum(&packet[V6_HEADER..]))
+/// A packet that is short enough for its header.
+fn written<E: fmt::Debug>(write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write(&mut bytes).expect("a short packet, in memory");
+    bytes
 }
 
 /// The protocol after the extension headers and its offset; `None` for fragments except the first,
@@ -391,18 +366,16 @@ mod tests {
     }
 
     fn v6(class: u8, protocol: u8, payload: &[u8]) -> Vec<u8> {
-        let mut packet = vec![0; V6_HEADER];
-        packet[0] = 0x60 | class >> 4;
-        packet[1] = class << 4;
-        packet[4..6].copy_from_slice(&(payload.len() as u16).to_be_bytes());
-        packet[6] = protocol;
-        packet[7] = 64;
-        packet[8] = 0xfd;
-        packet[23] = 7;
-        packet[24] = 0xfd;
-        packet[39] = 8;
-        packet.extend_from_slice(payload);
-        packet
+        let mut header = etherparse::Ipv6Header {
+            traffic_class: class,
+            payload_length: payload.len() as u16,
+            next_header: protocol.into(),
+            hop_limit: 64,
+            ..Default::default()
+        };
+        (header.source[0], header.source[15]) = (0xfd, 7);
+        (header.destination[0], header.destination[15]) = (0xfd, 8);
+        [&header.to_bytes(), payload].concat()
     }
 
     #[test]
@@ -458,7 +431,8 @@ mod tests {
         let answer = too_big(&big, 1300, US4, US6).unwrap();
         assert_eq!(answer.len(), 1280);
         assert_eq!(Header::parse(&answer).unwrap().total_len, 1280);
-        assert_eq!(v6_checksum(&answer, 58), 0);
+        let icmp = etherparse::Icmpv6Slice::from_slice(&answer[40..]).unwrap();
+        assert!(icmp.is_checksum_valid(US6.octets(), big[8..24].try_into().unwrap()));
         assert_eq!(answer[40..42], [2, 0]);
         assert_eq!(answer[44..48], [0, 0, 5, 20]);
         assert_eq!(answer[48..], big[..1232]);
