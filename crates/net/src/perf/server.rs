@@ -306,6 +306,32 @@ impl Sessions {
         }
     }
 
+    /// Checks that a client receives at its address and has the key of this server.
+    fn check(&self, has_cookie: bool, keyed: bool, bytes: &[u8]) -> Result<(), (Refusal, String)> {
+        let (refusal, reason) = match &self.config.psk {
+            _ if !has_cookie => (Refusal::Cookie, "the cookie is invalid or too old"),
+            None if keyed => (Refusal::Key, "it has no key: omit --psk, or start it with a key"),
+            Some(_) if !keyed => (Refusal::Key, "it requires a key: set --psk"),
+            Some(psk) if !psk.knows_greeting(bytes) => {
+                (Refusal::Key, "it has another key: --psk must name the same key")
+            }
+            _ => return Ok(()),
+        };
+        Err((refusal, reason.to_owned()))
+    }
+
+    /// True if there is a place for one more connection of a client, if need be that of another.
+    fn has_place(&mut self, now: Time, from: SocketAddr) -> bool {
+        let of_party = self.per_party.get(&party(from)).copied().unwrap_or(0);
+        if of_party >= self.config.max_per_address {
+            return false;
+        }
+        if self.sessions.len() >= self.config.max_connections {
+            self.make_room(now);
+        }
+        self.sessions.len() < self.config.max_connections
+    }
+
     fn open(
         &mut self,
         now: Time,
@@ -314,44 +340,21 @@ impl Sessions {
         test: Test,
         bytes: &[u8],
     ) -> Result<Vec<u8>, (Refusal, String)> {
-        let refuse = |refusal, reason: &str| Err((refusal, reason.to_owned()));
-        if !has_cookie {
-            return refuse(Refusal::Cookie, "the cookie is invalid or too old");
-        }
-        match &self.config.psk {
-            None if keyed => {
-                return refuse(Refusal::Key, "it has no key: omit --psk, or start it with a key");
-            }
-            Some(_) if !keyed => return refuse(Refusal::Key, "it requires a key: set --psk"),
-            Some(psk) if !psk.knows_greeting(bytes) => {
-                return refuse(Refusal::Key, "it has another key: --psk must name the same key");
-            }
-            _ => {}
-        }
+        let busy = |reason: &str| (Refusal::Busy, reason.to_owned());
+        self.check(has_cookie, keyed, bytes)?;
         if let Some(session) = self.opened.get(&(from, client)).and_then(|id| self.sessions.get(id))
         {
             return Ok(session.accept.clone());
         }
-        let of_party = self.per_party.get(&party(from)).copied().unwrap_or(0);
-        if self.sessions.len() >= self.config.max_connections
-            && of_party < self.config.max_per_address
-        {
-            self.make_room(now);
-        }
-        if self.sessions.len() >= self.config.max_connections
-            || of_party >= self.config.max_per_address
-        {
-            return refuse(
-                Refusal::Busy,
-                "it has its maximum number of connections: try again later",
-            );
+        if !self.has_place(now, from) {
+            return Err(busy("it has its maximum number of connections: try again later"));
         }
         let plan = test.plan().map_err(|reason| (Refusal::Test, reason))?;
-        let no_randomness = |_| (Refusal::Busy, "it has no random bytes".to_owned());
+        let no_randomness = |_| busy("it has no random bytes");
         let server = random::<NONCE_LEN>().map_err(no_randomness)?;
         let id = u64::from_be_bytes(random().map_err(no_randomness)?);
         if self.sessions.contains_key(&id) {
-            return refuse(Refusal::Busy, "its random numbers collided: try again");
+            return Err(busy("its random numbers collided: try again"));
         }
         let mut accept = Greeting::Accept { client, server, connection: id }.encode();
         let psk = self.config.psk.as_ref();
