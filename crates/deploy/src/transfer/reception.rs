@@ -1,4 +1,4 @@
-//! What a receiver does with one connection of an admitted sender.
+//! One connection of an admitted sender: what it offers is requested, written and confirmed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
