@@ -178,7 +178,7 @@ fn check(state: &State, file: &File) -> io::Result<()> {
     if state.mark == Some(mark(file)?) {
         return Ok(());
     }
-    Err(io::Error::other("what is there has changed meanwhile: send it again when it is at rest"))
+    Err(io::Error::other("it changed meanwhile: send it again when nothing writes to it"))
 }
 
 fn violation(what: &str) -> Error {

@@ -877,7 +877,7 @@ impl Session {
             }
             Unsent::Changed => {
                 let text = format!(
-                    "{path}: not sent: it changes while it is read; send it again when it is at rest"
+                    "{path}: not sent: it changes while it is read; send it again when nothing writes to it"
                 );
                 self.figures.remark(text, true);
             }
